@@ -1,0 +1,97 @@
+//! The operations that exist: whatever is not in this list, the helper cannot be made to do.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{limits::Limits, name::ContainerName};
+
+/// The first frame of a connection: one operation and its bounds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// What to do.
+    pub operation: Operation,
+    /// How far it may go.
+    pub limits: Limits,
+    /// The call that this is for, as it stands in the journal and the audit.
+    pub reference: String,
+}
+
+/// One thing that the helper does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Operation {
+    /// Nothing; shows that the helper answers.
+    Ping,
+    /// Run a command on the host.
+    HostCommand {
+        /// What to run.
+        command: Command,
+    },
+    /// Run a command inside a running container.
+    ContainerCommand {
+        /// Where.
+        container: ContainerName,
+        /// What to run.
+        command: Command,
+    },
+    /// Print the containers, `lxc-ls -1`, a name a line.
+    ContainerList,
+    /// Print what `lxc-info` says of one.
+    ContainerInfo {
+        /// Which.
+        container: ContainerName,
+    },
+    /// Print one container's configuration file.
+    ContainerConfig {
+        /// Which.
+        container: ContainerName,
+    },
+    /// Print one container's `os-release`, read from its root file system.
+    ContainerOsRelease {
+        /// Which.
+        container: ContainerName,
+    },
+    /// Start one.
+    ContainerStart {
+        /// Which.
+        container: ContainerName,
+    },
+    /// Stop one: ask it, then force it after the grace.
+    ContainerStop {
+        /// Which.
+        container: ContainerName,
+        /// Seconds to wait for an orderly end; 0 forces at once.
+        grace_s: u32,
+    },
+    /// Report every change of a container's state until the connection closes, a line each (`lxc-monitor`).
+    ContainerEvents,
+}
+
+/// A command with its surroundings; the environment is clean but for what stands here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// What to run.
+    pub program: Program,
+    /// The user to run as; root when absent.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// The directory to start in; the user's home when absent.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    /// Variables beside PATH, HOME, LANG and TERM.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+/// A shell line or an argument vector.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Program {
+    /// A line for the shell: `/bin/bash -c` on the host, `/bin/sh -c` in a container.
+    Shell(String),
+    /// A program and its arguments, with no shell between.
+    Argv(Vec<String>),
+}

@@ -1,0 +1,3 @@
+//! Starts gatewren.
+
+fn main() {}
