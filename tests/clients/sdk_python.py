@@ -24,7 +24,7 @@ NOTES = "gatewren:///public/notes"
 MODE = sys.argv[1]
 NAME = f"sdk-python {MODE}"
 # In the stateful era the SDK calls resources/subscribe deprecated, and is right.
-warnings.simplefilter("ignore", DeprecationWarning)
+warnings.simplefilter("ignore")
 
 failed = False
 
