@@ -6,3 +6,4 @@
 )]
 mod exec;
 mod protocol;
+mod registry;
