@@ -74,7 +74,7 @@ fn sources() -> Vec<Source> {
                     String::new()
                 };
                 found.push(Source {
-                    room,
+                    room: folder_name,
                     path,
                     code,
                     whole,
