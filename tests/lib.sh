@@ -100,6 +100,19 @@ need_gatewren() {
     export GATEWREN_BIN
 }
 
+cargo_bound=2400 # seconds, a first build of all dependencies on two slow cores included
+
+# cargo_test ARG...: runs cargo test; a test that cannot run here appends "NAME: reason" to $GATEWREN_SKIPPED.
+cargo_test() {
+    local status=0
+    GATEWREN_SKIPPED=$(mktemp)
+    export GATEWREN_SKIPPED
+    timeout -k 30 $cargo_bound cargo test --all-features --no-fail-fast "$@" || status=$?
+    sort -u "$GATEWREN_SKIPPED" | sed 's/^/skip test /'
+    rm -f "$GATEWREN_SKIPPED"
+    return $status
+}
+
 # json_field KEY FILE: the string under KEY in the one-line JSON object that is the first line of FILE.
 json_field() { head -n 1 "$2" | sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p"; }
 
