@@ -4,6 +4,7 @@
 import { createInterface } from 'node:readline';
 
 const CONTAINER = process.env.GATEWREN_CONTAINER; // empty where there is no container to try
+const SHELL = CONTAINER ? 'container_shell' : 'system_shell';
 const BOUND_MS = 60_000; // the whole of it; a client that hangs has failed
 const NOTICE_MS = 3_000; // from a change to the notice of it
 const BOX = 'gatewren:///public/packageData';
@@ -18,7 +19,7 @@ export async function run(name, client, subscribe) {
   setTimeout(() => finish(name, 'bound', `not done within ${BOUND_MS} ms`), BOUND_MS).unref();
   await check(name, 'lists its tools', async () => {
     const { tools } = await client.listTools();
-    for (const wanted of ['container_shell', 'whoami']) {
+    for (const wanted of [SHELL, 'whoami']) {
       expect(tools.some((tool) => tool.name === wanted), `no ${wanted} among ${tools.map((tool) => tool.name)}`);
     }
   });
@@ -27,7 +28,7 @@ export async function run(name, client, subscribe) {
     expect(!result.isError && result.content.length > 0, JSON.stringify(result));
   });
   await check(name, 'is told what is wrong with its arguments', async () => {
-    const result = await client.callTool({ name: 'container_shell', arguments: { container: 'alpha', command: 7 } });
+    const result = await client.callTool({ name: SHELL, arguments: { ...(CONTAINER && { container: CONTAINER }), command: 7 } });
     expect(result.isError === true && JSON.stringify(result.content).includes('command'), JSON.stringify(result));
   });
   await check(name, 'reads a resource', async () => {
@@ -37,7 +38,7 @@ export async function run(name, client, subscribe) {
   });
   await withContainer(name, 'runs a command in a container', async () => {
     const result = await client.callTool({
-      name: 'container_shell',
+      name: SHELL,
       arguments: { container: CONTAINER, command: 'echo "this is $(hostname)"' },
     });
     expect(!result.isError && JSON.stringify(result).includes(`this is ${CONTAINER}`), JSON.stringify(result));
