@@ -5,3 +5,4 @@
     reason = "spoken by the helper and its client, which come next"
 )]
 mod exec;
+mod sys;
