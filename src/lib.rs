@@ -7,3 +7,4 @@ mod config;
 )]
 mod exec;
 mod sys;
+mod vault;
