@@ -1,5 +1,6 @@
 //! gatewren: the gate between AI clients and a home server.
 
+mod auth;
 mod config;
 #[expect(
     dead_code,
@@ -7,4 +8,5 @@ mod config;
 )]
 mod exec;
 mod sys;
+mod telemetry;
 mod vault;
