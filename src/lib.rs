@@ -5,3 +5,5 @@
     reason = "spoken by the helper and its client, which come next"
 )]
 mod exec;
+mod state;
+mod sys;

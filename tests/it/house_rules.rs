@@ -62,7 +62,7 @@ fn sources() -> Vec<Source> {
                     .unwrap()
                     .to_owned();
                 let inside = path.strip_prefix(&root).unwrap();
-                let folder_name = if inside.components().count() > 1 {
+                let room = if inside.components().count() > 1 {
                     inside
                         .components()
                         .next()
