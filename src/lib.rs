@@ -1,5 +1,6 @@
 //! gatewren: the gate between AI clients and a home server.
 
+mod config;
 #[expect(
     dead_code,
     reason = "spoken by the helper and its client, which come next"

@@ -36,7 +36,7 @@ pub struct Revision {
     /// Its number.
     pub id: u64,
     /// When it was written, in milliseconds since 1970.
-    pub at_ms: i64,
+    pub at_ms: u64,
     /// Who wrote it: `observer`, `owner`, `agent:<id>` or `local:<program>`.
     pub actor: String,
     /// The audit id of the call that led to it.

@@ -134,14 +134,18 @@ mod tests {
             self.0 % n
         }
 
+        fn pick(&mut self, n: u64) -> usize {
+            usize::try_from(self.below(n)).unwrap()
+        }
+
         fn value(&mut self, depth: u32) -> Value {
             let kinds = if depth == 0 { 5 } else { 9 };
             match self.below(kinds) {
                 0 => Value::Null,
                 1 => json!(self.below(2) == 0),
                 2 => json!(self.below(3)),
-                3 => json!(["", "a", "~1", "/", "ü"][usize::try_from(self.below(5)).unwrap()]),
-                4 => json!(self.below(4) as f64 / 2.0),
+                3 => json!(["", "a", "~1", "/", "ü"][self.pick(5)]),
+                4 => json!([0.0, 0.5, 1.0, -1e300][self.pick(4)]),
                 5 | 6 => (0..self.below(5)).map(|_| self.value(depth - 1)).collect(),
                 _ => Value::Object(self.object(depth - 1)),
             }
@@ -151,7 +155,7 @@ mod tests {
             (0..self.below(5))
                 .map(|_| {
                     let key = ["a", "b", "", "~", "a/b", "0", "-"];
-                    let key = key[usize::try_from(self.below(7)).unwrap()];
+                    let key = key[self.pick(7)];
                     (key.to_owned(), self.value(depth))
                 })
                 .collect()
@@ -160,8 +164,8 @@ mod tests {
 
     #[test]
     fn a_difference_applied_gives_the_other_document() {
-        for seed in 1..4000 {
-            let mut dice = Dice(seed * 0x9E37_79B9_7F4A_7C15);
+        for seed in 1_u64..4000 {
+            let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let old = Value::Object(dice.object(4));
             let new = Value::Object(dice.object(4));
             let patch = Patch::new(diff(&Pointer::root(), &old, &new));

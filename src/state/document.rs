@@ -17,7 +17,7 @@ pub struct Document {
     /// The document itself, always an object.
     pub root: Value,
     /// When that revision was written, in milliseconds since 1970.
-    pub at_ms: i64,
+    pub at_ms: u64,
 }
 
 /// A document being taken forward by one or more revisions.
@@ -44,7 +44,7 @@ impl Draft {
 
     /// Takes the document to revision `id` by `patch`; one that does not apply changes nothing but the
     /// number.
-    pub fn advance(&mut self, id: u64, at_ms: i64, patch: &Patch) -> Result<(), PatchError> {
+    pub fn advance(&mut self, id: u64, at_ms: u64, patch: &Patch) -> Result<(), PatchError> {
         let changes = patch.apply(&mut self.document.root);
         self.document.revision = id;
         self.document.at_ms = at_ms;

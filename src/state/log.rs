@@ -2,12 +2,12 @@
 
 use std::ops::{ControlFlow, RangeInclusive};
 
-use rusqlite::{Connection, OptionalExtension as _, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior};
 
 use super::author::Author;
 
 /// Revisions older than this are trimmed: 30 days.
-const KEEP_MS: i64 = 30 * 24 * 3600 * 1000;
+const KEEP_MS: u64 = 30 * 24 * 3600 * 1000;
 
 /// Revisions beyond this number are trimmed, the oldest first.
 const KEEP_REVISIONS: u64 = 200_000;
@@ -18,7 +18,7 @@ pub struct LogRow {
     /// Its number.
     pub id: u64,
     /// When it was written, in milliseconds since 1970, as its writer's clock said.
-    pub at_ms: i64,
+    pub at_ms: u64,
     /// Who wrote it.
     pub actor: String,
     /// The audit id of the call that led to it.
@@ -98,7 +98,7 @@ pub fn note_refused(connection: &Connection, id: u64, why: &str) -> rusqlite::Re
 /// Writes a revision.
 pub fn insert(
     connection: &Connection,
-    (id, at_ms): (u64, i64),
+    (id, at_ms): (u64, u64),
     author: &Author,
     patch: &str,
 ) -> rusqlite::Result<()> {
@@ -107,7 +107,7 @@ pub fn insert(
     )?;
     let actor = author.actor.to_string();
     insert
-        .execute((signed(id), at_ms, actor, &author.cause, patch))
+        .execute((signed(id), signed(at_ms), actor, &author.cause, patch))
         .map(|_| ())
 }
 
@@ -116,10 +116,10 @@ pub fn insert(
 /// What stands behind the snapshot before is kept, so that one damaged snapshot loses nothing.
 pub fn compact(
     connection: &mut Connection,
-    (revision, now_ms): (u64, i64),
+    (revision, now_ms): (u64, u64),
     document: &str,
 ) -> rusqlite::Result<()> {
-    let transaction = connection.transaction()?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let before: i64 =
         transaction.query_row("SELECT max(revision) FROM snapshot", [], |row| row.get(0))?;
     let snapshot = "INSERT OR IGNORE INTO snapshot VALUES (?1, ?2)";
@@ -127,11 +127,14 @@ pub fn compact(
     transaction.execute("DELETE FROM snapshot WHERE revision < ?1", [before])?;
     let young = "SELECT id FROM revision WHERE at_ms >= ?1 ORDER BY id LIMIT 1";
     let young: Option<i64> = transaction
-        .query_row(young, [now_ms - KEEP_MS], |row| row.get(0))
+        .query_row(young, [signed(now_ms.saturating_sub(KEEP_MS))], |row| {
+            row.get(0)
+        })
         .optional()?;
     let not_too_many = signed(revision.saturating_sub(KEEP_REVISIONS)) + 1;
     let first_kept = young
-        .map_or(not_too_many, |id| id.max(not_too_many))
+        .unwrap_or(before + 1)
+        .max(not_too_many)
         .min(before + 1);
     transaction.execute("DELETE FROM revision WHERE id < ?1", [first_kept])?;
     transaction.execute(
@@ -149,7 +152,7 @@ fn refused_key(id: u64) -> String {
 fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
     Ok(LogRow {
         id: number(row, 0)?,
-        at_ms: row.get(1)?,
+        at_ms: number(row, 1)?,
         actor: text(row, 2)?,
         cause: match row.get_ref(3)? {
             rusqlite::types::ValueRef::Null => None,
@@ -169,7 +172,7 @@ fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get(column).map(unsigned)
 }
 
-/// Ids grow from 1; a negative one can only be a row that the triggers did not see.
+/// Numbers are not negative; what another program wrote may be, and counts as 0.
 fn unsigned(id: i64) -> u64 {
     u64::try_from(id).unwrap_or_default()
 }

@@ -81,7 +81,7 @@ pub fn database_id(connection: &Connection) -> rusqlite::Result<String> {
 }
 
 /// Moves a damaged database out of the way, with what SQLite keeps beside it; says where to.
-pub fn move_aside(path: &Path, now_ms: i64) -> io::Result<PathBuf> {
+pub fn move_aside(path: &Path, now_ms: u64) -> io::Result<PathBuf> {
     let beside = |end: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(end);

@@ -3,14 +3,14 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{error, warn};
 
-use crate::sys::Waiter;
+use crate::sys::{Waiter, now_ms};
 
 use super::author::Author;
 use super::diff;
@@ -26,7 +26,8 @@ use super::shared::Shared;
 const POLL: Duration = Duration::from_secs(1);
 
 /// The first wait after a hint that showed nothing yet. The write-ahead log is written before a commit can
-/// be seen, later by as long as the disk takes; each further wait is twice as long, up to [`POLL`].
+/// be seen, later by as long as the disk takes; each further wait is a quarter longer, up to [`POLL`], so that
+/// we are late by a quarter of what the disk took.
 const FIRST_WAIT: Duration = Duration::from_micros(20);
 
 /// Revisions between two snapshots.
@@ -118,7 +119,7 @@ impl Writer {
     fn look(&mut self) {
         let followed = match log::data_version(&self.connection) {
             Ok(version) if version == self.seen => {
-                self.patience = (self.patience * 2).clamp(FIRST_WAIT, POLL);
+                self.patience = (self.patience * 5 / 4).clamp(FIRST_WAIT, POLL);
                 return;
             }
             Ok(version) => self.follow().map(|()| self.seen = version),
@@ -364,11 +365,4 @@ fn read_on(
         }
     }
     Ok(if gap { Progress::Gap } else { Progress::Read })
-}
-
-fn now_ms() -> i64 {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
