@@ -17,7 +17,7 @@ const ROOMS: &[(&str, &str)] = &[
     ("dispatch",      "auth policy protocol registry state telemetry vault"),
     ("guard",         "auth config http"),
     ("policy",        "auth config registry vault"),
-    ("toolsets",      "backends registry state"),
+    ("toolsets",      "backends protocol registry state"),
     ("observer",      "backends config state"),
     ("auth",          "config vault sys"),
     ("http",          "config sys telemetry"),
@@ -259,6 +259,19 @@ fn a_face_defines_nothing() {
                 source.path.display()
             );
         }
+    }
+}
+
+#[test]
+fn only_the_policy_grants_permits() {
+    for source in sources().iter().filter(|s| s.room != "policy") {
+        let grants = source.code.matches("Permit::granted_by_policy").count();
+        assert_eq!(
+            grants,
+            0,
+            "{}: only the policy grants permits",
+            source.path.display()
+        );
     }
 }
 
