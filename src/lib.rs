@@ -1,5 +1,9 @@
 //! gatewren: the gate between AI clients and a home server.
 
+mod cli;
 mod exec;
+mod helper;
 mod helper_client;
 mod sys;
+
+pub use cli::main;
