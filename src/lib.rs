@@ -1,10 +1,13 @@
 //! gatewren: the gate between AI clients and a home server.
 
 mod auth;
+mod backends;
+mod cli;
 mod config;
 mod dispatch;
 mod exec;
 mod guard;
+mod helper;
 mod helper_client;
 mod http;
 mod policy;
@@ -13,5 +16,8 @@ mod registry;
 mod state;
 mod sys;
 mod telemetry;
+mod toolsets;
 mod transport;
 mod vault;
+
+pub use cli::main;

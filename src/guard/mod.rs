@@ -13,7 +13,7 @@ mod refusal;
 
 pub use admitted::Admitted;
 pub use chain::Guard;
-pub use cors::preflight;
+pub use cors::{expose, preflight};
 pub use door::Door;
 pub use host::Hosts;
 pub use identity::Identity;
