@@ -7,6 +7,7 @@ mod config;
     reason = "spoken by the helper and its client, which come next"
 )]
 mod exec;
+mod http;
 mod sys;
 mod telemetry;
 mod vault;
