@@ -1,5 +1,6 @@
 //! gatewren: the gate between AI clients and a home server.
 
+mod app;
 mod auth;
 mod backends;
 mod cli;
@@ -10,6 +11,7 @@ mod guard;
 mod helper;
 mod helper_client;
 mod http;
+mod observer;
 mod policy;
 mod protocol;
 mod registry;

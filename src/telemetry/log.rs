@@ -29,7 +29,7 @@ const JOURNAL_SOCKET: &str = "/run/systemd/journal/socket";
 pub fn init(level: LogLevel) {
     if wants_journal(&Surroundings::of_process()) {
         match tracing_journald::layer() {
-            Ok(journal) => return to_journal(journal, level),
+            Ok(journal) => to_journal(journal, level),
             Err(cause) => {
                 to_stderr(level);
                 tracing::warn!(%cause, "the journal cannot be reached; logging to stderr");

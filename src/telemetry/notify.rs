@@ -8,7 +8,7 @@ use sd_notify::NotifyState;
 
 use crate::sys::send_datagram;
 
-/// The way to the service manager, sd_notify(3), or to nowhere if none started us.
+/// The way to the service manager, `sd_notify(3)`, or to nowhere if none started us.
 ///
 /// A notice that cannot be sent is logged and otherwise without effect.
 #[derive(Debug)]

@@ -49,10 +49,10 @@ pub enum Promise {
 }
 
 /// What came of a call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Outcome {
     /// One word, such as `ok`, `error`, `denied`, `cancelled`.
-    pub outcome: &'static str,
+    pub status: &'static str,
     /// How long it took.
     pub duration_ms: u64,
     /// The revision of the state that it led to.
@@ -99,7 +99,7 @@ impl<'a> Audit<'a> {
     /// Writes down what came of a call, some time soon. It never waits, so that it can also be said
     /// where a call was dropped; there are no more of these than calls at once.
     pub fn outcome(&self, id: AuditId, outcome: Outcome) -> Result<(), VaultError> {
-        let record = Record::of_outcome(id, &outcome);
+        let record = Record::of_outcome(id, outcome);
         let work = move |connection: &Connection| append(connection, record);
         self.writer.leave_uncounted("write to the audit", work)
     }
@@ -157,12 +157,12 @@ impl Record {
         }
     }
 
-    fn of_outcome(id: AuditId, outcome: &Outcome) -> Self {
+    fn of_outcome(id: AuditId, outcome: Outcome) -> Self {
         Self {
             at_ms: now_ms(),
             call: id.0,
             kind: "outcome",
-            outcome: Some(outcome.outcome.to_owned()),
+            outcome: Some(outcome.status.to_owned()),
             duration_ms: Some(to_column(outcome.duration_ms)),
             revision: outcome.revision.map(to_column),
             ..Self::default()
