@@ -7,6 +7,7 @@ use nix::sys::statvfs::statvfs;
 
 /// The sizes of a file system in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "the unit stands in every name")]
 pub struct DiskSpace {
     /// All of it.
     pub total_bytes: u64,

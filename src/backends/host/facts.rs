@@ -9,12 +9,13 @@ use serde::Serialize;
 
 use crate::sys::rfc3339;
 
+use super::super::os_release::OsRelease;
+use super::super::source;
 use super::addresses::{InterfaceAddress, addresses};
 use super::meminfo;
 use super::metrics::{self, Metrics};
 use super::mounts::{Mount, mounts};
-use super::platform::{Cpu, OsRelease, cpu, virtualization};
-use super::source;
+use super::platform::{Cpu, cpu, virtualization};
 use super::usage::boot_time_s;
 
 /// How long the processors are watched for their usage.
@@ -109,8 +110,8 @@ impl Host {
         Metrics::since(earlier)
     }
 
-    /// The local file systems, sorted by path.
-    pub fn mounts(&self) -> Vec<Mount> {
+    /// The local file systems of the machine, sorted by path.
+    pub fn mounts() -> Vec<Mount> {
         mounts(&source::text("/proc/self/mounts").unwrap_or_default())
     }
 

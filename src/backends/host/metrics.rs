@@ -5,10 +5,10 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::super::source;
 use super::meminfo::{self, Space};
 use super::mounts::{Mount, mounts};
-use super::source;
-use super::traffic::{Disk, Interface, disks, interfaces};
+use super::traffic::{DiskTraffic, NetworkTraffic, disks, interfaces};
 use super::usage::{self, CpuTime, Temperature};
 
 /// How the machine stands.
@@ -29,13 +29,14 @@ pub struct Metrics {
     /// The temperatures, sorted by sensor.
     pub temperatures: Vec<Temperature>,
     /// Counters of the network interfaces since the boot, sorted by name.
-    pub network: Vec<Interface>,
+    pub network: Vec<NetworkTraffic>,
     /// Counters of the disks since the boot, sorted by name.
-    pub disks: Vec<Disk>,
+    pub disks: Vec<DiskTraffic>,
 }
 
 /// The share of the last ten seconds in which some work waited for a resource, in percent (PSI).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[expect(clippy::struct_field_names, reason = "the unit stands in every name")]
 pub struct Pressure {
     /// For a processor.
     pub cpu_percent: f64,

@@ -6,7 +6,6 @@ mod meminfo;
 mod metrics;
 mod mounts;
 mod platform;
-mod source;
 mod traffic;
 mod usage;
 
@@ -15,6 +14,6 @@ pub use facts::{Gatewren, Host, ServerInfo};
 pub use meminfo::Space;
 pub use metrics::{Metrics, Pressure};
 pub use mounts::Mount;
-pub use platform::{Cpu, OsRelease};
-pub use traffic::{Disk, Interface};
+pub use platform::Cpu;
+pub use traffic::{DiskTraffic, NetworkTraffic};
 pub use usage::Temperature;

@@ -88,7 +88,7 @@ fn holds_data(device: &str, path: &str, filesystem: &str) -> bool {
     path.starts_with('/') && local && !image && !filesystem.starts_with("fuse.")
 }
 
-/// Spaces, tabs, newlines and backslashes are written in octal there (proc_mounts(5)).
+/// Spaces, tabs, newlines and backslashes are written in octal there (`proc_mounts(5)`).
 fn unescape(word: &str) -> String {
     let plain = [
         (r"\040", " "),

@@ -11,7 +11,7 @@ const NO_DISKS: [&str; 5] = ["loop", "ram", "zram", "dm-", "md"];
 
 /// What went through a network interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Interface {
+pub struct NetworkTraffic {
     /// Its name.
     pub interface: String,
     /// Bytes received.
@@ -22,7 +22,7 @@ pub struct Interface {
 
 /// What was read from a disk and written to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Disk {
+pub struct DiskTraffic {
     /// Its name, such as `sda`.
     pub disk: String,
     /// Bytes read.
@@ -34,14 +34,14 @@ pub struct Disk {
 }
 
 /// Reads `/proc/net/dev`, sorted by name.
-pub fn interfaces(dev: &str) -> Vec<Interface> {
+pub fn interfaces(dev: &str) -> Vec<NetworkTraffic> {
     let mut all: Vec<_> = dev.lines().filter_map(interface).collect();
     all.sort_by(|a, b| a.interface.cmp(&b.interface));
     all
 }
 
 /// Reads `/proc/diskstats`, sorted by name; whole disks that were ever used, none of their partitions.
-pub fn disks(diskstats: &str) -> Vec<Disk> {
+pub fn disks(diskstats: &str) -> Vec<DiskTraffic> {
     let mut all: Vec<_> = diskstats.lines().filter_map(disk).collect();
     all.sort_by(|a, b| a.disk.cmp(&b.disk));
     let names: Vec<String> = all.iter().map(|disk| disk.disk.clone()).collect();
@@ -49,20 +49,20 @@ pub fn disks(diskstats: &str) -> Vec<Disk> {
     all
 }
 
-fn interface(line: &str) -> Option<Interface> {
+fn interface(line: &str) -> Option<NetworkTraffic> {
     let (name, counters) = line.split_once(':')?;
     let counters: Vec<u64> = counters
         .split_whitespace()
         .map_while(|word| word.parse().ok())
         .collect();
-    Some(Interface {
+    Some(NetworkTraffic {
         interface: name.trim().to_owned(),
         rx_bytes: *counters.first()?,
         tx_bytes: *counters.get(8)?,
     })
 }
 
-fn disk(line: &str) -> Option<Disk> {
+fn disk(line: &str) -> Option<DiskTraffic> {
     let mut words = line.split_whitespace().skip(2);
     let name = words.next()?;
     let counters: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
@@ -71,7 +71,7 @@ fn disk(line: &str) -> Option<Disk> {
             .get(index)
             .map(|n: &u64| n.saturating_mul(SECTOR_BYTES))
     };
-    let disk = Disk {
+    let disk = DiskTraffic {
         disk: name.to_owned(),
         read_bytes: sectors(2)?,
         written_bytes: sectors(6)?,

@@ -5,7 +5,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::source;
+use super::super::source;
 
 /// Processor time since the boot, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
