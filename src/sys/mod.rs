@@ -5,9 +5,11 @@ mod child;
 mod clock;
 mod datagram;
 mod descriptors;
+mod disk_space;
 mod executable;
 pub mod files;
 mod keeper;
+mod network;
 mod process_table;
 mod random;
 mod rooted;
@@ -20,9 +22,11 @@ pub use child::{Child, Exit};
 pub use clock::{now_ms, rfc3339};
 pub use datagram::send_datagram;
 pub use descriptors::{adopt_socket, close_from, launch_pipes, pipe};
+pub use disk_space::{DiskSpace, disk_space};
 pub use executable::{is_static, sealed_copy};
 pub use files::FileError;
 pub use keeper::{Keeper, Wake, adopt_orphans, reap, reap_any};
+pub use network::interface_addresses;
 pub use process_table::{
     Process, children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
 };
