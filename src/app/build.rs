@@ -15,11 +15,11 @@ use super::{
 };
 use crate::auth::Agents;
 use crate::backends::{Host, Lxc, Shell};
-use crate::config::Settings;
+use crate::config::{Settings, TlsMode};
 use crate::dispatch::Engine;
 use crate::guard::{Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
-use crate::http::Tls;
+use crate::http::{Subject, Subjects, Tls, TlsSource};
 use crate::observer::{Nudge, Observer};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
@@ -70,25 +70,49 @@ fn failed(cause: impl fmt::Display) -> BuildError {
 
 /// Builds a house.
 pub async fn build(plan: Plan) -> Result<House, BuildError> {
-    let Plan { settings, helper, address } = plan;
+    let Plan {
+        settings,
+        helper,
+        address,
+    } = plan;
     let directory = settings.state_dir.clone();
     crate::sys::files::private_dir(&directory).map_err(failed)?;
     let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
     let state = State::open(&directory.join("state.db")).map_err(failed)?;
-    let tls = Tls::open(&settings.tls, &directory, &box_names(&settings.names), &box_addresses());
-    let tls = Arc::new(tls.map_err(failed)?);
+    let tls = Arc::new(Tls::load(certificate(&settings)?).map_err(failed)?);
     let (child, helper) = start_helper(helper, settings.lxc.lxcpath.as_deref())?;
     let stop = watch::Sender::new(false);
     let lxc = Arc::new(Lxc::new(helper.clone()));
     let host = Arc::new(Host::new());
     let observer = Observer::new(state.clone(), lxc.clone(), host.clone());
-    let backends = Backends { lxc, host, shell: Shell::new(helper), nudge: observer.nudge() };
+    let backends = Backends {
+        lxc,
+        host,
+        shell: Shell::new(helper),
+        nudge: observer.nudge(),
+    };
     let catalog = catalog(&state, backends, &stop).map_err(failed)?;
-    let keys = (vault.key("request-state").await.map_err(failed)?, vault.key("session").await.map_err(failed)?);
-    let engine = Arc::new(Engine::new(catalog, Some(vault.clone()), &keys.0, stop.subscribe()));
+    let keys = (
+        vault.key("request-state").await.map_err(failed)?,
+        vault.key("session").await.map_err(failed)?,
+    );
+    let engine = Arc::new(Engine::new(
+        catalog,
+        Some(vault.clone()),
+        &keys.0,
+        stop.subscribe(),
+    ));
     let agents = Agents::new(vault.clone()).map_err(failed)?;
-    let guard = Arc::new(Guard::new(Identity::Agents(agents), hosts(&settings), &settings.limits));
-    let sessions = Sessions::new(&keys.1, settings.limits.session_idle.as_secs(), Some(vault.clone()));
+    let guard = Arc::new(Guard::new(
+        Identity::Agents(agents),
+        hosts(&settings),
+        &settings.limits,
+    ));
+    let sessions = Sessions::new(
+        &keys.1,
+        settings.limits.session_idle.as_secs(),
+        Some(vault.clone()),
+    );
     let serving = serving(&engine, guard, sessions, Some(tls), &settings);
     Ok(House {
         url: format!("https://{address}/mcp"),
@@ -104,6 +128,31 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     })
 }
 
+/// Where the certificate comes from and what it is to hold for.
+fn certificate(settings: &Settings) -> Result<TlsSource, BuildError> {
+    if let (TlsMode::Files, Some(cert), Some(key)) = (
+        settings.tls.mode,
+        settings.tls.cert.clone(),
+        settings.tls.key.clone(),
+    ) {
+        return Ok(TlsSource::Files { cert, key });
+    }
+    let asked: Result<Vec<Subject>, _> = settings.names.iter().map(|name| name.parse()).collect();
+    let names = box_names(&[])
+        .into_iter()
+        .filter_map(|name| name.parse().ok());
+    let found = names
+        .chain(box_addresses().into_iter().map(Subject::Address))
+        .collect();
+    Ok(TlsSource::Own {
+        directory: settings.state_dir.join("tls"),
+        subjects: Subjects {
+            asked: asked.map_err(failed)?,
+            found,
+        },
+    })
+}
+
 /// What tools stand on.
 struct Backends {
     lxc: Arc<Lxc>,
@@ -112,7 +161,11 @@ struct Backends {
     nudge: Nudge,
 }
 
-fn catalog(state: &State, on: Backends, stop: &watch::Sender<bool>) -> Result<Catalog, CatalogError> {
+fn catalog(
+    state: &State,
+    on: Backends,
+    stop: &watch::Sender<bool>,
+) -> Result<Catalog, CatalogError> {
     let mut catalog = Catalog::new(Implementation {
         name: "gatewren".to_owned(),
         title: Some("gatewren".to_owned()),
@@ -124,7 +177,10 @@ fn catalog(state: &State, on: Backends, stop: &watch::Sender<bool>) -> Result<Ca
     catalog.add(toolsets::containers(on.lxc))?;
     catalog.add(toolsets::shell(on.shell, stop.subscribe()))?;
     catalog.add(toolsets::state(Arc::new(state.clone())))?;
-    catalog.set_resources(Arc::new(StateResources::new(state.clone(), INSTRUCTIONS.to_owned())));
+    catalog.set_resources(Arc::new(StateResources::new(
+        state.clone(),
+        INSTRUCTIONS.to_owned(),
+    )));
     let nudge = on.nudge;
     catalog.set_settle(Box::new(move || {
         let nudge = nudge.clone();
@@ -158,7 +214,11 @@ pub fn serving(
     let metrics = Arc::new(Metrics::default());
     let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions);
     Serving {
-        front: Arc::new(Front { guard, endpoint, metrics: metrics.clone() }),
+        front: Arc::new(Front {
+            guard,
+            endpoint,
+            metrics: metrics.clone(),
+        }),
         tls,
         limits: settings.limits.clone(),
         metrics,

@@ -92,14 +92,19 @@ fn options(request: &Request<Incoming>) -> Response<Body> {
         return preflight(request.headers());
     }
     let mut response = empty(StatusCode::NO_CONTENT);
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
+    response.headers_mut().insert(
+        ALLOW,
+        HeaderValue::from_static("POST, GET, DELETE, OPTIONS"),
+    );
     response
 }
 
 fn open(surface: Surface, method: &Method) -> Response<Body> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
         return response;
     }
     let body = match surface {

@@ -55,7 +55,9 @@ impl House {
         if let Some(tls) = &self.serving.tls {
             match tls.reload() {
                 Ok(()) => tracing::info!("reloaded"),
-                Err(cause) => tracing::error!(%cause, "the certificate was not reloaded; the old one stays"),
+                Err(cause) => {
+                    tracing::error!(%cause, "the certificate was not reloaded; the old one stays")
+                }
             }
         }
         self.notify.ready();
@@ -85,7 +87,11 @@ pub fn hosts(settings: &Settings) -> Hosts {
             Err(_) => names.push(allowed.clone()),
         }
     }
-    Hosts { names, addresses, origins: settings.access.allowed_origins.clone() }
+    Hosts {
+        names,
+        addresses,
+        origins: settings.access.allowed_origins.clone(),
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -18,8 +18,10 @@ use crate::sys::inherited_sockets;
 
 /// The sockets to listen on: those that systemd hands over, or else these addresses.
 pub async fn open_sockets(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, ListenError> {
-    let inherited: Vec<TcpListener> =
-        inherited_sockets().into_iter().filter_map(|socket| inherit(socket).ok()).collect();
+    let inherited: Vec<TcpListener> = inherited_sockets()
+        .into_iter()
+        .filter_map(|socket| inherit(socket).ok())
+        .collect();
     if !inherited.is_empty() {
         return Ok(inherited);
     }
@@ -34,7 +36,11 @@ pub async fn open_sockets(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, 
 ///
 /// The first SIGTERM or SIGINT drains: no new connections, streams get their end, calls finish or are
 /// killed by their class; exit 0. A second one, or the end of the drain's time, is exit 1.
-pub async fn run(house: House, sockets: Vec<TcpListener>, announce: impl FnOnce(&House)) -> ExitCode {
+pub async fn run(
+    house: House,
+    sockets: Vec<TcpListener>,
+    announce: impl FnOnce(&House),
+) -> ExitCode {
     let mut signals = match Signals::listen() {
         Ok(signals) => signals,
         Err(cause) => {
@@ -43,7 +49,10 @@ pub async fn run(house: House, sockets: Vec<TcpListener>, announce: impl FnOnce(
         }
     };
     let house = Arc::new(house);
-    let accepting = house.serving.clone().start(sockets, &house.stop.subscribe());
+    let accepting = house
+        .serving
+        .clone()
+        .start(sockets, &house.stop.subscribe());
     let mut workers = JoinSet::new();
     house.start_workers(&mut workers);
     workers.spawn(watchdog::watch(house.clone()));
@@ -55,7 +64,9 @@ pub async fn run(house: House, sockets: Vec<TcpListener>, announce: impl FnOnce(
     }
     tracing::info!("stopping");
     house.notify.stopping();
-    house.notify.status("stopping: waiting for what is under way");
+    house
+        .notify
+        .status("stopping: waiting for what is under way");
     house.stop.send_replace(true);
     let clean = tokio::select! {
         drained = tokio::time::timeout(house.serving.limits.drain, drain(&house, accepting)) => drained.is_ok(),

@@ -15,7 +15,9 @@ pub fn box_names(configured: &[String]) -> Vec<String> {
         names.extend([format!("{short}.local"), short, host]);
     }
     names.push("localhost".to_owned());
-    names.iter_mut().for_each(|name| *name = name.to_ascii_lowercase());
+    names
+        .iter_mut()
+        .for_each(|name| *name = name.to_ascii_lowercase());
     names.retain(|name| !name.is_empty() && name != ".local");
     names.sort();
     names.dedup();
@@ -29,7 +31,10 @@ pub fn box_addresses() -> Vec<IpAddr> {
         Vec::new()
     });
     let mut addresses: Vec<IpAddr> = found.into_iter().map(|(_, address)| address).collect();
-    addresses.extend([IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]);
+    addresses.extend([
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::LOCALHOST),
+    ]);
     addresses.sort();
     addresses.dedup();
     addresses

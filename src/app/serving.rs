@@ -31,12 +31,19 @@ pub struct Serving {
 
 impl Serving {
     /// Accepts connections until `stop`.
-    pub fn start(self: Arc<Self>, sockets: Vec<TcpListener>, stop: &watch::Receiver<bool>) -> Accepting {
+    pub fn start(
+        self: Arc<Self>,
+        sockets: Vec<TcpListener>,
+        stop: &watch::Receiver<bool>,
+    ) -> Accepting {
         let (open, all_gone) = mpsc::channel(1);
         let cap = ConnectionCap::new(self.limits.max_connections as usize);
         let mut loops = JoinSet::new();
         for socket in sockets {
-            loops.spawn(self.clone().accept(socket, cap.clone(), stop.clone(), open.clone()));
+            loops.spawn(
+                self.clone()
+                    .accept(socket, cap.clone(), stop.clone(), open.clone()),
+            );
         }
         Accepting { loops, all_gone }
     }
@@ -56,7 +63,9 @@ impl Serving {
                 () = tokio::time::sleep(TURN) => continue,
                 accepted = cap.accept(&socket) => accepted,
             };
-            let Some((stream, peer, place)) = accepted else { return };
+            let Some((stream, peer, place)) = accepted else {
+                return;
+            };
             let (server, open, counted) = (server.clone(), open.clone(), self.metrics.connection());
             tokio::spawn(async move {
                 server.serve(stream, peer).await;

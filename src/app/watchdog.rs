@@ -24,14 +24,20 @@ pub async fn watch(house: Arc<House>) {
         // A part that hangs must not hang its examiner.
         let _ = tokio::time::timeout(pace, examine(&house)).await;
         tokio::time::sleep(pace.saturating_sub(since.elapsed())).await;
-        let missing: Vec<&str> =
-            house.serving.heartbeat.missing_since(since).map(Beat::as_str).collect();
+        let missing: Vec<&str> = house
+            .serving
+            .heartbeat
+            .missing_since(since)
+            .map(Beat::as_str)
+            .collect();
         if missing.is_empty() {
             house.notify.alive();
             house.notify.status(&words(&house));
         } else {
             tracing::error!(missing = missing.join(" "), "parts show no sign of life");
-            house.notify.status(&format!("no sign of life from: {}", missing.join(", ")));
+            house
+                .notify
+                .status(&format!("no sign of life from: {}", missing.join(", ")));
         }
     }
 }
@@ -50,7 +56,10 @@ async fn examine(house: &House) {
 fn words(house: &House) -> String {
     let connections = house.serving.metrics.connections_open();
     let revision = house.state.document().revision;
-    format!("serving {}; {connections} connections, state at revision {revision}", house.url)
+    format!(
+        "serving {}; {connections} connections, state at revision {revision}",
+        house.url
+    )
 }
 
 /// A call as a client makes it.

@@ -4,7 +4,10 @@
 mod error;
 mod host;
 mod lxc;
+mod neutral;
 mod os_release;
+mod outcome;
+mod shell;
 mod source;
 
 pub use error::{BackendError, ErrorKind};
@@ -15,4 +18,9 @@ pub use host::{
 pub use lxc::{
     ContainerDetails, ContainerEvent, ContainerEvents, ContainerState, ContainerStatus, Lxc,
 };
+pub use neutral::neutralise;
 pub use os_release::OsRelease;
+pub use outcome::ShellOutcome;
+pub use shell::{Shell, ShellCall};
+
+pub use crate::helper_client::{ContainerName, InvalidName, Program};

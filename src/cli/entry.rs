@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use super::{helper, reaper};
+use super::{helper, reaper, serve, trial};
 
 /// The gate between AI clients and a home server.
 #[derive(Debug, Parser)]
@@ -16,6 +16,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Commands {
+    /// Start on embedded defaults and say how to connect.
+    Try(trial::Args),
+    /// Serve as the settings say; systemd starts this.
+    Serve(serve::Args),
     /// Run commands for the front: the part that is root.
     Helper(helper::Args),
 }
@@ -30,6 +34,8 @@ pub fn main() -> ExitCode {
         return reaper::run();
     }
     match Cli::parse().command {
+        Commands::Try(args) => trial::run(&args),
+        Commands::Serve(args) => serve::run(&args),
         Commands::Helper(args) => helper::run(args),
     }
 }

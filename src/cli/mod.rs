@@ -4,5 +4,8 @@
 mod entry;
 mod helper;
 mod reaper;
+mod runtime;
+mod serve;
+mod trial;
 
 pub use entry::main;

@@ -10,7 +10,10 @@ const FEW_CORES: usize = 2;
 /// A runtime: one thread on a small box, one a core on a larger one.
 pub fn build() -> io::Result<Runtime> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut builder =
-        if cores <= FEW_CORES { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+    let mut builder = if cores <= FEW_CORES {
+        Builder::new_current_thread()
+    } else {
+        Builder::new_multi_thread()
+    };
     builder.enable_all().build()
 }

@@ -13,7 +13,11 @@ use crate::telemetry;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The settings; embedded defaults when the file does not exist
-    #[arg(long, value_name = "FILE", default_value = "/etc/gatewren/gatewren.toml")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/etc/gatewren/gatewren.toml"
+    )]
     config: PathBuf,
 }
 
@@ -51,8 +55,19 @@ async fn serve(settings: Settings) -> ExitCode {
     } else {
         HelperPlan::Child(settings.state_dir.join("run"))
     };
-    match build(Plan { settings, helper, address }).await {
-        Ok(house) => run_house(house, sockets, |house| tracing::info!(url = house.url, "serving")).await,
+    match build(Plan {
+        settings,
+        helper,
+        address,
+    })
+    .await
+    {
+        Ok(house) => {
+            run_house(house, sockets, |house| {
+                tracing::info!(url = house.url, "serving")
+            })
+            .await
+        }
         Err(error) => fail(&error),
     }
 }

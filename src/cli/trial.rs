@@ -60,26 +60,49 @@ pub fn run(args: &Args) -> ExitCode {
 
 async fn serve(args: &Args) -> Result<ExitCode, String> {
     let directory = directory(args)?;
-    let sockets = open_sockets(&[args.listen]).await.map_err(|e| e.to_string())?;
-    let bound = sockets.first().and_then(|socket| socket.local_addr().ok()).unwrap_or(args.listen);
-    let mut settings = Settings { state_dir: directory.clone(), ..Settings::default() };
+    let sockets = open_sockets(&[args.listen])
+        .await
+        .map_err(|e| e.to_string())?;
+    let bound = sockets
+        .first()
+        .and_then(|socket| socket.local_addr().ok())
+        .unwrap_or(args.listen);
+    let mut settings = Settings {
+        state_dir: directory.clone(),
+        ..Settings::default()
+    };
     settings.listen = vec![bound];
     settings.lxc.lxcpath.clone_from(&args.lxcpath);
     let helper = HelperPlan::Child(directory.join("run"));
-    let plan = Plan { settings, helper, address: reachable(bound) };
+    let plan = Plan {
+        settings,
+        helper,
+        address: reachable(bound),
+    };
     let house = build(plan).await.map_err(|e| e.to_string())?;
     let token = token(&house, &directory, args.policy).await?;
-    let words = Words { url: house.url.clone(), token, directory, policy: args.policy };
+    let words = Words {
+        url: house.url.clone(),
+        token,
+        directory,
+        policy: args.policy,
+    };
     let json = args.json;
     Ok(run_house(house, sockets, move |_| words.print(json)).await)
 }
 
 fn directory(args: &Args) -> Result<PathBuf, String> {
     if let Some(directory) = &args.dir {
-        return std::path::absolute(directory).map_err(|e| format!("--dir {}: {e}", directory.display()));
+        return std::path::absolute(directory)
+            .map_err(|e| format!("--dir {}: {e}", directory.display()));
     }
-    let from = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let base = from("XDG_STATE_HOME").or_else(|| from("HOME").map(|home| home.join(".local/state")));
+    let from = |name: &str| {
+        std::env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
+    let base =
+        from("XDG_STATE_HOME").or_else(|| from("HOME").map(|home| home.join(".local/state")));
     base.map(|base| base.join("gatewren-try"))
         .ok_or_else(|| "there is no HOME to keep state in; name a directory with --dir".to_owned())
 }
@@ -88,7 +111,9 @@ fn directory(args: &Args) -> Result<PathBuf, String> {
 fn reachable(bound: SocketAddr) -> SocketAddr {
     match bound {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => ([127, 0, 0, 1], v4.port()).into(),
-        SocketAddr::V6(v6) if v6.ip().is_unspecified() => (std::net::Ipv6Addr::LOCALHOST, v6.port()).into(),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => {
+            (std::net::Ipv6Addr::LOCALHOST, v6.port()).into()
+        }
         other => other,
     }
 }
@@ -103,7 +128,9 @@ async fn token(house: &House, directory: &Path, policy: Preset) -> Result<Secret
     {
         return Ok(Secret::new(text.trim()));
     }
-    let token = bootstrap(&house.vault, "try", policy).await.map_err(|e| e.to_string())?;
+    let token = bootstrap(&house.vault, "try", policy)
+        .await
+        .map_err(|e| e.to_string())?;
     files::write_private(&file, token.expose().as_bytes()).map_err(|e| e.to_string())?;
     Ok(token)
 }
@@ -142,7 +169,12 @@ impl Words {
     }
 
     fn human(&self) -> String {
-        let Self { url, directory, policy, .. } = self;
+        let Self {
+            url,
+            directory,
+            policy,
+            ..
+        } = self;
         let (ca, token) = (self.ca(), self.token.expose());
         let (ca, directory) = (ca.display(), directory.display());
         format!(

@@ -25,6 +25,8 @@ pub struct Engine {
     pub(super) sealer: Sealer,
     /// Turns true when the server stops.
     pub(super) stop: watch::Receiver<bool>,
+    /// How many calls of tools are under way, in whatever task.
+    pub(super) under_way: watch::Sender<usize>,
 }
 
 /// A method: its name, the feature that offers it, and what answers it.
@@ -76,6 +78,7 @@ impl Engine {
             vault,
             sealer: Sealer::new(seal_key),
             stop,
+            under_way: watch::Sender::new(0),
         }
     }
 
@@ -98,6 +101,15 @@ impl Engine {
         self.catalog
             .resources()
             .map_or(0, |source| *source.bell().borrow())
+    }
+
+    /// Waits until no call of a tool is under way, also of clients that are gone.
+    pub async fn idle(&self) {
+        let _ = self
+            .under_way
+            .subscribe()
+            .wait_for(|count| *count == 0)
+            .await;
     }
 
     /// Hears when the server stops.

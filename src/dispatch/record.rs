@@ -1,6 +1,7 @@
 //! What is written of a call: the intent before anything runs, the outcome after, and one journal line.
 
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{call::Context, engine::Engine, reference};
@@ -11,6 +12,7 @@ use crate::vault::{AuditId, Entry, Outcome, Promise, Vault};
 
 /// The record of one call. One that is dropped before its end was cancelled, and says so.
 pub struct Record {
+    under_way: watch::Sender<usize>,
     audit: Option<(Vault, AuditId)>,
     tool: String,
     agent: String,
@@ -36,7 +38,9 @@ impl Record {
             }
             None => None,
         };
+        engine.under_way.send_modify(|count| *count += 1);
         Ok(Self {
+            under_way: engine.under_way.clone(),
             audit,
             tool: tool.name().to_owned(),
             agent: context.who.agent_id().to_string(),
@@ -76,7 +80,7 @@ impl Record {
             && let Err(cause) = vault.audit().outcome(
                 id,
                 Outcome {
-                    outcome,
+                    status: outcome,
                     duration_ms,
                     revision,
                 },
@@ -92,6 +96,7 @@ impl Drop for Record {
         if !self.ended {
             self.write("cancelled", None);
         }
+        self.under_way.send_modify(|count| *count -= 1);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The machine: every system call and every unsafe line of gatewren stands in this room.
 
+mod activation;
 mod cgroup;
 mod child;
 mod clock;
@@ -17,6 +18,7 @@ mod secret;
 mod spawn;
 mod waiter;
 
+pub use activation::inherited_sockets;
 pub use cgroup::{Cgroup, cgroup2_mount, freezer_state, own_cgroup, stale_cgroups};
 pub use child::{Child, Exit};
 pub use clock::{now_ms, rfc3339};

@@ -1,12 +1,11 @@
 //! `container_*`: LXC containers, looked at, started and stopped.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::failure::failed;
+use super::{failure::failed, seconds::Seconds};
 use crate::backends::{ContainerDetails, ContainerName, Lxc};
 use crate::registry::{Cx, Result, Risk, Toolset};
 
@@ -47,7 +46,9 @@ struct Containers {
 }
 
 async fn list(lxc: Arc<Lxc>, List {}: List, _: Cx) -> Result<Containers> {
-    Ok(Containers { containers: lxc.all().await.map_err(failed)? })
+    Ok(Containers {
+        containers: lxc.all().await.map_err(failed)?,
+    })
 }
 
 /// Describes one container: state, init process, addresses, operating system, autostart, memory, CPU
@@ -76,43 +77,9 @@ async fn start(lxc: Arc<Lxc>, Start { container }: Start, _: Cx) -> Result<Conta
     lxc.info(&container).await.map_err(failed)
 }
 
-/// How long a container is asked to end by itself before it is forced to.
-#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(try_from = "u32", into = "u32")]
-#[schemars(transparent)]
-struct Grace(#[schemars(range(max = 40))] u32);
-
-/// Longer, and the answer would come after most clients have given up.
-const MAX_GRACE_S: u32 = 40;
-
-impl Default for Grace {
-    fn default() -> Self {
-        Self(10)
-    }
-}
-
-impl TryFrom<u32> for Grace {
-    type Error = String;
-
-    fn try_from(seconds: u32) -> std::result::Result<Self, String> {
-        if seconds > MAX_GRACE_S {
-            return Err(format!("a grace of at most {MAX_GRACE_S} seconds, not {seconds}"));
-        }
-        Ok(Self(seconds))
-    }
-}
-
-impl From<Grace> for u32 {
-    fn from(grace: Grace) -> Self {
-        grace.0
-    }
-}
-
-impl From<Grace> for Duration {
-    fn from(grace: Grace) -> Self {
-        Self::from_secs(grace.0.into())
-    }
-}
+/// How long a container is asked to end by itself before it is forced to. Longer, and the answer would
+/// come after most clients have given up.
+type Grace = Seconds<0, 40, 10>;
 
 /// Stops a container: asks it to shut down, and forces it when the grace is over. Whatever runs in it
 /// ends. One that is stopped already is left as it is.
@@ -127,7 +94,9 @@ struct Stop {
 }
 
 async fn stop(lxc: Arc<Lxc>, Stop { container, grace_s }: Stop, _: Cx) -> Result<ContainerDetails> {
-    lxc.stop(&container, grace_s.into()).await.map_err(failed)?;
+    lxc.stop(&container, grace_s.duration())
+        .await
+        .map_err(failed)?;
     lxc.info(&container).await.map_err(failed)
 }
 
@@ -142,7 +111,13 @@ struct Restart {
     grace_s: Grace,
 }
 
-async fn restart(lxc: Arc<Lxc>, Restart { container, grace_s }: Restart, _: Cx) -> Result<ContainerDetails> {
-    lxc.restart(&container, grace_s.into()).await.map_err(failed)?;
+async fn restart(
+    lxc: Arc<Lxc>,
+    Restart { container, grace_s }: Restart,
+    _: Cx,
+) -> Result<ContainerDetails> {
+    lxc.restart(&container, grace_s.duration())
+        .await
+        .map_err(failed)?;
     lxc.info(&container).await.map_err(failed)
 }

@@ -10,5 +10,10 @@ pub fn failed(error: BackendError) -> Interruption {
         ErrorKind::NotRunning => Some("container_start starts it.".to_owned()),
         _ => None,
     });
-    ToolError { message: error.message, hint, retry: error.retry }.into()
+    ToolError {
+        message: error.message,
+        hint,
+        retry: error.retry,
+    }
+    .into()
 }

@@ -5,6 +5,7 @@ mod access;
 mod containers;
 mod failure;
 mod resources;
+mod seconds;
 mod server;
 mod shell;
 mod state;

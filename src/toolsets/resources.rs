@@ -40,7 +40,10 @@ fn place(uri: &str) -> Option<Place> {
         return Some(Place::Prompt);
     }
     let pointer = Pointer::from_uri_path(path).ok()?;
-    let public = pointer.tokens().first().is_some_and(|first| first == "public");
+    let public = pointer
+        .tokens()
+        .first()
+        .is_some_and(|first| first == "public");
     public.then_some(Place::Public(pointer))
 }
 
@@ -54,10 +57,30 @@ impl ResourceSource for StateResources {
             ..Resource::default()
         };
         vec![
-            row(SYSTEM_PROMPT, "system-prompt", "What this server is and how to work with it", "text/plain"),
-            row("/public", "public", "The whole box: host and containers, with the revision", "application/json"),
-            row("/public/packageData", "packageData", "The LXC containers by name", "application/json"),
-            row("/public/serverInfo", "serverInfo", "The host: system, hardware, addresses", "application/json"),
+            row(
+                SYSTEM_PROMPT,
+                "system-prompt",
+                "What this server is and how to work with it",
+                "text/plain",
+            ),
+            row(
+                "/public",
+                "public",
+                "The whole box: host and containers, with the revision",
+                "application/json",
+            ),
+            row(
+                "/public/packageData",
+                "packageData",
+                "The LXC containers by name",
+                "application/json",
+            ),
+            row(
+                "/public/serverInfo",
+                "serverInfo",
+                "The host: system, hardware, addresses",
+                "application/json",
+            ),
         ]
     }
 
@@ -70,8 +93,16 @@ impl ResourceSource for StateResources {
             ..ResourceTemplate::default()
         };
         vec![
-            row("/public/packageData/{container}", "container", "One container"),
-            row("/public/{+pointer}", "state", "Any part of the state, as a path of keys"),
+            row(
+                "/public/packageData/{container}",
+                "container",
+                "One container",
+            ),
+            row(
+                "/public/{+pointer}",
+                "state",
+                "Any part of the state, as a path of keys",
+            ),
         ]
     }
 
@@ -95,7 +126,9 @@ impl ResourceSource for StateResources {
                 })
             }
         };
-        Box::pin(std::future::ready(Ok(contents.map(|contents| vec![contents]))))
+        Box::pin(std::future::ready(Ok(
+            contents.map(|contents| vec![contents])
+        )))
     }
 
     fn can_watch(&self, uri: &str) -> bool {
@@ -134,7 +167,13 @@ mod tests {
             let inside = matches!(&named, Some(Place::Public(p)) if p.tokens()[0] == "public");
             assert!(named.is_none() || inside, "{private}");
         }
-        assert!(matches!(place("startos:///public/serverInfo"), Some(Place::Public(_))));
-        assert!(matches!(place("gatewren:///mcp/system-prompt"), Some(Place::Prompt)));
+        assert!(matches!(
+            place("startos:///public/serverInfo"),
+            Some(Place::Public(_))
+        ));
+        assert!(matches!(
+            place("gatewren:///mcp/system-prompt"),
+            Some(Place::Prompt)
+        ));
     }
 }

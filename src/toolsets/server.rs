@@ -5,7 +5,6 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::failure::failed;
 use crate::backends::{Host, Metrics, ServerInfo};
 use crate::registry::{Cx, Result, Risk, Toolset};
 
@@ -27,7 +26,7 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
 struct Info {}
 
 async fn info(host: Arc<Host>, Info {}: Info, _: Cx) -> Result<ServerInfo> {
-    host.info().map_err(failed)
+    Ok(host.info())
 }
 
 /// Measures the host now: CPU use over a fifth of a second, load, pressure, memory, swap, mounted file
@@ -37,5 +36,5 @@ async fn info(host: Arc<Host>, Info {}: Info, _: Cx) -> Result<ServerInfo> {
 struct Measure {}
 
 async fn metrics(host: Arc<Host>, Measure {}: Measure, _: Cx) -> Result<Metrics> {
-    host.metrics().await.map_err(failed)
+    Ok(host.metrics().await)
 }

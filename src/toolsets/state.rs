@@ -90,7 +90,11 @@ async fn get(state: Arc<State>, Get { pointer }: Get, _: Cx) -> Result<Part> {
         ToolError::new(format!("there is nothing at {}", pointer.0))
             .hint("Read the part above it to see what is there.")
     })?;
-    Ok(Part { revision: document.revision, pointer: pointer.0.to_string(), value })
+    Ok(Part {
+        revision: document.revision,
+        pointer: pointer.0.to_string(),
+        value,
+    })
 }
 
 /// Says what has changed after a revision: who changed it, when, and the patch (RFC 6902). Use it
@@ -123,14 +127,24 @@ struct History {
 async fn changes(state: Arc<State>, Since { revision, pointer }: Since, _: Cx) -> Result<History> {
     let found = state.changes_since(revision, &pointer.0, MOST_REVISIONS);
     match found.map_err(|error| ToolError::new(error.to_string()))? {
-        Changes::Revisions { revisions, upto, more } => Ok(History {
+        Changes::Revisions {
+            revisions,
+            upto,
+            more,
+        } => Ok(History {
             revision: upto,
-            revisions: revisions.iter().filter_map(|r| serde_json::to_value(r).ok()).collect(),
+            revisions: revisions
+                .iter()
+                .filter_map(|r| serde_json::to_value(r).ok())
+                .collect(),
             more,
             resync: false,
         }),
-        Changes::Resync { upto, .. } => {
-            Ok(History { revision: upto, revisions: Vec::new(), more: false, resync: true })
-        }
+        Changes::Resync { upto, .. } => Ok(History {
+            revision: upto,
+            revisions: Vec::new(),
+            more: false,
+            resync: true,
+        }),
     }
 }
