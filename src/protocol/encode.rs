@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{meta::key, version::Version};
+use super::{error::RpcError, error::code, meta::key, version::Version};
 
 /// Rewrites a result of the stateless shape for a session's revision.
 pub fn for_stateful(method: &str, mut result: Value, version: Version) -> Value {
@@ -26,6 +26,21 @@ pub fn for_stateful(method: &str, mut result: Value, version: Version) -> Value 
         _ => {}
     }
     result
+}
+
+/// Rewrites an error for a session: an absent resource has a code of its own, and codes that only the
+/// stateless revision knows become "invalid parameters".
+pub fn error_for_stateful(method: &str, mut error: RpcError) -> RpcError {
+    let names_uri = error
+        .data
+        .as_ref()
+        .is_some_and(|data| data.get("uri").is_some());
+    if method.starts_with("resources/") && error.code == code::INVALID_PARAMS && names_uri {
+        error.code = code::RESOURCE_NOT_FOUND;
+    } else if (code::UNSUPPORTED_VERSION..=code::HEADER_MISMATCH).contains(&error.code) {
+        error.code = code::INVALID_PARAMS;
+    }
+    error
 }
 
 fn without_server_info(object: &mut Map<String, Value>) {

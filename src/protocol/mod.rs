@@ -23,7 +23,7 @@ mod version;
 pub use capabilities::ClientCapabilities;
 pub use content::{Annotations, Content, ResourceContents, Role};
 pub use cursor::{Page, page};
-pub use encode::for_stateful;
+pub use encode::{error_for_stateful, for_stateful};
 pub use error::{RpcError, code};
 pub use header::{HeaderValueError, decode_header_value, matches_argument};
 pub use input::{InputRequired, Inputs};

@@ -1,0 +1,181 @@
+//! From a token to the agent behind it, without asking the disk.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::sync::watch;
+
+use super::principal::{AgentId, Identity, Principal};
+use super::token::{Token, TokenHash};
+use crate::sys::now_ms;
+use crate::vault::{Agent, Vault, VaultError};
+
+/// How exactly it is known when an agent was last seen.
+const TOUCH_EVERY_MS: u64 = 60_000;
+
+/// Why nobody comes in with this token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthError {
+    /// It is no token.
+    Malformed,
+    /// No agent has it.
+    Unknown,
+    /// Its time is over.
+    Expired,
+    /// Its owner ended it.
+    Revoked,
+    /// The vault cannot be asked at the moment; the log says why.
+    Unavailable,
+}
+
+impl fmt::Display for AuthError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => {
+                "this is not a whole gatewren token; copy it again, all 52 characters from gw_ on"
+            }
+            Self::Unknown => "no agent has this token; ask the owner of the box for a new one",
+            Self::Expired => "this token has expired; ask the owner of the box for a new one",
+            Self::Revoked => "this token was revoked by the owner of the box",
+            Self::Unavailable => "tokens cannot be checked at the moment; try again soon",
+        })
+    }
+}
+
+impl std::error::Error for AuthError {}
+
+/// All agents in memory, read again whenever the vault says that they changed.
+pub struct Agents {
+    vault: Vault,
+    changes: watch::Receiver<u64>,
+    known: RwLock<Arc<Known>>,
+}
+
+/// The agents as they were at one state of the vault.
+struct Known {
+    state: u64,
+    by_token: HashMap<[u8; 32], Record>,
+}
+
+struct Record {
+    identity: Arc<Identity>,
+    expires_ms: Option<u64>,
+    revoked: bool,
+    touched_ms: AtomicU64,
+}
+
+impl Agents {
+    /// Reads all agents.
+    pub fn new(vault: Vault) -> Result<Self, VaultError> {
+        let changes = vault.agents().changes();
+        let known = Known::read(&vault, *changes.borrow())?;
+        Ok(Self {
+            vault,
+            changes,
+            known: RwLock::new(Arc::new(known)),
+        })
+    }
+
+    /// The agent that a `Bearer` token belongs to.
+    pub fn identify(&self, bearer: &str) -> Result<Principal, AuthError> {
+        self.identify_at(bearer, now_ms())
+    }
+
+    fn identify_at(&self, bearer: &str, now: u64) -> Result<Principal, AuthError> {
+        let token = Token::parse(bearer).map_err(|_| AuthError::Malformed)?;
+        let known = self.known()?;
+        let record = known.find(&token.hash()).ok_or(AuthError::Unknown)?;
+        if record.revoked {
+            return Err(AuthError::Revoked);
+        }
+        if record.expires_ms.is_some_and(|expires| expires <= now) {
+            return Err(AuthError::Expired);
+        }
+        self.touch(record, now);
+        Ok(Principal::of(&record.identity))
+    }
+
+    /// A number that changes whenever agents were added or revoked: who holds something open for an
+    /// agent looks with [`Agents::is_active`] whether it may stay open.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
+
+    /// Whether an agent that came in would still come in.
+    pub fn is_active(&self, id: &AgentId) -> bool {
+        let now = now_ms();
+        self.known().is_ok_and(|known| {
+            known.by_token.values().any(|record| {
+                let in_time = record.expires_ms.is_none_or(|expires| expires > now);
+                record.identity.id == *id && !record.revoked && in_time
+            })
+        })
+    }
+
+    fn touch(&self, record: &Record, now: u64) {
+        let before = record.touched_ms.load(Ordering::Relaxed);
+        let due = now >= before.saturating_add(TOUCH_EVERY_MS);
+        let order = Ordering::Relaxed;
+        if due
+            && record
+                .touched_ms
+                .compare_exchange(before, now, order, order)
+                .is_ok()
+        {
+            let id = record.identity.id.as_str();
+            self.vault.agents().touch(id, now);
+        }
+    }
+
+    fn known(&self) -> Result<Arc<Known>, AuthError> {
+        let state = *self.changes.borrow();
+        let known = Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner));
+        if known.state == state {
+            return Ok(known);
+        }
+        let fresh = Known::read(&self.vault, state).map(Arc::new);
+        let fresh = fresh.map_err(|cause| {
+            tracing::error!("the agents could not be read again: {cause}");
+            AuthError::Unavailable
+        })?;
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have read a later state meanwhile.
+        if known.state < state {
+            *known = Arc::clone(&fresh);
+        }
+        Ok(fresh)
+    }
+}
+
+impl Known {
+    /// `state` is from before the reading: what changes meanwhile is read again.
+    fn read(vault: &Vault, state: u64) -> Result<Self, VaultError> {
+        let agents = vault.agents().list()?;
+        let by_token = agents.into_iter().map(record).collect();
+        Ok(Self { state, by_token })
+    }
+
+    /// What is looked up is a hash that nobody can choose, so the time that the search takes tells
+    /// nothing about the tokens.
+    fn find(&self, hash: &TokenHash) -> Option<&Record> {
+        self.by_token.get(hash.as_bytes())
+    }
+}
+
+fn record(agent: Agent) -> ([u8; 32], Record) {
+    let record = Record {
+        expires_ms: agent.expires_ms,
+        revoked: agent.revoked_ms.is_some(),
+        touched_ms: AtomicU64::new(agent.last_used_ms.unwrap_or(0)),
+        identity: Arc::new(Identity {
+            id: AgentId::from(agent.id.as_str()),
+            name: agent.name,
+            preset: agent.preset,
+            overrides: agent.overrides,
+            space: agent.space,
+        }),
+    };
+    (agent.token_sha256, record)
+}

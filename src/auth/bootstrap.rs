@@ -1,0 +1,29 @@
+//! The agent that `gatewren try` makes for itself.
+
+use super::token::Token;
+use crate::config::Preset;
+use crate::sys::Secret;
+use crate::vault::{NewAgent, Vault, VaultError};
+
+/// Makes an agent of that name and preset and says its token; one of the same name and preset that
+/// was there before is revoked, because its token is lost.
+///
+/// A caller that still has the token asks [`super::agents::Agents::identify`] first.
+pub async fn bootstrap(vault: &Vault, name: &str, preset: Preset) -> Result<Secret, VaultError> {
+    for agent in vault.agents().list()? {
+        if agent.name == name && agent.preset == preset && agent.revoked_ms.is_none() {
+            vault.agents().revoke(&agent.id).await?;
+        }
+    }
+    let (secret, hash) = Token::mint()?;
+    let agent = NewAgent {
+        name: name.to_owned(),
+        token_sha256: *hash.as_bytes(),
+        preset,
+        overrides: "{}".to_owned(),
+        space: None,
+        expires_ms: None,
+    };
+    vault.agents().add(agent).await?;
+    Ok(secret)
+}

@@ -1,0 +1,85 @@
+//! Who is asking, once that is known.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::config::Preset;
+
+/// The id of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AgentId(Arc<str>);
+
+impl AgentId {
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for AgentId {
+    fn from(id: &str) -> Self {
+        Self(id.into())
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An agent that has proved who it is: [`super::agents::Agents::identify`] makes one from a token.
+#[derive(Debug, Clone)]
+pub struct Principal(Arc<Identity>);
+
+/// What is known of an agent that came in.
+#[derive(Debug)]
+pub(super) struct Identity {
+    pub id: AgentId,
+    pub name: String,
+    pub preset: Preset,
+    pub overrides: String,
+    pub space: Option<String>,
+}
+
+impl Principal {
+    pub(super) fn of(identity: &Arc<Identity>) -> Self {
+        Self(Arc::clone(identity))
+    }
+
+    /// One that no token stands for: fixtures on loopback, and the watchdog's own probe.
+    pub fn without_token(name: &str, preset: Preset) -> Self {
+        Self(Arc::new(Identity {
+            id: AgentId::from(name),
+            name: name.to_owned(),
+            preset,
+            overrides: "{}".to_owned(),
+            space: None,
+        }))
+    }
+
+    /// The agent's id.
+    pub fn agent_id(&self) -> &AgentId {
+        &self.0.id
+    }
+
+    /// What its owner calls it.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What it may do.
+    pub fn preset(&self) -> Preset {
+        self.0.preset
+    }
+
+    /// What differs from the preset, as a JSON object.
+    pub fn overrides(&self) -> &str {
+        &self.0.overrides
+    }
+
+    /// The space that it is kept in; none sees the whole box.
+    pub fn space(&self) -> Option<&str> {
+        self.0.space.as_deref()
+    }
+}

@@ -1,0 +1,135 @@
+//! The shape of an agent's token, and the hash that is kept of it.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{SHA256, digest};
+
+use crate::sys::{RandomError, Secret, random_bytes};
+
+/// What every token begins with, so that people and scanners know one when they see it.
+const PREFIX: &str = "gw_";
+
+/// 32 random bytes in base64url.
+const BODY_CHARS: usize = 43;
+
+/// The end that tells a mistyped token from an unknown one without asking the vault.
+const CHECKSUM_CHARS: usize = 6;
+
+/// The SHA-256 of a token: all that is kept of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenHash([u8; 32]);
+
+impl TokenHash {
+    /// The hash as bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+/// A text that has the shape of a token and the checksum that belongs to it.
+#[derive(Debug, Clone)]
+pub struct Token(TokenHash);
+
+/// The text is no token: mistyped, cut off, or something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MalformedToken;
+
+impl fmt::Display for MalformedToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this is not a whole gatewren token: it begins with gw_ and has 52 characters")
+    }
+}
+
+impl std::error::Error for MalformedToken {}
+
+impl Token {
+    /// A new token, to be shown once, and the hash to keep.
+    pub fn mint() -> Result<(Secret, TokenHash), RandomError> {
+        let random: [u8; 32] = random_bytes()?;
+        let body = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random));
+        let text = format!("{body}{}", checksum(&body));
+        let hash = sha256(&text);
+        Ok((Secret::new(text), hash))
+    }
+
+    /// Reads a token from what a client sent.
+    pub fn parse(text: &str) -> Result<Self, MalformedToken> {
+        let at = PREFIX.len() + BODY_CHARS;
+        let (body, check) = text.split_at_checked(at).ok_or(MalformedToken)?;
+        let random = body.strip_prefix(PREFIX).ok_or(MalformedToken)?;
+        let decoded = URL_SAFE_NO_PAD.decode(random);
+        let well_made = decoded.is_ok_and(|bytes| bytes.len() == 32);
+        if well_made && check == checksum(body) {
+            Ok(Self(sha256(text)))
+        } else {
+            Err(MalformedToken)
+        }
+    }
+
+    /// The hash to look it up by.
+    pub fn hash(&self) -> TokenHash {
+        self.0
+    }
+}
+
+fn sha256(text: &str) -> TokenHash {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+    TokenHash(hash)
+}
+
+fn checksum(body: &str) -> String {
+    let mut text = URL_SAFE_NO_PAD.encode(sha256(body).0);
+    text.truncate(CHECKSUM_CHARS);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minted_token_is_read_back_with_the_same_hash() {
+        let (secret, hash) = Token::mint().unwrap();
+        let text = secret.expose();
+        assert_eq!(text.len(), 52);
+        assert!(text.starts_with("gw_"));
+        assert_eq!(Token::parse(text).unwrap().hash(), hash);
+        let (other, _) = Token::mint().unwrap();
+        assert_ne!(secret, other);
+    }
+
+    #[test]
+    fn one_wrong_character_anywhere_is_noticed() {
+        let (secret, _) = Token::mint().unwrap();
+        let text = secret.expose();
+        for at in 0..text.len() {
+            let mut bytes = text.as_bytes().to_vec();
+            bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
+            let wrong = String::from_utf8(bytes).unwrap();
+            assert_eq!(Token::parse(&wrong).unwrap_err(), MalformedToken, "{at}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_token_is_refused() {
+        let (secret, _) = Token::mint().unwrap();
+        let text = secret.expose();
+        let longer = format!("{text}A");
+        let spaced = format!(" {text}");
+        for bad in [
+            "",
+            "gw_",
+            "ä",
+            &text[..51],
+            &longer,
+            &spaced,
+            &"ä".repeat(26),
+            &"g".repeat(1 << 20),
+        ] {
+            assert!(Token::parse(bad).is_err());
+        }
+    }
+}

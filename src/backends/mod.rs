@@ -1,0 +1,26 @@
+//! Typed views of the box, each over the helper's client.
+#![forbid(unsafe_code)]
+
+mod error;
+mod host;
+mod lxc;
+mod neutral;
+mod os_release;
+mod outcome;
+mod shell;
+mod source;
+
+pub use error::{BackendError, ErrorKind};
+pub use host::{
+    Cpu, DiskTraffic, Gatewren, Host, InterfaceAddress, Metrics, Mount, NetworkTraffic, Pressure,
+    ServerInfo, Space, Temperature,
+};
+pub use lxc::{
+    ContainerDetails, ContainerEvent, ContainerEvents, ContainerState, ContainerStatus, Lxc,
+};
+pub use neutral::neutralise;
+pub use os_release::OsRelease;
+pub use outcome::ShellOutcome;
+pub use shell::{Shell, ShellCall};
+
+pub use crate::helper_client::{ContainerName, InvalidName, Program};

@@ -1,0 +1,11 @@
+//! What a person types; one file a subcommand.
+#![forbid(unsafe_code)]
+
+mod entry;
+mod helper;
+mod reaper;
+mod runtime;
+mod serve;
+mod trial;
+
+pub use entry::main;

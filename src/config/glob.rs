@@ -1,0 +1,116 @@
+//! Patterns for names: `*` for any run of characters, `?` for one.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A pattern that names are held against, such as `arr-*`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob(String);
+
+/// The longest pattern; a longer one is refused.
+const MAX_BYTES: usize = 128;
+
+impl Glob {
+    /// Whether a name fits the pattern from its first to its last character.
+    pub fn matches(&self, name: &str) -> bool {
+        let (pattern, name) = (self.0.as_bytes(), name.as_bytes());
+        let (mut at, mut from) = (0, 0);
+        // The last star met, and how much of the name it has swallowed.
+        let mut star: Option<(usize, usize)> = None;
+        while from < name.len() {
+            match (pattern.get(at), star) {
+                (Some(b'*'), _) => {
+                    star = Some((at, from));
+                    at += 1;
+                }
+                (Some(p), _) if *p == b'?' || name.get(from) == Some(p) => {
+                    at += 1;
+                    from += 1;
+                }
+                (_, Some((star_at, swallowed))) => {
+                    star = Some((star_at, swallowed + 1));
+                    at = star_at + 1;
+                    from = swallowed + 1;
+                }
+                (_, None) => return false,
+            }
+        }
+        pattern.iter().skip(at).all(|p| *p == b'*')
+    }
+
+    /// The pattern as written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Why a text is no pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidGlob;
+
+impl fmt::Display for InvalidGlob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a pattern is 1 to {MAX_BYTES} of letters, digits, '.', '_', '-', '*' and '?'"
+        )
+    }
+}
+
+impl std::error::Error for InvalidGlob {}
+
+impl FromStr for Glob {
+    type Err = InvalidGlob;
+
+    fn from_str(pattern: &str) -> Result<Self, InvalidGlob> {
+        let well_made = pattern
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._-*?".contains(&b));
+        if well_made && (1..=MAX_BYTES).contains(&pattern.len()) {
+            Ok(Self(pattern.to_owned()))
+        } else {
+            Err(InvalidGlob)
+        }
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_holds_for_the_whole_name() {
+        #[rustfmt::skip]
+        let table = [
+            ("*", "", true), ("*", "anything", true), ("web", "web", true), ("web", "webs", false),
+            ("web", "we", false), ("arr-*", "arr-sonarr", true), ("arr-*", "arr-", true),
+            ("arr-*", "xarr-y", false), ("*-db", "a-b-db", true), ("*-db", "a-db-b", false),
+            ("a*b*c", "a-b-b-c", true), ("a*b*c", "acb", false), ("w?b", "web", true),
+            ("w?b", "wb", false), ("**", "x", true), ("?", "", false),
+        ];
+        for (pattern, name, expected) in table {
+            let glob: Glob = pattern.parse().unwrap();
+            assert_eq!(glob.matches(name), expected, "{pattern} on {name:?}");
+        }
+    }
+
+    #[test]
+    fn many_stars_do_not_take_for_ever() {
+        let glob: Glob = "a*".repeat(60).parse().unwrap();
+        assert!(!glob.matches(&"a".repeat(4096).replace('b', "")[..59]));
+        assert!(!glob.matches(&format!("b{}", "a".repeat(4096))));
+    }
+
+    #[test]
+    fn what_is_no_name_is_no_pattern() {
+        for bad in ["", "a/b", "[ab]", "a b", &"x".repeat(129)] {
+            assert_eq!(bad.parse::<Glob>(), Err(InvalidGlob), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What the root helper lets be done on this box at all, whatever the front asks for.
+
+use std::fmt;
+use std::fs::Metadata;
+use std::os::linux::fs::MetadataExt as _;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::error::{ConfigError, Problem, UnknownWord};
+use super::glob::Glob;
+use super::key::{Key, key};
+use super::reading;
+use super::shape::{Flag, List, Shape as _, Word};
+
+/// Where `gatewren helper` looks when it is told nothing.
+pub const HELPER_POLICY_FILE: &str = "/etc/gatewren/helper.toml";
+
+/// Whether commands may run on the host itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostShell {
+    /// None may.
+    Off,
+    /// Any may, as root.
+    Full,
+}
+
+/// The bounds that hold even if the front is taken over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelperPolicy {
+    /// Commands on the host.
+    pub host_shell: HostShell,
+    /// The containers that may be seen and touched.
+    pub containers: Vec<Glob>,
+    /// Whether containers may be started, stopped and restarted.
+    pub lxc_writes: bool,
+}
+
+impl HelperPolicy {
+    /// Reads the policy; a missing file is an error, but for [`HELPER_POLICY_FILE`].
+    ///
+    /// A file that somebody else than its owner may write, or that belongs neither to root nor to
+    /// us, is refused: it would bound nobody.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let mut policy = Self::default();
+        let may_be_missing = path == Path::new(HELPER_POLICY_FILE);
+        let problems = match reading::alone(path, may_be_missing) {
+            Ok(None) => Vec::new(),
+            Ok(Some(file)) => reading::apply(&file, Self::KEYS, &mut policy),
+            Err(problem) => vec![problem],
+        };
+        ConfigError::of(problems.into_iter().chain(loose(path)).collect()).map(|()| policy)
+    }
+
+    /// Whether a container may be seen and touched.
+    pub fn allows_container(&self, name: &str) -> bool {
+        self.containers.iter().any(|glob| glob.matches(name))
+    }
+
+    pub(super) const INTRODUCTION: &'static str = "\
+What gatewren's root helper does for the front, whatever the front asks for.
+This file belongs to root: the front can neither write it nor change what it says.
+Every value below is the default: uncomment a line to change it.";
+
+    /// The keys, in the order of the sample.
+    #[rustfmt::skip]
+    pub(super) const KEYS: &'static [Key<Self>] = &[
+        key!("", "host_shell", host_shell, Word,
+            "Commands on the host as root: \"full\" or \"off\"."),
+        key!("", "containers", containers, GLOBS,
+            "Containers that may be seen and touched; * stands for any run of characters, ? for one."),
+        key!("", "lxc_writes", lxc_writes, Flag,
+            "Whether containers may be started, stopped and restarted."),
+    ];
+}
+
+const GLOBS: List<Glob> = List {
+    entry: |text| text.parse().ok(),
+    like: "a container's name or a pattern, such as \"web\" or \"arr-*\"",
+    may_be_empty: true,
+};
+
+/// Everything is on: this is what holds where no file was written.
+impl Default for HelperPolicy {
+    fn default() -> Self {
+        Self {
+            host_shell: HostShell::Full,
+            containers: "*".parse().into_iter().collect(),
+            lxc_writes: true,
+        }
+    }
+}
+
+/// What is wrong with who may write the file.
+fn loose(path: &Path) -> Option<Problem> {
+    let facts = std::fs::metadata(path).ok()?;
+    let shown = path.display();
+    let message = if facts.st_mode() & 0o022 != 0 {
+        format!("others than its owner may write it; run: chmod go-w {shown}")
+    } else if facts.st_uid() != 0 && Some(facts.st_uid()) != own_uid() {
+        format!("it belongs to neither root nor the helper's user; run: chown root {shown}")
+    } else {
+        return None;
+    };
+    Some(Problem {
+        file: path.to_owned(),
+        line: None,
+        message,
+    })
+}
+
+/// The user we run as; the kernel says it as the owner of our own entry.
+fn own_uid() -> Option<u32> {
+    std::fs::metadata("/proc/self")
+        .as_ref()
+        .map(Metadata::st_uid)
+        .ok()
+}
+
+impl fmt::Display for HostShell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Full => "full",
+        })
+    }
+}
+
+impl FromStr for HostShell {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        match word {
+            "off" => Ok(Self::Off),
+            "full" => Ok(Self::Full),
+            _ => Err(UnknownWord::new(word, &["off", "full"])),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::PathBuf;
+
+    use super::super::reference::helper_sample;
+    use super::*;
+    use crate::sys::Scratch;
+
+    fn written(scratch: &Scratch, text: &str) -> PathBuf {
+        let path = scratch.join("helper.toml");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        path
+    }
+
+    #[test]
+    fn the_sample_uncommented_is_the_defaults_and_stands_in_etc() {
+        let scratch = Scratch::new();
+        let keys = helper_sample()
+            .replace("\n#host", "\nhost")
+            .replace("\n#con", "\ncon")
+            .replace("\n#lxc", "\nlxc");
+        let path = written(&scratch, &keys);
+        assert_eq!(HelperPolicy::load(&path), Ok(HelperPolicy::default()));
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/etc/helper.toml");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(path, helper_sample()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), helper_sample());
+    }
+
+    #[test]
+    fn a_stricter_policy_is_read() {
+        let scratch = Scratch::new();
+        let text = "host_shell = \"off\"\ncontainers = [\"web\", \"arr-*\"]\nlxc_writes = false\n";
+        let policy = HelperPolicy::load(&written(&scratch, text)).unwrap();
+        assert_eq!(policy.host_shell, HostShell::Off);
+        assert!(!policy.lxc_writes);
+        assert!(policy.allows_container("web") && policy.allows_container("arr-sonarr"));
+        assert!(!policy.allows_container("webs") && !policy.allows_container("vault"));
+    }
+
+    #[test]
+    fn no_container_is_allowed_by_an_empty_list() {
+        let scratch = Scratch::new();
+        let policy = HelperPolicy::load(&written(&scratch, "containers = []\n")).unwrap();
+        assert!(!policy.allows_container("web"));
+        assert!(HelperPolicy::default().allows_container("web"));
+    }
+
+    #[test]
+    fn a_typing_error_never_loosens() {
+        let scratch = Scratch::new();
+        let path = written(&scratch, "host_shel = \"off\"\ncontainers = [\"a/b\"]\n");
+        let said = HelperPolicy::load(&path).unwrap_err().to_string();
+        let shown = path.display();
+        assert_eq!(
+            said,
+            format!(
+                "{shown}:1: unknown key \"host_shel\" in the head of the file; did you mean \
+                 \"host_shell\"?\n{shown}:2: containers must be a list of 0 to 64 entries, each a \
+                 container's name or a pattern, such as \"web\" or \"arr-*\", but is [\"a/b\"]"
+            )
+        );
+    }
+
+    #[test]
+    fn a_file_that_others_may_write_is_refused() {
+        let scratch = Scratch::new();
+        let path = written(&scratch, "");
+        for mode in [0o664, 0o646, 0o666] {
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let said = HelperPolicy::load(&path).unwrap_err().to_string();
+            assert!(
+                said.ends_with(&format!("run: chmod go-w {}", path.display())),
+                "{said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A row of the reference: one key, what it means, how it is read and how its value is written.
+
+use toml::de::DeValue;
+
+/// One key of a settings file that fills an `S`.
+pub(super) struct Key<S> {
+    /// The section it stands in; empty for the head of the file.
+    pub section: &'static str,
+    /// Its name in that section.
+    pub name: &'static str,
+    /// One or more lines for the sample and the man page.
+    pub help: &'static str,
+    /// Reads a value into its place, or says what was expected.
+    pub read: fn(&mut S, &DeValue<'_>) -> Result<(), String>,
+    /// The value in an `S`, as TOML.
+    pub write: fn(&S) -> String,
+}
+
+impl<S> Key<S> {
+    /// The name with its section, as errors call it.
+    pub fn path(&self) -> String {
+        if self.section.is_empty() {
+            self.name.to_owned()
+        } else {
+            format!("{}.{}", self.section, self.name)
+        }
+    }
+}
+
+/// A [`Key`]: section, name, the field it fills, the shape of its values, help.
+macro_rules! key {
+    ($section:literal, $name:literal, $($field:ident).+, $shape:expr, $help:literal) => {
+        Key {
+            section: $section,
+            name: $name,
+            help: $help,
+            read: |settings, value| {
+                settings.$($field).+ = $shape.read(value)?;
+                Ok(())
+            },
+            write: |settings| $shape.write(&settings.$($field).+),
+        }
+    };
+}
+
+pub(super) use key;
+
+/// A sample file: the introduction, then every key commented out, with its help and default.
+pub(super) fn sample<S: Default>(introduction: &str, keys: &[Key<S>]) -> String {
+    let defaults = S::default();
+    let mut lines = commented(introduction);
+    let mut section = "";
+    for key in keys {
+        lines.push(String::new());
+        if key.section != section {
+            section = key.section;
+            lines.extend([format!("[{section}]"), String::new()]);
+        }
+        lines.extend(commented(key.help));
+        lines.push(format!("#{} = {}", key.name, (key.write)(&defaults)));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn commented(words: &str) -> Vec<String> {
+    words.lines().map(|line| format!("# {line}")).collect()
+}

@@ -1,0 +1,247 @@
+//! From files to values: which files, what stands where in them, and what does not belong there.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::Problem;
+use super::key::Key;
+use super::nearest::nearest;
+
+/// The largest settings file; a larger one is refused.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The most files read from `conf.d`; more are refused.
+const MAX_FRAGMENTS: usize = 64;
+
+/// How much of a wrong value an error repeats.
+const MAX_SHOWN_CHARS: usize = 60;
+
+/// A file as it was read.
+pub(super) struct Text {
+    path: PathBuf,
+    text: String,
+}
+
+/// A file and each `conf.d/*.toml` beside it, in the order in which they hold.
+pub(super) fn with_fragments(path: &Path, may_be_missing: bool) -> Result<Vec<Text>, Vec<Problem>> {
+    let mut files = Vec::new();
+    let mut problems = Vec::new();
+    match alone(path, may_be_missing) {
+        Ok(file) => files.extend(file),
+        Err(problem) => problems.push(problem),
+    }
+    let folder = path.parent().unwrap_or(Path::new("")).join("conf.d");
+    match fragments(&folder) {
+        Ok(paths) => {
+            for fragment in paths {
+                match alone(&fragment, true) {
+                    Ok(file) => files.extend(file),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+        }
+        Err(cause) => problems.push(unreadable(&folder, &cause)),
+    }
+    if problems.is_empty() {
+        Ok(files)
+    } else {
+        Err(problems)
+    }
+}
+
+/// One file, or nothing if it is not there and need not be.
+pub(super) fn alone(path: &Path, may_be_missing: bool) -> Result<Option<Text>, Problem> {
+    match read(path) {
+        Ok(text) => Ok(Some(Text {
+            path: path.to_owned(),
+            text,
+        })),
+        Err(cause) if may_be_missing && cause.kind() == ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(unreadable(path, &cause)),
+    }
+}
+
+/// Puts each value of a file in its place; what cannot be placed comes back.
+pub(super) fn apply<S>(file: &Text, keys: &[Key<S>], settings: &mut S) -> Vec<Problem> {
+    let document = match DeTable::parse(&file.text) {
+        Ok(document) => document,
+        Err(error) => {
+            let at = error.span().map(|span| span.start);
+            let message = format!("this is not TOML: {}", error.message());
+            return vec![file.problem(at, message)];
+        }
+    };
+    let mut problems = Vec::new();
+    for (name, value) in document.get_ref() {
+        match value.get_ref() {
+            DeValue::Table(section) if is_section(keys, name.get_ref()) => {
+                for (key, value) in section {
+                    place(file, keys, (name.get_ref(), key, value), settings)
+                        .unwrap_or_else(|problem| problems.push(problem));
+                }
+            }
+            DeValue::Table(_) => {
+                let message = unknown_section(keys, name.get_ref());
+                problems.push(file.problem(Some(name.span().start), message));
+            }
+            _ => place(file, keys, ("", name, value), settings)
+                .unwrap_or_else(|problem| problems.push(problem)),
+        }
+    }
+    problems.sort_by_key(|problem| problem.line);
+    problems
+}
+
+/// A section's name, a key in it and its value.
+type Place<'a> = (
+    &'a str,
+    &'a Spanned<std::borrow::Cow<'a, str>>,
+    &'a Spanned<DeValue<'a>>,
+);
+
+fn place<S>(
+    file: &Text,
+    keys: &[Key<S>],
+    (section, name, value): Place<'_>,
+    settings: &mut S,
+) -> Result<(), Problem> {
+    let known = keys
+        .iter()
+        .find(|key| key.section == section && key.name == name.get_ref());
+    let Some(key) = known else {
+        let message = unknown_key(keys, section, name.get_ref());
+        return Err(file.problem(Some(name.span().start), message));
+    };
+    (key.read)(settings, value.get_ref()).map_err(|expected| {
+        let span = value.span();
+        let found = shown(file.text.get(span.clone()).unwrap_or(""));
+        let message = format!("{} must be {expected}, but is {found}", key.path());
+        file.problem(Some(span.start), message)
+    })
+}
+
+impl Text {
+    fn problem(&self, at: Option<usize>, message: String) -> Problem {
+        let line = at.and_then(|at| self.text.get(..at)).map(|before| {
+            let breaks = before.bytes().filter(|b| *b == b'\n').count();
+            breaks + 1
+        });
+        Problem {
+            file: self.path.clone(),
+            line,
+            message,
+        }
+    }
+}
+
+fn is_section<S>(keys: &[Key<S>], name: &str) -> bool {
+    !name.is_empty() && keys.iter().any(|key| key.section == name)
+}
+
+fn unknown_section<S>(keys: &[Key<S>], name: &str) -> String {
+    if keys
+        .iter()
+        .any(|key| key.section.is_empty() && key.name == name)
+    {
+        return format!(
+            "\"{name}\" is a key, not a section; write {name} = … at the head of the file"
+        );
+    }
+    let known = keys.iter().map(|key| key.section);
+    match nearest(name, known.filter(|section| !section.is_empty())) {
+        Some(section) => format!("unknown section [{name}]; did you mean [{section}]?"),
+        None => format!("unknown section [{name}]; remove it"),
+    }
+}
+
+fn unknown_key<S>(keys: &[Key<S>], section: &str, name: &str) -> String {
+    if section.is_empty() && is_section(keys, name) {
+        return format!("\"{name}\" is a section; write its keys below a line [{name}]");
+    }
+    let place = |section: &str| match section {
+        "" => "the head of the file".to_owned(),
+        _ => format!("[{section}]"),
+    };
+    let here = place(section);
+    let siblings = keys.iter().filter(|key| key.section == section);
+    if let Some(key) = nearest(name, siblings.map(|key| key.name)) {
+        return format!("unknown key \"{name}\" in {here}; did you mean \"{key}\"?");
+    }
+    match keys.iter().find(|key| key.name == name) {
+        Some(key) => format!(
+            "unknown key \"{name}\" in {here}; it belongs in {}",
+            place(key.section)
+        ),
+        None => format!("unknown key \"{name}\" in {here}; remove it"),
+    }
+}
+
+/// A value as it was typed, on one line and not for ever.
+fn shown(typed: &str) -> String {
+    let mut chars = typed.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut shown: String = chars.by_ref().take(MAX_SHOWN_CHARS).collect();
+    if chars.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::new(
+            ErrorKind::FileTooLarge,
+            "it is longer than 1 MiB",
+        ));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+fn fragments(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(cause) => return Err(cause),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.ends_with(".toml") && !name.starts_with('.') {
+            paths.push(entry.path());
+        }
+        if paths.len() > MAX_FRAGMENTS {
+            let many = format!("it holds more than {MAX_FRAGMENTS} files");
+            return Err(io::Error::new(ErrorKind::InvalidData, many));
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn unreadable(path: &Path, cause: &io::Error) -> Problem {
+    let shown = path.display();
+    let message = match cause.kind() {
+        ErrorKind::NotFound => {
+            "it does not exist; create it, or leave the option out to run on the defaults"
+                .to_owned()
+        }
+        ErrorKind::PermissionDenied => format!(
+            "it may not be read by this user; run: chgrp gatewren {shown} && chmod g+r {shown}"
+        ),
+        _ => format!("it cannot be read: {cause}"),
+    };
+    Problem {
+        file: path.to_owned(),
+        line: None,
+        message,
+    }
+}

@@ -1,0 +1,94 @@
+//! Every key there is: section, name, field, shape and help. The samples in `etc/` are printed from here.
+
+use std::time::Duration;
+
+use super::helper_policy::HelperPolicy;
+use super::key::{Key, key, sample};
+use super::settings::Settings;
+use super::shape::{
+    AbsolutePath, Count, Flag, HOSTS, ORIGINS, SOCKETS, Shape as _, Size, Time, Word,
+};
+
+const INTRODUCTION: &str = "\
+Settings of gatewren's front. Every value below is the default: uncomment a line to change it.
+Files in conf.d/*.toml beside this one are read after it, in the order of their names.
+`gatewren check` says what is wrong before a restart does.";
+
+/// A second, a minute and a day: the bounds of the times below.
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_mins(1);
+const DAY: Duration = Duration::from_hours(24);
+
+/// The keys of the front's settings, in the order of the sample.
+#[rustfmt::skip]
+pub(super) const SETTINGS: &[Key<Settings>] = &[
+    key!("", "listen", listen, SOCKETS,
+        "Addresses and ports to listen on."),
+    key!("", "names", names, HOSTS,
+        "Host names of this box, for its certificate and the list of allowed hosts.\n\
+         An empty list means the name that the system has, alone and with .local."),
+    key!("", "state_dir", state_dir, AbsolutePath,
+        "Where the databases and the certificates are kept."),
+
+    key!("tls", "mode", tls.mode, Word,
+        "\"own\": a certificate authority of our own, made at the first start in state_dir/tls;\n\
+         clients trust state_dir/tls/ca.pem. \"files\": the two files below."),
+    key!("tls", "cert", tls.cert, AbsolutePath,
+        "Certificate chain as PEM, the server's own first. Only with mode = \"files\"."),
+    key!("tls", "key", tls.key, AbsolutePath,
+        "Private key as PEM, readable by the user gatewren and by nobody else."),
+
+    key!("access", "owner_on_mcp", access.owner_on_mcp, Flag,
+        "Whether the owner's session on the web page is also good for /mcp."),
+    key!("access", "allowed_hosts", access.allowed_hosts, HOSTS,
+        "Hosts that requests may name beside the box's own names and addresses, such as the name\n\
+         of a reverse proxy."),
+    key!("access", "allowed_origins", access.allowed_origins, ORIGINS,
+        "Web pages that may call us beside our own, such as \"https://chat.lan\"."),
+
+    key!("limits", "max_connections", limits.max_connections, Count(1..=65_536),
+        "Connections at once; further ones wait to be accepted."),
+    key!("limits", "handshake_timeout", limits.handshake_timeout, Time(SECOND..=MINUTE),
+        "Until the TLS handshake is done."),
+    key!("limits", "header_timeout", limits.header_timeout, Time(SECOND..=5 * MINUTE),
+        "Until the headers of a request are there."),
+    key!("limits", "body_limit", limits.body_limit, Size(4 << 10..=64 << 20),
+        "The largest body of a request."),
+    key!("limits", "body_timeout", limits.body_timeout, Time(SECOND..=10 * MINUTE),
+        "Until the body of a request is there."),
+    key!("limits", "max_streams_per_agent", limits.max_streams_per_agent, Count(1..=4096),
+        "Open event streams of one agent."),
+    key!("limits", "max_streams", limits.max_streams, Count(1..=65_536),
+        "Open event streams of all agents."),
+    key!("limits", "session_idle", limits.session_idle, Time(MINUTE..=365 * DAY),
+        "How long a session may go unused before its client must begin a new one."),
+    key!("limits", "drain", limits.drain, Time(SECOND..=5 * MINUTE),
+        "How long a stop waits for calls that are running."),
+    key!("limits", "address_rate", limits.address_rate, Count(1..=100_000),
+        "Requests a second from one address before it has said who it is."),
+    key!("limits", "address_burst", limits.address_burst, Count(1..=100_000),
+        "How many of those may come at once."),
+    key!("limits", "agent_rate", limits.agent_rate, Count(1..=1_000_000),
+        "Calls a minute of one agent."),
+    key!("limits", "agent_calls", limits.agent_calls, Count(1..=4096),
+        "Calls of one agent at once."),
+
+    key!("lxc", "lxcpath", lxc.lxcpath, AbsolutePath,
+        "Where the containers are; empty means where LXC's own settings say."),
+
+    key!("helper", "socket", helper.socket, AbsolutePath,
+        "The socket of the root helper."),
+
+    key!("log", "level", log.level, Word,
+        "The least serious line that is logged: error, warn, info, debug or trace."),
+];
+
+/// The front's sample, as it stands in `etc/gatewren.toml`.
+pub fn settings_sample() -> String {
+    sample(INTRODUCTION, SETTINGS)
+}
+
+/// The helper's sample, as it stands in `etc/helper.toml`.
+pub fn helper_sample() -> String {
+    sample(HelperPolicy::INTRODUCTION, HelperPolicy::KEYS)
+}

@@ -1,0 +1,181 @@
+//! The settings of the front as plain values, with a default for each.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::error::UnknownWord;
+use super::level::LogLevel;
+
+/// Everything that `gatewren serve` is told by its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Where it listens.
+    pub listen: Vec<SocketAddr>,
+    /// The box's host names; empty means: ask the system.
+    pub names: Vec<String>,
+    /// Where the databases and the certificates are.
+    pub state_dir: PathBuf,
+    /// `[tls]`
+    pub tls: Tls,
+    /// `[access]`
+    pub access: Access,
+    /// `[limits]`
+    pub limits: Limits,
+    /// `[lxc]`
+    pub lxc: Lxc,
+    /// `[helper]`
+    pub helper: Helper,
+    /// `[log]`
+    pub log: Log,
+}
+
+/// Where the certificate comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsMode {
+    /// From a certificate authority of our own, kept in the state directory.
+    Own,
+    /// From the two files named.
+    Files,
+}
+
+/// The certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// Where it comes from.
+    pub mode: TlsMode,
+    /// The chain as PEM, leaf first; set exactly when the mode is `Files`.
+    pub cert: Option<PathBuf>,
+    /// Its private key as PEM; set exactly when the mode is `Files`.
+    pub key: Option<PathBuf>,
+}
+
+/// Who may come in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Whether the owner's cookie is good for `/mcp`.
+    pub owner_on_mcp: bool,
+    /// `Host` values allowed beside the names and addresses of the box; lower case.
+    pub allowed_hosts: Vec<String>,
+    /// `Origin` values allowed beside the box's own; lower case.
+    pub allowed_origins: Vec<String>,
+}
+
+/// How much of anything there may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at once.
+    pub max_connections: u32,
+    /// From accepting a connection to the end of its TLS handshake.
+    pub handshake_timeout: Duration,
+    /// From the handshake, or the answer before, to the last header of a request.
+    pub header_timeout: Duration,
+    /// Bytes of a request's body.
+    pub body_limit: usize,
+    /// From the last header to the last byte of the body.
+    pub body_timeout: Duration,
+    /// Open streams of one agent.
+    pub max_streams_per_agent: u32,
+    /// Open streams of all agents.
+    pub max_streams: u32,
+    /// How long a session may go unused.
+    pub session_idle: Duration,
+    /// How long a stop waits for what is running.
+    pub drain: Duration,
+    /// Requests a second from one address before it says who it is.
+    pub address_rate: u32,
+    /// How many of those may come at once.
+    pub address_burst: u32,
+    /// Calls a minute of one agent.
+    pub agent_rate: u32,
+    /// Calls of one agent at once.
+    pub agent_calls: u32,
+}
+
+/// The containers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lxc {
+    /// Where they are, when not where LXC's own settings say.
+    pub lxcpath: Option<PathBuf>,
+}
+
+/// The root side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Helper {
+    /// The socket it listens on.
+    pub socket: PathBuf,
+}
+
+/// The log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// The least serious line that is written.
+    pub level: LogLevel,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8443))],
+            names: Vec::new(),
+            state_dir: PathBuf::from("/var/lib/gatewren"),
+            tls: Tls {
+                mode: TlsMode::Own,
+                cert: None,
+                key: None,
+            },
+            access: Access::default(),
+            limits: Limits::default(),
+            lxc: Lxc::default(),
+            helper: Helper {
+                socket: PathBuf::from("/run/gatewren/helper.sock"),
+            },
+            log: Log {
+                level: LogLevel::Info,
+            },
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_connections: 1024,
+            handshake_timeout: Duration::from_secs(10),
+            header_timeout: Duration::from_secs(10),
+            body_limit: 1 << 20,
+            body_timeout: Duration::from_secs(30),
+            max_streams_per_agent: 64,
+            max_streams: 1024,
+            session_idle: Duration::from_hours(30 * 24),
+            drain: Duration::from_secs(30),
+            address_rate: 50,
+            address_burst: 200,
+            agent_rate: 600,
+            agent_calls: 32,
+        }
+    }
+}
+
+impl fmt::Display for TlsMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Own => "own",
+            Self::Files => "files",
+        })
+    }
+}
+
+impl FromStr for TlsMode {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        match word {
+            "own" => Ok(Self::Own),
+            "files" => Ok(Self::Files),
+            _ => Err(UnknownWord::new(word, &["own", "files"])),
+        }
+    }
+}

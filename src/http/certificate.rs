@@ -1,0 +1,120 @@
+//! What a certificate says of itself: until when, for whom, from whom, and what it may sign.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::{GeneralName, GeneralSubtree};
+use x509_parser::prelude::FromDer as _;
+
+use super::subject::Subject;
+
+/// A certificate that was read.
+#[derive(Debug)]
+pub(super) struct Certificate {
+    der: Vec<u8>,
+    /// From when it holds, in seconds since 1970.
+    pub not_before: i64,
+    /// Until when it holds, in seconds since 1970.
+    pub not_after: i64,
+    /// What it holds for.
+    pub subjects: Vec<Subject>,
+    /// What it may sign, if that is bounded.
+    pub permitted: Option<Vec<Permitted>>,
+}
+
+/// A part of the names or addresses that an authority may sign for (RFC 5280, 4.2.1.10).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Permitted {
+    /// A name and everything below it.
+    Below(String),
+    /// Addresses that agree with the first where the second has ones.
+    V4(Ipv4Addr, Ipv4Addr),
+    /// The same for IPv6.
+    V6(Ipv6Addr, Ipv6Addr),
+}
+
+impl Certificate {
+    /// Reads one; none if it is not a certificate.
+    pub(super) fn read(der: &[u8]) -> Option<Self> {
+        let (_, read) = X509Certificate::from_der(der).ok()?;
+        let names = read.subject_alternative_name().ok()?;
+        let subjects = names
+            .into_iter()
+            .flat_map(|names| &names.value.general_names);
+        let constraints = read.name_constraints().ok()?;
+        let permitted = constraints.and_then(|found| found.value.permitted_subtrees.as_ref());
+        Some(Self {
+            not_before: read.validity().not_before.timestamp(),
+            not_after: read.validity().not_after.timestamp(),
+            subjects: subjects.filter_map(subject).collect(),
+            permitted: permitted.map(|parts| parts.iter().filter_map(part).collect()),
+            der: der.to_vec(),
+        })
+    }
+
+    /// Whether another certificate's key has signed this one.
+    pub(super) fn is_signed_by(&self, authority: &Self) -> bool {
+        let ours = X509Certificate::from_der(&self.der);
+        let theirs = X509Certificate::from_der(&authority.der);
+        let (Ok((_, ours)), Ok((_, theirs))) = (ours, theirs) else {
+            return false;
+        };
+        ours.issuer().as_raw() == theirs.subject().as_raw()
+            && ours.verify_signature(Some(theirs.public_key())).is_ok()
+    }
+
+    /// Whether this one, as an authority, may sign for a name or an address.
+    pub(super) fn permits(&self, subject: &Subject) -> bool {
+        let Some(permitted) = &self.permitted else {
+            return true;
+        };
+        permitted.iter().any(|part| part.covers(subject))
+    }
+}
+
+impl Permitted {
+    /// Whether a name or an address lies in this part.
+    pub(super) fn covers(&self, subject: &Subject) -> bool {
+        match (self, subject) {
+            (Self::Below(top), Subject::Name(name)) => name
+                .strip_suffix(top.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.')),
+            (Self::V4(net, mask), Subject::Address(IpAddr::V4(address))) => {
+                u32::from(*address) & u32::from(*mask) == u32::from(*net)
+            }
+            (Self::V6(net, mask), Subject::Address(IpAddr::V6(address))) => {
+                u128::from(*address) & u128::from(*mask) == u128::from(*net)
+            }
+            _ => false,
+        }
+    }
+}
+
+fn subject(name: &GeneralName<'_>) -> Option<Subject> {
+    match name {
+        GeneralName::DNSName(name) => name.parse().ok(),
+        GeneralName::IPAddress(bytes) => address(bytes).map(Subject::Address),
+        _ => None,
+    }
+}
+
+fn part(subtree: &GeneralSubtree<'_>) -> Option<Permitted> {
+    match &subtree.base {
+        GeneralName::DNSName(name) => Some(Permitted::Below(name.to_ascii_lowercase())),
+        GeneralName::IPAddress(bytes) => {
+            let (net, mask) = bytes.split_at_checked(bytes.len() / 2)?;
+            match (address(net)?, address(mask)?) {
+                (IpAddr::V4(net), IpAddr::V4(mask)) => Some(Permitted::V4(net, mask)),
+                (IpAddr::V6(net), IpAddr::V6(mask)) => Some(Permitted::V6(net, mask)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let v6 = <[u8; 16]>::try_from(bytes).map(IpAddr::from);
+    v4.or(v6).ok()
+}

@@ -1,0 +1,117 @@
+//! Makes an authority and the certificates that it signs; knows no files.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CidrSubnet, DnType, Error, ExtendedKeyUsagePurpose,
+    GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints, SanType,
+};
+use time::{Duration, OffsetDateTime};
+
+use super::subject::Subject;
+
+/// How long the authority holds: clients have to be told of a new one by hand.
+const AUTHORITY_HOLDS: Duration = Duration::days(3650);
+
+/// How long the server's certificate holds.
+const SERVER_HOLDS: Duration = Duration::days(90);
+
+/// How far both hold into the past, for clients whose clocks are behind.
+const CLOCK_SKEW: Duration = Duration::days(1);
+
+/// The longest common name (RFC 5280, appendix A.1).
+const MAX_COMMON_NAME: usize = 64;
+
+/// Names that lie in a home: what is below them is never a site of somebody else.
+const HOME_NAMES: [&str; 5] = ["localhost", "local", "lan", "home.arpa", "internal"];
+
+/// Addresses that lie in a home: this host, private networks, links, and the shared addresses that
+/// overlay networks use (RFC 6598).
+const HOME_NETWORKS: [(IpAddr, u8); 9] = [
+    (IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
+    (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8),
+    (IpAddr::V4(Ipv4Addr::new(172, 16, 0, 0)), 12),
+    (IpAddr::V4(Ipv4Addr::new(192, 168, 0, 0)), 16),
+    (IpAddr::V4(Ipv4Addr::new(169, 254, 0, 0)), 16),
+    (IpAddr::V4(Ipv4Addr::new(100, 64, 0, 0)), 10),
+    (IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
+    (IpAddr::V6(Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0)), 7),
+    (IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), 10),
+];
+
+/// A certificate and its key, both as PEM.
+pub(super) struct Made {
+    pub cert: String,
+    pub key: String,
+}
+
+/// A new authority that can sign for what lies in a home and for `own`, and for nothing else: who
+/// trusts it, trusts it with no site of the world.
+pub(super) fn authority(own: &[Subject], now: OffsetDateTime) -> Result<Made, Error> {
+    let key = KeyPair::generate()?;
+    let home = HOME_NAMES.map(|name| GeneralSubtree::DnsName(name.to_owned()));
+    let networks = HOME_NETWORKS.map(|(net, bits)| network(net, bits));
+    let own_parts = own.iter().map(|subject| match subject {
+        Subject::Name(name) => GeneralSubtree::DnsName(name.clone()),
+        Subject::Address(IpAddr::V4(address)) => network((*address).into(), 32),
+        Subject::Address(IpAddr::V6(address)) => network((*address).into(), 128),
+    });
+    let mut params = valid_for(AUTHORITY_HOLDS, now);
+    params.name_constraints = Some(NameConstraints {
+        permitted_subtrees: home.into_iter().chain(networks).chain(own_parts).collect(),
+        excluded_subtrees: Vec::new(),
+    });
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    name(&mut params, "gatewren authority", own.first());
+    let cert = params.self_signed(&key)?.pem();
+    let key = key.serialize_pem();
+    Ok(Made { cert, key })
+}
+
+/// A new certificate for the server, signed by an authority.
+pub(super) fn server(
+    authority: &Made,
+    subjects: &[Subject],
+    now: OffsetDateTime,
+) -> Result<Made, Error> {
+    let issuer = Issuer::from_ca_cert_pem(&authority.cert, KeyPair::from_pem(&authority.key)?)?;
+    let key = KeyPair::generate()?;
+    let mut params = valid_for(SERVER_HOLDS, now);
+    params.subject_alt_names = subjects.iter().map(san).collect::<Result<_, _>>()?;
+    // Written out, because strict clients want to see a subject key identifier.
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    name(&mut params, "gatewren server", subjects.first());
+    let cert = params.signed_by(&key, &issuer)?.pem();
+    let key = key.serialize_pem();
+    Ok(Made { cert, key })
+}
+
+fn valid_for(time: Duration, now: OffsetDateTime) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.not_before = now - CLOCK_SKEW;
+    params.not_after = now + time;
+    params
+}
+
+fn name(params: &mut CertificateParams, role: &str, of: Option<&Subject>) {
+    let mut text = of.map_or_else(|| role.to_owned(), |subject| format!("{role}, {subject}"));
+    // A subject is ASCII, so any place is between two characters.
+    text.truncate(MAX_COMMON_NAME);
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, text);
+}
+
+fn network(net: IpAddr, bits: u8) -> GeneralSubtree {
+    GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(net, bits))
+}
+
+fn san(subject: &Subject) -> Result<SanType, Error> {
+    Ok(match subject {
+        Subject::Name(name) => SanType::DnsName(name.as_str().try_into()?),
+        Subject::Address(address) => SanType::IpAddress(*address),
+    })
+}

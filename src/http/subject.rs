@@ -1,0 +1,92 @@
+//! What a certificate holds for: a host name or an address.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// A host name in lower case, or an address.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// A host name without a dot at its end.
+    Name(String),
+    /// An address.
+    Address(IpAddr),
+}
+
+/// What a certificate is wanted for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subjects {
+    /// What the settings ask for: a certificate that cannot hold for it is an error.
+    pub asked: Vec<Subject>,
+    /// What the system says of itself: left out, with a line in the log, where it cannot be held for.
+    pub found: Vec<Subject>,
+}
+
+/// The text is neither a host name nor an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidSubject(String);
+
+impl fmt::Display for InvalidSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is neither a host name nor an address", self.0)
+    }
+}
+
+impl std::error::Error for InvalidSubject {}
+
+impl Subject {
+    /// What every certificate of ours holds for.
+    pub fn always() -> [Self; 3] {
+        [
+            Self::Name("localhost".to_owned()),
+            Self::Address(Ipv4Addr::LOCALHOST.into()),
+            Self::Address(Ipv6Addr::LOCALHOST.into()),
+        ]
+    }
+}
+
+impl FromStr for Subject {
+    type Err = InvalidSubject;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSubject> {
+        if let Ok(address) = text.parse() {
+            return Ok(Self::Address(address));
+        }
+        let label = |label: &str| {
+            let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+            (1..=63).contains(&label.len()) && label.bytes().all(fits)
+        };
+        let name = text.strip_suffix('.').unwrap_or(text);
+        if name.len() <= 253 && name.split('.').all(label) {
+            Ok(Self::Name(name.to_ascii_lowercase()))
+        } else {
+            Err(InvalidSubject(text.to_owned()))
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => name.fmt(f),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_addresses_are_told_apart() {
+        assert_eq!("Box.LAN.".parse(), Ok(Subject::Name("box.lan".to_owned())));
+        assert_eq!(
+            "::1".parse(),
+            Ok(Subject::Address(Ipv6Addr::LOCALHOST.into()))
+        );
+        for bad in ["", ".", "a b", "box:8443", "[::1]", "ä", &"x".repeat(64)] {
+            assert!(bad.parse::<Subject>().is_err(), "{bad:?}");
+        }
+    }
+}

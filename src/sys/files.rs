@@ -1,0 +1,203 @@
+//! Files that only we may read: made private, written whole or not at all, read within a bound.
+
+use std::fmt;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::{Path, PathBuf};
+
+use super::random::random_bytes;
+
+const PRIVATE_DIRECTORY: u32 = 0o700;
+const PRIVATE_FILE: u32 = 0o600;
+
+/// What could not be done with which file, and why.
+#[derive(Debug)]
+pub struct FileError {
+    doing: &'static str,
+    path: PathBuf,
+    cause: io::Error,
+}
+
+impl FileError {
+    /// Names the file and the deed that an error of the system belongs to, such as `"read"`.
+    pub fn new(doing: &'static str, path: &Path, cause: io::Error) -> Self {
+        Self {
+            doing,
+            path: path.to_owned(),
+            cause,
+        }
+    }
+
+    /// The kind of the system's error, to tell a missing file from a locked one.
+    pub fn kind(&self) -> io::ErrorKind {
+        self.cause.kind()
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { doing, path, cause } = self;
+        write!(f, "cannot {doing} {}: {cause}", path.display())
+    }
+}
+
+impl std::error::Error for FileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+/// Makes a directory that only its owner may enter (0700), and its parents where they are missing.
+///
+/// One that is there already is made as private.
+pub fn private_dir(path: &Path) -> Result<(), FileError> {
+    let made = DirBuilder::new()
+        .recursive(true)
+        .mode(PRIVATE_DIRECTORY)
+        .create(path);
+    made.map_err(|cause| FileError::new("make the directory", path, cause))?;
+    if mode(path)? != PRIVATE_DIRECTORY {
+        std::fs::set_permissions(path, Permissions::from_mode(PRIVATE_DIRECTORY))
+            .map_err(|cause| FileError::new("make private", path, cause))?;
+    }
+    Ok(())
+}
+
+/// Makes a new, empty file that only its owner may read and write (0600); one that is there is an
+/// error of kind `AlreadyExists`.
+pub fn create_private(path: &Path) -> Result<File, FileError> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(PRIVATE_FILE)
+        .open(path)
+        .map_err(|cause| FileError::new("create", path, cause))
+}
+
+/// Writes a file that only its owner may read (0600), whole or not at all: a reader, and a power
+/// cut, find the old bytes or the new ones.
+pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let wrong = |cause| FileError::new("write", path, cause);
+    let passing = passing_name(path).map_err(wrong)?;
+    let mut file = create_private(&passing)?;
+    let written = file
+        .write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::rename(&passing, path));
+    if let Err(cause) = written {
+        // Best effort: the error that matters is the one before it.
+        let _ = std::fs::remove_file(&passing);
+        return Err(wrong(cause));
+    }
+    sync_directory_of(path)
+}
+
+/// Makes a change of names in a file's directory outlive a power cut.
+pub fn sync_directory_of(path: &Path) -> Result<(), FileError> {
+    let directory = directory_of(path);
+    File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(|cause| FileError::new("sync the directory", directory, cause))
+}
+
+/// Reads a file of at most `max` bytes; a longer one is an error, however it grows meanwhile.
+pub fn read_bounded(path: &Path, max: usize) -> Result<Vec<u8>, FileError> {
+    let wrong = |cause| FileError::new("read", path, cause);
+    let file = File::open(path).map_err(wrong)?;
+    let mut bytes = Vec::new();
+    let one_more = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
+    file.take(one_more).read_to_end(&mut bytes).map_err(wrong)?;
+    if bytes.len() > max {
+        let long = format!("it is longer than {max} bytes");
+        return Err(wrong(io::Error::new(io::ErrorKind::FileTooLarge, long)));
+    }
+    Ok(bytes)
+}
+
+/// The permission bits of a file or directory, such as `0o600`.
+pub fn mode(path: &Path) -> Result<u32, FileError> {
+    std::fs::metadata(path)
+        .map(|facts| facts.mode() & 0o7777)
+        .map_err(|cause| FileError::new("look at", path, cause))
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// A name beside `path` that nobody else uses; the leading dot keeps it out of globs.
+fn passing_name(path: &Path) -> io::Result<PathBuf> {
+    let name = path
+        .file_name()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
+    let random = random_bytes::<8>().map_err(io::Error::other)?;
+    let passing = format!(
+        ".{}.{:016x}.new",
+        name.to_string_lossy(),
+        u64::from_ne_bytes(random)
+    );
+    Ok(directory_of(path).join(passing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scratch::Scratch;
+    use super::*;
+
+    #[test]
+    fn a_private_directory_is_0700_also_when_it_was_not() {
+        let scratch = Scratch::new();
+        let deep = scratch.join("a/b");
+        private_dir(&deep).unwrap();
+        assert_eq!(mode(&deep).unwrap(), 0o700);
+        std::fs::set_permissions(&deep, Permissions::from_mode(0o755)).unwrap();
+        private_dir(&deep).unwrap();
+        assert_eq!(mode(&deep).unwrap(), 0o700);
+    }
+
+    #[test]
+    fn a_private_file_is_0600_and_replaces_the_old_one() {
+        let scratch = Scratch::new();
+        let path = scratch.join("token");
+        std::fs::write(&path, "old and longer").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        write_private(&path, b"new").unwrap();
+        assert_eq!(mode(&path).unwrap(), 0o600);
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        let left = std::fs::read_dir(scratch.path()).unwrap().count();
+        assert_eq!(left, 1, "nothing passing is left behind");
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing_and_says_where() {
+        let scratch = Scratch::new();
+        let path = scratch.join("taken");
+        std::fs::create_dir_all(path.join("by a directory")).unwrap();
+        let error = write_private(&path, b"x").unwrap_err();
+        assert!(error.to_string().starts_with("cannot write "), "{error}");
+        assert!(error.to_string().contains("taken"), "{error}");
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_read_stops_at_its_bound() {
+        let scratch = Scratch::new();
+        let path = scratch.join("f");
+        std::fs::write(&path, [7; 100]).unwrap();
+        assert_eq!(read_bounded(&path, 100).unwrap().len(), 100);
+        let error = read_bounded(&path, 99).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert!(
+            error.to_string().contains("longer than 99 bytes"),
+            "{error}"
+        );
+        let missing = read_bounded(&scratch.join("none"), 1).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,35 @@
+//! A directory that belongs to one test and goes with it.
+
+use std::path::{Path, PathBuf};
+
+use super::files::private_dir;
+use super::random::random_bytes;
+
+/// An empty directory, removed when dropped.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Makes one under the system's directory for such things.
+    pub fn new() -> Self {
+        let name = u64::from_ne_bytes(random_bytes().expect("random bytes"));
+        let path = std::env::temp_dir().join(format!("gatewren-test-{name:016x}"));
+        private_dir(&path).expect("a directory for the test");
+        Self(path)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A path inside it.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

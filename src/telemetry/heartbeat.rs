@@ -1,0 +1,110 @@
+//! Signs of life: the watchdog is only fed when everything that must turn has turned.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// What must turn. Each beat is stamped by the part itself, never by the watchdog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beat {
+    /// The loop that accepts connections has gone round.
+    AcceptLoop,
+    /// The store has answered a read.
+    Store,
+    /// A call of our own has gone the whole way through dispatch.
+    Probe,
+}
+
+impl Beat {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::AcceptLoop, Self::Store, Self::Probe];
+
+    /// Its name in the log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AcceptLoop => "accept_loop",
+            Self::Store => "store",
+            Self::Probe => "probe",
+        }
+    }
+}
+
+/// When each part was last known to be alive.
+#[derive(Debug)]
+pub struct Heartbeat {
+    begin: Instant,
+    /// For each of [`Beat::ALL`], microseconds since `begin`, plus one; zero is never.
+    last: [AtomicU64; Beat::ALL.len()],
+}
+
+impl Heartbeat {
+    /// None has beaten yet.
+    pub fn new() -> Self {
+        Self {
+            begin: Instant::now(),
+            last: Default::default(),
+        }
+    }
+
+    /// This part is alive now.
+    pub fn beat(&self, beat: Beat) {
+        if let Some(last) = self.last.get(beat as usize) {
+            last.fetch_max(self.micros(Instant::now()) + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether every part has been alive since then.
+    pub fn all_since(&self, then: Instant) -> bool {
+        self.missing_since(then).next().is_none()
+    }
+
+    /// The parts that have not been alive since then.
+    pub fn missing_since(&self, then: Instant) -> impl Iterator<Item = Beat> + '_ {
+        let then = self.micros(then);
+        let alive = move |at: &AtomicU64| at.load(Ordering::Relaxed) > then;
+        let parts = Beat::ALL.into_iter().zip(&self.last);
+        parts
+            .filter(move |(_, at)| !alive(at))
+            .map(|(beat, _)| beat)
+    }
+
+    fn micros(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.begin);
+        u64::try_from(since.as_micros()).unwrap_or(u64::MAX - 1)
+    }
+}
+
+impl Default for Heartbeat {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn one_part_that_stands_still_is_enough() {
+        let heart = Heartbeat::new();
+        let start = Instant::now();
+        let missing = |then| heart.missing_since(then).collect::<Vec<_>>();
+        assert_eq!(missing(start), Beat::ALL);
+        heart.beat(Beat::AcceptLoop);
+        heart.beat(Beat::Probe);
+        assert_eq!(missing(start), [Beat::Store]);
+        assert!(!heart.all_since(start));
+        heart.beat(Beat::Store);
+        assert!(heart.all_since(start));
+        let later = Instant::now() + Duration::from_secs(1);
+        assert_eq!(missing(later), Beat::ALL);
+    }
+
+    #[test]
+    fn a_beat_has_the_place_of_its_own_name() {
+        for (index, beat) in Beat::ALL.into_iter().enumerate() {
+            assert_eq!(beat as usize, index, "{}", beat.as_str());
+        }
+    }
+}

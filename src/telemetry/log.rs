@@ -1,0 +1,133 @@
+//! Where log lines go: to the journal with their fields when systemd started us, else to stderr.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _};
+use std::os::fd::AsFd as _;
+use std::os::linux::fs::MetadataExt as _;
+use std::path::Path;
+
+use tracing::level_filters::LevelFilter;
+use tracing_journald::{Priority, PriorityMappings};
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::config::LogLevel;
+use crate::sys::{now_ms, rfc3339};
+
+/// The name of our lines: `journalctl -t gatewren`.
+const IDENTIFIER: &str = "gatewren";
+
+/// What our fields begin with, such as `GATEWREN_TOOL=`.
+const FIELD_PREFIX: &str = "GATEWREN";
+
+const JOURNAL_SOCKET: &str = "/run/systemd/journal/socket";
+
+/// Begins to log; further calls in the same process change nothing.
+pub fn init(level: LogLevel) {
+    if wants_journal(&Surroundings::of_process()) {
+        match tracing_journald::layer() {
+            Ok(journal) => to_journal(journal, level),
+            Err(cause) => {
+                to_stderr(level);
+                tracing::warn!(%cause, "the journal cannot be reached; logging to stderr");
+            }
+        }
+    } else {
+        to_stderr(level);
+    }
+}
+
+/// What decides where lines go.
+struct Surroundings {
+    /// `JOURNAL_STREAM`: device and inode of the stream that systemd connected to the journal.
+    stream: Option<String>,
+    /// Device and inode of our stderr.
+    stderr: Option<(u64, u64)>,
+    /// Whether systemd says that it started this very process.
+    started_by_systemd: bool,
+    /// Whether the journal's socket is there.
+    socket: bool,
+}
+
+impl Surroundings {
+    fn of_process() -> Self {
+        let pid = std::process::id().to_string();
+        // Inherited by everything that a service starts; the process id says whether we are it.
+        let ours = std::env::var("SYSTEMD_EXEC_PID").map_or(true, |started| started == pid);
+        Self {
+            stream: std::env::var("JOURNAL_STREAM").ok(),
+            stderr: stderr_identity().ok(),
+            started_by_systemd: ours && std::env::var_os("INVOCATION_ID").is_some(),
+            socket: Path::new(JOURNAL_SOCKET).exists(),
+        }
+    }
+}
+
+fn wants_journal(around: &Surroundings) -> bool {
+    let stream = around.stream.as_deref().and_then(stream_identity);
+    let stderr_is_journal = stream.is_some() && stream == around.stderr;
+    stderr_is_journal || around.started_by_systemd && around.socket && !io::stderr().is_terminal()
+}
+
+/// `device:inode`, as systemd.exec(5) has it.
+fn stream_identity(text: &str) -> Option<(u64, u64)> {
+    let (device, inode) = text.split_once(':')?;
+    Some((device.parse().ok()?, inode.parse().ok()?))
+}
+
+fn stderr_identity() -> io::Result<(u64, u64)> {
+    let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+    let facts = stderr.metadata()?;
+    Ok((facts.st_dev(), facts.st_ino()))
+}
+
+fn to_journal(journal: tracing_journald::Layer, level: LogLevel) {
+    let journal = journal
+        .with_syslog_identifier(IDENTIFIER.to_owned())
+        .with_field_prefix(Some(FIELD_PREFIX.to_owned()))
+        .with_priority_mappings(PriorityMappings {
+            info: Priority::Informational,
+            debug: Priority::Debug,
+            ..PriorityMappings::new()
+        });
+    let layer = journal.with_filter(targets(level));
+    // Refused only where a log was set up before; that one stays.
+    let _ = tracing_subscriber::registry().with(layer).try_init();
+}
+
+fn to_stderr(level: LogLevel) {
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false)
+        .with_timer(Clock);
+    let layer = lines.with_filter(targets(level));
+    // Refused only where a log was set up before; that one stays.
+    let _ = tracing_subscriber::registry().with(layer).try_init();
+}
+
+/// Our own lines from `level` on; those of libraries only from warnings on.
+fn targets(level: LogLevel) -> Targets {
+    let ours = match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    Targets::new()
+        .with_default(ours.min(LevelFilter::WARN))
+        .with_target(IDENTIFIER, ours)
+}
+
+/// Times as everywhere else in gatewren.
+struct Clock;
+
+impl FormatTime for Clock {
+    fn format_time(&self, w: &mut tracing_subscriber::fmt::format::Writer<'_>) -> std::fmt::Result {
+        w.write_str(&rfc3339(now_ms()))
+    }
+}

@@ -1,0 +1,187 @@
+//! Counters of what happens, for the metrics page and for the status line.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Different labels of one counter; at it, further ones are counted together as `other`.
+const MAX_LABELS: usize = 512;
+
+/// What was counted since the start. All of it may be called from anywhere at any time.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    connections: AtomicU64,
+    connections_open: Arc<AtomicU64>,
+    requests: AtomicU64,
+    streams_open: Arc<AtomicU64>,
+    refusals: Labelled,
+    calls: Labelled,
+}
+
+/// Something open; dropping it says that it is closed.
+#[derive(Debug)]
+pub struct OpenGuard(Arc<AtomicU64>);
+
+impl OpenGuard {
+    fn of(counter: &Arc<AtomicU64>) -> Self {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(counter))
+    }
+}
+
+impl Drop for OpenGuard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Metrics {
+    /// A connection was accepted; it is open until the guard is dropped.
+    pub fn connection(&self) -> OpenGuard {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        OpenGuard::of(&self.connections_open)
+    }
+
+    /// A request came in.
+    pub fn request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A stream was opened; it is open until the guard is dropped.
+    pub fn stream(&self) -> OpenGuard {
+        OpenGuard::of(&self.streams_open)
+    }
+
+    /// A request was refused, for a reason such as `origin`.
+    pub fn refused(&self, reason: &'static str) {
+        self.refusals.count(reason, "");
+    }
+
+    /// A call has ended, with an outcome such as `ok`.
+    pub fn called(&self, tool: &str, outcome: &'static str) {
+        self.calls.count(tool, outcome);
+    }
+
+    /// Streams that are open now.
+    pub fn streams_open(&self) -> u64 {
+        self.streams_open.load(Ordering::Relaxed)
+    }
+
+    /// Connections that are open now.
+    pub fn connections_open(&self) -> u64 {
+        self.connections_open.load(Ordering::Relaxed)
+    }
+
+    /// Everything in the text format of Prometheus.
+    pub fn render(&self) -> String {
+        let plain = [
+            ("gatewren_connections_total", "counter", &self.connections),
+            (
+                "gatewren_connections_open",
+                "gauge",
+                &*self.connections_open,
+            ),
+            ("gatewren_requests_total", "counter", &self.requests),
+            ("gatewren_streams_open", "gauge", &*self.streams_open),
+        ];
+        let mut lines = Vec::new();
+        for (name, kind, value) in plain {
+            lines.push(format!("# TYPE {name} {kind}"));
+            lines.push(format!("{name} {}", value.load(Ordering::Relaxed)));
+        }
+        lines.push("# TYPE gatewren_refusals_total counter".to_owned());
+        lines.extend(self.refusals.lines(|(reason, _), count| {
+            format!("gatewren_refusals_total{{reason=\"{reason}\"}} {count}")
+        }));
+        lines.push("# TYPE gatewren_tool_calls_total counter".to_owned());
+        lines.extend(self.calls.lines(|(tool, outcome), count| {
+            format!("gatewren_tool_calls_total{{tool=\"{tool}\",outcome=\"{outcome}\"}} {count}")
+        }));
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+/// A counter for each pair of labels that was met.
+#[derive(Debug, Default)]
+struct Labelled(Mutex<BTreeMap<(String, &'static str), u64>>);
+
+impl Labelled {
+    fn count(&self, label: &str, second: &'static str) {
+        // Such a label would need escaping, and none of ours looks like that.
+        let plain = label
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+        let label = if plain { label } else { "other" };
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (label.to_owned(), second);
+        let full = counts.len() >= MAX_LABELS && !counts.contains_key(&key);
+        let key = if full {
+            ("other".to_owned(), second)
+        } else {
+            key
+        };
+        *counts.entry(key).or_default() += 1;
+    }
+
+    fn lines(&self, line: impl Fn(&(String, &'static str), u64) -> String) -> Vec<String> {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts
+            .iter()
+            .map(|(labels, count)| line(labels, *count))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_says_what_was_counted() {
+        let metrics = Metrics::default();
+        let open = metrics.connection();
+        drop(metrics.connection());
+        metrics.request();
+        let _stream = metrics.stream();
+        metrics.refused("origin");
+        metrics.refused("origin");
+        metrics.called("unit_status", "ok");
+        metrics.called("\"}\n", "error");
+        assert_eq!(metrics.connections_open(), 1);
+        assert_eq!(
+            metrics.render(),
+            "\
+# TYPE gatewren_connections_total counter
+gatewren_connections_total 2
+# TYPE gatewren_connections_open gauge
+gatewren_connections_open 1
+# TYPE gatewren_requests_total counter
+gatewren_requests_total 1
+# TYPE gatewren_streams_open gauge
+gatewren_streams_open 1
+# TYPE gatewren_refusals_total counter
+gatewren_refusals_total{reason=\"origin\"} 2
+# TYPE gatewren_tool_calls_total counter
+gatewren_tool_calls_total{tool=\"other\",outcome=\"error\"} 1
+gatewren_tool_calls_total{tool=\"unit_status\",outcome=\"ok\"} 1
+"
+        );
+        drop(open);
+        assert_eq!(metrics.connections_open(), 0);
+    }
+
+    #[test]
+    fn names_that_somebody_makes_up_do_not_fill_the_memory() {
+        let metrics = Metrics::default();
+        for n in 0..10_000 {
+            metrics.called(&format!("tool_{n}"), "unknown");
+        }
+        let page = metrics.render();
+        assert!(page.lines().count() < MAX_LABELS + 20);
+        assert!(
+            page.contains("{tool=\"other\",outcome=\"unknown\"} 9488"),
+            "{page}"
+        );
+    }
+}

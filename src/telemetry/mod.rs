@@ -1,0 +1,12 @@
+//! What gatewren says of itself: the log, the service manager's notices, the watchdog, the counters.
+#![forbid(unsafe_code)]
+
+mod heartbeat;
+mod log;
+mod metrics;
+mod notify;
+
+pub use heartbeat::{Beat, Heartbeat};
+pub use log::init;
+pub use metrics::{Metrics, OpenGuard};
+pub use notify::Notify;

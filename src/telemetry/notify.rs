@@ -1,0 +1,140 @@
+//! Notices to the service manager: ready, reloading, stopping, how it goes, still alive.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+
+use crate::sys::send_datagram;
+
+/// The way to the service manager, `sd_notify(3)`, or to nowhere if none started us.
+///
+/// A notice that cannot be sent is logged and otherwise without effect.
+#[derive(Debug)]
+pub struct Notify {
+    socket: Option<OsString>,
+    watchdog: Option<Duration>,
+}
+
+impl Notify {
+    /// As the service manager left it in the environment.
+    pub fn from_env() -> Self {
+        Self {
+            socket: std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty()),
+            watchdog: sd_notify::watchdog_enabled(),
+        }
+    }
+
+    /// A service manager that listens on this socket and wants no sign of life.
+    pub fn to(socket: &OsStr) -> Self {
+        Self {
+            socket: Some(socket.to_owned()),
+            watchdog: None,
+        }
+    }
+
+    /// It serves.
+    pub fn ready(&self) {
+        self.send(&[NotifyState::Ready]);
+    }
+
+    /// It reads its settings again; [`Notify::ready`] says that it has.
+    pub fn reloading(&self) {
+        match NotifyState::monotonic_usec_now() {
+            Ok(now) => self.send(&[NotifyState::Reloading, now]),
+            // Without the time, systemd 253 and later would end the service.
+            Err(cause) => tracing::warn!(%cause, "the reload is not announced to systemd"),
+        }
+    }
+
+    /// It takes no new connections and ends what runs.
+    pub fn stopping(&self) {
+        self.send(&[NotifyState::Stopping]);
+    }
+
+    /// How it goes, in one line for `systemctl status`.
+    pub fn status(&self, words: &str) {
+        // A line break would begin another notice.
+        let line = words.replace(['\n', '\r'], " ");
+        self.send(&[NotifyState::Status(&line)]);
+    }
+
+    /// It is alive.
+    pub fn alive(&self) {
+        self.send(&[NotifyState::Watchdog]);
+    }
+
+    /// How long the service manager waits for a sign of life before it ends us; send one at least
+    /// twice as often. None if it wants none from this process.
+    pub fn watchdog(&self) -> Option<Duration> {
+        self.watchdog.filter(|_| self.socket.is_some())
+    }
+
+    fn send(&self, states: &[NotifyState<'_>]) {
+        let Some(socket) = &self.socket else {
+            return;
+        };
+        let mut text = String::new();
+        for state in states {
+            // Writing to a String does not fail.
+            let _ = writeln!(text, "{state}");
+        }
+        if let Err(cause) = send_datagram(socket, text.as_bytes()) {
+            tracing::warn!(%cause, "the service manager cannot be told {}", text.trim_end());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sys::Scratch;
+
+    fn next(socket: &UnixDatagram) -> String {
+        let mut bytes = [0; 256];
+        let length = socket.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn each_notice_is_what_systemd_expects() {
+        let scratch = Scratch::new();
+        let path = scratch.join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
+        let notify = Notify::to(path.as_os_str());
+        notify.ready();
+        assert_eq!(next(&socket), "READY=1\n");
+        notify.status("two\nlines");
+        assert_eq!(next(&socket), "STATUS=two lines\n");
+        notify.reloading();
+        let reload = next(&socket);
+        let usec = reload.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
+        assert!(usec.trim_end().parse::<u64>().unwrap() > 0, "{reload}");
+        notify.alive();
+        assert_eq!(next(&socket), "WATCHDOG=1\n");
+        notify.stopping();
+        assert_eq!(next(&socket), "STOPPING=1\n");
+    }
+
+    #[test]
+    fn without_a_service_manager_nothing_happens() {
+        let notify = Notify {
+            socket: None,
+            watchdog: Some(Duration::from_secs(30)),
+        };
+        notify.ready();
+        assert_eq!(notify.watchdog(), None);
+    }
+
+    #[test]
+    fn one_that_is_gone_does_no_harm() {
+        Notify::to(OsStr::new("/nonexistent/notify")).ready();
+    }
+}

@@ -1,0 +1,191 @@
+//! `system_shell` and `container_shell`: commands that leave nothing behind.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::watch;
+
+use super::{failure::failed, seconds::Seconds};
+use crate::backends::{
+    BackendError, ContainerName, Program, Shell, ShellCall, ShellOutcome, neutralise,
+};
+use crate::registry::{Answer, Cx, Result, Risk, ToolError, Toolset};
+
+/// When the server stops, a command may still run so long to its own end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The shells, and word of the server's end.
+pub struct Shells {
+    shell: Shell,
+    stop: watch::Receiver<bool>,
+}
+
+impl Shells {
+    /// Waits for the outcome; a server that stops kills what has not ended within the grace.
+    async fn finish(
+        &self,
+        running: impl Future<Output = std::result::Result<ShellOutcome, BackendError>>,
+    ) -> Result<ShellOutcome> {
+        let mut stop = self.stop.clone();
+        let stopped = async {
+            let _ = stop.wait_for(|stop| *stop).await;
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            outcome = running => outcome.map_err(failed),
+            () = stopped => Err(ToolError::new(
+                "The server is stopping; the command and everything that it started were killed.",
+            )
+            .into()),
+        }
+    }
+}
+
+/// The group, as a table.
+pub fn tools(shell: Shell, stop: watch::Receiver<bool>) -> Toolset<Shells> {
+    Toolset::over(Arc::new(Shells { shell, stop }))
+        .answering("system_shell", Risk::Execute, on_host)
+        .titled("Run a command on the host")
+        .returning::<ShellOutcome>()
+        .startos("system.shell", &[("timeout", "timeout_s")])
+        .answering("container_shell", Risk::Execute, in_container)
+        .titled("Run a command in a container")
+        .returning::<ShellOutcome>()
+        .startos(
+            "package.shell",
+            &[("id", "container"), ("timeout", "timeout_s")],
+        )
+}
+
+/// How long a command may run.
+type Timeout = Seconds<1, 300, 30>;
+
+/// Runs a command on the host with `/bin/bash -c`, in a clean environment, without input or terminal.
+/// Returns exit code or signal, stdout and stderr; long output is cut in the middle. When its time is
+/// up, or the call is cancelled, the command and everything that it started is killed, background
+/// processes too, and what it printed until then is returned with timed_out. For a command in a
+/// container use container_shell.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OnHost {
+    /// The command line, for bash. Give this or `argv`.
+    command: Option<String>,
+    /// A program and its arguments, run without a shell. Give this or `command`.
+    argv: Option<Vec<String>>,
+    /// Seconds until it is killed, 1 to 300.
+    #[serde(default)]
+    timeout_s: Timeout,
+    /// The user to run as; root when absent.
+    user: Option<String>,
+    /// The directory to start in; the user's home when absent.
+    cwd: Option<String>,
+    /// Environment variables to add.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+}
+
+async fn on_host(shells: Arc<Shells>, asked: OnHost, cx: Cx) -> Result<Answer> {
+    let call = ShellCall {
+        command: program(asked.command, asked.argv)?,
+        timeout: asked.timeout_s.duration(),
+        user: asked.user,
+        cwd: asked.cwd,
+        env: asked.env,
+    };
+    answer(
+        &shells
+            .finish(shells.shell.host(call, cx.reference()))
+            .await?,
+    )
+}
+
+/// Runs a command in a running LXC container with `/bin/sh -c`, in a clean environment, without input
+/// or terminal. Returns exit code or signal, stdout and stderr; long output is cut in the middle. When
+/// its time is up, or the call is cancelled, the command and everything that it started in the
+/// container is killed, background processes too, and what it printed until then is returned with
+/// timed_out. container_list names the containers; container_start starts a stopped one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct InContainer {
+    /// The container's name, as container_list shows it.
+    container: ContainerName,
+    /// The command line, for sh. Give this or `argv`.
+    command: Option<String>,
+    /// A program and its arguments, run without a shell. Give this or `command`.
+    argv: Option<Vec<String>>,
+    /// Seconds until it is killed, 1 to 300.
+    #[serde(default)]
+    timeout_s: Timeout,
+    /// The user of the container to run as; root when absent.
+    user: Option<String>,
+    /// The directory to start in; the user's home when absent.
+    cwd: Option<String>,
+    /// Environment variables to add.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+}
+
+async fn in_container(shells: Arc<Shells>, asked: InContainer, cx: Cx) -> Result<Answer> {
+    let call = ShellCall {
+        command: program(asked.command, asked.argv)?,
+        timeout: asked.timeout_s.duration(),
+        user: asked.user,
+        cwd: asked.cwd,
+        env: asked.env,
+    };
+    let running = shells
+        .shell
+        .container(&asked.container, call, cx.reference());
+    answer(&shells.finish(running).await?)
+}
+
+fn program(
+    command: Option<String>,
+    argv: Option<Vec<String>>,
+) -> std::result::Result<Program, ToolError> {
+    match (command, argv) {
+        (Some(line), None) if !line.trim().is_empty() => Ok(Program::Shell(line)),
+        (None, Some(argv)) if argv.first().is_some_and(|name| !name.is_empty()) => {
+            Ok(Program::Argv(argv))
+        }
+        _ => Err(ToolError::new(
+            "invalid argument `command`: give either `command`, a line, or `argv`, a list",
+        )
+        .hint("Nothing was done.")),
+    }
+}
+
+/// The text is for reading: terminal control sequences would act on whoever shows it.
+fn answer(outcome: &ShellOutcome) -> Result<Answer> {
+    let mut text = String::new();
+    let _ = writeln!(text, "{}", summary(outcome));
+    for (name, output) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
+        if !output.is_empty() {
+            let _ = writeln!(text, "--- {name}\n{}", neutralise(output));
+        }
+    }
+    let data = serde_json::to_value(outcome).map_err(|cause| {
+        ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
+    })?;
+    Ok(Answer::text(text).with_data(data))
+}
+
+/// How it ended, in a line.
+fn summary(outcome: &ShellOutcome) -> String {
+    let seconds = std::time::Duration::from_millis(outcome.duration_ms).as_secs_f64();
+    match (outcome.exit_code, outcome.signal, outcome.killed_because) {
+        (Some(code), ..) => format!("exit code {code} after {seconds:.3} s"),
+        (_, Some(signal), _) => format!("ended by signal {signal} after {seconds:.3} s"),
+        (.., Some("timeout")) => {
+            format!("time was up after {seconds:.3} s: killed, with everything that it had started")
+        }
+        (.., why) => format!(
+            "killed ({}) after {seconds:.3} s",
+            why.unwrap_or("no reason given")
+        ),
+    }
+}

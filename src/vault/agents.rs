@@ -1,0 +1,198 @@
+//! The agents: who may come in, by which token, allowed what.
+
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension as _, Row};
+use tokio::sync::watch;
+
+use super::commit::Durability;
+use super::error::VaultError;
+use super::row::{from_column, from_optional, to_column};
+use super::shared::Shared;
+use crate::config::Preset;
+use crate::sys::{now_ms, random_bytes};
+
+/// Agents that are not revoked; at it, [`Agents::add`] refuses.
+const MAX_AGENTS: i64 = 1000;
+
+/// An agent as the vault knows it. Times are milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// Its id, `agent_` and 16 hexadecimal digits; never used again for another.
+    pub id: String,
+    /// What its owner calls it.
+    pub name: String,
+    /// The SHA-256 of its token.
+    pub token_sha256: [u8; 32],
+    /// What it may do.
+    pub preset: Preset,
+    /// What differs from the preset, as a JSON object.
+    pub overrides: String,
+    /// The space that it is kept in; none sees the whole box.
+    pub space: Option<String>,
+    /// When it was added.
+    pub created_ms: u64,
+    /// When its token ends by itself.
+    pub expires_ms: Option<u64>,
+    /// When it was revoked.
+    pub revoked_ms: Option<u64>,
+    /// When it was last seen, to about a minute.
+    pub last_used_ms: Option<u64>,
+}
+
+/// An agent to be added.
+#[derive(Debug, Clone)]
+pub struct NewAgent {
+    /// What its owner calls it.
+    pub name: String,
+    /// The SHA-256 of its token.
+    pub token_sha256: [u8; 32],
+    /// What it may do.
+    pub preset: Preset,
+    /// What differs from the preset, as a JSON object; `{}` for nothing.
+    pub overrides: String,
+    /// The space that it is kept in.
+    pub space: Option<String>,
+    /// When its token ends by itself, in milliseconds since 1970.
+    pub expires_ms: Option<u64>,
+}
+
+/// The door to the table.
+pub struct Agents<'a>(&'a std::sync::Arc<Shared>);
+
+const COLUMNS: &str = "id, name, token_sha256, preset, overrides, space, created_ms, expires_ms, \
+                       revoked_ms, last_used_ms";
+
+impl<'a> Agents<'a> {
+    pub(super) fn new(shared: &'a std::sync::Arc<Shared>) -> Self {
+        Self(shared)
+    }
+
+    /// Adds an agent; its token is good when the answer comes.
+    pub async fn add(&self, new: NewAgent) -> Result<Agent, VaultError> {
+        let agent = Agent {
+            id: format!("agent_{:016x}", u64::from_be_bytes(random_bytes()?)),
+            name: new.name,
+            token_sha256: new.token_sha256,
+            preset: new.preset,
+            overrides: new.overrides,
+            space: new.space,
+            created_ms: now_ms(),
+            expires_ms: new.expires_ms,
+            revoked_ms: None,
+            last_used_ms: None,
+        };
+        let row = agent.clone();
+        let added = self
+            .change("add an agent", move |connection| insert(connection, &row))
+            .await?;
+        if added {
+            Ok(agent)
+        } else {
+            Err(VaultError::TooManyAgents)
+        }
+    }
+
+    /// Ends an agent's access; false if there is no such agent, or it was ended before.
+    pub async fn revoke(&self, id: &str) -> Result<bool, VaultError> {
+        let id = id.to_owned();
+        self.change("revoke an agent", move |connection| {
+            let changed = connection.execute(
+                "UPDATE agent SET revoked_ms = ?2 WHERE id = ?1 AND revoked_ms IS NULL",
+                (id, to_column(now_ms())),
+            )?;
+            Ok(changed > 0)
+        })
+        .await
+    }
+
+    /// Notes that an agent was seen, some time soon. Call it at most once a minute for each.
+    pub fn touch(&self, id: &str, at_ms: u64) {
+        let id = id.to_owned();
+        let work = move |connection: &Connection| {
+            connection
+                .prepare_cached("UPDATE agent SET last_used_ms = ?2 WHERE id = ?1")?
+                .execute((id, to_column(at_ms)))?;
+            Ok(())
+        };
+        self.0.writer.leave_or_forget("note an agent's use", work);
+    }
+
+    /// The agent with that token, revoked or expired ones too.
+    pub fn by_token_hash(&self, sha256: &[u8; 32]) -> Result<Option<Agent>, VaultError> {
+        let query = format!("SELECT {COLUMNS} FROM agent WHERE token_sha256 = ?1");
+        self.0.read("look up a token", |connection| {
+            connection.query_row(&query, [sha256], agent).optional()
+        })
+    }
+
+    /// All agents, revoked and expired ones too, the oldest first.
+    pub fn list(&self) -> Result<Vec<Agent>, VaultError> {
+        let query = format!("SELECT {COLUMNS} FROM agent ORDER BY created_ms, id");
+        self.0.read("list the agents", |connection| {
+            connection
+                .prepare(&query)?
+                .query_map([], agent)?
+                .collect::<Result<_, _>>()
+        })
+    }
+
+    /// A number that changes whenever the agents may have changed, also through another process
+    /// (noticed within a second). It changes only after the commit.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.agent_changes.subscribe()
+    }
+
+    async fn change(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<bool, rusqlite::Error> + Send + 'static,
+    ) -> Result<bool, VaultError> {
+        let count = self.0.agent_changes.clone();
+        let then = move |_: &bool| count.send_modify(|changes| *changes += 1);
+        let writer = &self.0.writer;
+        writer.write(doing, Durability::Power, work, then).await
+    }
+}
+
+/// False if there are too many.
+fn insert(connection: &Connection, agent: &Agent) -> Result<bool, rusqlite::Error> {
+    let count = "SELECT count(*) FROM agent WHERE revoked_ms IS NULL";
+    let there: i64 = connection.query_row(count, [], |row| row.get(0))?;
+    if there >= MAX_AGENTS {
+        return Ok(false);
+    }
+    connection.execute(
+        "INSERT INTO agent (id, name, token_sha256, preset, overrides, space, created_ms, expires_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        (
+            &agent.id,
+            &agent.name,
+            &agent.token_sha256,
+            agent.preset.as_str(),
+            &agent.overrides,
+            &agent.space,
+            to_column(agent.created_ms),
+            agent.expires_ms.map(to_column),
+        ),
+    )?;
+    Ok(true)
+}
+
+fn agent(row: &Row<'_>) -> Result<Agent, rusqlite::Error> {
+    let preset: String = row.get("preset")?;
+    let preset = preset.parse().map_err(|cause| {
+        rusqlite::Error::FromSqlConversionFailure(3, Type::Text, Box::new(cause))
+    })?;
+    Ok(Agent {
+        id: row.get("id")?,
+        name: row.get("name")?,
+        token_sha256: row.get("token_sha256")?,
+        preset,
+        overrides: row.get("overrides")?,
+        space: row.get("space")?,
+        created_ms: from_column(row, "created_ms")?,
+        expires_ms: from_optional(row, "expires_ms")?,
+        revoked_ms: from_optional(row, "revoked_ms")?,
+        last_used_ms: from_optional(row, "last_used_ms")?,
+    })
+}

@@ -1,0 +1,121 @@
+//! Why the vault cannot be opened, read or written, and what to do.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use crate::sys::{FileError, RandomError};
+
+/// What went wrong with the vault.
+#[derive(Debug)]
+pub enum VaultError {
+    /// The file cannot be made, looked at or opened.
+    File(FileError),
+    /// SQLite finds the file broken. It is left as it is.
+    Damaged {
+        /// The vault's file.
+        path: PathBuf,
+        /// What SQLite says of it.
+        detail: String,
+    },
+    /// A newer gatewren has written it.
+    Newer {
+        /// The vault's file.
+        path: PathBuf,
+        /// The version of its schema.
+        found: u32,
+        /// The newest version known here.
+        known: u32,
+    },
+    /// A database of some other program.
+    Foreign {
+        /// The file that is no vault.
+        path: PathBuf,
+    },
+    /// SQLite refused an operation.
+    Refused {
+        /// What was to be done.
+        doing: &'static str,
+        /// What SQLite says.
+        cause: String,
+    },
+    /// There are as many agents as there may be.
+    TooManyAgents,
+    /// No random bytes for a key or an id.
+    Random(RandomError),
+    /// The writer has ended: gatewren is stopping.
+    Stopped,
+}
+
+impl VaultError {
+    /// What an error of SQLite means for the vault at `path`.
+    pub(super) fn from_sqlite(path: &Path, doing: &'static str, cause: &rusqlite::Error) -> Self {
+        match cause.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged {
+                path: path.to_owned(),
+                detail: cause.to_string(),
+            },
+            _ => Self::Refused {
+                doing,
+                cause: cause.to_string(),
+            },
+        }
+    }
+}
+
+impl fmt::Display for VaultError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(cause) => write!(
+                f,
+                "{cause}; the vault and its directory must belong to the user that gatewren runs as"
+            ),
+            Self::Damaged { path, detail } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "the vault {path} is damaged ({detail}). Nothing was changed. Put back a copy \
+                     of it, or move it away ({path}, {path}-wal and {path}-shm) to begin with an \
+                     empty one: every agent then needs a new token"
+                )
+            }
+            Self::Newer { path, found, known } => write!(
+                f,
+                "the vault {} was written by a newer gatewren (schema {found}, this one knows up to \
+                 {known}). Install that version again, or put back the copy that it made beside \
+                 the vault when it was first started",
+                path.display()
+            ),
+            Self::Foreign { path } => write!(
+                f,
+                "{} is a database, but not gatewren's vault; move it away or name another \
+                 state_dir",
+                path.display()
+            ),
+            Self::Refused { doing, cause } => write!(
+                f,
+                "the vault could not {doing}: {cause}. Check the disk for space and errors"
+            ),
+            Self::TooManyAgents => f.write_str(
+                "there are as many agents as gatewren keeps; revoke one that is no longer used",
+            ),
+            Self::Random(cause) => cause.fmt(f),
+            Self::Stopped => f.write_str("the vault is closed: gatewren is stopping"),
+        }
+    }
+}
+
+impl std::error::Error for VaultError {}
+
+impl From<FileError> for VaultError {
+    fn from(cause: FileError) -> Self {
+        Self::File(cause)
+    }
+}
+
+impl From<RandomError> for VaultError {
+    fn from(cause: RandomError) -> Self {
+        Self::Random(cause)
+    }
+}

@@ -1,0 +1,33 @@
+//! Secrets that the server itself needs, one row each.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::commit::Durability;
+use super::error::VaultError;
+use super::writer::Writer;
+use crate::sys::random_bytes;
+
+/// The key of that name; made of random bytes if there is none yet.
+pub(super) async fn find_or_make(
+    writer: &Writer,
+    name: &'static str,
+) -> Result<[u8; 32], VaultError> {
+    let fresh: [u8; 32] = random_bytes()?;
+    let work = move |connection: &Connection| {
+        let known = connection
+            .query_row("SELECT bytes FROM key WHERE name = ?1", [name], |row| {
+                row.get(0)
+            })
+            .optional()?;
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        connection.execute(
+            "INSERT INTO key (name, bytes) VALUES (?1, ?2)",
+            (name, fresh),
+        )?;
+        Ok(fresh)
+    };
+    let doing = "find or make a key";
+    writer.write(doing, Durability::Power, work, |_| ()).await
+}

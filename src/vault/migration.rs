@@ -1,0 +1,138 @@
+//! The schema of the vault, as the steps that lead from each version to the next.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::error::VaultError;
+use crate::sys::{files, now_ms, rfc3339};
+
+/// Marks the file as ours: "gwrv" as a big-endian number.
+pub(super) const APPLICATION_ID: u32 = 0x6777_7276;
+
+/// What leads from version N to N + 1, from nothing on. A step that was released is never edited.
+pub(super) const STEPS: &[&str] = &[VERSION_1];
+
+const VERSION_1: &str = "
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+
+CREATE TABLE agent (
+    id           TEXT PRIMARY KEY,
+    name         TEXT NOT NULL,
+    token_sha256 BLOB NOT NULL UNIQUE CHECK (length(token_sha256) = 32),
+    preset       TEXT NOT NULL,
+    overrides    TEXT NOT NULL CHECK (json_valid(overrides)),
+    space        TEXT,
+    created_ms   INTEGER NOT NULL,
+    expires_ms   INTEGER,
+    revoked_ms   INTEGER,
+    last_used_ms INTEGER
+) STRICT;
+
+-- Only sessions that were ended before their time; a row may go when its time has come.
+CREATE TABLE session (
+    id         TEXT PRIMARY KEY,
+    revoked_ms INTEGER NOT NULL,
+    until_ms   INTEGER NOT NULL
+) STRICT;
+CREATE INDEX session_until ON session (until_ms);
+
+CREATE TABLE key (name TEXT PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+
+-- Two rows a call: the intent before anything runs, the outcome after; `call` joins them.
+CREATE TABLE audit (
+    seq              INTEGER PRIMARY KEY AUTOINCREMENT,
+    at_ms            INTEGER NOT NULL,
+    call             TEXT NOT NULL,
+    kind             TEXT NOT NULL CHECK (kind IN ('intent', 'outcome')),
+    agent            TEXT,
+    session          TEXT,
+    request          TEXT,
+    address          TEXT,
+    tool             TEXT,
+    risk             TEXT,
+    arguments        TEXT,
+    arguments_sha256 BLOB,
+    target           TEXT,
+    decision         TEXT,
+    outcome          TEXT,
+    duration_ms      INTEGER,
+    revision         INTEGER,
+    previous_sha256  BLOB NOT NULL CHECK (length(previous_sha256) = 32),
+    sha256           BLOB NOT NULL CHECK (length(sha256) = 32),
+    UNIQUE (call, kind)
+) STRICT;
+CREATE TRIGGER audit_is_never_changed BEFORE UPDATE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit is only ever added to'); END;
+CREATE TRIGGER audit_is_never_removed BEFORE DELETE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit is only ever added to'); END;
+";
+
+/// The version that `steps` lead to.
+pub(super) fn newest(steps: &[&str]) -> u32 {
+    u32::try_from(steps.len()).unwrap_or(u32::MAX)
+}
+
+/// Brings an open vault to the newest version, after putting a copy of it beside it.
+///
+/// All steps are one transaction: a power cut leaves the old version.
+pub(super) fn migrate(
+    connection: &mut Connection,
+    path: &Path,
+    steps: &[&str],
+) -> Result<(), VaultError> {
+    let refused = |cause: rusqlite::Error| VaultError::from_sqlite(path, "be migrated", &cause);
+    let version: u32 = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(refused)?;
+    let known = newest(steps);
+    if version == known {
+        return Ok(());
+    }
+    if version > known {
+        return Err(VaultError::Newer {
+            path: path.to_owned(),
+            found: version,
+            known,
+        });
+    }
+    let copy = keep_copy(connection, path, version)?;
+    tracing::info!(
+        from = version,
+        to = known,
+        copy = %copy.display(),
+        "the vault is brought to a newer schema; a copy of the old one is kept"
+    );
+    run(connection, version, steps).map_err(refused)
+}
+
+/// Runs the steps after `version` and marks the file with the newest one.
+pub(super) fn run(
+    connection: &mut Connection,
+    version: u32,
+    steps: &[&str],
+) -> Result<(), rusqlite::Error> {
+    let transaction = connection.transaction()?;
+    let done = usize::try_from(version).unwrap_or(usize::MAX);
+    for step in steps.iter().skip(done) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", newest(steps))?;
+    transaction.commit()
+}
+
+/// A whole copy of the vault as it is, as private as the vault, named after its version and the time.
+fn keep_copy(connection: &Connection, path: &Path, version: u32) -> Result<PathBuf, VaultError> {
+    let stamp = rfc3339(now_ms()).replace(':', "-");
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".schema-{version}.{stamp}"));
+    let copy = PathBuf::from(name);
+    // Made first, because SQLite would make it as readable as the umask allows.
+    files::create_private(&copy)?;
+    connection
+        .execute("VACUUM INTO ?1", [copy.to_string_lossy()])
+        .map_err(|cause| VaultError::from_sqlite(path, "be copied before its migration", &cause))?;
+    files::sync_directory_of(&copy)?;
+    Ok(copy)
+}

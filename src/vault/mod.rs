@@ -1,0 +1,25 @@
+//! What is remembered and secret: agents, sessions, keys and the audit, in one SQLite file of our own.
+#![forbid(unsafe_code)]
+
+mod agents;
+mod audit;
+mod chain;
+mod commit;
+mod error;
+mod keys;
+mod migration;
+mod open;
+mod redact;
+mod row;
+mod sessions;
+mod shared;
+mod store;
+mod writer;
+
+pub use agents::{Agent, Agents, NewAgent};
+pub use audit::{Audit, AuditId, Entry, Outcome, Promise};
+pub use chain::{Chain, Fault};
+pub use error::VaultError;
+pub use redact::{redact, redact_text};
+pub use sessions::Sessions;
+pub use store::Vault;

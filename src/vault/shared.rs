@@ -1,0 +1,32 @@
+//! What the doors of the vault share: the writing thread, a connection that reads, a count of changes.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use rusqlite::Connection;
+use tokio::sync::watch;
+
+use super::error::VaultError;
+use super::writer::Writer;
+
+/// The open vault behind its doors.
+pub(super) struct Shared {
+    pub path: Box<Path>,
+    pub writer: Writer,
+    /// Beside the writing one, so that a read never waits for a commit.
+    pub reader: Mutex<Connection>,
+    /// Counts changes to the agents, ours and those of other processes.
+    pub agent_changes: watch::Sender<u64>,
+}
+
+impl Shared {
+    /// Reads on the connection beside the writing one.
+    pub(super) fn read<T>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, VaultError> {
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&reader).map_err(|cause| VaultError::from_sqlite(&self.path, doing, &cause))
+    }
+}

@@ -1,0 +1,188 @@
+//! The way to the thread that writes: wait for the commit, or leave the work for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use super::commit::{self, Durability, Job, Work};
+use super::error::VaultError;
+
+/// Writes that may wait; at it, a write that is counted waits for a place.
+const MAX_WAITING: usize = 4096;
+
+/// Dropping it writes what waits and ends the thread.
+pub(super) struct Writer {
+    path: Arc<Path>,
+    jobs: Option<mpsc::Sender<Job>>,
+    places: Arc<Semaphore>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Starts the thread. `elsewhere` is called in it after another process has written.
+    pub(super) fn start(
+        connection: Connection,
+        path: &Path,
+        elsewhere: impl Fn(&Connection) + Send + 'static,
+    ) -> Result<Self, VaultError> {
+        let (jobs, waiting) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("vault".to_owned())
+            .spawn(move || commit::run(&connection, &waiting, &elsewhere))
+            .map_err(|cause| VaultError::Refused {
+                doing: "start its writing thread",
+                cause: cause.to_string(),
+            })?;
+        Ok(Self {
+            path: path.into(),
+            jobs: Some(jobs),
+            places: Arc::new(Semaphore::new(MAX_WAITING)),
+            thread: Some(thread),
+        })
+    }
+
+    /// Does some work in the next commit, and says what came of it after that commit.
+    ///
+    /// `then` runs in the writing thread right after the commit, even if nobody waits any more.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        durability: Durability,
+        work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<T, VaultError> {
+        let (answer, answered) = oneshot::channel();
+        let place = self.place().await?;
+        let task = self.task(doing, work, move |outcome| {
+            if let Ok(value) = &outcome {
+                then(value);
+            }
+            // Nobody may be waiting any more.
+            let _ = answer.send(outcome);
+        });
+        self.send(durability, Some(place), task)?;
+        answered.await.map_err(|_| VaultError::Stopped)?
+    }
+
+    /// Leaves some work for a coming commit; waits only for a place. A failure is logged.
+    pub(super) async fn leave(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
+    ) -> Result<(), VaultError> {
+        let place = self.place().await?;
+        self.send(
+            Durability::Process,
+            Some(place),
+            self.task(doing, work, logged),
+        )
+    }
+
+    /// Leaves some work without a place in the queue: only for what is bounded elsewhere.
+    pub(super) fn leave_uncounted(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
+    ) -> Result<(), VaultError> {
+        self.send(Durability::Process, None, self.task(doing, work, logged))
+    }
+
+    /// Leaves some work if there is a place for it, else forgets it: only for what may be lost.
+    pub(super) fn leave_or_forget(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
+    ) {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            let task = self.task(doing, work, logged);
+            // The thread is gone only when gatewren stops.
+            let _ = self.send(Durability::Process, Some(place), task);
+        }
+    }
+
+    async fn place(&self) -> Result<OwnedSemaphorePermit, VaultError> {
+        let places = Arc::clone(&self.places);
+        places
+            .acquire_owned()
+            .await
+            .map_err(|_| VaultError::Stopped)
+    }
+
+    fn task<T, W, F>(&self, doing: &'static str, work: W, finish: F) -> Task<T, W, F> {
+        Task {
+            path: Arc::clone(&self.path),
+            doing,
+            work: Some(work),
+            outcome: None,
+            finish,
+        }
+    }
+
+    fn send(
+        &self,
+        durability: Durability,
+        place: Option<OwnedSemaphorePermit>,
+        work: impl Work + 'static,
+    ) -> Result<(), VaultError> {
+        let job = Job {
+            durability,
+            work: Box::new(work),
+            place,
+        };
+        let jobs = self.jobs.as_ref().ok_or(VaultError::Stopped)?;
+        jobs.send(job).map_err(|_| VaultError::Stopped)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic in the thread was reported when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn logged(outcome: Result<(), VaultError>) {
+    if let Err(cause) = outcome {
+        tracing::error!("{cause}");
+    }
+}
+
+/// Work with what is to happen after it.
+struct Task<T, W, F> {
+    path: Arc<Path>,
+    doing: &'static str,
+    work: Option<W>,
+    outcome: Option<Result<T, rusqlite::Error>>,
+    finish: F,
+}
+
+impl<T, W, F> Work for Task<T, W, F>
+where
+    T: Send,
+    W: FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send,
+    F: FnOnce(Result<T, VaultError>) + Send,
+{
+    fn run(&mut self, connection: &Connection) -> bool {
+        self.outcome = self.work.take().map(|work| work(connection));
+        matches!(self.outcome, Some(Ok(_)))
+    }
+
+    fn finish(self: Box<Self>, committed: Result<(), &str>) {
+        let outcome = match (self.outcome, committed) {
+            (Some(Err(cause)), _) => Err(VaultError::from_sqlite(&self.path, self.doing, &cause)),
+            (Some(Ok(value)), Ok(())) => Ok(value),
+            (_, failed) => Err(VaultError::Refused {
+                doing: self.doing,
+                cause: failed.err().unwrap_or("it was not begun").to_owned(),
+            }),
+        };
+        (self.finish)(outcome);
+    }
+}
