@@ -6,6 +6,8 @@ mod backends;
 mod cli;
 mod config;
 mod dispatch;
+#[cfg(feature = "everything")]
+mod everything;
 mod exec;
 mod guard;
 mod helper;

@@ -64,8 +64,15 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
+impl BuildError {
+    /// From whatever went wrong.
+    pub fn new(cause: impl fmt::Display) -> Self {
+        Self(cause.to_string())
+    }
+}
+
 fn failed(cause: impl fmt::Display) -> BuildError {
-    BuildError(cause.to_string())
+    BuildError::new(cause)
 }
 
 /// Builds a house.
@@ -129,7 +136,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
 }
 
 /// Where the certificate comes from and what it is to hold for.
-fn certificate(settings: &Settings) -> Result<TlsSource, BuildError> {
+pub fn certificate(settings: &Settings) -> Result<TlsSource, BuildError> {
     if let (TlsMode::Files, Some(cert), Some(key)) = (
         settings.tls.mode,
         settings.tls.cert.clone(),

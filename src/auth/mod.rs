@@ -3,10 +3,12 @@
 
 mod agents;
 mod bootstrap;
+mod fixed;
 mod principal;
 mod token;
 
 pub use agents::{Agents, AuthError};
 pub use bootstrap::bootstrap;
+pub use fixed::FixedToken;
 pub use principal::{AgentId, Principal};
 pub use token::{MalformedToken, Token, TokenHash};

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+#[cfg(feature = "everything")]
+use super::everything;
 use super::{helper, reaper, serve, trial};
 
 /// The gate between AI clients and a home server.
@@ -20,6 +22,9 @@ enum Commands {
     Try(trial::Args),
     /// Serve as the settings say; systemd starts this.
     Serve(serve::Args),
+    /// Serve the reference fixtures for testing MCP clients.
+    #[cfg(feature = "everything")]
+    Everything(everything::Args),
     /// Run commands for the front: the part that is root.
     Helper(helper::Args),
 }
@@ -36,6 +41,8 @@ pub fn main() -> ExitCode {
     match Cli::parse().command {
         Commands::Try(args) => trial::run(&args),
         Commands::Serve(args) => serve::run(&args),
+        #[cfg(feature = "everything")]
+        Commands::Everything(args) => everything::run(args),
         Commands::Helper(args) => helper::run(args),
     }
 }

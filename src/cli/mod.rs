@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod entry;
+#[cfg(feature = "everything")]
+mod everything;
 mod helper;
 mod reaper;
 mod runtime;

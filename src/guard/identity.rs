@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 
 use super::refusal::Refusal;
-use crate::auth::{Agents, AuthError, Principal};
+use crate::auth::{Agents, AuthError, FixedToken, Principal};
 
 /// How callers of the door `Agent` are known.
 pub enum Identity {
@@ -12,6 +12,8 @@ pub enum Identity {
     Agents(Agents),
     /// Everybody is this one: fixtures on loopback.
     Anybody(Principal),
+    /// By one token: fixtures that can be reached from elsewhere.
+    Fixed(FixedToken),
 }
 
 impl Identity {
@@ -19,6 +21,7 @@ impl Identity {
     pub fn identify(&self, headers: &HeaderMap) -> Result<Principal, Refusal> {
         match self {
             Self::Anybody(who) => Ok(who.clone()),
+            Self::Fixed(door) => door.identify(bearer(headers)?).map_err(refused),
             Self::Agents(agents) => agents.identify(bearer(headers)?).map_err(refused),
         }
     }
