@@ -92,7 +92,7 @@ fn check(args: &Args) -> Result<(), &'static str> {
     {
         return Err("--token is empty, which nobody could send; give some text");
     }
-    if !args.listen.ip().is_loopback() && !(args.tls && args.token.is_some()) {
+    if !args.listen.ip().is_loopback() && (!args.tls || args.token.is_none()) {
         return Err(
             "fixtures that can be reached from elsewhere need both --tls and --token; \
              or listen on 127.0.0.1",
@@ -109,10 +109,7 @@ async fn serve(args: Args) -> Result<ExitCode, String> {
         .first()
         .and_then(|socket| socket.local_addr().ok())
         .unwrap_or(args.listen);
-    let directory = match args.tls {
-        true => Some(Directory::make(args.dir)?),
-        false => None,
-    };
+    let directory = args.tls.then(|| Directory::make(args.dir)).transpose()?;
     let path = directory.as_ref().map(|directory| directory.path.clone());
     let plan = FixturePlan {
         address: bound,
@@ -122,6 +119,16 @@ async fn serve(args: Args) -> Result<ExitCode, String> {
     let fixtures = Fixtures::build(plan).map_err(|e| e.to_string())?;
     let announce = |fixtures: &Fixtures| print(&fixtures.url, path.as_deref(), args.json);
     Ok(run_fixtures(fixtures, sockets, announce).await)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|e| format!("--dir {}: {e}", path.display()))
+}
+
+/// A name in the directory for temporary files that nobody else has.
+fn fresh() -> Result<PathBuf, String> {
+    let name = u64::from_ne_bytes(random_bytes().map_err(|e| e.to_string())?);
+    Ok(std::env::temp_dir().join(format!("gatewren-everything-{name:016x}")))
 }
 
 /// Where the authority's files are; removed in the end if nobody named it.
@@ -134,13 +141,8 @@ impl Directory {
     fn make(named: Option<PathBuf>) -> Result<Self, String> {
         let ours = named.is_none();
         let path = match named {
-            Some(path) => {
-                std::path::absolute(&path).map_err(|e| format!("--dir {}: {e}", path.display()))?
-            }
-            None => {
-                let name = u64::from_ne_bytes(random_bytes().map_err(|e| e.to_string())?);
-                std::env::temp_dir().join(format!("gatewren-everything-{name:016x}"))
-            }
+            Some(path) => absolute(&path)?,
+            None => fresh()?,
         };
         files::private_dir(&path).map_err(|e| e.to_string())?;
         Ok(Self { path, ours })

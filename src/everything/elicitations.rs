@@ -16,10 +16,7 @@ pub const ROOTS: &str = "roots/list";
 
 /// A form: what the person reads, its fields by name, and which of them must be filled in.
 pub fn form(message: &str, fields: &Value, required: &[&str]) -> Value {
-    let mut schema = json!({ "type": "object", "properties": fields });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
+    let schema = json!({ "type": "object", "properties": fields, "required": required });
     json!({ "message": message, "requestedSchema": schema })
 }
 
@@ -50,10 +47,10 @@ pub fn form_answer(inputs: &Inputs, key: &str) -> Option<String> {
     }
 }
 
-/// The name of an accepted [`name_form`].
-pub fn given_name(inputs: &Inputs, key: &str) -> Option<String> {
-    let name = inputs.accepted(key)?.get("name")?.as_str()?;
-    Some(name.to_owned())
+/// The text in a field of an accepted form.
+pub fn accepted_text(inputs: &Inputs, key: &str, field: &str) -> Option<String> {
+    let text = inputs.accepted(key)?.get(field)?.as_str()?;
+    Some(text.to_owned())
 }
 
 /// Whether a form came back unfilled.
@@ -105,7 +102,7 @@ mod tests {
 
     #[test]
     fn only_an_answer_of_the_right_shape_counts() {
-        let name = |answer: Value| given_name(&inputs(json!({ "k": answer })), "k");
+        let name = |answer: Value| accepted_text(&inputs(json!({ "k": answer })), "k", "name");
         let accepted = json!({ "action": "accept", "content": { "name": "Alice" } });
         assert_eq!(name(accepted.clone()).as_deref(), Some("Alice"));
         for wrong in [
@@ -116,7 +113,10 @@ mod tests {
         ] {
             assert_eq!(name(wrong.clone()), None, "{wrong}");
         }
-        assert_eq!(given_name(&inputs(json!({ "other": accepted })), "k"), None);
+        assert_eq!(
+            accepted_text(&inputs(json!({ "other": accepted })), "k", "name"),
+            None
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::elicitations::{
     FORM, SAMPLE, form, form_answer, name_form, needs_sampling, sample, sampled_text,
 };
 use crate::protocol::InputRequired;
-use crate::registry::{Answer, Cx, Result, Risk, Toolset};
+use crate::registry::{Answer, Cx, Interruption, Result, Risk, Toolset};
 
 /// The questions' only key; each tool here asks one.
 const KEY: &str = "answer";
@@ -136,6 +136,6 @@ fn ask_form(cx: &Cx, words: &str, form: impl FnOnce() -> Value) -> Result<Answer
     }
 }
 
-fn question(method: &'static str, params: Value) -> crate::registry::Interruption {
+fn question(method: &'static str, params: Value) -> Interruption {
     InputRequired::new().ask(KEY, method, params).into()
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    elicitations::{FORM, form, given_name, needs_sampling, refused, root_uris, sampled_text},
+    elicitations::{FORM, accepted_text, form, needs_sampling, refused, root_uris, sampled_text},
     rounds::{MODEL, NAME, PLACES, after_round, and_model, and_name, and_roots, ask_name, round},
 };
 use crate::protocol::InputRequired;
@@ -165,5 +165,5 @@ fn greeting(cx: &Cx) -> Option<String> {
     if refused(cx.inputs(), NAME) {
         return Some("Hello, whoever you are!".to_owned());
     }
-    given_name(cx.inputs(), NAME).map(|name| format!("Hello, {name}!"))
+    accepted_text(cx.inputs(), NAME, "name").map(|name| format!("Hello, {name}!"))
 }
