@@ -1,5 +1,6 @@
 //! gatewren: the gate between AI clients and a home server.
 
+mod backends;
 mod cli;
 mod exec;
 mod helper;
