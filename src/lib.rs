@@ -1,13 +1,25 @@
 //! gatewren: the gate between AI clients and a home server.
 
+mod app;
 mod auth;
+mod backends;
+mod cli;
 mod config;
-#[expect(
-    dead_code,
-    reason = "spoken by the helper and its client, which come next"
-)]
+mod dispatch;
 mod exec;
+mod guard;
+mod helper;
+mod helper_client;
 mod http;
+mod observer;
+mod policy;
+mod protocol;
+mod registry;
+mod state;
 mod sys;
 mod telemetry;
+mod toolsets;
+mod transport;
 mod vault;
+
+pub use cli::main;

@@ -1,3 +1,7 @@
 //! Starts gatewren.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    gatewren::main()
+}

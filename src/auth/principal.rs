@@ -28,7 +28,7 @@ impl fmt::Display for AgentId {
     }
 }
 
-/// An agent that has proved who it is; only [`super::agents::Agents::identify`] makes one.
+/// An agent that has proved who it is: [`super::agents::Agents::identify`] makes one from a token.
 #[derive(Debug, Clone)]
 pub struct Principal(Arc<Identity>);
 
@@ -45,6 +45,17 @@ pub(super) struct Identity {
 impl Principal {
     pub(super) fn of(identity: &Arc<Identity>) -> Self {
         Self(Arc::clone(identity))
+    }
+
+    /// One that no token stands for: fixtures on loopback, and the watchdog's own probe.
+    pub fn without_token(name: &str, preset: Preset) -> Self {
+        Self(Arc::new(Identity {
+            id: AgentId::from(name),
+            name: name.to_owned(),
+            preset,
+            overrides: "{}".to_owned(),
+            space: None,
+        }))
     }
 
     /// The agent's id.

@@ -1,5 +1,7 @@
 //! How an operation ended.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// The last frame of every operation.
@@ -28,6 +30,17 @@ pub enum Ending {
         /// The obstacle and its remedy in one sentence, for the caller.
         message: String,
     },
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited { code } => write!(f, "exit code {code}"),
+            Self::Signalled { signal } => write!(f, "signal {signal}"),
+            Self::Killed { why } => write!(f, "killed: {why:?}"),
+            Self::Refused { code, message } => write!(f, "refused: {code:?}: {message}"),
+        }
+    }
 }
 
 /// Why the helper killed a command.

@@ -2,10 +2,19 @@
 
 use std::fmt;
 
-use super::ending::Ending;
+use super::{ending::Ending, operation::Request};
 
 /// The most that one frame carries; a longer one ends the connection.
 pub const MAX_FRAME_BYTES: usize = 256 * 1024;
+
+/// Bytes of kind and length before a payload.
+const HEADER_BYTES: usize = 5;
+
+const REQUEST: u8 = 1;
+const ACCEPTED: u8 = 2;
+const STDOUT: u8 = 3;
+const STDERR: u8 = 4;
+const END: u8 = 5;
 
 /// Which of a command's two outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,10 +28,107 @@ pub enum Stream {
 /// What the helper sends back, in the order in which it happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
+    /// The request was read and is being done; always the first frame.
+    Accepted,
     /// Bytes that the command printed.
     Output(Stream, Vec<u8>),
     /// The end; nothing follows.
     End(Ending),
+}
+
+impl Frame {
+    /// Appends the frame's bytes to `out`.
+    ///
+    /// # Errors
+    /// [`FrameError::TooLong`] when the payload exceeds [`MAX_FRAME_BYTES`]; `out` is unchanged then.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), FrameError> {
+        match self {
+            Self::Accepted => put(out, ACCEPTED, &[]),
+            Self::Output(Stream::Stdout, bytes) => put(out, STDOUT, bytes),
+            Self::Output(Stream::Stderr, bytes) => put(out, STDERR, bytes),
+            Self::End(ending) => put(out, END, &json(ending)?),
+        }
+    }
+
+    fn from_parts(kind: u8, payload: Vec<u8>) -> Result<Self, FrameError> {
+        match kind {
+            ACCEPTED => Ok(Self::Accepted),
+            STDOUT => Ok(Self::Output(Stream::Stdout, payload)),
+            STDERR => Ok(Self::Output(Stream::Stderr, payload)),
+            END => serde_json::from_slice(&payload)
+                .map(Self::End)
+                .map_err(FrameError::Payload),
+            other => Err(FrameError::UnknownKind(other)),
+        }
+    }
+}
+
+impl Request {
+    /// The request as the one frame that opens a connection.
+    ///
+    /// # Errors
+    /// [`FrameError::TooLong`] when it exceeds [`MAX_FRAME_BYTES`].
+    pub fn encode(&self) -> Result<Vec<u8>, FrameError> {
+        let mut out = Vec::new();
+        put(&mut out, REQUEST, &json(self)?)?;
+        Ok(out)
+    }
+}
+
+/// Cuts frames out of bytes that arrive in pieces of any size.
+///
+/// Holds at most one frame and one read more; an error is final, for nothing after it has a meaning.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    pending: Vec<u8>,
+}
+
+impl Decoder {
+    /// Takes bytes as they arrived.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.pending.extend_from_slice(bytes);
+    }
+
+    /// The next whole frame from the helper; `None` until more bytes arrive.
+    ///
+    /// # Errors
+    /// When the bytes are no frame.
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
+        self.next_parts()?
+            .map(|(kind, payload)| Frame::from_parts(kind, payload))
+            .transpose()
+    }
+
+    /// The request that opens a connection; `None` until more bytes arrive.
+    ///
+    /// # Errors
+    /// When the bytes are no request.
+    pub fn next_request(&mut self) -> Result<Option<Request>, FrameError> {
+        match self.next_parts()? {
+            None => Ok(None),
+            Some((REQUEST, payload)) => serde_json::from_slice(&payload)
+                .map(Some)
+                .map_err(FrameError::Payload),
+            Some((kind, _)) => Err(FrameError::UnknownKind(kind)),
+        }
+    }
+
+    fn next_parts(&mut self) -> Result<Option<(u8, Vec<u8>)>, FrameError> {
+        let Some((&[kind, a, b, c, d], rest)) = self.pending.split_first_chunk::<HEADER_BYTES>()
+        else {
+            return Ok(None);
+        };
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
+        if length > MAX_FRAME_BYTES {
+            return Err(FrameError::TooLong(length));
+        }
+        let Some(payload) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let payload = payload.to_vec();
+        self.pending.drain(..HEADER_BYTES + length);
+        Ok(Some((kind, payload)))
+    }
 }
 
 /// Why bytes are no frame.
@@ -47,3 +153,119 @@ impl fmt::Display for FrameError {
 }
 
 impl std::error::Error for FrameError {}
+
+fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, FrameError> {
+    serde_json::to_vec(value).map_err(FrameError::Payload)
+}
+
+fn put(out: &mut Vec<u8>, kind: u8, payload: &[u8]) -> Result<(), FrameError> {
+    let too_long = || FrameError::TooLong(payload.len());
+    if payload.len() > MAX_FRAME_BYTES {
+        return Err(too_long());
+    }
+    let length = u32::try_from(payload.len()).map_err(|_| too_long())?;
+    out.push(kind);
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(payload);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{
+        ending::{KillReason, RefusalCode},
+        limits::Limits,
+        operation::{Command, Operation, Program},
+    };
+    use super::*;
+
+    fn frames() -> Vec<Frame> {
+        vec![
+            Frame::Accepted,
+            Frame::Output(Stream::Stdout, b"out\0\xff".to_vec()),
+            Frame::Output(Stream::Stderr, Vec::new()),
+            Frame::End(Ending::Exited { code: 3 }),
+            Frame::End(Ending::Killed {
+                why: KillReason::Timeout,
+            }),
+            Frame::End(Ending::Refused {
+                code: RefusalCode::Busy,
+                message: "later".into(),
+            }),
+        ]
+    }
+
+    #[test]
+    fn what_is_encoded_comes_out_again_however_it_is_cut() {
+        let mut bytes = Vec::new();
+        for frame in frames() {
+            frame.encode(&mut bytes).unwrap();
+        }
+        for size in [1, 2, 3, 7, bytes.len()] {
+            let mut decoder = Decoder::default();
+            let mut out = Vec::new();
+            for piece in bytes.chunks(size) {
+                decoder.push(piece);
+                while let Some(frame) = decoder.next_frame().unwrap() {
+                    out.push(frame);
+                }
+            }
+            assert_eq!(out, frames(), "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_request_comes_out_again() {
+        let request = Request {
+            operation: Operation::HostCommand {
+                command: Command {
+                    program: Program::Argv(vec!["id".into(), "-u".into()]),
+                    user: Some("app".into()),
+                    cwd: None,
+                    env: [("A".to_owned(), "b c".to_owned())].into(),
+                },
+            },
+            limits: Limits {
+                timeout_ms: 1000,
+                output_bytes: 10,
+                processes: 5,
+            },
+            reference: "r1".into(),
+        };
+        let mut decoder = Decoder::default();
+        decoder.push(&request.encode().unwrap());
+        assert_eq!(decoder.next_request().unwrap(), Some(request));
+        assert!(decoder.next_request().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_frame_beyond_the_bound_is_refused_before_its_payload_arrives() {
+        let mut decoder = Decoder::default();
+        decoder.push(&[STDOUT, 0xff, 0xff, 0xff, 0xff]);
+        assert!(matches!(decoder.next_frame(), Err(FrameError::TooLong(_))));
+        let long = Frame::Output(Stream::Stdout, vec![0; MAX_FRAME_BYTES + 1]);
+        let mut out = Vec::new();
+        assert!(matches!(long.encode(&mut out), Err(FrameError::TooLong(_))));
+        assert!(out.is_empty());
+    }
+
+    #[test]
+    fn no_bytes_make_the_decoder_panic() {
+        // A small generator of our own: the same bytes in every run.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        for round in 0..20_000_u64 {
+            let mut bytes = Vec::new();
+            for _ in 0..(round % 40) {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                bytes.push(state.to_be_bytes()[0] >> (round % 8));
+            }
+            let (mut answers, mut requests) = (Decoder::default(), Decoder::default());
+            answers.push(&bytes);
+            requests.push(&bytes);
+            while let Ok(Some(_)) = answers.next_frame() {}
+            while let Ok(Some(_)) = requests.next_request() {}
+        }
+    }
+}

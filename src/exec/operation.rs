@@ -69,6 +69,39 @@ pub enum Operation {
     ContainerEvents,
 }
 
+impl Operation {
+    /// Its name, as in the wire form and in the log.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ping => "ping",
+            Self::HostCommand { .. } => "host_command",
+            Self::ContainerCommand { .. } => "container_command",
+            Self::ContainerList => "container_list",
+            Self::ContainerInfo { .. } => "container_info",
+            Self::ContainerConfig { .. } => "container_config",
+            Self::ContainerOsRelease { .. } => "container_os_release",
+            Self::ContainerStart { .. } => "container_start",
+            Self::ContainerStop { .. } => "container_stop",
+            Self::ContainerEvents => "container_events",
+        }
+    }
+
+    /// The container it is about, if it is about one.
+    pub fn container(&self) -> Option<&ContainerName> {
+        match self {
+            Self::ContainerCommand { container, .. }
+            | Self::ContainerInfo { container }
+            | Self::ContainerConfig { container }
+            | Self::ContainerOsRelease { container }
+            | Self::ContainerStart { container }
+            | Self::ContainerStop { container, .. } => Some(container),
+            Self::Ping | Self::HostCommand { .. } | Self::ContainerList | Self::ContainerEvents => {
+                None
+            }
+        }
+    }
+}
+
 /// A command with its surroundings; the environment is clean but for what stands here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

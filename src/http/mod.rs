@@ -2,11 +2,21 @@
 #![forbid(unsafe_code)]
 
 mod authority;
+mod body;
 mod certificate;
+mod connection;
 mod issue;
+mod listen;
+mod reply;
+mod sse;
 mod subject;
 mod tls;
 
 pub use authority::AuthorityError;
+pub use body::Body;
+pub use connection::{Handler, Server, Timeouts};
+pub use listen::{ConnectionCap, ListenError, bind, inherit};
+pub use reply::{empty, events, json};
+pub use sse::{Closed, EventSender};
 pub use subject::{InvalidSubject, Subject, Subjects};
 pub use tls::{Tls, TlsError, TlsSource};

@@ -1,16 +1,40 @@
 //! The machine: every system call and every unsafe line of gatewren stands in this room.
 
+mod cgroup;
+mod child;
 mod clock;
 mod datagram;
+mod descriptors;
+mod disk_space;
+mod executable;
 pub mod files;
+mod keeper;
+mod network;
+mod process_table;
 mod random;
+mod rooted;
 mod secret;
+mod spawn;
+mod waiter;
 
+pub use cgroup::{Cgroup, cgroup2_mount, freezer_state, own_cgroup, stale_cgroups};
+pub use child::{Child, Exit};
 pub use clock::{now_ms, rfc3339};
 pub use datagram::send_datagram;
+pub use descriptors::{adopt_socket, close_from, launch_pipes, pipe};
+pub use disk_space::{DiskSpace, disk_space};
+pub use executable::{is_static, sealed_copy};
 pub use files::FileError;
+pub use keeper::{Keeper, Wake, adopt_orphans, reap, reap_any};
+pub use network::interface_addresses;
+pub use process_table::{
+    Process, children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
+};
 pub use random::{RandomError, random_bytes};
+pub use rooted::read_in_root;
 pub use secret::Secret;
+pub use spawn::{Identity, Spawn, SpawnError, Stage, WithParent};
+pub use waiter::{Waiter, Waker};
 
 #[cfg(test)]
 mod scratch;

@@ -1,0 +1,167 @@
+//! Builds the house: the one place that knows every room.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::watch;
+
+use super::{
+    front::Front,
+    house::{House, hosts},
+    names::{box_addresses, box_names},
+    serving::Serving,
+};
+use crate::auth::Agents;
+use crate::backends::{Host, Lxc, Shell};
+use crate::config::Settings;
+use crate::dispatch::Engine;
+use crate::guard::{Guard, Identity};
+use crate::helper_client::{Helper, HelperChild};
+use crate::http::Tls;
+use crate::observer::{Nudge, Observer};
+use crate::protocol::Implementation;
+use crate::registry::{Catalog, CatalogError};
+use crate::state::State;
+use crate::telemetry::{Heartbeat, Metrics, Notify};
+use crate::toolsets::{self, StateResources};
+use crate::transport::{Endpoint, Sessions};
+use crate::vault::Vault;
+
+/// What a model is told of this server first.
+const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
+
+/// Where the helper is.
+#[derive(Debug, Clone)]
+pub enum HelperPlan {
+    /// It listens here; systemd runs it.
+    Socket(PathBuf),
+    /// We start it ourselves, with its socket in this directory.
+    Child(PathBuf),
+}
+
+/// What to build.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Every setting.
+    pub settings: Settings,
+    /// Where the helper is.
+    pub helper: HelperPlan,
+    /// The address that clients use, as bound.
+    pub address: SocketAddr,
+}
+
+/// Why the house cannot be built, in one sentence with what to do.
+#[derive(Debug)]
+pub struct BuildError(String);
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+fn failed(cause: impl fmt::Display) -> BuildError {
+    BuildError(cause.to_string())
+}
+
+/// Builds a house.
+pub async fn build(plan: Plan) -> Result<House, BuildError> {
+    let Plan { settings, helper, address } = plan;
+    let directory = settings.state_dir.clone();
+    crate::sys::files::private_dir(&directory).map_err(failed)?;
+    let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
+    let state = State::open(&directory.join("state.db")).map_err(failed)?;
+    let tls = Tls::open(&settings.tls, &directory, &box_names(&settings.names), &box_addresses());
+    let tls = Arc::new(tls.map_err(failed)?);
+    let (child, helper) = start_helper(helper, settings.lxc.lxcpath.as_deref())?;
+    let stop = watch::Sender::new(false);
+    let lxc = Arc::new(Lxc::new(helper.clone()));
+    let host = Arc::new(Host::new());
+    let observer = Observer::new(state.clone(), lxc.clone(), host.clone());
+    let backends = Backends { lxc, host, shell: Shell::new(helper), nudge: observer.nudge() };
+    let catalog = catalog(&state, backends, &stop).map_err(failed)?;
+    let keys = (vault.key("request-state").await.map_err(failed)?, vault.key("session").await.map_err(failed)?);
+    let engine = Arc::new(Engine::new(catalog, Some(vault.clone()), &keys.0, stop.subscribe()));
+    let agents = Agents::new(vault.clone()).map_err(failed)?;
+    let guard = Arc::new(Guard::new(Identity::Agents(agents), hosts(&settings), &settings.limits));
+    let sessions = Sessions::new(&keys.1, settings.limits.session_idle.as_secs(), Some(vault.clone()));
+    let serving = serving(&engine, guard, sessions, Some(tls), &settings);
+    Ok(House {
+        url: format!("https://{address}/mcp"),
+        settings,
+        state,
+        vault,
+        engine,
+        serving: Arc::new(serving),
+        notify: Arc::new(Notify::from_env()),
+        stop,
+        observer: Mutex::new(Some(observer)),
+        helper: Mutex::new(child),
+    })
+}
+
+/// What tools stand on.
+struct Backends {
+    lxc: Arc<Lxc>,
+    host: Arc<Host>,
+    shell: Shell,
+    nudge: Nudge,
+}
+
+fn catalog(state: &State, on: Backends, stop: &watch::Sender<bool>) -> Result<Catalog, CatalogError> {
+    let mut catalog = Catalog::new(Implementation {
+        name: "gatewren".to_owned(),
+        title: Some("gatewren".to_owned()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    catalog.instructions = Some(INSTRUCTIONS.to_owned());
+    catalog.add(toolsets::access())?;
+    catalog.add(toolsets::server(on.host))?;
+    catalog.add(toolsets::containers(on.lxc))?;
+    catalog.add(toolsets::shell(on.shell, stop.subscribe()))?;
+    catalog.add(toolsets::state(Arc::new(state.clone())))?;
+    catalog.set_resources(Arc::new(StateResources::new(state.clone(), INSTRUCTIONS.to_owned())));
+    let nudge = on.nudge;
+    catalog.set_settle(Box::new(move || {
+        let nudge = nudge.clone();
+        Box::pin(async move { Some(nudge.settled().await) })
+    }));
+    Ok(catalog)
+}
+
+fn start_helper(
+    plan: HelperPlan,
+    lxcpath: Option<&Path>,
+) -> Result<(Option<HelperChild>, Helper), BuildError> {
+    match plan {
+        HelperPlan::Socket(path) => Ok((None, Helper::connect_to(path))),
+        HelperPlan::Child(directory) => {
+            let exe = std::env::current_exe().map_err(failed)?;
+            let (child, helper) = HelperChild::spawn(&exe, &directory, lxcpath).map_err(failed)?;
+            Ok((Some(child), helper))
+        }
+    }
+}
+
+/// Puts engine, guard and sessions behind a socket.
+pub fn serving(
+    engine: &Arc<Engine>,
+    guard: Arc<Guard>,
+    sessions: Sessions,
+    tls: Option<Arc<Tls>>,
+    settings: &Settings,
+) -> Serving {
+    let metrics = Arc::new(Metrics::default());
+    let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions);
+    Serving {
+        front: Arc::new(Front { guard, endpoint, metrics: metrics.clone() }),
+        tls,
+        limits: settings.limits.clone(),
+        metrics,
+        heartbeat: Arc::new(Heartbeat::new()),
+    }
+}

@@ -1,0 +1,110 @@
+//! The paths, the door that each stands behind, and one request's way through.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, HeaderValue, ORIGIN};
+use hyper::{Method, Request, Response, StatusCode};
+use serde_json::json;
+
+use crate::guard::{Door, Guard, Refusal, expose, preflight};
+use crate::http::{Body, empty, json as json_response};
+use crate::telemetry::Metrics;
+use crate::transport::Endpoint;
+
+/// What answers at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Surface {
+    Mcp,
+    Health,
+    Discovery,
+}
+
+/// Every path that answers. What is not here is a plain 404 in JSON: clients that hold a token look for
+/// OAuth metadata under `/.well-known`, and anything but a 404 there misleads them.
+#[rustfmt::skip]
+const PATHS: &[(&str, Door, Surface)] = &[
+    ("/mcp",             Door::Agent, Surface::Mcp),
+    ("/health",          Door::Open,  Surface::Health),
+    ("/.well-known/mcp", Door::Open,  Surface::Discovery),
+];
+
+/// Everything behind the socket.
+pub struct Front {
+    /// Who comes in.
+    pub guard: Arc<Guard>,
+    /// What answers at `/mcp`.
+    pub endpoint: Arc<Endpoint>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Front {
+    /// Answers one request.
+    pub async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
+        self.metrics.request();
+        let origin = request.headers().get(ORIGIN).cloned();
+        let (head, body) = request.into_parts();
+        if let Err(refusal) = self.guard.greet(&head, peer) {
+            // A page of an origin that was refused may not even read why.
+            return self.refuse(&refusal, peer);
+        }
+        let request = Request::from_parts(head, body);
+        let answered = self.greeted(request, peer).await;
+        let mut response = answered.unwrap_or_else(|refusal| self.refuse(&refusal, peer));
+        expose(origin.as_ref(), &mut response);
+        response
+    }
+
+    async fn greeted(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refusal> {
+        let path = request.uri().path();
+        let Some((_, door, surface)) = PATHS.iter().find(|(known, ..)| *known == path) else {
+            let words = "there is nothing here; MCP is at /mcp";
+            return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found", words));
+        };
+        if request.method() == Method::OPTIONS {
+            return Ok(options(&request));
+        }
+        match door {
+            Door::Open => Ok(open(*surface, request.method())),
+            Door::Agent => {
+                let admitted = self.guard.admit(request, peer).await?;
+                Ok(self.endpoint.answer(admitted).await)
+            }
+        }
+    }
+
+    fn refuse(&self, refusal: &Refusal, peer: SocketAddr) -> Response<Body> {
+        self.metrics.refused(refusal.error);
+        tracing::debug!(%peer, status = refusal.status.as_u16(), why = refusal.error, "refused");
+        refusal.to_response()
+    }
+}
+
+/// A preflight, or somebody who wants to know the verbs.
+fn options(request: &Request<Incoming>) -> Response<Body> {
+    if request.headers().contains_key(ORIGIN) {
+        return preflight(request.headers());
+    }
+    let mut response = empty(StatusCode::NO_CONTENT);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
+    response
+}
+
+fn open(surface: Surface, method: &Method) -> Response<Body> {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+        return response;
+    }
+    let body = match surface {
+        Surface::Health => json!({ "status": "ok" }),
+        Surface::Discovery | Surface::Mcp => json!({ "mcp_endpoint": "/mcp" }),
+    };
+    json_response(StatusCode::OK, body.to_string().into_bytes())
+}

@@ -1,0 +1,17 @@
+//! Builds the house and keeps it running.
+#![forbid(unsafe_code)]
+
+mod build;
+mod front;
+mod house;
+mod lifecycle;
+mod names;
+mod serving;
+mod signals;
+mod watchdog;
+
+pub use build::{BuildError, HelperPlan, Plan, build};
+pub use front::Front;
+pub use house::House;
+pub use lifecycle::{open_sockets, run};
+pub use serving::Serving;

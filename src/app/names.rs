@@ -1,0 +1,36 @@
+//! The names and addresses that are this box's own.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::sys::interface_addresses;
+
+/// The names: those of the settings, or the system's, always with `localhost`.
+pub fn box_names(configured: &[String]) -> Vec<String> {
+    let mut names = configured.to_vec();
+    if names.is_empty()
+        && let Ok(host) = std::fs::read_to_string("/proc/sys/kernel/hostname")
+    {
+        let host = host.trim().to_owned();
+        let short = host.split('.').next().unwrap_or_default().to_owned();
+        names.extend([format!("{short}.local"), short, host]);
+    }
+    names.push("localhost".to_owned());
+    names.iter_mut().for_each(|name| *name = name.to_ascii_lowercase());
+    names.retain(|name| !name.is_empty() && name != ".local");
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The addresses of the interfaces, always with loopback.
+pub fn box_addresses() -> Vec<IpAddr> {
+    let found = interface_addresses().unwrap_or_else(|cause| {
+        tracing::warn!(%cause, "the network interfaces cannot be listed");
+        Vec::new()
+    });
+    let mut addresses: Vec<IpAddr> = found.into_iter().map(|(_, address)| address).collect();
+    addresses.extend([IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]);
+    addresses.sort();
+    addresses.dedup();
+    addresses
+}

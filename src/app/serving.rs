@@ -1,0 +1,98 @@
+//! The accept loops: sockets in, connections served, all of them gone at the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::front::Front;
+use crate::config::Limits;
+use crate::http::{ConnectionCap, Server, Timeouts, Tls};
+use crate::telemetry::{Beat, Heartbeat, Metrics};
+
+/// An accept loop comes round at least so often, to show that it lives.
+const TURN: Duration = Duration::from_millis(250);
+
+/// What serves connections.
+pub struct Serving {
+    /// Answers requests.
+    pub front: Arc<Front>,
+    /// Absent for plain HTTP on loopback.
+    pub tls: Option<Arc<Tls>>,
+    /// Bounds and time-outs.
+    pub limits: Limits,
+    /// Counts.
+    pub metrics: Arc<Metrics>,
+    /// Stamped by the accept loops.
+    pub heartbeat: Arc<Heartbeat>,
+}
+
+impl Serving {
+    /// Accepts connections until `stop`.
+    pub fn start(self: Arc<Self>, sockets: Vec<TcpListener>, stop: &watch::Receiver<bool>) -> Accepting {
+        let (open, all_gone) = mpsc::channel(1);
+        let cap = ConnectionCap::new(self.limits.max_connections as usize);
+        let mut loops = JoinSet::new();
+        for socket in sockets {
+            loops.spawn(self.clone().accept(socket, cap.clone(), stop.clone(), open.clone()));
+        }
+        Accepting { loops, all_gone }
+    }
+
+    async fn accept(
+        self: Arc<Self>,
+        socket: TcpListener,
+        cap: ConnectionCap,
+        mut stop: watch::Receiver<bool>,
+        open: mpsc::Sender<()>,
+    ) {
+        let server = self.server(&stop);
+        loop {
+            self.heartbeat.beat(Beat::AcceptLoop);
+            let accepted = tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = tokio::time::sleep(TURN) => continue,
+                accepted = cap.accept(&socket) => accepted,
+            };
+            let Some((stream, peer, place)) = accepted else { return };
+            let (server, open, counted) = (server.clone(), open.clone(), self.metrics.connection());
+            tokio::spawn(async move {
+                server.serve(stream, peer).await;
+                drop((place, open, counted));
+            });
+        }
+    }
+
+    fn server(&self, stop: &watch::Receiver<bool>) -> Server {
+        let front = self.front.clone();
+        Server {
+            tls: self.tls.as_ref().map(|tls| tls.acceptor()),
+            timeouts: Timeouts {
+                handshake: self.limits.handshake_timeout,
+                header: self.limits.header_timeout,
+            },
+            handler: Arc::new(move |request, peer| {
+                let front = front.clone();
+                Box::pin(async move { front.answer(request, peer).await })
+            }),
+            stop: stop.clone(),
+        }
+    }
+}
+
+/// The accept loops and the connections that they opened.
+pub struct Accepting {
+    loops: JoinSet<()>,
+    all_gone: mpsc::Receiver<()>,
+}
+
+impl Accepting {
+    /// Waits until the loops and every connection have ended.
+    pub async fn gone(mut self) {
+        while self.loops.join_next().await.is_some() {}
+        // Nothing is ever sent: it ends when the last connection has dropped its end.
+        while self.all_gone.recv().await.is_some() {}
+    }
+}

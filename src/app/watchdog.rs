@@ -1,0 +1,73 @@
+//! Signs of life for the service manager, given only when the parts that matter have shown some.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Map;
+
+use super::house::House;
+use crate::auth::Principal;
+use crate::config::Preset;
+use crate::dispatch::{Call, Context};
+use crate::protocol::{ClientCapabilities, Id, Version};
+use crate::telemetry::Beat;
+
+/// How often the parts are asked when no service manager sets the pace.
+const PACE: Duration = Duration::from_secs(15);
+
+/// Gives signs of life for as long as the house stands.
+pub async fn watch(house: Arc<House>) {
+    let pace = house.notify.watchdog().map_or(PACE, |limit| limit / 3);
+    loop {
+        let since = Instant::now();
+        // A part that hangs must not hang its examiner.
+        let _ = tokio::time::timeout(pace, examine(&house)).await;
+        tokio::time::sleep(pace.saturating_sub(since.elapsed())).await;
+        let missing: Vec<&str> =
+            house.serving.heartbeat.missing_since(since).map(Beat::as_str).collect();
+        if missing.is_empty() {
+            house.notify.alive();
+            house.notify.status(&words(&house));
+        } else {
+            tracing::error!(missing = missing.join(" "), "parts show no sign of life");
+            house.notify.status(&format!("no sign of life from: {}", missing.join(", ")));
+        }
+    }
+}
+
+async fn examine(house: &House) {
+    match (house.state.probe().await, house.vault.probe().await) {
+        (Ok(()), Ok(())) => house.serving.heartbeat.beat(Beat::Store),
+        (Err(cause), _) => tracing::error!(%cause, "the state cannot be read"),
+        (_, Err(cause)) => tracing::error!(%cause, "the vault cannot be read"),
+    }
+    if house.engine.answer(probe()).outcome.await.is_ok() {
+        house.serving.heartbeat.beat(Beat::Probe);
+    }
+}
+
+fn words(house: &House) -> String {
+    let connections = house.serving.metrics.connections_open();
+    let revision = house.state.document().revision;
+    format!("serving {}; {connections} connections, state at revision {revision}", house.url)
+}
+
+/// A call as a client makes it.
+fn probe() -> Call {
+    Call {
+        id: Id::Number(0),
+        method: "server/discover".to_owned(),
+        params: Map::new(),
+        context: Context {
+            who: Principal::without_token("watchdog", Preset::Observe),
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            session: None,
+            version: Version::V2026_07_28,
+            capabilities: ClientCapabilities::default(),
+            log_level: None,
+            hears_notes: false,
+        },
+        inputs: None,
+    }
+}

@@ -1,0 +1,90 @@
+//! How the machine stands at this moment.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::source;
+use super::meminfo::{self, Space};
+use super::mounts::{Mount, mounts};
+use super::traffic::{DiskTraffic, NetworkTraffic, disks, interfaces};
+use super::usage::{self, CpuTime, Temperature};
+
+/// How the machine stands.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Metrics {
+    /// The share of all processors that was busy during the sample, in percent.
+    pub cpu_percent: f64,
+    /// Load averages over 1, 5 and 15 minutes.
+    pub load: [f64; 3],
+    /// Where work had to wait; absent when the kernel does not count it.
+    pub pressure: Option<Pressure>,
+    /// The memory.
+    pub memory: Space,
+    /// The swap space, all zero if there is none.
+    pub swap: Space,
+    /// The local file systems, sorted by path.
+    pub mounts: Vec<Mount>,
+    /// The temperatures, sorted by sensor.
+    pub temperatures: Vec<Temperature>,
+    /// Counters of the network interfaces since the boot, sorted by name.
+    pub network: Vec<NetworkTraffic>,
+    /// Counters of the disks since the boot, sorted by name.
+    pub disks: Vec<DiskTraffic>,
+}
+
+/// The share of the last ten seconds in which some work waited for a resource, in percent (PSI).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[expect(clippy::struct_field_names, reason = "the unit stands in every name")]
+pub struct Pressure {
+    /// For a processor.
+    pub cpu_percent: f64,
+    /// For memory.
+    pub memory_percent: f64,
+    /// For a disk.
+    pub io_percent: f64,
+}
+
+impl Metrics {
+    /// How it stands now, with the processors' usage since `earlier`.
+    pub fn since(earlier: CpuTime) -> Self {
+        let proc = |name: &str| source::text(Path::new("/proc").join(name)).unwrap_or_default();
+        let meminfo = proc("meminfo");
+        Self {
+            cpu_percent: cpu_time().percent_since(earlier),
+            load: usage::load(&proc("loadavg")).unwrap_or_default(),
+            pressure: pressure(),
+            memory: meminfo::memory(&meminfo),
+            swap: meminfo::swap(&meminfo),
+            mounts: mounts(&proc("self/mounts")),
+            temperatures: usage::temperatures(Path::new("/sys/class/hwmon")),
+            network: interfaces(&proc("net/dev")),
+            disks: disks(&proc("diskstats")),
+        }
+    }
+}
+
+/// The processors' time up to now.
+pub fn cpu_time() -> CpuTime {
+    source::text("/proc/stat")
+        .and_then(|stat| CpuTime::parse(&stat))
+        .unwrap_or_default()
+}
+
+/// The memory now.
+pub fn memory() -> Space {
+    meminfo::memory(&source::text("/proc/meminfo").unwrap_or_default())
+}
+
+fn pressure() -> Option<Pressure> {
+    let waited = |what: &str| {
+        let text = source::text(Path::new("/proc/pressure").join(what))?;
+        usage::some_avg10(&text)
+    };
+    Some(Pressure {
+        cpu_percent: waited("cpu")?,
+        memory_percent: waited("memory")?,
+        io_percent: waited("io")?,
+    })
+}

@@ -1,0 +1,127 @@
+//! What the machine runs on: its processors, and whether they are real.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::source::field;
+
+/// The processors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Cpu {
+    /// What the processor calls itself.
+    pub model: Option<String>,
+    /// How many the system may use at once.
+    pub cores: u32,
+}
+
+/// Reads `/proc/cpuinfo`; on ARM the model stands nowhere.
+pub fn cpu(cpuinfo: &str) -> Cpu {
+    let processors = cpuinfo.lines().filter(|line| {
+        line.split_once(':')
+            .is_some_and(|(key, _)| key.trim() == "processor")
+    });
+    let model = ["model name", "Model", "Hardware", "uarch"]
+        .iter()
+        .find_map(|key| field(cpuinfo, key, ':'))
+        .filter(|model| !model.is_empty());
+    Cpu {
+        model: model.map(str::to_owned),
+        cores: u32::try_from(processors.count()).unwrap_or(u32::MAX),
+    }
+}
+
+/// The kind of virtual machine or container, such as `kvm`; nothing on bare metal.
+///
+/// `vendor` and `product` are those of the firmware (DMI), `container` is what systemd notes.
+pub fn virtualization(
+    container: Option<&str>,
+    vendor: Option<&str>,
+    product: Option<&str>,
+    cpuinfo: &str,
+) -> Option<String> {
+    const KINDS: [(&str, &str); 8] = [
+        ("QEMU", "kvm"),
+        ("KVM", "kvm"),
+        ("Amazon EC2", "amazon"),
+        ("VMware", "vmware"),
+        ("innotek", "virtualbox"),
+        ("VirtualBox", "virtualbox"),
+        ("Xen", "xen"),
+        ("Microsoft Corporation", "hyper-v"),
+    ];
+    if let Some(kind) = container {
+        return Some(kind.to_owned());
+    }
+    let virtual_cpu = field(cpuinfo, "flags", ':')
+        .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
+    // The maker of a laptop may be Microsoft: on x86 the processor says whether it is a real one.
+    if !virtual_cpu && field(cpuinfo, "flags", ':').is_some() {
+        return None;
+    }
+    let firmware = format!(
+        "{} {}",
+        vendor.unwrap_or_default(),
+        product.unwrap_or_default()
+    );
+    let kind = KINDS.iter().find(|(mark, _)| firmware.contains(mark));
+    let unknown = virtual_cpu.then_some("vm");
+    kind.map(|(_, kind)| *kind).or(unknown).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_counted() {
+        let x86 = "processor\t: 0\nmodel name\t: AMD EPYC\nflags\t\t: fpu hypervisor\n\n\
+                   processor\t: 1\nmodel name\t: AMD EPYC\n";
+        assert_eq!(
+            cpu(x86),
+            Cpu {
+                model: Some("AMD EPYC".into()),
+                cores: 2
+            }
+        );
+        let arm =
+            "processor\t: 0\nBogoMIPS\t: 108.00\nprocessor\t: 1\n\nModel\t\t: Raspberry Pi 4\n";
+        assert_eq!(
+            cpu(arm),
+            Cpu {
+                model: Some("Raspberry Pi 4".into()),
+                cores: 2
+            }
+        );
+        assert_eq!(
+            cpu("\u{fffd}:::\n"),
+            Cpu {
+                model: None,
+                cores: 0
+            }
+        );
+    }
+
+    #[test]
+    fn a_virtual_machine_is_told_from_a_real_one() {
+        let (real, virtual_cpu) = ("flags: fpu vme", "flags: fpu hypervisor");
+        let kind = |vendor, product, cpu| virtualization(None, Some(vendor), Some(product), cpu);
+        assert_eq!(
+            kind("QEMU", "Standard PC", virtual_cpu).as_deref(),
+            Some("kvm")
+        );
+        assert_eq!(kind("Microsoft Corporation", "Surface", real), None);
+        assert_eq!(
+            kind("Dell Inc.", "OptiPlex", virtual_cpu).as_deref(),
+            Some("vm")
+        );
+        assert_eq!(
+            kind("QEMU", "KVM Virtual Machine", "").as_deref(),
+            Some("kvm")
+        );
+        assert_eq!(virtualization(None, None, None, ""), None);
+        assert_eq!(
+            virtualization(Some("lxc"), None, None, real).as_deref(),
+            Some("lxc")
+        );
+    }
+}

@@ -1,0 +1,196 @@
+//! How hard the machine works: processor time, load, pressure, temperatures.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::source;
+
+/// Processor time since the boot, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuTime {
+    busy: u64,
+    all: u64,
+}
+
+/// One temperature.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Temperature {
+    /// Which sensor, such as `coretemp Package id 0`.
+    pub sensor: String,
+    /// Degrees Celsius.
+    pub celsius: f64,
+}
+
+impl CpuTime {
+    /// Reads `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal; guest time is in user.
+    pub fn parse(stat: &str) -> Option<Self> {
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks: Vec<u64> = line
+            .split_whitespace()
+            .take(8)
+            .map_while(|word| word.parse().ok())
+            .collect();
+        let idle = ticks
+            .iter()
+            .skip(3)
+            .take(2)
+            .copied()
+            .fold(0, u64::saturating_add);
+        let all = ticks.iter().copied().fold(0, u64::saturating_add);
+        (ticks.len() >= 4).then_some(Self {
+            busy: all - idle,
+            all,
+        })
+    }
+
+    /// The share of the processors that was busy between two moments, in percent.
+    pub fn percent_since(self, earlier: Self) -> f64 {
+        let busy = self.busy.saturating_sub(earlier.busy);
+        let all = self.all.saturating_sub(earlier.all);
+        percent(busy, all)
+    }
+}
+
+/// When the machine started, in seconds since 1970, from `/proc/stat`.
+pub fn boot_time_s(stat: &str) -> Option<u64> {
+    source::field(stat, "btime", ' ')?.parse().ok()
+}
+
+/// The load averages over 1, 5 and 15 minutes, from `/proc/loadavg`.
+pub fn load(loadavg: &str) -> Option<[f64; 3]> {
+    let mut words = loadavg
+        .split_whitespace()
+        .map_while(|word| word.parse::<f64>().ok());
+    Some([words.next()?, words.next()?, words.next()?])
+        .filter(|load| load.iter().all(|l| l.is_finite()))
+}
+
+/// The share of the last ten seconds in which something waited, in percent, from `/proc/pressure/*`.
+pub fn some_avg10(pressure: &str) -> Option<f64> {
+    let line = pressure
+        .lines()
+        .find_map(|line| line.strip_prefix("some "))?;
+    let average = line
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix("avg10="))?;
+    average.parse().ok().filter(|share: &f64| share.is_finite())
+}
+
+/// All temperatures under a `/sys/class/hwmon`, sorted by their names.
+pub fn temperatures(hwmon: &Path) -> Vec<Temperature> {
+    let mut all: Vec<_> = source::names(hwmon)
+        .into_iter()
+        .flat_map(|chip| chip_temperatures(&hwmon.join(chip)))
+        .collect();
+    all.sort_by(|a, b| a.sensor.cmp(&b.sensor));
+    all
+}
+
+/// A share in percent with one digit behind the point; 0 of nothing.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a percentage needs three digits"
+)]
+pub fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        return 0.0;
+    }
+    (part as f64 / whole as f64 * 1000.0).round() / 10.0
+}
+
+fn chip_temperatures(chip: &Path) -> Vec<Temperature> {
+    let name = source::word(chip.join("name")).unwrap_or_else(|| "unknown".to_owned());
+    let inputs = source::names(chip).into_iter();
+    let inputs = inputs.filter_map(|file| file.strip_suffix("_input").map(str::to_owned));
+    inputs
+        .filter(|input| input.starts_with("temp"))
+        .filter_map(|input| {
+            let millidegrees = source::word(chip.join(format!("{input}_input")))?;
+            let label = source::word(chip.join(format!("{input}_label"))).unwrap_or(input);
+            Some(Temperature {
+                sensor: format!("{name} {label}"),
+                celsius: f64::from(millidegrees.parse::<i32>().ok()?) / 1000.0,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::sys::Scratch;
+
+    use super::*;
+
+    const STAT: &str = "cpu  100 0 50 800 50 0 0 0 7 0\ncpu0 1 2 3\nintr 5\nbtime 1763760000\n";
+
+    #[test]
+    fn the_share_of_busy_time() {
+        let earlier = CpuTime::parse(STAT).unwrap();
+        let later = CpuTime::parse("cpu  150 0 75 875 50 0 0 0 9 0\n").unwrap();
+        assert!((later.percent_since(earlier) - 50.0).abs() < 1e-9);
+        assert!(earlier.percent_since(earlier).abs() < 1e-9);
+        assert!(earlier.percent_since(later).abs() < 1e-9);
+        assert_eq!(boot_time_s(STAT), Some(1_763_760_000));
+    }
+
+    #[test]
+    fn load_and_pressure() {
+        assert_eq!(load("0.71 0.44 0.23 1/97 5381\n"), Some([0.71, 0.44, 0.23]));
+        let cpu = "some avg10=1.26 avg60=6.46 avg300=3.97 total=43941774\n\
+                   full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+        assert_eq!(some_avg10(cpu), Some(1.26));
+    }
+
+    #[test]
+    fn odd_input_is_nothing() {
+        for text in [
+            "",
+            "cpu ",
+            "cpu  1 2 3",
+            "cpu  -1 x",
+            "cpux 1 2 3 4",
+            "\u{fffd}\n\n",
+        ] {
+            assert_eq!(CpuTime::parse(text), None, "{text}");
+            assert_eq!(boot_time_s(text), None, "{text}");
+            assert_eq!(some_avg10(text), None, "{text}");
+        }
+        let max = u64::MAX;
+        assert!(CpuTime::parse(&format!("cpu  {max} {max} {max} {max} {max}")).is_some());
+        for text in ["", "0.1 0.2", "nan nan nan", "inf 0 0", "a b c"] {
+            assert_eq!(load(text), None, "{text}");
+        }
+        assert_eq!(some_avg10("some avg10=NaN"), None);
+    }
+
+    #[test]
+    fn temperatures_have_the_names_of_their_sensors() {
+        let scratch = Scratch::new();
+        let chip = scratch.join("hwmon0");
+        fs::create_dir(&chip).unwrap();
+        for (file, text) in [
+            ("name", "coretemp\n"),
+            ("temp2_input", "41500\n"),
+            ("temp1_input", "-3000\n"),
+            ("temp1_label", "Package id 0\n"),
+            ("temp3_input", "broken\n"),
+            ("fan1_input", "900\n"),
+        ] {
+            fs::write(chip.join(file), text).unwrap();
+        }
+        let found = temperatures(scratch.path());
+        let found: Vec<_> = found
+            .iter()
+            .map(|t| (t.sensor.as_str(), t.celsius))
+            .collect();
+        assert_eq!(
+            found,
+            [("coretemp Package id 0", -3.0), ("coretemp temp2", 41.5)]
+        );
+        assert!(temperatures(&scratch.join("missing")).is_empty());
+    }
+}

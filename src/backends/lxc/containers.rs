@@ -1,0 +1,182 @@
+//! The containers of the box, through the helper.
+
+use std::time::Duration;
+
+use tracing::debug;
+
+use crate::helper_client::{ContainerName, Helper, Limits, Operation};
+
+use super::super::error::{BackendError, ErrorKind};
+use super::super::os_release::OsRelease;
+use super::ask::{ask, limits};
+use super::counters::counters;
+use super::details::{Config, ContainerDetails, ContainerState, ContainerStatus};
+use super::events::ContainerEvents;
+
+/// How long a question may take; the tools answer in milliseconds unless the box is in trouble.
+const QUESTION_TIME: Duration = Duration::from_secs(20);
+
+/// How long a start may take, and a stop beyond its grace.
+const CHANGE_TIME: Duration = Duration::from_mins(1);
+
+/// The containers of the box; a clone is a pointer.
+#[derive(Debug, Clone)]
+pub struct Lxc {
+    helper: Helper,
+    reference: String,
+}
+
+impl Lxc {
+    /// The containers that `helper` sees.
+    pub fn new(helper: Helper) -> Self {
+        Self {
+            helper,
+            reference: "lxc".to_owned(),
+        }
+    }
+
+    /// The same containers, with another name for our calls in the helper's log.
+    #[must_use]
+    pub fn named(&self, reference: &str) -> Self {
+        Self {
+            helper: self.helper.clone(),
+            reference: reference.to_owned(),
+        }
+    }
+
+    /// All of them by name, sorted. Names that no tool of ours would take are left out.
+    pub async fn list(&self) -> Result<Vec<ContainerName>, BackendError> {
+        let text = self.ask(Operation::ContainerList, QUESTION_TIME).await?;
+        let mut names: Vec<ContainerName> = text
+            .split_whitespace()
+            .filter_map(|name| name.parse().ok())
+            .collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// How one stands: a single cheap question.
+    pub async fn status(&self, name: &ContainerName) -> Result<ContainerStatus, BackendError> {
+        let operation = Operation::ContainerInfo {
+            container: name.clone(),
+        };
+        let text = self.ask(operation, QUESTION_TIME).await?;
+        let unclear = || {
+            BackendError::new(
+                ErrorKind::Failed,
+                format!("lxc-info says no state of '{name}'"),
+            )
+        };
+        ContainerStatus::parse(&text).ok_or_else(unclear)
+    }
+
+    /// One in full.
+    pub async fn info(&self, name: &ContainerName) -> Result<ContainerDetails, BackendError> {
+        let (status, config, os) =
+            tokio::join!(self.status(name), self.config(name), self.os_release(name));
+        let (status, config) = (status?, config?);
+        let counters = status.init_pid.map(counters).unwrap_or_default();
+        Ok(ContainerDetails {
+            name: name.clone(),
+            state: status.state,
+            init_pid: status.init_pid,
+            addresses: status.addresses,
+            os,
+            autostart: config.autostart,
+            unprivileged: config.unprivileged,
+            memory_bytes: counters.memory_bytes,
+            cpu_usage_us: counters.cpu_usage_us,
+            pids: counters.pids,
+        })
+    }
+
+    /// All of them in full, sorted by name. One of which nothing can be learnt does not hide the others.
+    pub async fn all(&self) -> Result<Vec<ContainerDetails>, BackendError> {
+        let mut all = Vec::new();
+        for name in self.list().await? {
+            match self.info(&name).await {
+                Ok(details) => all.push(details),
+                Err(cause) if cause.kind == ErrorKind::Unavailable => return Err(cause),
+                Err(cause) => debug!(container = %name, %cause, "left out of the list"),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Starts one; one that runs already is left alone.
+    pub async fn start(&self, name: &ContainerName) -> Result<(), BackendError> {
+        match self.status(name).await?.state {
+            ContainerState::Running | ContainerState::Starting => return Ok(()),
+            ContainerState::Frozen => return Err(frozen(name)),
+            ContainerState::Stopped | ContainerState::Stopping => {}
+        }
+        let operation = Operation::ContainerStart {
+            container: name.clone(),
+        };
+        self.ask(operation, CHANGE_TIME).await.map(drop)
+    }
+
+    /// Asks one to stop, and forces it after `grace`; a stopped one is left alone.
+    pub async fn stop(&self, name: &ContainerName, grace: Duration) -> Result<(), BackendError> {
+        if self.status(name).await?.state == ContainerState::Stopped {
+            return Ok(());
+        }
+        let grace_s = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX);
+        let operation = Operation::ContainerStop {
+            container: name.clone(),
+            grace_s,
+        };
+        self.ask(operation, grace.saturating_add(CHANGE_TIME))
+            .await
+            .map(drop)
+    }
+
+    /// Stops one and starts it again; a stopped one is started.
+    pub async fn restart(&self, name: &ContainerName, grace: Duration) -> Result<(), BackendError> {
+        self.stop(name, grace).await?;
+        self.start(name).await
+    }
+
+    /// Every change of a container's state from now on.
+    pub async fn events(&self) -> Result<ContainerEvents, BackendError> {
+        // A monitor stays: neither time nor what it prints bounds it.
+        let limits = Limits {
+            output_bytes: u64::MAX,
+            ..limits(Duration::MAX)
+        };
+        let running = self
+            .helper
+            .start(Operation::ContainerEvents, limits, &self.reference)
+            .await?;
+        Ok(ContainerEvents::of(running))
+    }
+
+    async fn config(&self, name: &ContainerName) -> Result<Config, BackendError> {
+        let operation = Operation::ContainerConfig {
+            container: name.clone(),
+        };
+        let text = self.ask(operation, QUESTION_TIME).await?;
+        Ok(Config::parse(&text))
+    }
+
+    /// Nothing for a container without one, such as a busybox.
+    async fn os_release(&self, name: &ContainerName) -> Option<OsRelease> {
+        let operation = Operation::ContainerOsRelease {
+            container: name.clone(),
+        };
+        let text = self.ask(operation, QUESTION_TIME).await.ok()?;
+        (!text.trim().is_empty()).then(|| OsRelease::parse(&text))
+    }
+
+    async fn ask(&self, operation: Operation, time: Duration) -> Result<String, BackendError> {
+        ask(&self.helper, operation, time, &self.reference).await
+    }
+}
+
+fn frozen(name: &ContainerName) -> BackendError {
+    BackendError::new(
+        ErrorKind::NotRunning,
+        format!("container '{name}' is frozen; unfreeze it first (lxc-unfreeze -n {name})"),
+    )
+}

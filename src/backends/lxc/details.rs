@@ -1,0 +1,186 @@
+//! What is known of a container, read from what the LXC tools print and from its configuration.
+
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::helper_client::ContainerName;
+
+use super::super::os_release::OsRelease;
+use super::super::source::field;
+
+/// How a container stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ContainerState {
+    /// It runs.
+    Running,
+    /// It does not.
+    Stopped,
+    /// Its processes are there but stand still.
+    Frozen,
+    /// On its way up.
+    Starting,
+    /// On its way down.
+    Stopping,
+}
+
+/// What `lxc-info` says that rarely changes while a container's state stays the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerStatus {
+    /// How it stands.
+    pub state: ContainerState,
+    /// Its first process as the host numbers it, while it runs.
+    pub init_pid: Option<u32>,
+    /// Its addresses, sorted.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// A container in full.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ContainerDetails {
+    /// Its name.
+    pub name: ContainerName,
+    /// How it stands.
+    pub state: ContainerState,
+    /// Its first process as the host numbers it, while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init_pid: Option<u32>,
+    /// Its addresses, sorted.
+    pub addresses: Vec<IpAddr>,
+    /// Its operating system; absent when its root file system does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os: Option<OsRelease>,
+    /// Whether it starts with the box.
+    pub autostart: bool,
+    /// Whether its root is an ordinary user outside.
+    pub unprivileged: bool,
+    /// Memory in use, in bytes, while it runs and the kernel counts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Processor time used since it started, in microseconds, while it runs and the kernel counts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_usage_us: Option<u64>,
+    /// Processes in it, while it runs and the kernel counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pids: Option<u64>,
+}
+
+/// What a container's configuration says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Config {
+    /// Whether it starts with the box.
+    pub autostart: bool,
+    /// Whether its root is an ordinary user outside.
+    pub unprivileged: bool,
+}
+
+impl ContainerState {
+    /// Reads LXC's word for a state; it has more of them, for moments between two of ours.
+    pub fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "RUNNING" | "FREEZING" | "THAWED" => Self::Running,
+            "STOPPED" => Self::Stopped,
+            "FROZEN" => Self::Frozen,
+            "STARTING" => Self::Starting,
+            "STOPPING" | "ABORTING" => Self::Stopping,
+            _ => return None,
+        })
+    }
+}
+
+impl ContainerStatus {
+    /// Reads what `lxc-info` prints; nothing if it names no state.
+    pub fn parse(info: &str) -> Option<Self> {
+        let addresses = info.lines().filter_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key == "IP").then(|| value.trim().parse().ok()).flatten()
+        });
+        let mut addresses: Vec<IpAddr> = addresses.collect();
+        addresses.sort();
+        addresses.dedup();
+        Some(Self {
+            state: ContainerState::parse(field(info, "State", ':')?)?,
+            init_pid: field(info, "PID", ':').and_then(|pid| pid.parse().ok()),
+            addresses,
+        })
+    }
+}
+
+impl Config {
+    /// Reads a container's configuration (lxc.container.conf(5)); files that it includes are not followed.
+    pub fn parse(text: &str) -> Self {
+        let mut config = Self::default();
+        for line in text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with('#'))
+        {
+            let Some((key, value)) = line.split_once('=') else {
+                continue;
+            };
+            match (key.trim(), value.trim()) {
+                ("lxc.start.auto", value) => config.autostart = value == "1",
+                // An empty value takes the earlier ones back.
+                ("lxc.idmap" | "lxc.id_map", value) => config.unprivileged = !value.is_empty(),
+                _ => {}
+            }
+        }
+        config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_running_container() {
+        let info = "Name:           sigma\nState:          RUNNING\nPID:            14961\n\
+                    IP:             fd00::5\nIP:             10.0.3.5\nCPU use:        0.01 seconds\n\
+                    Memory use:     432.00 KiB\nLink:           vethAB\n TX bytes:      1 bytes\n";
+        let status = ContainerStatus::parse(info).unwrap();
+        assert_eq!(
+            (status.state, status.init_pid),
+            (ContainerState::Running, Some(14961))
+        );
+        let addresses: Vec<_> = status.addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(addresses, ["10.0.3.5", "fd00::5"]);
+    }
+
+    #[test]
+    fn a_stopped_container_has_no_process() {
+        let status = ContainerStatus::parse("Name: tau\nState:          STOPPED\n").unwrap();
+        assert_eq!(
+            (status.state, status.init_pid),
+            (ContainerState::Stopped, None)
+        );
+        for odd in ["", "State: ODD", "State", "PID: 5", "\u{fffd}:\n"] {
+            assert_eq!(ContainerStatus::parse(odd), None, "{odd}");
+        }
+        let odd = ContainerStatus::parse("State: FROZEN\nPID: -1\nIP: x").unwrap();
+        assert_eq!((odd.init_pid, odd.addresses.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_configuration_says_whether_it_starts_and_who_its_root_is() {
+        let config = |autostart, unprivileged| Config {
+            autostart,
+            unprivileged,
+        };
+        let idmap = "lxc.idmap = u 0 100000 65536\nlxc.idmap = g 0 100000 65536\n";
+        for (text, expected) in [
+            ("lxc.start.auto = 1\n", config(true, false)),
+            (
+                "lxc.start.auto=1\nlxc.start.auto = 0\n",
+                config(false, false),
+            ),
+            ("# lxc.start.auto = 1\n", config(false, false)),
+            (idmap, config(false, true)),
+            (&format!("{idmap}lxc.idmap =\n"), config(false, false)),
+            ("", config(false, false)),
+        ] {
+            assert_eq!(Config::parse(text), expected, "{text}");
+        }
+    }
+}

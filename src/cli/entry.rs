@@ -1,0 +1,35 @@
+//! From the command line to the subcommand that it names.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use super::{helper, reaper};
+
+/// The gate between AI clients and a home server.
+#[derive(Debug, Parser)]
+#[command(name = "gatewren", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Commands,
+}
+
+#[derive(Debug, Subcommand)]
+enum Commands {
+    /// Run commands for the front: the part that is root.
+    Helper(helper::Args),
+}
+
+/// Everything that the program does.
+pub fn main() -> ExitCode {
+    // Before clap: it stands in the way of every command that is run.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|name| name == reaper::NAME)
+    {
+        return reaper::run();
+    }
+    match Cli::parse().command {
+        Commands::Helper(args) => helper::run(args),
+    }
+}

@@ -1,0 +1,94 @@
+//! `gatewren helper`: the root side, started by systemd or by the front.
+
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, RawFd};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use crate::helper::{Lifeline, Settings, serve};
+use crate::sys::{adopt_socket, own_pid, own_uid};
+
+/// The first descriptor that systemd hands over, `sd_listen_fds(3)`.
+const FIRST_HANDED_OVER: RawFd = 3;
+
+/// Where LXC keeps containers unless it was built or set otherwise.
+const LXCPATH: &str = "/var/lib/lxc";
+
+/// Run commands for the front: the part that is root.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where the containers are; what `lxc-config lxc.lxcpath` says when absent
+    #[arg(long, value_name = "DIR")]
+    lxcpath: Option<PathBuf>,
+
+    /// The user whose connections are served; the helper's own when absent
+    #[arg(long, value_name = "UID")]
+    allow_uid: Option<u32>,
+
+    /// End, and kill everything, when standard input closes
+    #[arg(long)]
+    lifeline: bool,
+
+    /// The listening socket, for starters that cannot say LISTEN_PID
+    #[arg(long, value_name = "N")]
+    socket_fd: Option<RawFd>,
+}
+
+/// Serves until told to end.
+pub fn run(args: Args) -> ExitCode {
+    match listener(args.socket_fd).and_then(|listener| live(args, listener)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(cause) => {
+            // Nothing better is left when even this cannot be written.
+            let _ = writeln!(io::stderr(), "gatewren helper: {cause}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn live(args: Args, listener: UnixListener) -> io::Result<()> {
+    let lifeline = if args.lifeline {
+        Some(Lifeline(io::stdin().as_fd().try_clone_to_owned()?))
+    } else {
+        None
+    };
+    let settings = Settings {
+        listener,
+        lxcpath: std::path::absolute(args.lxcpath.unwrap_or_else(usual_lxcpath))?,
+        allow_uid: args.allow_uid.unwrap_or_else(own_uid),
+        lifeline,
+    };
+    // One thread, the one that began: what it starts is killed by the kernel when the thread ends, and
+    // this one ends with the process only.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(serve(settings))
+}
+
+fn listener(named: Option<RawFd>) -> io::Result<UnixListener> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<i32>().ok();
+    let handed_over = number("LISTEN_PID") == Some(own_pid()) && number("LISTEN_FDS") >= Some(1);
+    let fd = named
+        .or(handed_over.then_some(FIRST_HANDED_OVER))
+        .ok_or_else(|| {
+            io::Error::other(
+                "no socket was handed over; systemd starts this through gatewren-helper.socket, \
+             other starters say --socket-fd N",
+            )
+        })?;
+    adopt_socket(fd).map_err(|e| io::Error::other(format!("descriptor {fd}: {e}")))
+}
+
+fn usual_lxcpath() -> PathBuf {
+    let said = Command::new("lxc-config").arg("lxc.lxcpath").output();
+    let said = said
+        .ok()
+        .and_then(|output| String::from_utf8(output.stdout).ok());
+    let path = said
+        .as_deref()
+        .map(str::trim)
+        .filter(|path| path.starts_with('/'));
+    PathBuf::from(path.unwrap_or(LXCPATH))
+}

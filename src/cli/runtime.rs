@@ -1,0 +1,16 @@
+//! The asynchronous runtime that fits the machine.
+
+use std::io;
+
+use tokio::runtime::{Builder, Runtime};
+
+/// On so few cores one thread serves more calls a second than several that wake each other.
+const FEW_CORES: usize = 2;
+
+/// A runtime: one thread on a small box, one a core on a larger one.
+pub fn build() -> io::Result<Runtime> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut builder =
+        if cores <= FEW_CORES { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+    builder.enable_all().build()
+}

@@ -1,0 +1,63 @@
+//! `gatewren serve`: the daemon, started by systemd.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::runtime;
+use crate::app::{HelperPlan, Plan, build, open_sockets, run as run_house};
+use crate::config::Settings;
+use crate::telemetry;
+
+/// Serve MCP as the settings say; systemd starts this.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The settings; embedded defaults when the file does not exist
+    #[arg(long, value_name = "FILE", default_value = "/etc/gatewren/gatewren.toml")]
+    config: PathBuf,
+}
+
+/// Exit code for settings that cannot be used (sysexits.h would be 78; systemd shows either).
+const BAD_SETTINGS: u8 = 2;
+
+/// Serves until told to stop.
+pub fn run(args: &Args) -> ExitCode {
+    let settings = match Settings::load(&args.config) {
+        Ok(settings) => settings,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "gatewren: {error}");
+            return ExitCode::from(BAD_SETTINGS);
+        }
+    };
+    telemetry::init(settings.log.level);
+    match runtime::build() {
+        Ok(runtime) => runtime.block_on(serve(settings)),
+        Err(cause) => fail(&cause),
+    }
+}
+
+async fn serve(settings: Settings) -> ExitCode {
+    let sockets = match open_sockets(&settings.listen).await {
+        Ok(sockets) => sockets,
+        Err(error) => return fail(&error),
+    };
+    let Some(Ok(address)) = sockets.first().map(tokio::net::TcpListener::local_addr) else {
+        return fail(&"no address to listen on; set `listen`");
+    };
+    let socket = settings.helper.socket.clone();
+    // Without systemd nobody has opened the helper's socket: then it is ours to start.
+    let helper = if socket.exists() {
+        HelperPlan::Socket(socket)
+    } else {
+        HelperPlan::Child(settings.state_dir.join("run"))
+    };
+    match build(Plan { settings, helper, address }).await {
+        Ok(house) => run_house(house, sockets, |house| tracing::info!(url = house.url, "serving")).await,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &dyn std::fmt::Display) -> ExitCode {
+    tracing::error!("{error}");
+    ExitCode::FAILURE
+}

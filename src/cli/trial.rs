@@ -1,0 +1,169 @@
+//! `gatewren try`: the whole thing on embedded defaults, for a first look and for tests.
+
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::runtime;
+use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house};
+use crate::auth::{Agents, bootstrap};
+use crate::config::{LogLevel, Preset, Settings};
+use crate::sys::{Secret, files};
+use crate::telemetry;
+
+/// Start on embedded defaults, with a local certificate and a first agent, and say how to connect.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8443")]
+    listen: SocketAddr,
+
+    /// Where to keep state between runs [default: ~/.local/state/gatewren-try]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// What the agent may do: observe, suggest, operate or admin
+    #[arg(long, value_name = "PRESET", default_value = "operate")]
+    policy: Preset,
+
+    /// Where the containers are; LXC's own setting when absent
+    #[arg(long, value_name = "DIR")]
+    lxcpath: Option<PathBuf>,
+
+    /// Print one JSON object on standard output instead of words
+    #[arg(long)]
+    json: bool,
+
+    /// The least serious log line on standard error: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log: LogLevel,
+}
+
+/// Longer tokens do not exist.
+const MAX_TOKEN_FILE: usize = 256;
+
+/// Serves until Ctrl-C.
+pub fn run(args: &Args) -> ExitCode {
+    telemetry::init(args.log);
+    let outcome = match runtime::build() {
+        Ok(runtime) => runtime.block_on(serve(args)),
+        Err(cause) => Err(cause.to_string()),
+    };
+    outcome.unwrap_or_else(|words| {
+        let _ = writeln!(io::stderr(), "gatewren: {words}");
+        ExitCode::FAILURE
+    })
+}
+
+async fn serve(args: &Args) -> Result<ExitCode, String> {
+    let directory = directory(args)?;
+    let sockets = open_sockets(&[args.listen]).await.map_err(|e| e.to_string())?;
+    let bound = sockets.first().and_then(|socket| socket.local_addr().ok()).unwrap_or(args.listen);
+    let mut settings = Settings { state_dir: directory.clone(), ..Settings::default() };
+    settings.listen = vec![bound];
+    settings.lxc.lxcpath.clone_from(&args.lxcpath);
+    let helper = HelperPlan::Child(directory.join("run"));
+    let plan = Plan { settings, helper, address: reachable(bound) };
+    let house = build(plan).await.map_err(|e| e.to_string())?;
+    let token = token(&house, &directory, args.policy).await?;
+    let words = Words { url: house.url.clone(), token, directory, policy: args.policy };
+    let json = args.json;
+    Ok(run_house(house, sockets, move |_| words.print(json)).await)
+}
+
+fn directory(args: &Args) -> Result<PathBuf, String> {
+    if let Some(directory) = &args.dir {
+        return std::path::absolute(directory).map_err(|e| format!("--dir {}: {e}", directory.display()));
+    }
+    let from = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let base = from("XDG_STATE_HOME").or_else(|| from("HOME").map(|home| home.join(".local/state")));
+    base.map(|base| base.join("gatewren-try"))
+        .ok_or_else(|| "there is no HOME to keep state in; name a directory with --dir".to_owned())
+}
+
+/// Nobody can connect to "any address"; loopback is one of them.
+fn reachable(bound: SocketAddr) -> SocketAddr {
+    match bound {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => ([127, 0, 0, 1], v4.port()).into(),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => (std::net::Ipv6Addr::LOCALHOST, v6.port()).into(),
+        other => other,
+    }
+}
+
+/// The token of this directory's agent: the one of the run before, while it is good.
+async fn token(house: &House, directory: &Path, policy: Preset) -> Result<Secret, String> {
+    let file = directory.join(format!("token-{policy}"));
+    let agents = Agents::new(house.vault.clone()).map_err(|e| e.to_string())?;
+    if let Ok(bytes) = files::read_bounded(&file, MAX_TOKEN_FILE)
+        && let Ok(text) = String::from_utf8(bytes)
+        && agents.identify(text.trim()).is_ok()
+    {
+        return Ok(Secret::new(text.trim()));
+    }
+    let token = bootstrap(&house.vault, "try", policy).await.map_err(|e| e.to_string())?;
+    files::write_private(&file, token.expose().as_bytes()).map_err(|e| e.to_string())?;
+    Ok(token)
+}
+
+/// What is said when it serves.
+struct Words {
+    url: String,
+    token: Secret,
+    directory: PathBuf,
+    policy: Preset,
+}
+
+impl Words {
+    fn print(&self, json: bool) {
+        let text = if json { self.json() } else { self.human() };
+        let mut out = io::stdout().lock();
+        // Whoever started us may have closed its end; it serves all the same.
+        let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    }
+
+    /// The contract: tests of ours and of others read this line.
+    fn json(&self) -> String {
+        json!({
+            "url": self.url,
+            "token": self.token.expose(),
+            "ca": self.ca(),
+            "state_db": self.directory.join("state.db"),
+            "pid": std::process::id(),
+            "policy": self.policy.as_str(),
+        })
+        .to_string()
+    }
+
+    fn ca(&self) -> PathBuf {
+        self.directory.join("tls").join("ca.pem")
+    }
+
+    fn human(&self) -> String {
+        let Self { url, directory, policy, .. } = self;
+        let (ca, token) = (self.ca(), self.token.expose());
+        let (ca, directory) = (ca.display(), directory.display());
+        format!(
+            "\
+gatewren serves MCP at {url}
+  state, certificate and vault are kept in {directory}
+  the agent \"try\" has the policy {policy} (change it with --policy observe|suggest|operate|admin)
+
+Try it:
+  curl --cacert '{ca}' {url} \\
+    -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
+    -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' \\
+    -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{{\"_meta\":{{\
+\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\
+\"io.modelcontextprotocol/clientCapabilities\":{{}}}}}}}}'
+
+Claude Code:
+  NODE_EXTRA_CA_CERTS='{ca}' claude mcp add --transport http gatewren {url} \\
+    --header 'Authorization: Bearer {token}'
+
+Ctrl-C stops it."
+        )
+    }
+}

@@ -1,0 +1,73 @@
+//! A call as it arrives and a reply as it leaves, the same for every method and every revision.
+
+use std::net::IpAddr;
+
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+use crate::auth::Principal;
+use crate::protocol::{
+    ClientCapabilities, Id, InputRequired, Inputs, Level, Notification, RpcError, Version,
+};
+use crate::registry::BoxFuture;
+
+/// Who calls, from where, and what the client can do.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// The agent.
+    pub who: Principal,
+    /// Its address.
+    pub address: IpAddr,
+    /// Its session, in the stateful revisions.
+    pub session: Option<String>,
+    /// The revision spoken.
+    pub version: Version,
+    /// What the client can do.
+    pub capabilities: ClientCapabilities,
+    /// From which severity on it wants log messages.
+    pub log_level: Option<Level>,
+    /// Whether notifications can reach it while the call runs.
+    pub hears_notes: bool,
+}
+
+/// One call.
+#[derive(Debug)]
+pub struct Call {
+    /// The request's id.
+    pub id: Id,
+    /// The method.
+    pub method: String,
+    /// Its parameters.
+    pub params: Map<String, Value>,
+    /// Its surroundings.
+    pub context: Context,
+    /// Answers that the stateful adapter has gathered itself; otherwise they stand in the parameters.
+    pub inputs: Option<Inputs>,
+}
+
+/// How a call ends well.
+#[derive(Debug)]
+pub enum Outcome {
+    /// With a result.
+    Complete(Value),
+    /// With a question; the text is the sealed state that comes back with the answers.
+    Ask(InputRequired, Option<String>),
+}
+
+/// Notifications while it runs, one outcome at the end. Dropping it ends the call, as far as its class allows.
+pub struct Reply {
+    /// What it tells on the way; absent when it has nothing to tell or nobody would hear.
+    pub notes: Option<mpsc::Receiver<Notification>>,
+    /// The end.
+    pub outcome: BoxFuture<Result<Outcome, RpcError>>,
+}
+
+impl Reply {
+    /// A reply that is ready.
+    pub fn ready(outcome: Result<Outcome, RpcError>) -> Self {
+        Self {
+            notes: None,
+            outcome: Box::pin(std::future::ready(outcome)),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Who hears of which change: `subscriptions/listen`, and the same loop on behalf of a session's stream.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    call::{Call, Outcome, Reply},
+    engine::Engine,
+    interests::{Due, Interests},
+};
+use crate::protocol::{Notification, RpcError, key};
+use crate::registry::{Catalog, ListChange, ResourceSource};
+
+/// A stream's notifications wait here for its reader; beyond these they stay in the cursors.
+const QUEUED: usize = 16;
+
+/// Something that a listener wanted to hear of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A resource has changed, up to this revision.
+    Updated(String, u64),
+    /// A list has changed.
+    List(ListChange),
+}
+
+impl Event {
+    /// The notification on the wire.
+    pub fn to_notification(&self) -> Notification {
+        match self {
+            Self::Updated(uri, revision) => Notification::resource_updated(uri, *revision),
+            Self::List(ListChange::Tools) => {
+                Notification::new("notifications/tools/list_changed", json!({}))
+            }
+            Self::List(ListChange::Prompts) => {
+                Notification::new("notifications/prompts/list_changed", json!({}))
+            }
+            Self::List(ListChange::Resources) => {
+                Notification::new("notifications/resources/list_changed", json!({}))
+            }
+        }
+    }
+}
+
+/// Waits for what its interests name.
+pub struct Listener {
+    interests: Arc<Interests>,
+    source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
+    lists: Option<broadcast::Receiver<ListChange>>,
+    stop: watch::Receiver<bool>,
+}
+
+impl Listener {
+    /// A listener on a catalog, until `stop` turns true.
+    pub fn new(catalog: &Catalog, interests: Arc<Interests>, stop: watch::Receiver<bool>) -> Self {
+        let source = catalog
+            .resources()
+            .map(|source| (source.clone(), source.bell()));
+        Self {
+            interests,
+            source,
+            lists: catalog.list_changes(),
+            stop,
+        }
+    }
+
+    /// The next event; `None` when the server stops.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            let due = match &mut self.source {
+                Some((source, bell)) => {
+                    bell.mark_unchanged();
+                    self.interests.due(source.as_ref(), Instant::now())
+                }
+                None => Due::Nothing,
+            };
+            let wake = match due {
+                Due::Tell(uri, revision) => return Some(Event::Updated(uri, revision)),
+                Due::At(when) => Some(when),
+                Due::Nothing => None,
+            };
+            tokio::select! {
+                () = rung(self.source.as_mut().map(|(_, bell)| bell)) => {}
+                () = self.interests.changed() => {}
+                () = reached(wake) => {}
+                change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
+                () = stopped(&mut self.stop) => return None,
+            }
+        }
+    }
+}
+
+async fn rung(bell: Option<&mut watch::Receiver<u64>>) {
+    let rings = match bell {
+        Some(bell) => bell.changed().await.is_ok(),
+        None => false,
+    };
+    if !rings {
+        std::future::pending().await
+    }
+}
+
+async fn reached(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn changed(lists: Option<&mut broadcast::Receiver<ListChange>>) -> ListChange {
+    use broadcast::error::RecvError;
+    let Some(lists) = lists else {
+        return std::future::pending().await;
+    };
+    loop {
+        match lists.recv().await {
+            Ok(change) => return change,
+            // Whoever missed some is told of the next one.
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return std::future::pending().await,
+        }
+    }
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // A sender that is gone is a server that is gone.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// What a client may ask to hear of.
+struct Filter {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    uris: Vec<String>,
+}
+
+impl Filter {
+    fn read(params: &Map<String, Value>) -> Result<Self, RpcError> {
+        let Some(Value::Object(asked)) = params.get("notifications") else {
+            return Err(RpcError::invalid_params(
+                "subscriptions/listen needs params.notifications, an object",
+            ));
+        };
+        let flag = |name: &str| asked.get(name).and_then(Value::as_bool).unwrap_or(false);
+        let uris = match asked.get("resourceSubscriptions") {
+            None => Vec::new(),
+            Some(Value::Array(uris)) => uris
+                .iter()
+                .map(|uri| uri.as_str().map(str::to_owned))
+                .collect::<Option<_>>()
+                .ok_or_else(|| {
+                    RpcError::invalid_params("resourceSubscriptions holds URIs as strings")
+                })?,
+            Some(_) => {
+                return Err(RpcError::invalid_params(
+                    "resourceSubscriptions is an array",
+                ));
+            }
+        };
+        Ok(Self {
+            tools: flag("toolsListChanged"),
+            prompts: flag("promptsListChanged"),
+            resources: flag("resourcesListChanged"),
+            uris,
+        })
+    }
+
+    /// Keeps what the server can honour.
+    fn honour(&mut self, catalog: &Catalog) {
+        let offered = catalog.capabilities();
+        self.tools &= offered.lists_change;
+        self.prompts &= offered.lists_change && offered.prompts;
+        self.resources &= offered.lists_change && offered.resources;
+        self.uris.retain(|uri| {
+            catalog
+                .resources()
+                .is_some_and(|source| source.can_watch(uri))
+        });
+    }
+
+    fn lets_pass(&self, event: &Event) -> bool {
+        match event {
+            Event::Updated(..) => true,
+            Event::List(ListChange::Tools) => self.tools,
+            Event::List(ListChange::Prompts) => self.prompts,
+            Event::List(ListChange::Resources) => self.resources,
+        }
+    }
+
+    fn acknowledgement(&self) -> Notification {
+        let mut honoured = Map::new();
+        for (name, wanted) in [
+            ("toolsListChanged", self.tools),
+            ("promptsListChanged", self.prompts),
+            ("resourcesListChanged", self.resources),
+        ] {
+            if wanted {
+                honoured.insert(name.to_owned(), json!(true));
+            }
+        }
+        if !self.uris.is_empty() {
+            honoured.insert("resourceSubscriptions".to_owned(), json!(self.uris));
+        }
+        Notification::new(
+            "notifications/subscriptions/acknowledged",
+            json!({ "notifications": honoured }),
+        )
+    }
+}
+
+/// `subscriptions/listen`: a reply whose result comes when the server ends it.
+pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
+    let mut filter = Filter::read(&call.params)?;
+    filter.honour(&engine.catalog);
+    let interests = Arc::new(Interests::default());
+    for uri in &filter.uris {
+        interests.add(uri, engine.revision())?;
+    }
+    let listener = Listener::new(&engine.catalog, interests, engine.stop.clone());
+    let (sender, notes) = mpsc::channel(QUEUED);
+    let id = json!(call.id);
+    let outcome = Box::pin(run(listener, filter, sender, id));
+    Ok(Reply {
+        notes: Some(notes),
+        outcome,
+    })
+}
+
+async fn run(
+    mut listener: Listener,
+    filter: Filter,
+    notes: mpsc::Sender<Notification>,
+    id: Value,
+) -> Result<Outcome, RpcError> {
+    let mark = |note: Notification| note.with_meta(key::SUBSCRIPTION_ID, id.clone());
+    let mut open = notes.send(mark(filter.acknowledgement())).await.is_ok();
+    while open {
+        match listener.next().await {
+            Some(event) if !filter.lets_pass(&event) => {}
+            Some(event) => open = notes.send(mark(event.to_notification())).await.is_ok(),
+            None => break,
+        }
+    }
+    let meta = Map::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
+    Ok(Outcome::Complete(
+        json!({ "resultType": "complete", "_meta": meta }),
+    ))
+}

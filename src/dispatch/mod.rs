@@ -1,0 +1,21 @@
+//! From a call to its reply; knows only the stateless shape, which the stateful revisions are adapted to.
+#![forbid(unsafe_code)]
+
+mod call;
+mod complete;
+mod discover;
+mod engine;
+mod interests;
+mod listen;
+mod prompts;
+mod record;
+mod reference;
+mod resources;
+mod results;
+mod sealed;
+mod tools;
+
+pub use call::{Call, Context, Outcome, Reply};
+pub use engine::Engine;
+pub use interests::Interests;
+pub use listen::{Event, Listener};

@@ -1,0 +1,130 @@
+//! What is written of a call: the intent before anything runs, the outcome after, and one journal line.
+
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::{call::Context, engine::Engine, reference};
+use crate::policy::Verdict;
+use crate::protocol::RpcError;
+use crate::registry::{Risk, Tool};
+use crate::vault::{AuditId, Entry, Outcome, Promise, Vault};
+
+/// The record of one call. One that is dropped before its end was cancelled, and says so.
+pub struct Record {
+    audit: Option<(Vault, AuditId)>,
+    tool: String,
+    agent: String,
+    space: String,
+    request: String,
+    began: Instant,
+    ended: bool,
+}
+
+impl Record {
+    /// Writes the intent. What cannot be written down is not run.
+    pub async fn begin(
+        engine: &Engine,
+        context: &Context,
+        (tool, arguments): (&Tool, &Map<String, Value>),
+        reference: &str,
+        verdict: &Verdict,
+    ) -> Result<Self, RpcError> {
+        let audit = match &engine.vault {
+            Some(vault) => {
+                let id = intent(vault, context, (tool, arguments), reference, verdict).await?;
+                Some((vault.clone(), id))
+            }
+            None => None,
+        };
+        Ok(Self {
+            audit,
+            tool: tool.name().to_owned(),
+            agent: context.who.agent_id().to_string(),
+            space: context.who.space().unwrap_or("*").to_owned(),
+            request: reference.to_owned(),
+            began: Instant::now(),
+            ended: false,
+        })
+    }
+
+    /// Writes the outcome, with the revision that reflects it.
+    pub fn end(mut self, outcome: &'static str, revision: Option<u64>) {
+        self.write(outcome, revision);
+    }
+
+    fn write(&mut self, outcome: &'static str, revision: Option<u64>) {
+        self.ended = true;
+        let duration_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let audit = self.audit.take();
+        let Self {
+            tool,
+            agent,
+            space,
+            request,
+            ..
+        } = &*self;
+        tracing::info!(
+            tool,
+            agent,
+            space,
+            request,
+            duration_ms,
+            status = outcome,
+            "{tool} {outcome}"
+        );
+        if let Some((vault, id)) = audit
+            && let Err(cause) = vault.audit().outcome(
+                id,
+                Outcome {
+                    outcome,
+                    duration_ms,
+                    revision,
+                },
+            )
+        {
+            tracing::error!(%cause, request, "the outcome of a call could not be written to the audit");
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.write("cancelled", None);
+        }
+    }
+}
+
+async fn intent(
+    vault: &Vault,
+    context: &Context,
+    (tool, arguments): (&Tool, &Map<String, Value>),
+    request: &str,
+    verdict: &Verdict,
+) -> Result<AuditId, RpcError> {
+    let arguments = Value::Object(arguments.clone());
+    let target = ["container", "unit", "pointer"]
+        .iter()
+        .find_map(|name| arguments.get(*name)?.as_str());
+    let entry = Entry {
+        agent: context.who.agent_id().as_str(),
+        session: context.session.as_deref(),
+        request: Some(request),
+        address: &context.address.to_string(),
+        tool: tool.name(),
+        risk: tool.risk().as_str(),
+        arguments: &arguments,
+        target,
+        decision: verdict.as_str(),
+    };
+    let promise = if tool.risk() == Risk::Read {
+        Promise::Queued
+    } else {
+        Promise::Committed
+    };
+    vault.audit().intent(entry, promise).await.map_err(|cause| {
+        let reference = reference::next();
+        tracing::error!(%cause, reference, "the intent of a call could not be written to the audit");
+        RpcError::internal(&reference)
+    })
+}

@@ -1,0 +1,34 @@
+//! What every result of the stateless shape carries.
+
+use serde_json::{Map, Value, json};
+
+use super::call::Outcome;
+use crate::protocol::{Implementation, key};
+
+/// How long a client may keep what it was given. Lists depend on the agent's policy, so nothing is
+/// for sharing (2026-07-28, caching).
+#[derive(Debug, Clone, Copy)]
+pub enum Caching {
+    /// The method has no hints.
+    None,
+    /// Until this many milliseconds have passed, for this credential alone.
+    Private(u64),
+}
+
+/// Finishes a result: its type, its caching hints and who answered.
+pub fn complete(mut result: Value, caching: Caching, server: &Implementation) -> Outcome {
+    if let Some(object) = result.as_object_mut() {
+        object.insert("resultType".into(), json!("complete"));
+        if let Caching::Private(ttl_ms) = caching {
+            object.insert("ttlMs".into(), json!(ttl_ms));
+            object.insert("cacheScope".into(), json!("private"));
+        }
+        let meta = object
+            .entry("_meta")
+            .or_insert_with(|| Value::Object(Map::new()));
+        if let Some(meta) = meta.as_object_mut() {
+            meta.insert(key::SERVER_INFO.into(), json!(server));
+        }
+    }
+    Outcome::Complete(result)
+}

@@ -1,0 +1,241 @@
+//! Tools: the list as the agent's policy lets it be seen, and calling one.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use super::{
+    call::{Call, Outcome, Reply},
+    engine::Engine,
+    record::Record,
+    reference,
+    resources::cursor,
+    results::Caching,
+    sealed::digest_of,
+};
+use crate::policy::{Verdict, judge, sees};
+use crate::protocol::{InputRequired, Inputs, RpcError, page};
+use crate::registry::{Answer, BoxFuture, Caller, Cx, Interruption, Permit, Tool, ToolError};
+
+/// The list changes with the agent's policy and with upgrades.
+const LIST_TTL_MS: u64 = 300_000;
+
+/// Notifications of a call wait here for its reader; the tool waits when they are so many.
+const QUEUED_NOTES: usize = 64;
+
+/// `tools/list`.
+pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+    let who = &call.context.who;
+    let seen: Vec<&_> = engine
+        .catalog
+        .tools()
+        .filter(|tool| sees(who, tool))
+        .map(|tool| tool.definition())
+        .collect();
+    let page = page(&seen, cursor(&call.params)?)?;
+    let mut result = Map::from_iter([("tools".to_owned(), json!(page.items))]);
+    if let Some(next) = page.next {
+        result.insert("nextCursor".into(), json!(next));
+    }
+    Ok(engine.complete(Value::Object(result), Caching::Private(LIST_TTL_MS)))
+}
+
+/// `tools/call`.
+pub fn call(engine: Arc<Engine>, call: Call) -> Reply {
+    begin(engine, call).unwrap_or_else(|error| Reply::ready(Err(error)))
+}
+
+fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
+    let name = name(&call.params)?.to_owned();
+    let tool = engine
+        .catalog
+        .tool(&name)
+        .filter(|tool| sees(&call.context.who, tool))
+        .cloned();
+    let tool = tool.ok_or_else(|| {
+        RpcError::invalid_params(format!(
+            "unknown tool: {name}; tools/list names those that you may call"
+        ))
+    })?;
+    let asked = inputs(&engine, &mut call)?;
+    let mut arguments = arguments(&mut call.params)?;
+    tool.translate(&name, &mut arguments);
+    let mut cx = surroundings(&call, reference::next(), asked.inputs.clone());
+    let token = call
+        .params
+        .get("_meta")
+        .and_then(|m| m.get("progressToken"))
+        .cloned();
+    let mut notes = None;
+    if call.context.hears_notes && (token.is_some() || call.context.log_level.is_some()) {
+        let (sender, receiver) = mpsc::channel(QUEUED_NOTES);
+        cx = cx.with_listener(sender, token, call.context.log_level);
+        notes = Some(receiver);
+    }
+    let outlives = tool.risk().outlives_its_client();
+    let running = run(engine, call, tool, (arguments, cx), asked);
+    Ok(Reply {
+        notes,
+        outcome: if outlives {
+            detached(running)
+        } else {
+            Box::pin(running)
+        },
+    })
+}
+
+/// Runs to its end in a task of its own, whoever still waits for it.
+fn detached(
+    running: impl Future<Output = Result<Outcome, RpcError>> + Send + 'static,
+) -> BoxFuture<Result<Outcome, RpcError>> {
+    let task = tokio::spawn(running);
+    Box::pin(async move {
+        task.await
+            .unwrap_or_else(|_| Err(RpcError::internal("task")))
+    })
+}
+
+async fn run(
+    engine: Arc<Engine>,
+    call: Call,
+    tool: Arc<Tool>,
+    (arguments, cx): (Map<String, Value>, Cx),
+    asked: Asked,
+) -> Result<Outcome, RpcError> {
+    let verdict = judge(&call.context.who, &tool);
+    let record = Record::begin(
+        &engine,
+        &call.context,
+        (&tool, &arguments),
+        cx.reference(),
+        &verdict,
+    )
+    .await?;
+    let answer = match verdict {
+        Verdict::Allow(permit) => run_allowed(&engine, &tool, permit, (arguments, cx)).await,
+        Verdict::Propose => Err(needs_approval().into()),
+        Verdict::Deny => {
+            Err(RpcError::invalid_params(format!("unknown tool: {}", tool.name())).into())
+        }
+    };
+    match answer {
+        Ok((answer, revision)) => {
+            record.end(if answer.failed { "failed" } else { "ok" }, revision);
+            Ok(engine.complete(answer.into_result(), Caching::None))
+        }
+        Err(Interruption::Failed(error)) => {
+            record.end("failed", None);
+            Ok(engine.complete(Answer::from(error).into_result(), Caching::None))
+        }
+        Err(Interruption::Ask(question)) => {
+            record.end("asked", None);
+            ask(&engine, &call, &asked, question)
+        }
+        Err(Interruption::Rpc(error)) => {
+            record.end("refused", None);
+            Err(error)
+        }
+    }
+}
+
+async fn run_allowed(
+    engine: &Engine,
+    tool: &Tool,
+    permit: Permit,
+    (arguments, cx): (Map<String, Value>, Cx),
+) -> Result<(Answer, Option<u64>), Interruption> {
+    let mut answer = tool.run(permit, arguments, cx).await?;
+    let revision = if tool.syncs_state() {
+        engine.catalog.settled().await
+    } else {
+        None
+    };
+    if let Some(revision) = revision {
+        answer.reflect(revision);
+    }
+    Ok((answer, revision))
+}
+
+fn needs_approval() -> ToolError {
+    ToolError::new("This needs the owner's approval, and this version cannot ask for it yet. Nothing was done.")
+        .hint("Ask the owner to do it, or to give this agent a policy that allows it.")
+}
+
+/// The `name` of a call's parameters.
+pub fn name(params: &Map<String, Value>) -> Result<&str, RpcError> {
+    params
+        .get("name")
+        .and_then(Value::as_str)
+        .ok_or_else(|| RpcError::invalid_params("params.name is a string"))
+}
+
+/// The `arguments` of a call's parameters; absent is empty.
+pub fn arguments(params: &mut Map<String, Value>) -> Result<Map<String, Value>, RpcError> {
+    match params.remove("arguments") {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(arguments)) => Ok(arguments),
+        Some(_) => Err(RpcError::invalid_params("params.arguments is an object")),
+    }
+}
+
+/// What earlier rounds of a call have gathered, and what names the call.
+pub struct Asked {
+    /// The answers and the opened state.
+    pub inputs: Inputs,
+    digest: String,
+}
+
+/// Takes the earlier rounds out of a call's parameters, or from the stateful adapter.
+pub fn inputs(engine: &Engine, call: &mut Call) -> Result<Asked, RpcError> {
+    let (mut inputs, sealed) = Inputs::take(&mut call.params)?;
+    // Only a call that is part of several rounds needs a name for itself.
+    let digest = digest_of(&call.method, &call.params);
+    if let Some(gathered) = call.inputs.take() {
+        return Ok(Asked {
+            inputs: gathered,
+            digest,
+        });
+    }
+    if let Some(sealed) = sealed {
+        inputs.state = Some(engine.sealer.open(
+            &sealed,
+            call.context.who.agent_id().as_str(),
+            &digest,
+        )?);
+    }
+    Ok(Asked { inputs, digest })
+}
+
+/// Turns a question into an outcome, if the client has said that it can be asked.
+pub fn ask(
+    engine: &Engine,
+    call: &Call,
+    asked: &Asked,
+    question: InputRequired,
+) -> Result<Outcome, RpcError> {
+    for (method, params) in question.requests.values() {
+        call.context
+            .capabilities
+            .require(method, params)
+            .map_err(RpcError::missing_capability)?;
+    }
+    let who = call.context.who.agent_id().as_str();
+    let sealed = question
+        .state
+        .clone()
+        .map(|state| engine.sealer.seal(state, who, &asked.digest));
+    Ok(Outcome::Ask(question, sealed))
+}
+
+/// A call's surroundings as its function sees them.
+pub fn surroundings(call: &Call, reference: String, inputs: Inputs) -> Cx {
+    let who = &call.context.who;
+    let caller = Caller {
+        agent: who.agent_id().as_str().into(),
+        name: who.name().into(),
+        policy: who.preset().as_str(),
+        space: who.space().map(Into::into),
+    };
+    Cx::new(reference, caller).with_client(call.context.capabilities.clone(), inputs)
+}

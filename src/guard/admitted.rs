@@ -1,0 +1,54 @@
+//! A request that has come in: only the chain makes one.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use hyper::http::request::Parts;
+
+use super::rate::CallPermit;
+use crate::auth::Principal;
+
+/// An admitted request: who asks, what for, and its body.
+#[derive(Debug)]
+pub struct Admitted {
+    pub(super) who: Principal,
+    pub(super) peer: SocketAddr,
+    pub(super) head: Parts,
+    pub(super) body: Bytes,
+    pub(super) permit: CallPermit,
+}
+
+impl Admitted {
+    /// The agent.
+    pub fn who(&self) -> &Principal {
+        &self.who
+    }
+
+    /// Where it comes from.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Method, path and headers.
+    pub fn head(&self) -> &Parts {
+        &self.head
+    }
+
+    /// A header's value as text; absent when there is none or it is not text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head
+            .headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    }
+
+    /// The whole body.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Its place among the agent's calls; held for as long as it is answered.
+    pub fn into_permit(self) -> CallPermit {
+        self.permit
+    }
+}

@@ -1,0 +1,54 @@
+//! The body, read under a limit and a deadline.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::StatusCode;
+use hyper::body::{Body as _, Incoming};
+
+use super::refusal::Refusal;
+
+/// How large a body may be and how long it may take.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyLimit {
+    /// Bytes; more are 413, by declaration or while reading.
+    pub bytes: usize,
+    /// A slower one is 408.
+    pub within: Duration,
+}
+
+impl BodyLimit {
+    /// Refuses a body that declares itself too large, before a byte of it is read.
+    pub fn check_declared(&self, body: &Incoming) -> Result<(), Refusal> {
+        if body.size_hint().lower() > self.bytes as u64 {
+            Err(self.too_large())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads the body.
+    pub async fn read(&self, body: Incoming) -> Result<Bytes, Refusal> {
+        let collected = Limited::new(body, self.bytes).collect();
+        match tokio::time::timeout(self.within, collected).await {
+            Ok(Ok(whole)) => Ok(whole.to_bytes()),
+            Ok(Err(cause)) if cause.is::<LengthLimitError>() => Err(self.too_large()),
+            Ok(Err(_)) => Err(Refusal::new(
+                StatusCode::BAD_REQUEST,
+                "broken_body",
+                "the body ended before its end",
+            )),
+            Err(_) => Err(Refusal::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "slow_body",
+                "the body took too long to arrive",
+            )),
+        }
+    }
+
+    fn too_large(&self) -> Refusal {
+        let message = format!("a request's body is at most {} bytes", self.bytes);
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+    }
+}

@@ -1,0 +1,152 @@
+//! The chain: one request comes in, or a refusal goes out.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, StatusCode};
+use tokio::time::Instant;
+
+use super::{
+    admitted::Admitted,
+    body::BodyLimit,
+    host::Hosts,
+    identity::Identity,
+    rate::{CallPermit, Concurrency, Rate, household},
+    refusal::Refusal,
+};
+use crate::auth::{AgentId, Principal};
+use crate::config::Limits;
+
+/// Everything that stands between a socket and the engine.
+pub struct Guard {
+    hosts: RwLock<Arc<Hosts>>,
+    identity: Identity,
+    body: BodyLimit,
+    by_address: Rate<IpAddr>,
+    by_agent: Rate<AgentId>,
+    calls: Concurrency,
+    streams: Concurrency,
+}
+
+impl Guard {
+    /// A guard with these limits.
+    pub fn new(identity: Identity, hosts: Hosts, limits: &Limits) -> Self {
+        let per_second = f64::from(limits.agent_rate) / 60.0;
+        Self {
+            hosts: RwLock::new(Arc::new(hosts)),
+            identity,
+            body: BodyLimit {
+                bytes: limits.body_limit,
+                within: limits.body_timeout,
+            },
+            by_address: Rate::new(
+                f64::from(limits.address_rate),
+                f64::from(limits.address_burst),
+            ),
+            by_agent: Rate::new(per_second, f64::from(limits.agent_rate)),
+            calls: Concurrency::new(limits.agent_calls as usize),
+            streams: Concurrency::new(limits.max_streams_per_agent as usize),
+        }
+    }
+
+    /// The names and origins as they are now.
+    pub fn hosts(&self) -> Arc<Hosts> {
+        self.hosts
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Follows the box's names and addresses.
+    pub fn set_hosts(&self, hosts: Hosts) {
+        *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(hosts);
+    }
+
+    /// The first links, which every path has: address rate, Host, Origin.
+    pub fn greet(&self, head: &Parts, peer: SocketAddr) -> Result<(), Refusal> {
+        let hosts = self.hosts();
+        self.by_address
+            .take(household(peer.ip()), Instant::now())
+            .map_err(|after| {
+                let words = "too many requests from this address";
+                Refusal::later(StatusCode::TOO_MANY_REQUESTS, "address_rate", words, after)
+            })?;
+        hosts.check_host(head)?;
+        hosts.check_origin(&head.headers)
+    }
+
+    /// The whole chain for a door that asks for an agent.
+    pub async fn admit(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Result<Admitted, Refusal> {
+        let (head, body) = request.into_parts();
+        let posts = head.method == Method::POST;
+        if posts {
+            check_type(&head.headers)?;
+            self.body.check_declared(&body)?;
+        }
+        let who = self.identity.identify(&head.headers)?;
+        let permit = self.place(&who)?;
+        // Only POST has a body that means anything.
+        let body = if posts {
+            self.body.read(body).await?
+        } else {
+            bytes::Bytes::new()
+        };
+        Ok(Admitted {
+            who,
+            peer,
+            head,
+            body,
+            permit,
+        })
+    }
+
+    /// A place among an agent's open streams, which are counted apart from its calls.
+    pub fn stream(&self, who: &Principal) -> Result<CallPermit, Refusal> {
+        self.streams.enter(who.agent_id()).ok_or_else(|| {
+            let words = "this agent has as many open streams as it may; close one";
+            Refusal::later(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too_many_streams",
+                words,
+                5,
+            )
+        })
+    }
+
+    fn place(&self, who: &Principal) -> Result<CallPermit, Refusal> {
+        self.by_agent
+            .take(who.agent_id().clone(), Instant::now())
+            .map_err(|after| {
+                let words = "this agent has used up its calls for now";
+                Refusal::later(StatusCode::TOO_MANY_REQUESTS, "agent_rate", words, after)
+            })?;
+        self.calls.enter(who.agent_id()).ok_or_else(|| {
+            let words = "this agent has as many calls at once as it may; wait for one to end";
+            Refusal::later(StatusCode::SERVICE_UNAVAILABLE, "too_many_calls", words, 1)
+        })
+    }
+}
+
+fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let media = types
+        .next()
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let media = media.split(';').next().unwrap_or_default().trim();
+    if media.eq_ignore_ascii_case("application/json") && types.next().is_none() {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "content_type",
+        "send the message with Content-Type: application/json",
+    ))
+}

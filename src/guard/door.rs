@@ -1,0 +1,10 @@
+//! What a caller must show at a path.
+
+/// A door; each path of the front has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// Nothing.
+    Open,
+    /// An agent's token.
+    Agent,
+}

@@ -1,0 +1,57 @@
+//! Who asks, from the headers alone: a stranger's body is never read.
+
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, HeaderMap};
+
+use super::refusal::Refusal;
+use crate::auth::{Agents, AuthError, Principal};
+
+/// How callers of the door `Agent` are known.
+pub enum Identity {
+    /// By the tokens that the owner gave out.
+    Agents(Agents),
+    /// Everybody is this one: fixtures on loopback.
+    Anybody(Principal),
+}
+
+impl Identity {
+    /// Identifies the sender of these headers.
+    pub fn identify(&self, headers: &HeaderMap) -> Result<Principal, Refusal> {
+        match self {
+            Self::Anybody(who) => Ok(who.clone()),
+            Self::Agents(agents) => agents.identify(bearer(headers)?).map_err(refused),
+        }
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values.next().and_then(|value| value.to_str().ok());
+    let (Some(value), None) = (value, values.next()) else {
+        return Err(unauthorized(
+            "send the agent's token in one header: Authorization: Bearer gw_...",
+        ));
+    };
+    match value.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token.trim()),
+        _ => Err(unauthorized(
+            "the Authorization header has the form: Bearer gw_...",
+        )),
+    }
+}
+
+fn refused(error: AuthError) -> Refusal {
+    match error {
+        AuthError::Unavailable => Refusal::later(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable",
+            &error.to_string(),
+            1,
+        ),
+        _ => unauthorized(error.to_string()),
+    }
+}
+
+fn unauthorized(message: impl Into<String>) -> Refusal {
+    Refusal::new(StatusCode::UNAUTHORIZED, "agent_required", message)
+}

@@ -1,0 +1,20 @@
+//! Who and what may come in, in this order: rate, host, origin, type and length, identity, body.
+#![forbid(unsafe_code)]
+
+mod admitted;
+mod body;
+mod chain;
+mod cors;
+mod door;
+mod host;
+mod identity;
+mod rate;
+mod refusal;
+
+pub use admitted::Admitted;
+pub use chain::Guard;
+pub use cors::{expose, preflight};
+pub use door::Door;
+pub use host::Hosts;
+pub use identity::Identity;
+pub use refusal::Refusal;

@@ -1,0 +1,57 @@
+//! Why a request does not come in, as a status and a sentence.
+
+use hyper::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::{Response, StatusCode};
+use serde_json::json;
+
+use crate::http::{Body, json as json_response};
+
+/// A refusal; the words are for the caller and name nothing inside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status.
+    pub status: StatusCode,
+    /// A name for programs.
+    pub error: &'static str,
+    /// What was wrong and what to do.
+    pub message: String,
+    /// Seconds until trying again makes sense.
+    pub retry_after_s: Option<u64>,
+}
+
+impl Refusal {
+    /// A refusal with a status.
+    pub fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            error,
+            message: message.into(),
+            retry_after_s: None,
+        }
+    }
+
+    /// 429 or 503 with a time to come back.
+    pub fn later(status: StatusCode, error: &'static str, message: &str, after_s: u64) -> Self {
+        Self {
+            retry_after_s: Some(after_s),
+            ..Self::new(status, error, message)
+        }
+    }
+
+    /// The response. No OAuth metadata is named: clients with a configured token would drop it.
+    pub fn to_response(&self) -> Response<Body> {
+        let body = json!({ "error": self.error, "message": self.message });
+        let mut response = json_response(self.status, body.to_string().into_bytes());
+        let headers = response.headers_mut();
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(
+                WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer realm=\"gatewren\""),
+            );
+        }
+        if let Some(after) = self.retry_after_s {
+            headers.insert(RETRY_AFTER, HeaderValue::from(after));
+        }
+        response
+    }
+}

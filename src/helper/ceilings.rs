@@ -1,0 +1,233 @@
+//! What the helper allows at most, whatever the front says: the front may be in a stranger's hands.
+
+use std::time::Duration;
+
+use crate::exec::{Command, Limits, Operation, Program};
+
+use super::refusal::Refusal;
+
+/// Operations at once; one more is refused as busy.
+pub const MAX_OPERATIONS: usize = 64;
+
+/// Event streams at once, counted apart because they stay; one more is refused as busy.
+pub const MAX_EVENT_STREAMS: usize = 4;
+
+/// Connections at once; one more waits in the socket's backlog.
+pub const MAX_CONNECTIONS: usize = MAX_OPERATIONS + MAX_EVENT_STREAMS + 16;
+
+/// How long a connection may take to say what it wants; then it is closed.
+pub const REQUEST_TIME: Duration = Duration::from_secs(5);
+
+/// The longest that a command may run; then it is killed with `timeout`.
+const COMMAND_TIME: Duration = Duration::from_secs(300);
+
+/// The longest that an lxc tool may run, the grace of a stop included.
+const TOOL_TIME: Duration = Duration::from_secs(150);
+
+/// The longest grace of a stop; a longer one is cut to this.
+pub const GRACE_SECONDS: u32 = 120;
+
+/// The most that a command may print; then it is killed with `output`.
+const OUTPUT_BYTES: u64 = 4 << 30;
+
+/// The most processes that a command may have, where the kernel's controller is there.
+const PROCESSES: u32 = 8192;
+
+/// One argument, the kernel's own bound (`MAX_ARG_STRLEN` with its NUL).
+const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
+const ARGUMENTS: usize = 4096;
+const VARIABLES: usize = 256;
+
+/// Arguments and environment together; a request that says it all fits into one frame.
+const COMMAND_BYTES: usize = 192 * 1024;
+const CWD_BYTES: usize = 4095;
+const USER_BYTES: usize = 64;
+
+/// The limits that hold: the caller's, or ours where they are lower.
+pub fn limits(asked: Limits, operation: &Operation) -> Limits {
+    let most = match operation {
+        Operation::ContainerEvents => Duration::MAX,
+        Operation::HostCommand { .. } | Operation::ContainerCommand { .. } => COMMAND_TIME,
+        _ => TOOL_TIME,
+    };
+    let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+    Limits {
+        timeout_ms: if most == u64::MAX {
+            most
+        } else {
+            asked.timeout_ms.min(most)
+        },
+        output_bytes: asked.output_bytes.min(OUTPUT_BYTES),
+        processes: asked.processes.min(PROCESSES),
+    }
+}
+
+/// Whether the command's parts are of a kind and size that can be run.
+pub fn check(command: &Command) -> Result<(), Refusal> {
+    let arguments: Vec<&str> = match &command.program {
+        Program::Shell(line) => vec![line],
+        Program::Argv(argv) => argv.iter().map(String::as_str).collect(),
+    };
+    if arguments.first().is_none_or(|first| first.is_empty()) {
+        return Err(Refusal::bad_command(
+            "the command is empty; say what to run",
+        ));
+    }
+    if arguments.len() > ARGUMENTS || command.env.len() > VARIABLES {
+        return Err(too_big("arguments or variables", ARGUMENTS));
+    }
+    if arguments
+        .iter()
+        .any(|argument| argument.len() > ARGUMENT_BYTES)
+    {
+        return Err(too_big("one argument's bytes", ARGUMENT_BYTES));
+    }
+    let variables = command
+        .env
+        .iter()
+        .map(|(name, value)| name.len() + value.len());
+    let bytes = arguments
+        .iter()
+        .map(|a| a.len())
+        .chain(variables)
+        .sum::<usize>();
+    if bytes > COMMAND_BYTES {
+        return Err(too_big("bytes of command and environment", COMMAND_BYTES));
+    }
+    check_surroundings(command)?;
+    let values = command.env.values().map(String::as_str);
+    if arguments
+        .into_iter()
+        .chain(values)
+        .any(|text| text.contains('\0'))
+    {
+        return Err(Refusal::bad_command(
+            "a NUL character cannot be part of a command",
+        ));
+    }
+    Ok(())
+}
+
+fn check_surroundings(command: &Command) -> Result<(), Refusal> {
+    if let Some(name) = command.env.keys().find(|name| !is_variable(name)) {
+        let name = name.escape_debug();
+        return Err(Refusal::bad_command(format!(
+            "'{name}' cannot be a variable's name: letters, digits and '_', not beginning with a digit"
+        )));
+    }
+    let good_cwd =
+        |cwd: &str| cwd.starts_with('/') && cwd.len() <= CWD_BYTES && !cwd.contains('\0');
+    if !command.cwd.as_deref().is_none_or(good_cwd) {
+        return Err(Refusal::bad_command(
+            "cwd must be an absolute path, such as /srv",
+        ));
+    }
+    let good_user = |user: &str| {
+        let plain = |c: char| !c.is_control() && !c.is_whitespace() && c != ':';
+        !user.is_empty() && user.len() <= USER_BYTES && user.chars().all(plain)
+    };
+    if !command.user.as_deref().is_none_or(good_user) {
+        return Err(Refusal::bad_command(
+            "user must be a login name or a number",
+        ));
+    }
+    Ok(())
+}
+
+fn too_big(what: &str, most: usize) -> Refusal {
+    Refusal::bad_command(format!(
+        "the command is too big: more than {most} {what}; write it to a file first and run that"
+    ))
+}
+
+fn is_variable(name: &str) -> bool {
+    let first_good = !name.starts_with(|c: char| c.is_ascii_digit());
+    let all_good = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    !name.is_empty() && first_good && all_good
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(program: Program) -> Command {
+        Command {
+            program,
+            user: None,
+            cwd: None,
+            env: [].into(),
+        }
+    }
+
+    fn shell(line: &str) -> Command {
+        command(Program::Shell(line.into()))
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_here_and_not_by_the_kernel() {
+        assert!(check(&shell("echo hi")).is_ok());
+        let bad = [
+            shell(""),
+            shell("a\0b"),
+            shell(&"x".repeat(ARGUMENT_BYTES + 1)),
+            command(Program::Argv(vec![])),
+            command(Program::Argv(vec!["x".into(); ARGUMENTS + 1])),
+            command(Program::Argv(vec!["x".repeat(100_000); 2])),
+            Command {
+                cwd: Some("srv".into()),
+                ..shell("x")
+            },
+            Command {
+                cwd: Some("/a\0".into()),
+                ..shell("x")
+            },
+            Command {
+                user: Some("a:b".into()),
+                ..shell("x")
+            },
+            Command {
+                user: Some(String::new()),
+                ..shell("x")
+            },
+            Command {
+                env: [("1A".into(), "b".into())].into(),
+                ..shell("x")
+            },
+            Command {
+                env: [("A=B".into(), "b".into())].into(),
+                ..shell("x")
+            },
+            Command {
+                env: [("A".into(), "\0".into())].into(),
+                ..shell("x")
+            },
+        ];
+        for command in bad {
+            assert!(check(&command).is_err(), "{command:?}");
+        }
+    }
+
+    #[test]
+    fn the_lower_limit_holds() {
+        let asked = Limits {
+            timeout_ms: u64::MAX,
+            output_bytes: 7,
+            processes: u32::MAX,
+        };
+        let got = limits(
+            asked,
+            &Operation::HostCommand {
+                command: shell("x"),
+            },
+        );
+        assert_eq!(
+            (got.timeout_ms, got.output_bytes, got.processes),
+            (300_000, 7, PROCESSES)
+        );
+        assert_eq!(limits(asked, &Operation::ContainerList).timeout_ms, 150_000);
+        assert_eq!(
+            limits(asked, &Operation::ContainerEvents).timeout_ms,
+            u64::MAX
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! Commands on the host and in containers.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::exec::{Command, ContainerName, Ending, Launch, Program, RefusalCode, Stream};
+use crate::sys::is_root;
+
+use super::{
+    cage::{Cage, Recipe},
+    ceilings::check,
+    house::{House, REAPER_PATH, reaper_argv},
+    outputs::Outputs,
+    programs::tool,
+    pump::Pump,
+    refusal::Refusal,
+};
+
+/// How long the way to the reaper may take; then the container counts as one that cannot be entered.
+const ENTRY_TIME: Duration = Duration::from_secs(15);
+
+/// Runs a command on the host.
+pub async fn on_host(
+    house: &House,
+    pump: &mut Pump,
+    command: &Command,
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    check(command)?;
+    let own =
+        File::open("/proc/self/exe").map_err(|e| Refusal::failed(format!("own program: {e}")))?;
+    let cgroup = house.own_cgroup.as_deref();
+    let recipe = Recipe {
+        program: REAPER_PATH.to_owned(),
+        argv: reaper_argv().into(),
+        reaper: own.as_fd(),
+        cgroup: cgroup.and_then(|parent| house.cgroup(parent, processes)),
+    };
+    let shell = if Path::new("/bin/bash").exists() {
+        "/bin/bash"
+    } else {
+        "/bin/sh"
+    };
+    run(house, pump, recipe, &launch(command, shell)).await
+}
+
+/// Runs a command in a running container.
+pub async fn in_container(
+    house: &House,
+    pump: &mut Pump,
+    (container, command): (&ContainerName, &Command),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    check(command)?;
+    require_root()?;
+    let attach = tool("lxc-attach")?;
+    let running = pump.wait(house.containers.running(container)).await;
+    let running = match running {
+        Ok(running) => running?,
+        Err(why) => return Ok(Ending::Killed { why }),
+    };
+    let reaper = house.reaper().map_err(|e| no_reaper(&e))?;
+    let payload = running.payload.as_deref();
+    let cgroup = payload.and_then(|parent| house.cgroup(parent, processes));
+    let recipe = Recipe {
+        program: text(attach.as_os_str().as_bytes())?,
+        argv: attach_argv(house.containers.lxcpath(), container, cgroup.is_some())?,
+        reaper: reaper.as_fd(),
+        cgroup,
+    };
+    run(house, pump, recipe, &launch(command, "/bin/sh")).await
+}
+
+/// Refuses what only root can do.
+pub fn require_root() -> Result<(), Refusal> {
+    if is_root() {
+        return Ok(());
+    }
+    let message = "containers need root: run gatewren as root, or install it as a service, \
+                   whose helper is root";
+    Err(Refusal::new(RefusalCode::NotRoot, message))
+}
+
+async fn run(
+    house: &House,
+    pump: &mut Pump,
+    recipe: Recipe<'_>,
+    launch: &Launch,
+) -> Result<Ending, Refusal> {
+    let spawned = Cage::spawn(recipe, &house.strays);
+    let (mut cage, mut outputs) =
+        spawned.map_err(|e| Refusal::failed(format!("no process could be started: {e}")))?;
+    let outcome = match pump.wait(timeout(ENTRY_TIME, cage.ready())).await {
+        Ok(Ok(true)) => Ok(pump.carry(&mut outputs, cage.run(launch)).await),
+        Ok(_) => Err(()),
+        Err(why) => Ok(Ending::Killed { why }),
+    };
+    cage.tear_down().await;
+    let ending = outcome.map_err(|()| not_entered(&mut outputs))?;
+    pump.drain(&mut outputs).await;
+    Ok(ending)
+}
+
+/// What lxc-attach said when it did not get as far as the reaper.
+fn not_entered(outputs: &mut Outputs) -> Refusal {
+    let said = outputs.read(Stream::Stderr).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let cause = said.lines().next().unwrap_or("it gave no reason").trim();
+    Refusal::failed(format!(
+        "the command could not be brought to its place: {cause}"
+    ))
+}
+
+fn launch(command: &Command, shell: &str) -> Launch {
+    let argv = match &command.program {
+        Program::Shell(line) => vec![shell.to_owned(), "-c".to_owned(), line.clone()],
+        Program::Argv(argv) => argv.clone(),
+    };
+    Launch {
+        argv,
+        user: command.user.clone(),
+        cwd: command.cwd.clone(),
+        env: command.env.clone(),
+    }
+}
+
+/// With a cgroup of the call's own, `-eCGROUP` has the inside process stay in it; else LXC moves it into
+/// the container's.
+fn attach_argv(
+    lxcpath: &Path,
+    container: &ContainerName,
+    own_cgroup: bool,
+) -> Result<Vec<CString>, Refusal> {
+    let mut argv = vec![
+        c"lxc-attach".to_owned(),
+        c"-P".to_owned(),
+        text(lxcpath.as_os_str().as_bytes())?,
+        c"-l".to_owned(),
+        c"ERROR".to_owned(),
+        c"-n".to_owned(),
+        text(container.as_str().as_bytes())?,
+        c"--clear-env".to_owned(),
+    ];
+    argv.extend(own_cgroup.then(|| c"-eCGROUP".to_owned()));
+    argv.push(c"--".to_owned());
+    argv.extend(reaper_argv());
+    Ok(argv)
+}
+
+fn no_reaper(cause: &io::Error) -> Refusal {
+    Refusal::failed(if cause.kind() == io::ErrorKind::Unsupported {
+        "this build of gatewren is not static, so it cannot work inside containers; \
+         build it with +crt-static or install the released package"
+            .to_owned()
+    } else {
+        format!("gatewren could not copy itself for the container: {cause}")
+    })
+}
+
+fn text(bytes: &[u8]) -> Result<CString, Refusal> {
+    CString::new(bytes).map_err(|_| Refusal::bad_command("a NUL character in a name"))
+}

@@ -1,0 +1,213 @@
+//! Which containers run, as cheaply as can be known: a container's init is remembered with its start time.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::exec::{ContainerName, RefusalCode};
+use crate::sys::{cgroup2_mount, freezer_state, process};
+
+use super::{refusal::Refusal, tools::output};
+
+/// Containers remembered; one more forgets them all, which costs each one lxc-info.
+const MAX_REMEMBERED: usize = 1024;
+
+/// A running container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    /// Its first process, as the host numbers it.
+    pub init: i32,
+    started: u64,
+    /// Its own cgroup, version 2; absent on a machine without.
+    pub payload: Option<PathBuf>,
+    /// Version 1's freezer file, on a machine that still has it.
+    freezer: Option<PathBuf>,
+}
+
+/// The containers below one lxcpath.
+#[derive(Debug)]
+pub struct Containers {
+    lxcpath: PathBuf,
+    remembered: Mutex<BTreeMap<ContainerName, Running>>,
+}
+
+impl Containers {
+    /// Those below `lxcpath`.
+    pub fn below(lxcpath: PathBuf) -> Self {
+        Self {
+            lxcpath,
+            remembered: Mutex::default(),
+        }
+    }
+
+    /// Where they are.
+    pub fn lxcpath(&self) -> &Path {
+        &self.lxcpath
+    }
+
+    /// The container's configuration file.
+    pub fn config(&self, name: &ContainerName) -> PathBuf {
+        self.lxcpath.join(name.as_str()).join("config")
+    }
+
+    /// Whether it exists at all.
+    pub fn check_exists(&self, name: &ContainerName) -> Result<(), Refusal> {
+        if self.config(name).is_file() {
+            return Ok(());
+        }
+        let message = format!(
+            "there is no container '{name}' in {}; container_list shows those that exist",
+            self.lxcpath.display()
+        );
+        Err(Refusal::new(RefusalCode::NoSuchContainer, message))
+    }
+
+    /// The container, if a command can be run in it now.
+    ///
+    /// # Errors
+    /// When it does not exist, is not running, or is frozen: entering a frozen one would hang.
+    pub async fn running(&self, name: &ContainerName) -> Result<Running, Refusal> {
+        let running = match self.recall(name) {
+            Some(running) => running,
+            None => self.look_up(name).await?,
+        };
+        if running.is_frozen() {
+            let message =
+                format!("container '{name}' is frozen; unfreeze it first (lxc-unfreeze -n {name})");
+            return Err(Refusal::new(RefusalCode::Frozen, message));
+        }
+        Ok(running)
+    }
+
+    fn recall(&self, name: &ContainerName) -> Option<Running> {
+        let remembered = self
+            .remembered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        remembered
+            .get(name)
+            .filter(|running| running.still_runs())
+            .cloned()
+    }
+
+    async fn look_up(&self, name: &ContainerName) -> Result<Running, Refusal> {
+        self.check_exists(name)?;
+        let lxcpath = self.lxcpath.to_string_lossy().into_owned();
+        let args = [
+            "-P",
+            &lxcpath,
+            "-l",
+            "ERROR",
+            "-n",
+            name.as_str(),
+            "-s",
+            "-p",
+        ];
+        let text = output("lxc-info", &args).await?;
+        let running = init_of(&text).and_then(Running::of).ok_or_else(|| {
+            let state = field(&text, "State").unwrap_or("STOPPED").to_lowercase();
+            let message =
+                format!("container '{name}' is {state}; start it first (container_start)");
+            Refusal::new(RefusalCode::NotRunning, message)
+        })?;
+        let mut remembered = self
+            .remembered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() >= MAX_REMEMBERED {
+            remembered.clear();
+        }
+        remembered.insert(name.clone(), running.clone());
+        Ok(running)
+    }
+}
+
+impl Running {
+    fn of(init: i32) -> Option<Self> {
+        let process = process(init)?;
+        let groups = fs::read_to_string(format!("/proc/{init}/cgroup")).ok()?;
+        let payload = cgroup2_mount().and_then(|mount| payload(&mount, &groups));
+        Some(Self {
+            init,
+            started: process.started,
+            payload,
+            freezer: freezer_state(init),
+        })
+    }
+
+    fn still_runs(&self) -> bool {
+        process(self.init).is_some_and(|p| p.started == self.started && p.state != 'Z')
+    }
+
+    fn is_frozen(&self) -> bool {
+        let says = |file: &Path, word: &str| {
+            fs::read_to_string(file).is_ok_and(|text| text.lines().any(|line| line == word))
+        };
+        let events = self.payload.as_ref().map(|path| path.join("cgroup.events"));
+        events.is_some_and(|file| says(&file, "frozen 1"))
+            || self
+                .freezer
+                .as_ref()
+                .is_some_and(|file| says(file, "FROZEN"))
+    }
+}
+
+/// The container's own cgroup: its init's, up to the component that LXC made. With systemd inside, init is
+/// deeper than that, and after a clash of names LXC adds a number: so it is read and never built.
+fn payload(mount: &Path, groups: &str) -> Option<PathBuf> {
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mut found = mount.to_owned();
+    for component in path.split('/').filter(|component| !component.is_empty()) {
+        found.push(component);
+        if component.starts_with("lxc.payload") {
+            return Some(found);
+        }
+    }
+    None
+}
+
+fn init_of(info: &str) -> Option<i32> {
+    field(info, "PID")?.parse().ok()
+}
+
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = info.lines().filter_map(|line| line.split_once(':'));
+    fields
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_payload_is_found_however_deep_init_is() {
+        let mount = Path::new("/sys/fs/cgroup");
+        let at = |groups: &str| payload(mount, groups).map(|p| p.display().to_string());
+        let deep = "3:cpuset:/lxc.payload.x\n0::/lxc.payload.alpha-1/init.scope\n";
+        assert_eq!(at(deep).unwrap(), "/sys/fs/cgroup/lxc.payload.alpha-1");
+        let nested = "0::/lxc/lxc.payload.alpha\n";
+        assert_eq!(at(nested).unwrap(), "/sys/fs/cgroup/lxc/lxc.payload.alpha");
+        for none in [
+            "",
+            "0::/\n",
+            "0::/system.slice\n",
+            "9:freezer:/lxc.payload.alpha\n",
+        ] {
+            assert_eq!(at(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn lxc_info_is_understood() {
+        let running = "Name:           alpha\nState:          RUNNING\nPID:            1234\n";
+        assert_eq!(init_of(running), Some(1234));
+        let stopped = "State:          STOPPED\n";
+        assert_eq!(
+            (init_of(stopped), field(stopped, "State")),
+            (None, Some("STOPPED"))
+        );
+    }
+}

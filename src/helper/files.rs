@@ -1,0 +1,75 @@
+//! The two files that are read for the front: a container's configuration and its `os-release`.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use crate::sys::read_in_root;
+
+use super::refusal::Refusal;
+
+/// The most of a configuration file that is read; what follows is cut off.
+const CONFIG_BYTES: u64 = 256 * 1024;
+
+/// The most of an `os-release` that is read; what follows is cut off.
+const OS_RELEASE_BYTES: u64 = 64 * 1024;
+
+/// Where os-release(5) lies, in its order.
+const OS_RELEASE: &[&str] = &["etc/os-release", "usr/lib/os-release"];
+
+/// One container's configuration file.
+pub fn config(path: &Path) -> Result<Vec<u8>, Refusal> {
+    let read = File::open(path).and_then(|file| {
+        let mut bytes = Vec::new();
+        file.take(CONFIG_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    });
+    read.map_err(|e| Refusal::failed(format!("the container's configuration cannot be read: {e}")))
+}
+
+/// The `os-release` below `root`, whose every link ends inside.
+pub fn os_release(root: &Path) -> Result<Vec<u8>, Refusal> {
+    let mut outcome = Err(io::ErrorKind::NotFound.into());
+    for path in OS_RELEASE {
+        outcome = read_in_root(root, Path::new(path), OS_RELEASE_BYTES);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome.map_err(|e| Refusal::failed(format!("the container's os-release cannot be read: {e}")))
+}
+
+/// The root file system of a container that is not running, if it is a plain directory.
+pub fn root_of(config: &Path) -> Result<PathBuf, Refusal> {
+    let text = fs::read_to_string(config).unwrap_or_default();
+    let path = rootfs(&text).ok_or_else(|| {
+        Refusal::failed("the container's root file system is no directory; start it first")
+    })?;
+    Ok(PathBuf::from(path))
+}
+
+/// The last `lxc.rootfs.path` of a configuration, when it names a directory.
+fn rootfs(config: &str) -> Option<&str> {
+    let lines = config.lines().filter_map(|line| line.split_once('='));
+    let paths = lines.filter(|(key, _)| key.trim() == "lxc.rootfs.path");
+    let path = paths.map(|(_, value)| value.trim()).last()?;
+    let path = path.strip_prefix("dir:").unwrap_or(path);
+    path.starts_with('/').then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_is_read_from_the_configuration() {
+        assert_eq!(
+            rootfs("a = b\nlxc.rootfs.path = dir:/x/rootfs\n"),
+            Some("/x/rootfs")
+        );
+        assert_eq!(rootfs("lxc.rootfs.path=/x"), Some("/x"));
+        assert_eq!(rootfs("lxc.rootfs.path = overlay:/a:/b"), None);
+        assert_eq!(rootfs("# lxc.rootfs.path = /x"), None);
+        assert_eq!(rootfs(""), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! What all calls of one helper share.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{Semaphore, watch};
+
+use crate::sys::{
+    Cgroup, is_static, own_cgroup, own_pid, pid_namespace, process, sealed_copy, stale_cgroups,
+};
+
+use super::{
+    ceilings::{MAX_EVENT_STREAMS, MAX_OPERATIONS},
+    containers::Containers,
+    strays::Strays,
+};
+
+/// How every cgroup of a call begins; the rest of the name says whose it is.
+const PREFIX: &str = "gatewren-exec-";
+
+/// The helper's common goods.
+#[derive(Debug)]
+pub struct House {
+    /// The containers.
+    pub containers: Containers,
+    /// The children that nobody started.
+    pub strays: Arc<Strays>,
+    /// One permit for each operation.
+    pub operations: Semaphore,
+    /// One permit for each stream of events.
+    pub event_streams: Semaphore,
+    /// True once the helper is to end.
+    pub shutdown: watch::Receiver<bool>,
+    /// The cgroup below which host commands are born.
+    pub own_cgroup: Option<PathBuf>,
+    reaper: Mutex<Option<Arc<File>>>,
+    owner: String,
+    calls: AtomicU64,
+}
+
+impl House {
+    /// For the containers below `lxcpath`.
+    pub fn new(lxcpath: PathBuf, shutdown: watch::Receiver<bool>) -> Self {
+        Self {
+            containers: Containers::below(lxcpath),
+            strays: Arc::default(),
+            operations: Semaphore::new(MAX_OPERATIONS),
+            event_streams: Semaphore::new(MAX_EVENT_STREAMS),
+            shutdown,
+            own_cgroup: own_cgroup(),
+            reaper: Mutex::default(),
+            owner: owner(own_pid()).unwrap_or_default(),
+            calls: AtomicU64::new(0),
+        }
+    }
+
+    /// A fresh cgroup below `parent` for one call; `None` where the machine has none to give.
+    pub fn cgroup(&self, parent: &std::path::Path, processes: u32) -> Option<Cgroup> {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        match Cgroup::create(parent, &format!("{PREFIX}{}-{number}", self.owner)) {
+            Ok(cgroup) => {
+                if let Err(cause) = cgroup.limit("pids.max", processes.into()) {
+                    tracing::debug!(%cause, "the number of processes is not limited");
+                }
+                Some(cgroup)
+            }
+            Err(cause) => {
+                tracing::debug!(%cause, ?parent, "this call has no cgroup of its own");
+                None
+            }
+        }
+    }
+
+    /// This program as a container may see it; made at the first call that needs it.
+    ///
+    /// # Errors
+    /// `Unsupported` when this build needs libraries, which a container does not have.
+    pub fn reaper(&self) -> io::Result<Arc<File>> {
+        let mut reaper = self.reaper.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = reaper.as_ref() {
+            return Ok(Arc::clone(file));
+        }
+        if !is_static()? {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let file = Arc::new(sealed_copy()?);
+        *reaper = Some(Arc::clone(&file));
+        Ok(file)
+    }
+}
+
+/// Kills and removes the cgroups that a dead helper left behind; those of a living one are left alone.
+pub fn sweep_stale_cgroups() {
+    let own_namespace = namespace().unwrap_or_default();
+    for path in stale_cgroups(PREFIX) {
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        if !is_stale(name, &own_namespace, |pid| process(pid).map(|p| p.started)) {
+            continue;
+        }
+        let removed = Cgroup::open(path.clone()).and_then(|cgroup| {
+            if cgroup.populated() {
+                cgroup.kill()?;
+            }
+            // What was just killed needs a moment; the next start has it then.
+            cgroup.remove()
+        });
+        tracing::info!(?path, ?removed, "a cgroup of a dead helper");
+    }
+}
+
+/// Descriptor 5 of every child on the way to a reaper.
+pub const REAPER_PATH: &std::ffi::CStr = c"/proc/self/fd/5";
+
+/// The arguments that make this program a reaper.
+pub fn reaper_argv() -> [CString; 2] {
+    [REAPER_PATH.to_owned(), c"__reaper".to_owned()]
+}
+
+/// Who made a cgroup: a process number alone would be used again.
+fn owner(pid: i32) -> Option<String> {
+    Some(format!("{}-{pid}-{}", namespace()?, process(pid)?.started))
+}
+
+/// Numbers mean something within one pid namespace only, and nested ones show their cgroups to the outer.
+fn namespace() -> Option<String> {
+    let link = pid_namespace(own_pid())?;
+    let digits = link.to_str()?.chars().filter(char::is_ascii_digit);
+    Some(digits.collect())
+}
+
+fn is_stale(name: &str, own_namespace: &str, started: impl Fn(i32) -> Option<u64>) -> bool {
+    let parts = name
+        .strip_prefix(PREFIX)
+        .map(|rest| rest.split('-').collect::<Vec<_>>());
+    let Some([namespace, pid, began, _number]) = parts.as_deref() else {
+        return false;
+    };
+    let (Ok(pid), Ok(began)) = (pid.parse::<i32>(), began.parse::<u64>()) else {
+        return false;
+    };
+    *namespace == own_namespace && started(pid) != Some(began)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_dead_owner_of_our_own_namespace_makes_a_cgroup_stale() {
+        let alive = |pid| (pid == 7).then_some(100);
+        assert!(is_stale("gatewren-exec-40-8-100-1", "40", alive));
+        assert!(is_stale("gatewren-exec-40-7-99-1", "40", alive));
+        assert!(!is_stale("gatewren-exec-40-7-100-1", "40", alive));
+        assert!(!is_stale("gatewren-exec-41-8-100-1", "40", alive));
+        assert!(!is_stale("gatewren-exec-40-x-100-1", "40", alive));
+        assert!(!is_stale("gatewren-exec-", "40", alive));
+        assert!(!is_stale("other", "40", alive));
+    }
+
+    #[test]
+    fn a_helper_knows_its_own_cgroups_as_alive() {
+        let name = format!("{PREFIX}{}-0", owner(own_pid()).unwrap());
+        let started = |pid| process(pid).map(|p| p.started);
+        assert!(!is_stale(&name, &namespace().unwrap(), started));
+    }
+}

@@ -1,0 +1,73 @@
+//! From an operation on containers to the LXC tool that does it.
+
+use std::path::Path;
+
+use crate::exec::{ContainerName, Operation};
+
+use super::{ceilings::GRACE_SECONDS, tools::Tool};
+
+/// The tool for an operation; `None` for operations that are not a tool's.
+///
+/// Always with `-l ERROR`: without it some of them fail and print nothing.
+pub fn tool_for(operation: &Operation, lxcpath: &Path) -> Option<Tool> {
+    Some(match operation {
+        Operation::ContainerList => tool("lxc-ls", lxcpath, None, &["-1"]),
+        Operation::ContainerInfo { container } => tool("lxc-info", lxcpath, Some(container), &[]),
+        Operation::ContainerStart { container } => {
+            tool("lxc-start", lxcpath, Some(container), &["-d"])
+        }
+        Operation::ContainerStop {
+            container,
+            grace_s: 0,
+        } => tool("lxc-stop", lxcpath, Some(container), &["--kill"]),
+        Operation::ContainerStop { container, grace_s } => {
+            let grace = (*grace_s).min(GRACE_SECONDS).to_string();
+            tool("lxc-stop", lxcpath, Some(container), &["-t", &grace])
+        }
+        Operation::ContainerEvents => tool("lxc-monitor", lxcpath, None, &["-n", ".*"]),
+        _ => return None,
+    })
+}
+
+/// Ends the daemon that lxc-monitor leaves behind.
+pub fn end_monitor_daemon(lxcpath: &Path) -> Tool {
+    tool("lxc-monitor", lxcpath, None, &["-Q"])
+}
+
+fn tool(
+    name: &'static str,
+    lxcpath: &Path,
+    container: Option<&ContainerName>,
+    more: &[&str],
+) -> Tool {
+    let lxcpath = lxcpath.to_string_lossy();
+    let fixed = ["-P", &lxcpath, "-l", "ERROR"];
+    // A name begins with a letter or a digit, so it cannot be taken for an option.
+    let named = container.into_iter().flat_map(|name| ["-n", name.as_str()]);
+    let args = fixed.into_iter().chain(named).chain(more.iter().copied());
+    Tool {
+        name,
+        args: args.map(str::to_owned).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_gets_the_path_and_speaks_of_its_errors() {
+        let stop = |grace_s| {
+            let container = "alpha".parse().unwrap();
+            let operation = Operation::ContainerStop { container, grace_s };
+            tool_for(&operation, Path::new("/c"))
+                .unwrap()
+                .args
+                .join(" ")
+        };
+        assert_eq!(stop(0), "-P /c -l ERROR -n alpha --kill");
+        assert_eq!(stop(7), "-P /c -l ERROR -n alpha -t 7");
+        assert_eq!(stop(u32::MAX), "-P /c -l ERROR -n alpha -t 120");
+        assert_eq!(tool_for(&Operation::Ping, Path::new("/c")), None);
+    }
+}

@@ -1,0 +1,26 @@
+//! The root side: accepts typed operations from the front alone, runs them, and leaves nothing behind.
+#![forbid(unsafe_code)]
+
+mod accounts;
+mod cage;
+mod ceilings;
+mod commands;
+mod containers;
+mod files;
+mod house;
+mod lxc;
+mod outbox;
+mod outputs;
+mod perform;
+mod programs;
+mod pump;
+mod reaper;
+mod refusal;
+mod reports;
+mod serve;
+mod stop;
+mod strays;
+mod tools;
+
+pub use reaper::reap;
+pub use serve::{Lifeline, Settings, serve};

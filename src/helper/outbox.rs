@@ -1,0 +1,52 @@
+//! What is on its way to the front: one frame at a time, so that a slow reader slows the command.
+
+use std::io;
+
+use tokio::net::UnixStream;
+
+use crate::exec::Frame;
+
+/// Bytes not yet taken by the socket.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Outbox {
+    /// Takes a frame.
+    pub fn put(&mut self, frame: &Frame) {
+        if self.is_empty() {
+            self.bytes.clear();
+            self.sent = 0;
+        }
+        // Our frames are a quarter of the bound; were one too long, leaving it out is the least harm.
+        if let Err(cause) = frame.encode(&mut self.bytes) {
+            tracing::error!(%cause, "a frame was left out");
+        }
+    }
+
+    /// Whether all has been sent.
+    pub fn is_empty(&self) -> bool {
+        self.sent == self.bytes.len()
+    }
+
+    /// Sends what the socket takes now; safe to drop while it waits.
+    pub async fn send_some(&mut self, stream: &UnixStream) -> io::Result<()> {
+        stream.writable().await?;
+        match stream.try_write(self.bytes.get(self.sent..).unwrap_or_default()) {
+            Ok(n) => self.sent += n,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+
+    /// Sends everything.
+    pub async fn send_all(&mut self, stream: &UnixStream) -> io::Result<()> {
+        while !self.is_empty() {
+            self.send_some(stream).await?;
+        }
+        Ok(())
+    }
+}

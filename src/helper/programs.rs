@@ -1,0 +1,68 @@
+//! Where programs are looked for.
+
+use std::ffi::{CString, NulError};
+use std::path::{Path, PathBuf};
+
+use crate::exec::RefusalCode;
+
+use super::refusal::Refusal;
+
+/// The PATH of every command that is given no other, and of the helper's own tools.
+pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// [`PATH`] as a variable.
+pub fn path_variable() -> CString {
+    CString::new(format!("PATH={PATH}")).unwrap_or_default()
+}
+
+/// The files that `name` may mean: itself when it has a slash, else one in each directory of `path`.
+pub fn candidates(name: &str, path: &str) -> impl Iterator<Item = Result<CString, NulError>> {
+    let folders: Vec<&str> = if name.contains('/') {
+        Vec::new()
+    } else {
+        path.split(':')
+            .filter(|folder| folder.starts_with('/'))
+            .collect()
+    };
+    let itself = folders.is_empty().then(|| name.to_owned());
+    let found = folders
+        .into_iter()
+        .map(move |folder| format!("{folder}/{name}"));
+    let all: Vec<String> = itself.into_iter().chain(found).collect();
+    all.into_iter().map(CString::new)
+}
+
+/// One of the helper's own tools.
+///
+/// # Errors
+/// A refusal that names the package to install.
+pub fn tool(name: &str) -> Result<PathBuf, Refusal> {
+    let files = PATH.split(':').map(|folder| Path::new(folder).join(name));
+    files
+        .into_iter()
+        .find(|file| file.is_file())
+        .ok_or_else(|| {
+            let message = format!("{name} is not installed; install it with: apt install lxc");
+            Refusal::new(RefusalCode::MissingProgram, message)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_a_slash_is_a_path_and_relative_folders_are_not_searched() {
+        let all = |name, path| {
+            candidates(name, path)
+                .collect::<Result<Vec<_>, _>>()
+                .unwrap()
+        };
+        assert_eq!(all("./x", "/bin"), [c"./x".to_owned()]);
+        assert_eq!(
+            all("x", "/a:.:b:/c"),
+            [c"/a/x".to_owned(), c"/c/x".to_owned()]
+        );
+        assert!(candidates("a\0b", PATH).any(|c| c.is_err()));
+    }
+}

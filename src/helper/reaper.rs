@@ -1,0 +1,245 @@
+//! The reaper of one call: starts the command as its child, and does not end before everything below it is dead.
+//!
+//! It runs where the command runs, inside the container too. It adopts whatever the command leaves
+//! behind (a child subreaper, prctl(2)), so neither a new session nor a double fork gets away from it.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::exec::{Ending, Launch, MAX_LAUNCH_BYTES, RefusalCode, Report};
+use crate::sys::{
+    Child, Exit, Identity, Keeper, Spawn, SpawnError, Stage, Wake, WithParent, descendants,
+    is_root, launch_pipes, own_pid, own_uid, reap_any, terminate,
+};
+
+use super::{
+    accounts::{Account, account, groups},
+    programs::{PATH, candidates},
+    refusal::Refusal,
+};
+
+/// How long the reaper goes on killing; after that only a process that the kernel cannot end is left.
+const KILL_TIME: Duration = Duration::from_secs(60);
+
+/// The pause between two rounds of killing; longer once the first rounds did not do.
+const SHORT_PAUSE: Duration = Duration::from_micros(200);
+const LONG_PAUSE: Duration = Duration::from_millis(10);
+
+/// Rounds with the short pause.
+const SHORT_ROUNDS: u32 = 200;
+
+/// The whole life of a reaper: descriptor 3 is the way from the helper, 4 the way back.
+///
+/// The exit code says nothing of the command; its ending goes up descriptor 4.
+pub fn reap() -> ExitCode {
+    match keep() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(125),
+    }
+}
+
+fn keep() -> io::Result<()> {
+    let (control, status) = launch_pipes()?;
+    let keeper = Keeper::begin()?;
+    let mut status = File::from(status);
+    tell(&mut status, &Report::Ready)?;
+    let mut control = File::from(control);
+    // End of file here: the call is over before it began.
+    let launch = read_launch(&mut control)?;
+    let ending = match start(&launch) {
+        Err(refusal) => refusal.into(),
+        Ok(command) => {
+            // Nobody may be listening any more; the killing below goes on all the same.
+            let _ = tell(&mut status, &Report::Started);
+            wait(&keeper, &control.into(), &command)
+        }
+    };
+    let _ = tell(&mut status, &Report::Ended(ending));
+    kill_all();
+    Ok(())
+}
+
+fn read_launch(control: &mut File) -> io::Result<Launch> {
+    let mut length = [0; 4];
+    control.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > MAX_LAUNCH_BYTES {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = vec![0; length];
+    control.read_exact(&mut bytes)?;
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+fn tell(status: &mut File, report: &Report) -> io::Result<()> {
+    let mut line = serde_json::to_vec(report)?;
+    line.push(b'\n');
+    status.write_all(&line)
+}
+
+/// Sleeps until the command ended, or until somebody wants it dead.
+fn wait(keeper: &Keeper, control: &OwnedFd, command: &Child) -> Ending {
+    loop {
+        match keeper.wait(control.as_fd()) {
+            Ok(Wake::Child) => {
+                while let Ok(Some((pid, exit))) = reap_any() {
+                    if pid == command.pid() {
+                        return ending(exit);
+                    }
+                }
+            }
+            // Whoever ordered it knows why; what is said here matters only if nobody did.
+            Ok(Wake::Stop | Wake::Closed) | Err(_) => return Ending::Signalled { signal: 15 },
+        }
+    }
+}
+
+fn ending(exit: Exit) -> Ending {
+    match exit {
+        Exit::Code(code) => Ending::Exited { code },
+        Exit::Signal(signal) => Ending::Signalled { signal },
+    }
+}
+
+/// Kills in rounds until no child is left: who forks while it is killed has its children killed next.
+fn kill_all() {
+    let begun = Instant::now();
+    let mut round = 0;
+    loop {
+        loop {
+            match reap_any() {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                // No child, and so nothing below.
+                Err(_) => return,
+            }
+        }
+        for process in descendants(own_pid()) {
+            terminate(process.pid, true);
+        }
+        if begun.elapsed() > KILL_TIME {
+            return;
+        }
+        round += 1;
+        sleep(if round < SHORT_ROUNDS {
+            SHORT_PAUSE
+        } else {
+            LONG_PAUSE
+        });
+    }
+}
+
+fn start(launch: &Launch) -> Result<Child, Refusal> {
+    let passwd = fs::read("/etc/passwd").unwrap_or_default();
+    let passwd = String::from_utf8_lossy(&passwd);
+    let who = who(&passwd, launch.user.as_deref())?;
+    let home = who.as_ref().map_or("/", |account| account.home.as_str());
+    let environment = environment(launch, home);
+    let path = environment.get("PATH").map_or(PATH, String::as_str);
+    let Some(name) = launch.argv.first() else {
+        return Err(Refusal::bad_command("the command is empty"));
+    };
+    let nothing =
+        File::open("/dev/null").map_err(|e| Refusal::failed(format!("/dev/null: {e}")))?;
+    let (out, err) = (io::stdout(), io::stderr());
+    let spawn = Spawn {
+        programs: candidates(name, path)
+            .collect::<Result<_, _>>()
+            .map_err(no_nul)?,
+        argv: strings(launch.argv.iter().cloned())?,
+        env: strings(
+            environment
+                .iter()
+                .map(|(name, value)| format!("{name}={value}")),
+        )?,
+        fds: vec![nothing.as_fd(), out.as_fd(), err.as_fd()],
+        identity: identity(launch, who.as_ref()),
+        directories: match &launch.cwd {
+            Some(cwd) => strings([cwd.clone()])?,
+            None => strings([home.to_owned(), "/".to_owned()])?,
+        },
+        cgroup: None,
+        with_parent: WithParent::Dies,
+    };
+    spawn.spawn().map_err(|error| explain(launch, &error))
+}
+
+/// The account to run as; absent when none was asked for and this user has none.
+fn who(passwd: &str, wanted: Option<&str>) -> Result<Option<Account>, Refusal> {
+    let own = own_uid();
+    let Some(wanted) = wanted else {
+        return Ok(account(passwd, &own.to_string()));
+    };
+    let found = account(passwd, wanted)
+        .ok_or_else(|| Refusal::bad_command(format!("no user '{wanted}' in /etc/passwd there")))?;
+    if found.uid != own && !is_root() {
+        return Err(Refusal::new(
+            RefusalCode::NotRoot,
+            format!(
+                "running as '{wanted}' needs root: leave the user out, or run gatewren as root"
+            ),
+        ));
+    }
+    Ok(Some(found))
+}
+
+/// Whom to become: nobody else when no user was named, or when this is the user already.
+fn identity(launch: &Launch, who: Option<&Account>) -> Option<Identity> {
+    let account = who.filter(|_| launch.user.is_some() && is_root())?;
+    let group = fs::read("/etc/group").unwrap_or_default();
+    Some(Identity {
+        uid: account.uid,
+        gid: account.gid,
+        groups: groups(&String::from_utf8_lossy(&group), account),
+    })
+}
+
+fn environment(launch: &Launch, home: &str) -> BTreeMap<String, String> {
+    let fixed = [
+        ("PATH", PATH),
+        ("HOME", home),
+        ("LANG", "C.UTF-8"),
+        ("TERM", "dumb"),
+    ];
+    let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let given = launch.env.clone();
+    fixed.into_iter().chain(given).collect()
+}
+
+fn strings(texts: impl IntoIterator<Item = String>) -> Result<Vec<CString>, Refusal> {
+    let texts = texts.into_iter().map(CString::new);
+    texts.collect::<Result<_, _>>().map_err(no_nul)
+}
+
+fn no_nul(_: std::ffi::NulError) -> Refusal {
+    Refusal::bad_command("a NUL character cannot be part of a command")
+}
+
+fn explain(launch: &Launch, error: &SpawnError) -> Refusal {
+    let program = short(launch.argv.first().map_or("", String::as_str));
+    let directory = short(launch.cwd.as_deref().unwrap_or("/"));
+    let cause = &error.cause;
+    match (error.stage, cause.kind()) {
+        (Stage::Directory, _) => Refusal::bad_command(format!(
+            "directory '{directory}' cannot be entered: {cause}; name one that exists"
+        )),
+        (Stage::Program, io::ErrorKind::NotFound) => Refusal::bad_command(format!(
+            "program '{program}' was not found; is it installed there, and in PATH?"
+        )),
+        (Stage::Program, _) => {
+            Refusal::bad_command(format!("program '{program}' cannot be executed: {cause}"))
+        }
+        _ => Refusal::failed(format!("the command could not be started: {error}")),
+    }
+}
+
+/// Enough of a name to know it again; a report has a bound.
+fn short(name: &str) -> String {
+    name.chars().take(200).collect()
+}

@@ -1,0 +1,157 @@
+//! The helper's life: listens, lets the front in and nobody else, and takes everything along when it ends.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe::Receiver;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{interval, sleep, timeout};
+
+use crate::sys::adopt_orphans;
+
+use super::{
+    ceilings::MAX_CONNECTIONS,
+    house::{House, sweep_stale_cgroups},
+    perform::serve_connection,
+};
+
+/// How long running calls may take to be killed when the helper ends; their processes die with it anyway.
+const STOP_TIME: Duration = Duration::from_secs(5);
+
+/// The pause after an accept that failed, as when no descriptor is left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often strays are looked for while a call runs.
+const STRAY_TIME: Duration = Duration::from_secs(1);
+
+/// A pipe that whoever started the helper holds open as long as the helper is to live.
+#[derive(Debug)]
+pub struct Lifeline(pub OwnedFd);
+
+/// What a helper is told at its start.
+#[derive(Debug)]
+pub struct Settings {
+    /// Where the front connects.
+    pub listener: UnixListener,
+    /// Where the containers are.
+    pub lxcpath: PathBuf,
+    /// The only user whose connections are served.
+    pub allow_uid: u32,
+    /// Ends the helper when it closes.
+    pub lifeline: Option<Lifeline>,
+}
+
+/// Serves until SIGTERM, SIGINT or the end of the lifeline; then kills every call and returns.
+///
+/// # Errors
+/// When the socket or the signals cannot be used.
+pub async fn serve(settings: Settings) -> io::Result<()> {
+    adopt_orphans()?;
+    sweep_stale_cgroups();
+    settings.listener.set_nonblocking(true)?;
+    let listener = tokio::net::UnixListener::from_std(settings.listener)?;
+    let mut ends = Ends::new(settings.lifeline)?;
+    let (stop, stopping) = watch::channel(false);
+    let house = Arc::new(House::new(settings.lxcpath, stopping));
+    let mut calls = JoinSet::new();
+    let mut children = signal(SignalKind::child())?;
+    let mut tick = interval(STRAY_TIME);
+    tracing::info!(uid = settings.allow_uid, lxcpath = ?house.containers.lxcpath(), "helper listens");
+    let why = loop {
+        tokio::select! {
+            why = ends.next() => break why,
+            accepted = listener.accept(), if calls.len() < MAX_CONNECTIONS => match accepted {
+                Ok((stream, _)) if may_enter(&stream, settings.allow_uid) => {
+                    calls.spawn(serve_connection(Arc::clone(&house), stream));
+                }
+                Ok(_) => {}
+                Err(cause) => {
+                    tracing::warn!(%cause, "accept");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(ended) = calls.join_next() => {
+                if let Err(cause) = ended {
+                    tracing::error!(%cause, "a call's task failed");
+                }
+            }
+            _ = children.recv() => drop(house.strays.sweep()),
+            _ = tick.tick(), if !calls.is_empty() => drop(house.strays.sweep()),
+        }
+    };
+    tracing::info!(why, calls = calls.len(), "helper ends");
+    stop.send_replace(true);
+    end_calls(&house, calls).await;
+    Ok(())
+}
+
+async fn end_calls(house: &House, mut calls: JoinSet<()>) {
+    let all = async { while calls.join_next().await.is_some() {} };
+    if timeout(STOP_TIME, all).await.is_err() {
+        tracing::warn!("some calls could not be ended in time");
+    }
+    // Killing one may hand us the next.
+    for _ in 0..100 {
+        if house.strays.sweep() == 0 {
+            break;
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The socket's mode keeps strangers out already; this holds when somebody changed it.
+fn may_enter(stream: &UnixStream, allow_uid: u32) -> bool {
+    match stream.peer_cred() {
+        Ok(peer) if peer.uid() == allow_uid => true,
+        Ok(peer) => {
+            tracing::warn!(uid = peer.uid(), pid = peer.pid(), "a stranger was refused");
+            false
+        }
+        Err(cause) => {
+            tracing::warn!(%cause, "a peer without credentials was refused");
+            false
+        }
+    }
+}
+
+/// Whatever may end the helper.
+struct Ends {
+    terminate: Signal,
+    interrupt: Signal,
+    lifeline: Option<Receiver>,
+}
+
+impl Ends {
+    fn new(lifeline: Option<Lifeline>) -> io::Result<Self> {
+        let lifeline = lifeline.map(|Lifeline(pipe)| Receiver::from_owned_fd(pipe));
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            lifeline: lifeline.transpose()?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+            () = closed(self.lifeline.as_mut()) => "the lifeline closed",
+        }
+    }
+}
+
+async fn closed(lifeline: Option<&mut Receiver>) {
+    let Some(pipe) = lifeline else {
+        return std::future::pending().await;
+    };
+    // Nothing is ever sent over it; what comes all the same is thrown away.
+    while let Ok(1..) = pipe.read(&mut [0; 64]).await {}
+}

@@ -1,0 +1,58 @@
+//! The three things that end an operation before its own end: its time, its caller, our own stop.
+
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::exec::KillReason;
+
+/// When one operation has to end.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    deadline: Option<Instant>,
+    shutdown: watch::Receiver<bool>,
+}
+
+impl Stop {
+    /// After `timeout_ms`, or when `shutdown` becomes true.
+    pub fn new(timeout_ms: u64, shutdown: watch::Receiver<bool>) -> Self {
+        // A time so far away that the clock cannot hold it is none.
+        let deadline = Instant::now().checked_add(Duration::from_millis(timeout_ms));
+        Self {
+            deadline: deadline.filter(|_| timeout_ms < u64::MAX),
+            shutdown,
+        }
+    }
+
+    /// Waits for the first reason to end.
+    pub async fn ordered(&mut self, caller: &UnixStream) -> KillReason {
+        let deadline = self.deadline;
+        let time_up = async move {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = time_up => KillReason::Timeout,
+            () = hung_up(caller) => KillReason::Cancelled,
+            // An error means that the whole helper is going.
+            _ = self.shutdown.wait_for(|stop| *stop) => KillReason::Shutdown,
+        }
+    }
+}
+
+/// Waits until the caller has closed its side. It has nothing more to say after its request, so anything
+/// that it does say counts as hanging up.
+async fn hung_up(caller: &UnixStream) {
+    loop {
+        let readable = caller.readable().await;
+        match caller.try_read(&mut [0; 1]) {
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock && readable.is_ok() => {}
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Children that are ours without our having started them: what a command left behind by killing its own reaper.
+//!
+//! The helper is a child subreaper, so an orphan below it becomes its child. On the host that is a process
+//! that escaped its call, and it is killed. Two kinds are spared: LXC's own daemons, which lxc-start leaves
+//! running on purpose, and processes of another pid namespace, which are a container's init or a reaper
+//! that is still at work.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+
+use crate::sys::{children, own_pid, pid_namespace, process, reap, terminate};
+
+/// Programs that outlive the operation that started them.
+const DAEMONS: &[&str] = &["lxc-start", "lxc-monitord"];
+
+/// Who among our children was started by us.
+#[derive(Debug, Default)]
+pub struct Strays {
+    known: Mutex<BTreeSet<i32>>,
+}
+
+impl Strays {
+    /// This child is waited for by its own call.
+    pub fn know(&self, pid: i32) {
+        self.known().insert(pid);
+    }
+
+    /// This child has been waited for.
+    pub fn forget(&self, pid: i32) {
+        self.known().remove(&pid);
+    }
+
+    /// Kills and reaps every stray; returns how many were killed.
+    pub fn sweep(&self) -> usize {
+        let known = self.known().clone();
+        let strays = children().into_iter().filter(|pid| !known.contains(pid));
+        strays.filter(|pid| end(*pid)).count()
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, BTreeSet<i32>> {
+        // A set of numbers is whole whatever happened to its last holder.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn end(pid: i32) -> bool {
+    match process(pid) {
+        Some(process) if process.state == 'Z' => {
+            let _ = reap(pid);
+            false
+        }
+        Some(_) if !is_spared(pid) => {
+            tracing::warn!(pid, "a process that had escaped its call is killed");
+            terminate(pid, true);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn is_spared(pid: i32) -> bool {
+    pid_namespace(pid) != pid_namespace(own_pid()) || is_daemon(pid)
+}
+
+fn is_daemon(pid: i32) -> bool {
+    let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) else {
+        return false;
+    };
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    // After an upgrade the old file is marked so.
+    DAEMONS.contains(&name.trim_end_matches(" (deleted)"))
+}

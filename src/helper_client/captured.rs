@@ -1,0 +1,171 @@
+//! One output of a command in bounded memory: its beginning and its end.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+/// How much of an output is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capture {
+    /// Bytes kept from the beginning.
+    pub head: usize,
+    /// Bytes kept from the end; what lies between is counted and forgotten.
+    pub tail: usize,
+}
+
+/// What is left of one output: `head`, a gap when it was longer than both, `tail`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// Its first bytes.
+    pub head: Vec<u8>,
+    /// Its last bytes, none of which stand in `head`.
+    pub tail: Vec<u8>,
+    /// How many bytes there were in all.
+    pub total_bytes: u64,
+}
+
+impl Captured {
+    /// Whether bytes are missing between head and tail.
+    pub fn truncated(&self) -> bool {
+        self.total_bytes > (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// The whole as text: what is not UTF-8 is replaced, a gap is named with its size.
+    pub fn text_lossy(&self) -> String {
+        if !self.truncated() {
+            let whole = [self.head.as_slice(), self.tail.as_slice()].concat();
+            return String::from_utf8_lossy(&whole).into_owned();
+        }
+        let (head, tail) = (
+            whole_chars_at_end(&self.head),
+            whole_chars_at_start(&self.tail),
+        );
+        let missing = self
+            .total_bytes
+            .saturating_sub((head.len() + tail.len()) as u64);
+        format!(
+            "{}\n[... {missing} bytes left out ...]\n{}",
+            lossy(head),
+            lossy(tail)
+        )
+    }
+}
+
+/// Collects one output; its memory never exceeds the capture.
+#[derive(Debug)]
+pub struct Collector {
+    capture: Capture,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    total: u64,
+}
+
+impl Collector {
+    /// An empty one.
+    pub fn new(capture: Capture) -> Self {
+        Self {
+            capture,
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            total: 0,
+        }
+    }
+
+    /// Takes the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let room = self.capture.head.saturating_sub(self.head.len());
+        let (first, rest) = bytes.split_at(room.min(bytes.len()));
+        self.head.extend_from_slice(first);
+        let unneeded = rest.len().saturating_sub(self.capture.tail);
+        let rest = rest.get(unneeded..).unwrap_or_default();
+        let overflow = (self.tail.len() + rest.len()).saturating_sub(self.capture.tail);
+        self.tail.drain(..overflow.min(self.tail.len()));
+        self.tail.extend(rest);
+    }
+
+    /// What was kept.
+    pub fn finish(self) -> Captured {
+        Captured {
+            head: self.head,
+            tail: self.tail.into(),
+            total_bytes: self.total,
+        }
+    }
+}
+
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// Without the character that the cut went through, so that the cut adds no replacement of its own.
+fn whole_chars_at_end(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Err(e) if e.error_len().is_none() => bytes.get(..e.valid_up_to()).unwrap_or(bytes),
+        _ => bytes,
+    }
+}
+
+fn whole_chars_at_start(bytes: &[u8]) -> &[u8] {
+    let continuation = bytes.iter().take(3).take_while(|b| **b & 0xc0 == 0x80);
+    bytes.get(continuation.count()..).unwrap_or(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn captured(pieces: &[&[u8]], head: usize, tail: usize) -> Captured {
+        let mut collector = Collector::new(Capture { head, tail });
+        for piece in pieces {
+            collector.push(piece);
+        }
+        collector.finish()
+    }
+
+    #[test]
+    fn what_fits_is_whole() {
+        let got = captured(&[b"ab", b"cd", b"ef"], 4, 2);
+        assert!(!got.truncated());
+        assert_eq!(got.text_lossy(), "abcdef");
+    }
+
+    #[test]
+    fn the_middle_goes_and_is_counted() {
+        let got = captured(&[b"abc", b"defghij", b"k", b"lm"], 4, 3);
+        assert_eq!(
+            (got.head.as_slice(), got.tail.as_slice()),
+            (&b"abcd"[..], &b"klm"[..])
+        );
+        assert!(got.truncated());
+        assert_eq!(got.total_bytes, 13);
+        assert_eq!(got.text_lossy(), "abcd\n[... 6 bytes left out ...]\nklm");
+    }
+
+    #[test]
+    fn a_gigabyte_is_held_in_the_capture() {
+        let piece = vec![b'x'; 64 * 1024];
+        let mut collector = Collector::new(Capture {
+            head: 10,
+            tail: 100,
+        });
+        for _ in 0..16 * 1024 {
+            collector.push(&piece);
+        }
+        assert!(collector.tail.capacity() < 1000);
+        assert_eq!(collector.finish().total_bytes, 1 << 30);
+    }
+
+    #[test]
+    fn a_cut_through_a_character_leaves_no_replacement_mark() {
+        let got = captured(&["aä--------öb".as_bytes()], 2, 2);
+        assert_eq!(got.text_lossy(), "a\n[... 11 bytes left out ...]\nb");
+        let broken = captured(&[b"a\xffb"], 10, 0);
+        assert_eq!(broken.text_lossy(), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn nothing_kept_is_nothing_lost_when_nothing_came() {
+        assert!(!captured(&[], 0, 0).truncated());
+        assert!(captured(&[b"a"], 0, 0).truncated());
+    }
+}

@@ -1,0 +1,179 @@
+//! A helper of the front's own, for development, trials and tests: started, watched, started again.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::sys::{Child, Spawn, pipe};
+
+use super::{address::Address, error::HelperError, helper::Helper};
+
+/// The pause before the first restart; it doubles with every helper that dies young.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// The longest pause between restarts.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// A helper that lived this long was healthy: the next pause is the first again.
+const HEALTHY: Duration = Duration::from_secs(30);
+
+/// The longest that [`HelperChild::stop`] waits for an orderly end; then the helper is killed, and its
+/// calls die with it.
+const STOP_TIME: Duration = Duration::from_secs(10);
+
+/// A helper that is a child of this process; it ends, and kills all it runs, when this is dropped or when
+/// this process dies, in whatever way.
+#[derive(Debug)]
+pub struct HelperChild {
+    watcher: JoinHandle<()>,
+    /// Dropping it tells the watcher to let the helper end.
+    stop: oneshot::Sender<()>,
+}
+
+impl HelperChild {
+    /// Starts `exe helper` with a socket in `socket_dir`, which becomes private to this user.
+    ///
+    /// Must be called within a tokio runtime. The child is handed its listening socket as systemd would,
+    /// and the reading end of a pipe as its standard input: when the writing end closes, it ends.
+    ///
+    /// # Errors
+    /// [`HelperError::Unreachable`] when the socket cannot be made or the program cannot be started.
+    pub fn spawn(
+        exe: &Path,
+        socket_dir: &Path,
+        lxcpath: Option<&Path>,
+    ) -> Result<(Self, Helper), HelperError> {
+        let unreachable = |e: io::Error| HelperError::Unreachable(e.to_string());
+        let (address, listener) = Address::listen_in(socket_dir).map_err(unreachable)?;
+        let recipe = Recipe::new(exe, lxcpath, listener).map_err(unreachable)?;
+        let first = recipe.start().map_err(unreachable)?;
+        let (stop, stopped) = oneshot::channel();
+        let watcher = tokio::spawn(watch(recipe, first, stopped));
+        Ok((Self { watcher, stop }, Helper::at(address)))
+    }
+
+    /// Ends the helper and returns when it, and all that it ran, is gone.
+    pub async fn stop(self) {
+        drop(self.stop);
+        if let Err(cause) = self.watcher.await {
+            tracing::error!(%cause, "the watch over the helper failed");
+        }
+    }
+}
+
+/// A helper process and the pipe whose closing ends it.
+struct Alive {
+    child: Child,
+    lifeline: OwnedFd,
+    since: Instant,
+}
+
+/// How to start one, again and again on the same socket.
+struct Recipe {
+    exe: CString,
+    argv: Vec<CString>,
+    env: Vec<CString>,
+    listener: UnixListener,
+    nothing: File,
+    log: OwnedFd,
+}
+
+impl Recipe {
+    fn new(exe: &Path, lxcpath: Option<&Path>, listener: UnixListener) -> io::Result<Self> {
+        let mut argv = vec![
+            c"gatewren".to_owned(),
+            c"helper".to_owned(),
+            c"--lifeline".to_owned(),
+            c"--socket-fd".to_owned(),
+            c"3".to_owned(),
+        ];
+        if let Some(lxcpath) = lxcpath {
+            argv.push(c"--lxcpath".to_owned());
+            argv.push(CString::new(lxcpath.as_os_str().as_bytes())?);
+        }
+        let named = |name: &str| {
+            std::env::var(name)
+                .ok()
+                .map(|value| format!("{name}={value}"))
+        };
+        let env = ["PATH", "GATEWREN_LOG"].into_iter().filter_map(named);
+        Ok(Self {
+            exe: CString::new(exe.as_os_str().as_bytes())?,
+            argv,
+            env: env.map(CString::new).collect::<Result<_, _>>()?,
+            listener,
+            nothing: File::options().write(true).open("/dev/null")?,
+            log: io::stderr().as_fd().try_clone_to_owned()?,
+        })
+    }
+
+    fn start(&self) -> io::Result<Alive> {
+        let (reading, lifeline) = pipe()?;
+        let spawn = Spawn {
+            programs: vec![self.exe.clone()],
+            argv: self.argv.clone(),
+            env: self.env.clone(),
+            fds: vec![
+                reading.as_fd(),
+                self.nothing.as_fd(),
+                self.log.as_fd(),
+                self.listener.as_fd(),
+            ],
+            // No directory: a relative lxcpath means what it meant to the front.
+            ..Spawn::default()
+        };
+        let child = spawn.spawn().map_err(io::Error::other)?;
+        Ok(Alive {
+            child,
+            lifeline,
+            since: Instant::now(),
+        })
+    }
+}
+
+impl Alive {
+    async fn end(self) {
+        drop(self.lifeline);
+        if timeout(STOP_TIME, self.child.wait()).await.is_err() {
+            tracing::error!("the helper did not end in time and is killed");
+            self.child.kill();
+            let _ = self.child.wait().await;
+        }
+    }
+}
+
+/// Keeps one helper alive until `stopped`.
+async fn watch(recipe: Recipe, first: Alive, mut stopped: oneshot::Receiver<()>) {
+    let mut alive = Some(first);
+    let mut pause = FIRST_PAUSE;
+    loop {
+        if let Some(helper) = alive.take() {
+            let exit = tokio::select! {
+                _ = &mut stopped => return helper.end().await,
+                exit = helper.child.wait() => exit,
+            };
+            if helper.since.elapsed() > HEALTHY {
+                pause = FIRST_PAUSE;
+            }
+            tracing::error!(?exit, "the helper ended; it is started again");
+        }
+        tokio::select! {
+            _ = &mut stopped => return,
+            () = sleep(pause) => {}
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        match recipe.start() {
+            Ok(started) => alive = Some(started),
+            Err(cause) => tracing::error!(%cause, "the helper could not be started"),
+        }
+    }
+}

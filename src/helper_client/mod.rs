@@ -1,0 +1,20 @@
+//! The front's end of the helper's socket: ask for one operation, hear how it goes, drop it to kill it.
+#![forbid(unsafe_code)]
+
+mod address;
+mod captured;
+mod child;
+mod error;
+mod helper;
+mod running;
+
+pub use captured::{Capture, Captured};
+pub use child::HelperChild;
+pub use error::HelperError;
+pub use helper::{Finished, Helper};
+pub use running::Running;
+
+pub use crate::exec::{
+    Command, ContainerName, Ending, Frame, InvalidName, KillReason, Limits, Operation, Program,
+    RefusalCode, Stream,
+};

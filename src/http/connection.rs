@@ -1,0 +1,149 @@
+//! One connection: TLS, then HTTP/1.1 or HTTP/2, with its time-outs and its end.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use super::body::Body;
+
+/// Answers one request from one address.
+pub type Handler = dyn Fn(Request<Incoming>, SocketAddr) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>>
+    + Send
+    + Sync;
+
+/// How long the parts of a connection may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// The TLS handshake; a slower one is dropped.
+    pub handshake: Duration,
+    /// A request's head, and the wait between two requests; a slower one is closed.
+    pub header: Duration,
+}
+
+/// A client may have so many requests at once on one HTTP/2 connection; further ones wait.
+const HTTP2_STREAMS: u32 = 128;
+
+/// A request's head may be this large; a larger one is 431.
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+
+/// A request may have so many headers; more are 431.
+const MAX_HEADERS: usize = 64;
+
+/// Serves connections alike.
+#[derive(Clone)]
+pub struct Server {
+    /// Absent for plain HTTP on loopback.
+    pub tls: Option<TlsAcceptor>,
+    /// How long parts may take.
+    pub timeouts: Timeouts,
+    /// Answers requests.
+    pub handler: Arc<Handler>,
+    /// Turns true when connections are to end after what they are at.
+    pub stop: watch::Receiver<bool>,
+}
+
+impl Server {
+    /// Serves one connection to its end.
+    pub async fn serve(self, stream: TcpStream, peer: SocketAddr) {
+        let Some(acceptor) = self.tls.clone() else {
+            return self.http1(stream, peer).await;
+        };
+        if speaks_plain_http(&stream, self.timeouts.handshake).await {
+            return explain_tls(stream).await;
+        }
+        let handshake = tokio::time::timeout(self.timeouts.handshake, acceptor.accept(stream));
+        match handshake.await {
+            Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
+                self.http2(stream, peer).await;
+            }
+            Ok(Ok(stream)) => self.http1(stream, peer).await,
+            Ok(Err(cause)) => tracing::debug!(%peer, %cause, "TLS handshake failed"),
+            Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
+        }
+    }
+
+    async fn http1(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, peer: SocketAddr) {
+        let handler = self.handler.clone();
+        let service = service_fn(move |request| {
+            let answer = handler(request, peer);
+            async move { Ok::<_, Infallible>(answer.await) }
+        });
+        let connection = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.timeouts.header)
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEAD_BYTES)
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        tokio::select! {
+            ended = connection.as_mut() => return log_end(peer, ended),
+            () = stopped(&mut self.stop) => connection.as_mut().graceful_shutdown(),
+        }
+        log_end(peer, connection.await);
+    }
+
+    async fn http2(
+        mut self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        peer: SocketAddr,
+    ) {
+        let handler = self.handler.clone();
+        let service = service_fn(move |request| {
+            let answer = handler(request, peer);
+            async move { Ok::<_, Infallible>(answer.await) }
+        });
+        let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(HTTP2_STREAMS)
+            .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
+            .keep_alive_interval(Some(Duration::from_secs(30)))
+            .keep_alive_timeout(self.timeouts.header)
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        tokio::select! {
+            ended = connection.as_mut() => return log_end(peer, ended),
+            () = stopped(&mut self.stop) => connection.as_mut().graceful_shutdown(),
+        }
+        log_end(peer, connection.await);
+    }
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+fn log_end(peer: SocketAddr, ended: hyper::Result<()>) {
+    if let Err(cause) = ended {
+        tracing::debug!(%peer, %cause, "connection ended early");
+    }
+}
+
+/// A TLS record of a handshake begins with 22; a letter is somebody's `http://`.
+async fn speaks_plain_http(stream: &TcpStream, within: Duration) -> bool {
+    let mut first = [0];
+    let peeked = tokio::time::timeout(within, stream.peek(&mut first)).await;
+    matches!(peeked, Ok(Ok(1))) && first[0].is_ascii_uppercase()
+}
+
+async fn explain_tls(mut stream: TcpStream) {
+    let words = "This port speaks TLS: use https:// in the address.\n";
+    let response = format!(
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{words}",
+        words.len()
+    );
+    let _ = stream.write_all(response.as_bytes()).await;
+    let _ = stream.shutdown().await;
+}

@@ -1,0 +1,95 @@
+//! Sockets: bound by us or handed over by systemd, accepted under a cap.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How long to wait when the machine is out of descriptors or memory, instead of asking in a loop.
+const BACK_OFF: Duration = Duration::from_millis(100);
+
+/// A socket that cannot be listened on.
+#[derive(Debug)]
+pub struct ListenError {
+    address: SocketAddr,
+    cause: io::Error,
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, cause } = self;
+        match cause.kind() {
+            io::ErrorKind::AddrInUse => write!(
+                f,
+                "another program listens on {address}; stop it, or choose another address with --listen \
+                 (find it with: ss -ltnp 'sport = :{}')",
+                address.port()
+            ),
+            io::ErrorKind::PermissionDenied => write!(
+                f,
+                "not allowed to listen on {address}: ports below 1024 need root or CAP_NET_BIND_SERVICE"
+            ),
+            io::ErrorKind::AddrNotAvailable => {
+                write!(
+                    f,
+                    "this box has no address {}; choose one of its own with --listen",
+                    address.ip()
+                )
+            }
+            _ => write!(f, "cannot listen on {address}: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for ListenError {}
+
+/// Listens on an address.
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|cause| ListenError { address, cause })
+}
+
+/// Takes over a listening socket that systemd has opened.
+pub fn inherit(socket: OwnedFd) -> io::Result<TcpListener> {
+    let socket = std::net::TcpListener::from(socket);
+    socket.set_nonblocking(true)?;
+    TcpListener::from_std(socket)
+}
+
+/// How many connections there may be at once; further ones wait in the kernel's queue.
+#[derive(Clone)]
+pub struct ConnectionCap(Arc<Semaphore>);
+
+impl ConnectionCap {
+    /// A cap of so many.
+    pub fn new(most: usize) -> Self {
+        Self(Arc::new(Semaphore::new(most)))
+    }
+
+    /// The next connection, with its place under the cap. `turned` hears each time the loop comes round.
+    pub async fn accept(
+        &self,
+        listener: &TcpListener,
+    ) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+        let permit = self.0.clone().acquire_owned().await.ok()?;
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    // A reply is one write; waiting for more would cost 40 ms a call.
+                    let _ = stream.set_nodelay(true);
+                    return Some((stream, peer, permit));
+                }
+                Err(cause) => {
+                    tracing::warn!(%cause, "cannot accept a connection");
+                    tokio::time::sleep(BACK_OFF).await;
+                }
+            }
+        }
+    }
+}

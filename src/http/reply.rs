@@ -1,0 +1,40 @@
+//! The few kinds of response.
+
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::{Response, StatusCode};
+
+use super::{
+    body::Body,
+    sse::{EventSender, Events},
+};
+
+/// JSON with a status.
+pub fn json(status: StatusCode, bytes: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::whole(bytes));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A status alone.
+pub fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// A stream of events, made for as long as somebody reads it.
+pub fn events<F>(make: impl FnOnce(EventSender) -> F) -> Response<Body>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut response = Response::new(Body::Events(Box::new(Events::from_maker(make))));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // nginx and its kin would hold events back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}

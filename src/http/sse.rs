@@ -1,0 +1,140 @@
+//! Server-sent events (WHATWG HTML, 9.2): writing them, and keeping a quiet stream alive.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep};
+
+/// A comment goes out after this much silence: clients and proxies give up on silent streams, some
+/// after a minute.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Events wait here for the socket; beyond these, whoever makes them waits.
+const QUEUED: usize = 8;
+
+/// A stream of events and what makes them. Made events are sent before the maker runs on.
+pub struct Events {
+    maker: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    queue: mpsc::Receiver<Bytes>,
+    quiet: Pin<Box<Sleep>>,
+}
+
+/// Where a maker puts its events.
+#[derive(Clone)]
+pub struct EventSender(mpsc::Sender<Bytes>);
+
+/// The reader is gone.
+#[derive(Debug)]
+pub struct Closed;
+
+impl Events {
+    /// A stream that runs this maker for as long as somebody reads.
+    pub fn from_maker<F>(make: impl FnOnce(EventSender) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (sender, queue) = mpsc::channel(QUEUED);
+        Self {
+            maker: Some(Box::pin(make(EventSender(sender)))),
+            queue,
+            quiet: Box::pin(tokio::time::sleep(KEEP_ALIVE)),
+        }
+    }
+
+    /// The next bytes for the socket; `None` when the maker has ended.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            if let Poll::Ready(Some(bytes)) = self.queue.poll_recv(cx) {
+                self.quiet.as_mut().reset(Instant::now() + KEEP_ALIVE);
+                return Poll::Ready(Some(bytes));
+            }
+            let Some(maker) = &mut self.maker else {
+                return Poll::Ready(None);
+            };
+            if maker.as_mut().poll(cx).is_ready() {
+                // It may have queued its last events on the way out.
+                self.maker = None;
+            } else if let Poll::Ready(Some(bytes)) = self.queue.poll_recv(cx) {
+                self.quiet.as_mut().reset(Instant::now() + KEEP_ALIVE);
+                return Poll::Ready(Some(bytes));
+            } else if self.quiet.as_mut().poll(cx).is_ready() {
+                self.quiet.as_mut().reset(Instant::now() + KEEP_ALIVE);
+                // Polled again so that the new deadline has a waker.
+                let _ = self.quiet.as_mut().poll(cx);
+                return Poll::Ready(Some(Bytes::from_static(b": keep-alive\n\n")));
+            } else {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl EventSender {
+    /// Sends one message, with an event id on streams that can be resumed.
+    pub async fn message(&self, id: Option<&str>, data: &[u8]) -> Result<(), Closed> {
+        let mut event = BytesMut::with_capacity(data.len() + 64);
+        if let Some(id) = id {
+            event.put_slice(b"id: ");
+            event.put_slice(id.as_bytes());
+            event.put_u8(b'\n');
+        }
+        // JSON as we write it holds no newline.
+        event.put_slice(b"event: message\ndata: ");
+        event.put_slice(data);
+        event.put_slice(b"\n\n");
+        self.0.send(event.freeze()).await.map_err(|_| Closed)
+    }
+
+    /// Sends the event that primes a stream for resumption: an id and empty data (2025-11-25).
+    pub async fn prime(&self, id: &str) -> Result<(), Closed> {
+        self.0
+            .send(Bytes::from(format!("id: {id}\ndata: \n\n")))
+            .await
+            .map_err(|_| Closed)
+    }
+
+    /// Sends a comment, which opens the stream without saying anything.
+    pub async fn comment(&self, text: &str) -> Result<(), Closed> {
+        self.0
+            .send(Bytes::from(format!(": {text}\n\n")))
+            .await
+            .map_err(|_| Closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn next(events: &mut Events) -> Option<Bytes> {
+        std::future::poll_fn(|cx| events.poll(cx)).await
+    }
+
+    #[tokio::test]
+    async fn what_the_maker_queued_last_still_arrives() {
+        let mut events = Events::from_maker(|sender| async move {
+            sender.prime("1").await.unwrap();
+            sender.message(Some("2"), b"{}").await.unwrap();
+        });
+        assert_eq!(next(&mut events).await.unwrap(), "id: 1\ndata: \n\n");
+        assert_eq!(
+            next(&mut events).await.unwrap(),
+            "id: 2\nevent: message\ndata: {}\n\n"
+        );
+        assert_eq!(next(&mut events).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_stream_is_kept_alive() {
+        let mut events = Events::from_maker(|_sender| std::future::pending());
+        let began = Instant::now();
+        for _ in 0..2 {
+            assert_eq!(next(&mut events).await.unwrap(), ": keep-alive\n\n");
+        }
+        assert_eq!(began.elapsed().as_secs(), 30);
+    }
+}

@@ -1,0 +1,7 @@
+//! May it run: every call of every tool asks here, and gets a verdict that cannot be ignored.
+#![forbid(unsafe_code)]
+
+mod rules;
+mod verdict;
+
+pub use verdict::{Verdict, judge, sees};

@@ -1,0 +1,113 @@
+//! Content blocks of tool results and prompts, and the contents of resources.
+
+use serde::Serialize;
+
+/// Who a piece of content is from or for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// Hints on a piece of content.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Annotations {
+    /// Whom it is for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub audience: Vec<Role>,
+    /// From 0, optional, to 1, required.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<f64>,
+    /// When it last changed, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_modified: Option<String>,
+}
+
+/// One block.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+        /// Hints.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        annotations: Option<Annotations>,
+    },
+    /// A picture.
+    #[serde(rename_all = "camelCase")]
+    Image {
+        /// Base64.
+        data: String,
+        /// Such as `image/png`.
+        mime_type: String,
+        /// Hints.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        annotations: Option<Annotations>,
+    },
+    /// Sound.
+    #[serde(rename_all = "camelCase")]
+    Audio {
+        /// Base64.
+        data: String,
+        /// Such as `audio/wav`.
+        mime_type: String,
+    },
+    /// A resource's contents in place.
+    Resource {
+        /// The contents.
+        resource: ResourceContents,
+        /// Hints.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        annotations: Option<Annotations>,
+    },
+    /// A resource to be read; 2025-06-18 and later.
+    #[serde(rename_all = "camelCase")]
+    ResourceLink {
+        /// Where it is read.
+        uri: String,
+        /// Its name.
+        name: String,
+        /// What it holds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+        /// Its type.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
+    },
+}
+
+impl Content {
+    /// A block of text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text {
+            text: text.into(),
+            annotations: None,
+        }
+    }
+}
+
+/// What reading a resource gives: text, or bytes as base64.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceContents {
+    /// The resource that was read.
+    pub uri: String,
+    /// Its type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// Its text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Its bytes, base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blob: Option<String>,
+    /// More of it, by reverse-DNS keys.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<serde_json::Value>,
+}

@@ -1,0 +1,162 @@
+//! One inner model, four wires: what each stateful revision does not know is taken off or rewritten.
+
+use serde_json::{Map, Value, json};
+
+use super::{error::RpcError, error::code, meta::key, version::Version};
+
+/// Rewrites a result of the stateless shape for a session's revision.
+pub fn for_stateful(method: &str, mut result: Value, version: Version) -> Value {
+    let Some(object) = result.as_object_mut() else {
+        return result;
+    };
+    for modern in ["resultType", "ttlMs", "cacheScope"] {
+        object.remove(modern);
+    }
+    without_server_info(object);
+    match method {
+        "tools/list" => each(object, "tools", |tool| tool_for(tool, version)),
+        "tools/call" => call_result_for(object, version),
+        "prompts/list" => each(object, "prompts", |prompt| untitled(prompt, version)),
+        "resources/list" => each(object, "resources", |resource| untitled(resource, version)),
+        "resources/templates/list" => {
+            each(object, "resourceTemplates", |template| {
+                untitled(template, version)
+            });
+        }
+        _ => {}
+    }
+    result
+}
+
+/// Rewrites an error for a session: an absent resource has a code of its own, and codes that only the
+/// stateless revision knows become "invalid parameters".
+pub fn error_for_stateful(method: &str, mut error: RpcError) -> RpcError {
+    let names_uri = error
+        .data
+        .as_ref()
+        .is_some_and(|data| data.get("uri").is_some());
+    if method.starts_with("resources/") && error.code == code::INVALID_PARAMS && names_uri {
+        error.code = code::RESOURCE_NOT_FOUND;
+    } else if (code::UNSUPPORTED_VERSION..=code::HEADER_MISMATCH).contains(&error.code) {
+        error.code = code::INVALID_PARAMS;
+    }
+    error
+}
+
+fn without_server_info(object: &mut Map<String, Value>) {
+    if let Some(Value::Object(meta)) = object.get_mut("_meta") {
+        meta.remove(key::SERVER_INFO);
+        if meta.is_empty() {
+            object.remove("_meta");
+        }
+    }
+}
+
+fn each(object: &mut Map<String, Value>, list: &str, rewrite: impl Fn(&mut Map<String, Value>)) {
+    let items = object.get_mut(list).and_then(Value::as_array_mut);
+    for item in items.into_iter().flatten() {
+        if let Some(item) = item.as_object_mut() {
+            rewrite(item);
+        }
+    }
+}
+
+/// Titles came with 2025-06-18; before that a tool's stood in its annotations.
+fn untitled(object: &mut Map<String, Value>, version: Version) {
+    if version < Version::V2025_06_18 {
+        object.remove("title");
+    }
+}
+
+fn tool_for(tool: &mut Map<String, Value>, version: Version) {
+    if version < Version::V2025_11_25 {
+        tool.remove("execution");
+    }
+    if version < Version::V2025_06_18 {
+        tool.remove("outputSchema");
+        if let Some(title) = tool.remove("title")
+            && let Some(Value::Object(hints)) = tool.get_mut("annotations")
+        {
+            hints.insert("title".into(), title);
+        }
+    } else if let Some(schema) = tool.get_mut("outputSchema")
+        && schema.get("type").and_then(Value::as_str) != Some("object")
+    {
+        *schema = json!({ "type": "object", "properties": { "result": schema.take() }, "required": ["result"] });
+    }
+}
+
+/// Structured content is an object in 2025-06-18 and 2025-11-25, and unknown before.
+fn call_result_for(result: &mut Map<String, Value>, version: Version) {
+    if version < Version::V2025_06_18 {
+        result.remove("structuredContent");
+        each(result, "content", link_as_text);
+    } else if let Some(value) = result.get_mut("structuredContent")
+        && !value.is_object()
+    {
+        *value = json!({ "result": value.take() });
+    }
+}
+
+fn link_as_text(block: &mut Map<String, Value>) {
+    if block.get("type").and_then(Value::as_str) == Some("resource_link") {
+        let uri = block.get("uri").and_then(Value::as_str).unwrap_or_default();
+        let text = format!("resource: {uri}");
+        *block = Map::from_iter([("type".into(), json!("text")), ("text".into(), json!(text))]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn modern(extra: Value) -> Value {
+        let mut result = json!({ "resultType": "complete", "_meta": { key::SERVER_INFO: {} } });
+        result
+            .as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
+        result
+    }
+
+    #[test]
+    fn nothing_modern_reaches_a_session() {
+        let list = modern(json!({ "tools": [], "ttlMs": 5, "cacheScope": "private" }));
+        assert_eq!(
+            for_stateful("tools/list", list, Version::V2025_11_25),
+            json!({ "tools": [] })
+        );
+    }
+
+    #[test]
+    fn structured_content_by_revision() {
+        let result = modern(json!({ "content": [], "structuredContent": [1] }));
+        let at = |version| for_stateful("tools/call", result.clone(), version);
+        assert_eq!(at(Version::V2025_03_26), json!({ "content": [] }));
+        assert_eq!(
+            at(Version::V2025_06_18),
+            json!({ "content": [], "structuredContent": { "result": [1] } })
+        );
+    }
+
+    #[test]
+    fn a_title_moves_into_the_annotations_of_the_oldest_revision() {
+        let list = json!({ "tools": [{ "name": "a", "title": "A", "annotations": {}, "outputSchema": {} }] });
+        let old = for_stateful("tools/list", list, Version::V2025_03_26);
+        assert_eq!(
+            old,
+            json!({ "tools": [{ "name": "a", "annotations": { "title": "A" } }] })
+        );
+    }
+
+    #[test]
+    fn a_link_becomes_text_where_links_are_unknown() {
+        let result =
+            json!({ "content": [{ "type": "resource_link", "uri": "x:/y", "name": "y" }] });
+        let old = for_stateful("tools/call", result, Version::V2025_03_26);
+        assert_eq!(
+            old,
+            json!({ "content": [{ "type": "text", "text": "resource: x:/y" }] })
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! JSON-RPC errors and their codes.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// The codes that are sent (JSON-RPC 2.0 section 5.1; MCP 2026-07-28, basic).
+pub mod code {
+    /// The body is not JSON.
+    pub const PARSE: i32 = -32700;
+    /// The body is JSON but not one valid message.
+    pub const INVALID_REQUEST: i32 = -32600;
+    /// No such method, or a feature that is not offered.
+    pub const METHOD_NOT_FOUND: i32 = -32601;
+    /// Parameters that cannot be served.
+    pub const INVALID_PARAMS: i32 = -32602;
+    /// Our fault.
+    pub const INTERNAL: i32 = -32603;
+    /// No such resource, in the stateful revisions.
+    pub const RESOURCE_NOT_FOUND: i32 = -32002;
+    /// A header and the body differ (2026-07-28).
+    pub const HEADER_MISMATCH: i32 = -32020;
+    /// The client did not declare what this needs (2026-07-28).
+    pub const MISSING_CAPABILITY: i32 = -32021;
+    /// A version that is not served (2026-07-28).
+    pub const UNSUPPORTED_VERSION: i32 = -32022;
+}
+
+/// A JSON-RPC error object.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RpcError {
+    /// One of [`code`].
+    pub code: i32,
+    /// What was wrong and what to do, in a sentence.
+    pub message: Cow<'static, str>,
+    /// Details by code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<Value>>,
+}
+
+impl RpcError {
+    /// An error without details.
+    pub fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
+    }
+
+    /// The same with details.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.data = Some(Box::new(data));
+        self
+    }
+
+    /// -32600.
+    pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(code::INVALID_REQUEST, message)
+    }
+
+    /// -32602.
+    pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(code::INVALID_PARAMS, message)
+    }
+
+    /// -32601.
+    pub fn method_not_found(method: &str) -> Self {
+        Self::new(
+            code::METHOD_NOT_FOUND,
+            format!("method not found: {}", shortened(method)),
+        )
+    }
+
+    /// -32020.
+    pub fn header_mismatch(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(code::HEADER_MISMATCH, message)
+    }
+
+    /// -32021; `required` is the capabilities object that the client would have to declare.
+    pub fn missing_capability(required: Value) -> Self {
+        Self::new(
+            code::MISSING_CAPABILITY,
+            "the client did not declare a capability that this needs",
+        )
+        .with_data(serde_json::json!({ "requiredCapabilities": required }))
+    }
+
+    /// -32603 with a reference that the log knows the cause by.
+    pub fn internal(reference: &str) -> Self {
+        Self::new(
+            code::INTERNAL,
+            format!("internal error, reference {reference}"),
+        )
+    }
+
+    /// The modern form of "no such resource"; the stateful encoder changes the code.
+    pub fn resource_not_found(uri: &str) -> Self {
+        let uri = shortened(uri);
+        Self::invalid_params(format!("resource not found: {uri}"))
+            .with_data(serde_json::json!({ "uri": uri }))
+    }
+}
+
+impl fmt::Display for RpcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for RpcError {}
+
+/// Names that a client sent go back to it no longer than this; the rest is cut.
+const MAX_ECHOED_CHARS: usize = 200;
+
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_ECHOED_CHARS).collect()
+}

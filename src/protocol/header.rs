@@ -1,0 +1,84 @@
+//! Values in MCP's request headers (2026-07-28, streamable HTTP): decoding, and comparing with the body.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+/// A value that claims to be base64 and is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderValueError;
+
+impl fmt::Display for HeaderValueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value between =?base64? and ?= is padded base64 of UTF-8")
+    }
+}
+
+impl std::error::Error for HeaderValueError {}
+
+/// The text that a header value stands for: `=?base64?...?=` is decoded, all else is literal.
+pub fn decode_header_value(raw: &str) -> Result<Cow<'_, str>, HeaderValueError> {
+    let raw = raw.trim_matches([' ', '\t']);
+    match raw
+        .strip_prefix("=?base64?")
+        .and_then(|rest| rest.strip_suffix("?="))
+    {
+        None => Ok(Cow::Borrowed(raw)),
+        Some(encoded) => {
+            let bytes = STANDARD.decode(encoded).map_err(|_| HeaderValueError)?;
+            String::from_utf8(bytes)
+                .map(Cow::Owned)
+                .map_err(|_| HeaderValueError)
+        }
+    }
+}
+
+/// Whether a decoded `Mcp-Param-*` value is the argument's: text as it is, integers as numbers.
+pub fn matches_argument(header: &str, argument: &Value) -> bool {
+    match argument {
+        Value::String(text) => header == text,
+        Value::Bool(flag) => header == if *flag { "true" } else { "false" },
+        Value::Number(number) => {
+            let same_text = number.to_string() == header;
+            same_text
+                || header
+                    .parse::<f64>()
+                    .is_ok_and(|h| number.as_f64() == Some(h))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn base64_is_decoded_strictly_and_half_a_marker_is_literal() {
+        assert_eq!(decode_header_value("=?base64?SGVsbG8=?=").unwrap(), "Hello");
+        assert_eq!(decode_header_value("  name\t").unwrap(), "name");
+        for literal in ["=?base64?SGVsbG8=", "SGVsbG8=?=", "=?BASE64?SGVsbG8=?="] {
+            assert_eq!(decode_header_value(literal).unwrap(), literal);
+        }
+        for bad in [
+            "=?base64?SGVsbG8?=",
+            "=?base64?SGVs*G8=?=",
+            "=?base64?//8=?=",
+        ] {
+            assert!(decode_header_value(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn numbers_compare_as_numbers() {
+        assert!(matches_argument("42.0", &json!(42)));
+        assert!(matches_argument("42", &json!(42)));
+        assert!(!matches_argument("42x", &json!(42)));
+        assert!(matches_argument("true", &json!(true)));
+        assert!(!matches_argument("True", &json!(true)));
+    }
+}

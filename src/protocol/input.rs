@@ -1,0 +1,95 @@
+//! Input that a call needs from the person at the client: asked as a result, answered by calling again.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::error::RpcError;
+
+/// What a call asks for before it can go on (2026-07-28, multi round-trip requests).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct InputRequired {
+    /// The requests by key: method and parameters.
+    pub requests: BTreeMap<String, (&'static str, Value)>,
+    /// What the call wants to find again; sealed before it leaves.
+    pub state: Option<Value>,
+}
+
+impl InputRequired {
+    /// Asks nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one request.
+    #[must_use]
+    pub fn ask(mut self, key: &str, method: &'static str, params: Value) -> Self {
+        self.requests.insert(key.to_owned(), (method, params));
+        self
+    }
+
+    /// Keeps something for the next round.
+    #[must_use]
+    pub fn remember(mut self, state: Value) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// The result on the wire; `sealed` is the state as the client may carry it.
+    pub fn to_result(&self, sealed: Option<String>) -> Value {
+        let mut result = json!({ "resultType": "input_required" });
+        if !self.requests.is_empty() {
+            let requests: Map<String, Value> = self
+                .requests
+                .iter()
+                .map(|(key, (method, params))| {
+                    (key.clone(), json!({ "method": method, "params": params }))
+                })
+                .collect();
+            result["inputRequests"] = Value::Object(requests);
+        }
+        if let Some(sealed) = sealed {
+            result["requestState"] = json!(sealed);
+        }
+        result
+    }
+}
+
+/// What came back with a call that was asked for input before.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Inputs {
+    /// The answers by key.
+    pub responses: Map<String, Value>,
+    /// What the earlier round wanted to find again.
+    pub state: Option<Value>,
+}
+
+impl Inputs {
+    /// Takes the answers and the sealed state out of a call's parameters.
+    pub fn take(params: &mut Map<String, Value>) -> Result<(Self, Option<String>), RpcError> {
+        let responses = match params.remove("inputResponses") {
+            None => Map::new(),
+            Some(Value::Object(responses)) => responses,
+            Some(_) => return Err(RpcError::invalid_params("inputResponses is an object")),
+        };
+        let sealed = match params.remove("requestState") {
+            None => None,
+            Some(Value::String(sealed)) => Some(sealed),
+            Some(_) => return Err(RpcError::invalid_params("requestState is a string")),
+        };
+        Ok((
+            Self {
+                responses,
+                state: None,
+            },
+            sealed,
+        ))
+    }
+
+    /// The content of an accepted form, if this key was answered with one.
+    pub fn accepted(&self, key: &str) -> Option<&Map<String, Value>> {
+        let answer = self.responses.get(key)?;
+        let accepted = answer.get("action").and_then(Value::as_str) == Some("accept");
+        accepted.then(|| answer.get("content")?.as_object())?
+    }
+}

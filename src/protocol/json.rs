@@ -1,0 +1,161 @@
+//! Reading JSON strictly: one value, no duplicate keys, bounded nesting.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// Objects and arrays may stand this deep in each other; deeper is refused before anything reads it.
+const MAX_DEPTH: u8 = 64;
+
+/// Why bytes are not acceptable JSON.
+#[derive(Debug)]
+pub struct JsonError(serde_json::Error);
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+/// Reads one JSON value.
+pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = Strict { depth: 0 }
+        .deserialize(&mut reader)
+        .map_err(JsonError)?;
+    reader.end().map_err(JsonError)?;
+    Ok(value)
+}
+
+/// Two readers that take different ones of two equal keys would see different requests.
+struct Strict {
+    depth: u8,
+}
+
+impl Strict {
+    fn deeper<E: serde::de::Error>(&self) -> Result<Self, E> {
+        if self.depth == MAX_DEPTH {
+            return Err(E::custom(format_args!(
+                "nested deeper than {MAX_DEPTH} levels"
+            )));
+        }
+        Ok(Self {
+            depth: self.depth + 1,
+        })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut array = Vec::new();
+        while let Some(item) = items.next_element_seed(self.deeper()?)? {
+            array.push(item);
+        }
+        Ok(Value::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(name) = entries.next_key::<String>()? {
+            let value = entries.next_value_seed(self.deeper()?)?;
+            if object.contains_key(&name) {
+                let short: String = name.chars().take(64).collect();
+                return Err(A::Error::custom(format_args!(
+                    "the key {short:?} stands twice in an object"
+                )));
+            }
+            object.insert(name, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_json_is_read_as_serde_json_reads_it() {
+        let text = r#"{"a":[1,-2,3.5,"x\u00e9",true,null],"b":{"c":18446744073709551615}}"#;
+        assert_eq!(
+            parse(text.as_bytes()).unwrap(),
+            serde_json::from_str::<Value>(text).unwrap()
+        );
+    }
+
+    #[test]
+    fn two_equal_keys_are_refused_at_any_depth() {
+        assert!(
+            parse(br#"{"a":1,"a":2}"#)
+                .unwrap_err()
+                .to_string()
+                .contains("twice")
+        );
+        assert!(parse(br#"{"x":[{"a":1,"b":0,"a":1}]}"#).is_err());
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+        assert!(parse(deep(64).as_bytes()).is_ok());
+        assert!(
+            parse(deep(66).as_bytes())
+                .unwrap_err()
+                .to_string()
+                .contains("64 levels")
+        );
+        assert!(parse(deep(100_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn one_value_and_nothing_after_it() {
+        assert!(parse(b"{} {}").is_err());
+        assert!(parse(b"").is_err());
+        assert!(parse(b"\xff").is_err());
+    }
+}

@@ -1,0 +1,254 @@
+//! JSON-RPC 2.0: what a body can be, and how an answer is written.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{error::RpcError, error::code, json::parse};
+
+/// A request's id: text or an integer, never null (MCP, basic).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Id {
+    /// An integer.
+    Number(i64),
+    /// A text.
+    Text(String),
+}
+
+/// A call that wants an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Goes back with the answer.
+    pub id: Id,
+    /// The method's name.
+    pub method: String,
+    /// The parameters; empty when there were none.
+    pub params: Map<String, Value>,
+}
+
+/// A call that wants none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Notification {
+    /// The method's name.
+    pub method: String,
+    /// The parameters; empty when there were none.
+    pub params: Map<String, Value>,
+}
+
+/// The client's answer to a request of ours (stateful revisions only).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Response {
+    /// Our request's id.
+    pub id: Id,
+    /// What it answered.
+    pub outcome: Result<Value, Value>,
+}
+
+/// One message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    /// Wants an answer.
+    Request(Request),
+    /// Wants none.
+    Notification(Notification),
+    /// Is one.
+    Response(Response),
+}
+
+/// A whole body.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// One message.
+    Single(Message),
+    /// Several, as 2025-03-26 allows.
+    Batch(Vec<Message>),
+}
+
+/// A batch may hold so many messages; a longer one is refused.
+const MAX_BATCH: usize = 100;
+
+/// Reads a body; the id of a request that cannot be served goes back with the error.
+pub fn read(bytes: &[u8]) -> Result<Body, (Option<Id>, RpcError)> {
+    let value = parse(bytes).map_err(|cause| {
+        (
+            None,
+            RpcError::new(code::PARSE, format!("the body is not valid JSON: {cause}")),
+        )
+    })?;
+    match value {
+        Value::Array(items) if items.is_empty() || items.len() > MAX_BATCH => {
+            let words = format!("a batch holds 1 to {MAX_BATCH} messages");
+            Err((None, RpcError::invalid_request(words)))
+        }
+        Value::Array(items) => items
+            .into_iter()
+            .map(message)
+            .collect::<Result<_, _>>()
+            .map(Body::Batch),
+        other => message(other).map(Body::Single),
+    }
+}
+
+fn message(value: Value) -> Result<Message, (Option<Id>, RpcError)> {
+    let Value::Object(mut object) = value else {
+        return Err((
+            None,
+            RpcError::invalid_request("a message is a JSON object"),
+        ));
+    };
+    let id = match object.remove("id") {
+        None => None,
+        Some(raw) => Some(Id::deserialize(raw).map_err(|_| {
+            (
+                None,
+                RpcError::invalid_request("a message's id is a string or an integer, never null"),
+            )
+        })?),
+    };
+    let refuse = |words: &'static str| Err((id.clone(), RpcError::invalid_request(words)));
+    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return refuse("a message has \"jsonrpc\": \"2.0\"");
+    }
+    match object.remove("method") {
+        None => response(id, &mut object),
+        Some(Value::String(method)) => match object.remove("params") {
+            None => Ok(call(id, method, Map::new())),
+            Some(Value::Object(params)) => Ok(call(id, method, params)),
+            Some(_) => refuse("params is an object"),
+        },
+        Some(_) => refuse("method is a string"),
+    }
+}
+
+fn call(id: Option<Id>, method: String, params: Map<String, Value>) -> Message {
+    match id {
+        Some(id) => Message::Request(Request { id, method, params }),
+        None => Message::Notification(Notification { method, params }),
+    }
+}
+
+fn response(
+    id: Option<Id>,
+    object: &mut Map<String, Value>,
+) -> Result<Message, (Option<Id>, RpcError)> {
+    match (id, object.remove("result"), object.remove("error")) {
+        (Some(id), Some(result), None) => Ok(Message::Response(Response {
+            id,
+            outcome: Ok(result),
+        })),
+        (Some(id), None, Some(error)) => Ok(Message::Response(Response {
+            id,
+            outcome: Err(error),
+        })),
+        _ => Err((
+            None,
+            RpcError::invalid_request("a message is a request, a notification or a response"),
+        )),
+    }
+}
+
+impl Response {
+    /// The bytes of an answer; an error without an id answers a body that had none.
+    pub fn write(id: Option<&Id>, outcome: Result<&Value, &RpcError>) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Answer<'a> {
+            jsonrpc: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            id: Option<&'a Id>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            result: Option<&'a Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            error: Option<&'a RpcError>,
+        }
+        let answer = Answer {
+            jsonrpc: "2.0",
+            id,
+            result: outcome.ok(),
+            error: outcome.err(),
+        };
+        // Text keys and finite numbers only: nothing here can fail to be written.
+        serde_json::to_vec(&answer).unwrap_or_default()
+    }
+}
+
+impl Request {
+    /// The request as JSON, for what we ask of a client.
+    pub fn to_value(&self) -> Value {
+        json!({ "jsonrpc": "2.0", "id": self.id, "method": self.method, "params": self.params })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(body: &str) -> (Option<Id>, i32) {
+        let (id, error) = read(body.as_bytes()).unwrap_err();
+        (id, error.code)
+    }
+
+    #[test]
+    fn what_is_not_one_message_is_refused() {
+        assert_eq!(refused("{"), (None, code::PARSE));
+        for body in [
+            "1",
+            "\"x\"",
+            "[]",
+            "[1]",
+            r#"{"jsonrpc":"2.0"}"#,
+            r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+        ] {
+            assert_eq!(refused(body).1, code::INVALID_REQUEST, "{body}");
+        }
+        let wrong_version = r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#;
+        assert_eq!(
+            refused(wrong_version),
+            (Some(Id::Number(7)), code::INVALID_REQUEST)
+        );
+        let array_params = r#"{"jsonrpc":"2.0","id":"a","method":"ping","params":[1]}"#;
+        assert_eq!(
+            refused(array_params),
+            (Some(Id::Text("a".into())), code::INVALID_REQUEST)
+        );
+    }
+
+    #[test]
+    fn requests_notifications_and_responses_are_told_apart() {
+        let kind = |body: &str| match read(body.as_bytes()).unwrap() {
+            Body::Single(Message::Request(_)) => "request",
+            Body::Single(Message::Notification(_)) => "notification",
+            Body::Single(Message::Response(_)) => "response",
+            Body::Batch(_) => "batch",
+        };
+        assert_eq!(
+            kind(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+            "request"
+        );
+        assert_eq!(kind(r#"{"jsonrpc":"2.0","method":"ping"}"#), "notification");
+        assert_eq!(kind(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), "response");
+        assert_eq!(
+            kind(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#),
+            "batch"
+        );
+    }
+
+    #[test]
+    fn an_answer_keeps_the_type_of_the_id() {
+        let bytes = Response::write(Some(&Id::Text("1".into())), Ok(&json!({})));
+        assert_eq!(bytes, br#"{"jsonrpc":"2.0","id":"1","result":{}}"#);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic() {
+        let seed =
+            br#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"a":1}}}]"#;
+        for cut in 0..seed.len() {
+            for byte in [0_u8, b'"', b'{', b'[', 0xff] {
+                let mut bytes = seed.to_vec();
+                bytes[cut] = byte;
+                let _ = read(&bytes);
+                let _ = read(&seed[..cut]);
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the server tells without being asked.
+
+use serde_json::{Map, Value, json};
+
+use super::level::Level;
+
+/// A notification on its way to a client.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Notification {
+    /// Its method.
+    pub method: &'static str,
+    /// Its parameters.
+    pub params: Map<String, Value>,
+    /// The event id on streams that can be resumed: the state's revision.
+    pub revision: Option<u64>,
+}
+
+impl Notification {
+    /// A notification of this method.
+    pub fn new(method: &'static str, params: Value) -> Self {
+        let params = match params {
+            Value::Object(params) => params,
+            _ => Map::new(),
+        };
+        Self {
+            method,
+            params,
+            revision: None,
+        }
+    }
+
+    /// How far a call has come.
+    pub fn progress(
+        token: &Value,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+    ) -> Self {
+        let mut params = json!({ "progressToken": token, "progress": progress });
+        if let Some(total) = total {
+            params["total"] = json!(total);
+        }
+        if let Some(message) = message {
+            params["message"] = json!(message);
+        }
+        Self::new("notifications/progress", params)
+    }
+
+    /// A log message.
+    pub fn message(level: Level, logger: &str, data: &Value) -> Self {
+        Self::new(
+            "notifications/message",
+            json!({ "level": level, "logger": logger, "data": data }),
+        )
+    }
+
+    /// A resource has changed.
+    pub fn resource_updated(uri: &str, revision: u64) -> Self {
+        let mut note = Self::new("notifications/resources/updated", json!({ "uri": uri }));
+        note.revision = Some(revision);
+        note
+    }
+
+    /// Puts a key under the parameters' `_meta`.
+    #[must_use]
+    pub fn with_meta(mut self, key: &str, value: Value) -> Self {
+        let meta = self.params.entry("_meta").or_insert_with(|| json!({}));
+        if let Some(meta) = meta.as_object_mut() {
+            meta.insert(key.to_owned(), value);
+        }
+        self
+    }
+
+    /// The notification's bytes.
+    pub fn write(&self) -> Vec<u8> {
+        let message = json!({ "jsonrpc": "2.0", "method": self.method, "params": self.params });
+        serde_json::to_vec(&message).unwrap_or_default()
+    }
+}

@@ -1,0 +1,69 @@
+//! What the server says of itself, in `server/discover` and in the answer to `initialize`.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// Name and version of a program.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Implementation {
+    /// Its name for programs.
+    pub name: String,
+    /// Its name for people; 2025-06-18 and later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Its version.
+    pub version: String,
+}
+
+/// What the server offers; a part that is absent answers -32601.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a feature of its own on the wire"
+)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ServerCapabilities {
+    /// Tools.
+    pub tools: bool,
+    /// Resources, with subscriptions.
+    pub resources: bool,
+    /// Prompts.
+    pub prompts: bool,
+    /// Completions.
+    pub completions: bool,
+    /// Log messages to the client.
+    pub logging: bool,
+    /// Lists change while the server runs, and it says so.
+    pub lists_change: bool,
+}
+
+impl ServerCapabilities {
+    /// The capabilities object.
+    pub fn to_object(self) -> Map<String, Value> {
+        let mut object = Map::new();
+        let lists = if self.lists_change {
+            json!({ "listChanged": true })
+        } else {
+            json!({})
+        };
+        if self.tools {
+            object.insert("tools".into(), lists.clone());
+        }
+        if self.prompts {
+            object.insert("prompts".into(), lists.clone());
+        }
+        if self.resources {
+            let mut resources = json!({ "subscribe": true });
+            if let (Some(resources), Value::Object(lists)) = (resources.as_object_mut(), lists) {
+                resources.extend(lists);
+            }
+            object.insert("resources".into(), resources);
+        }
+        if self.completions {
+            object.insert("completions".into(), json!({}));
+        }
+        if self.logging {
+            object.insert("logging".into(), json!({}));
+        }
+        object
+    }
+}

@@ -1,0 +1,167 @@
+//! A tool's definition on the wire, and the rules for its name and its header parameters.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// A tool as `tools/list` shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tool {
+    /// What it is called by.
+    pub name: String,
+    /// Its name for people; 2025-06-18 and later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it does, for the model.
+    pub description: String,
+    /// Its arguments: JSON Schema 2020-12, `type: object` at the root.
+    pub input_schema: Value,
+    /// Its structured result; 2025-06-18 and later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// Hints.
+    pub annotations: ToolAnnotations,
+    /// Whether it can be a task; 2025-11-25 only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution: Option<Execution>,
+}
+
+/// What calling a tool may do; hints, not promises.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the specification's four hints"
+)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolAnnotations {
+    /// It changes nothing.
+    pub read_only_hint: bool,
+    /// It may destroy or interrupt.
+    pub destructive_hint: bool,
+    /// Calling it twice is as calling it once.
+    pub idempotent_hint: bool,
+    /// It reaches beyond this box.
+    pub open_world_hint: bool,
+}
+
+/// How a tool may be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Execution {
+    /// `forbidden`, `optional` or `required`.
+    pub task_support: &'static str,
+}
+
+/// Whether every client takes this name: dots, blanks and long names break some of them.
+pub fn is_portable_name(name: &str) -> bool {
+    (1..=48).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// The parameters that clients repeat as `Mcp-Param-*`: header name and the path of property names to it.
+///
+/// The specification drops a tool whose annotations are wrong, so a wrong one is an error here: the
+/// name is a token, unique without regard to case, on a string, integer or boolean that is reached
+/// through `properties` alone.
+pub fn header_parameters(schema: &Value) -> Result<Vec<(String, Vec<String>)>, String> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    collect(schema, &mut Vec::new(), &mut found)?;
+    if count_annotations(schema) != found.len() {
+        return Err("x-mcp-header stands where `properties` alone do not lead".to_owned());
+    }
+    for (index, (name, _)) in found.iter().enumerate() {
+        if found
+            .iter()
+            .skip(index + 1)
+            .any(|(other, _)| other.eq_ignore_ascii_case(name))
+        {
+            return Err(format!("x-mcp-header {name:?} stands twice"));
+        }
+    }
+    Ok(found)
+}
+
+fn collect(
+    schema: &Value,
+    path: &mut Vec<String>,
+    found: &mut Vec<(String, Vec<String>)>,
+) -> Result<(), String> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Ok(());
+    };
+    for (property, inner) in properties {
+        path.push(property.clone());
+        if let Some(annotation) = inner.get("x-mcp-header") {
+            let name = annotation.as_str().filter(|n| is_token(n));
+            let name =
+                name.ok_or_else(|| format!("x-mcp-header of {property:?} is no header token"))?;
+            let kind = inner.get("type").and_then(Value::as_str);
+            if !matches!(kind, Some("string" | "integer" | "boolean")) {
+                return Err(format!(
+                    "x-mcp-header of {property:?} needs a string, integer or boolean"
+                ));
+            }
+            found.push((name.to_owned(), path.clone()));
+        }
+        collect(inner, path, found)?;
+        path.pop();
+    }
+    Ok(())
+}
+
+fn count_annotations(schema: &Value) -> usize {
+    match schema {
+        Value::Object(object) => {
+            usize::from(object.get("x-mcp-header").is_some_and(|v| !v.is_object()))
+                + object.values().map(count_annotations).sum::<usize>()
+        }
+        Value::Array(items) => items.iter().map(count_annotations).sum(),
+        _ => 0,
+    }
+}
+
+/// RFC 9110 section 5.6.2.
+fn is_token(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
+impl Tool {
+    /// The argument at a path of property names, absent and null being the same.
+    pub fn argument<'a>(arguments: &'a Map<String, Value>, path: &[String]) -> Option<&'a Value> {
+        let (first, rest) = path.split_first()?;
+        let start = arguments.get(first)?;
+        rest.iter()
+            .try_fold(start, |at, name| at.get(name))
+            .filter(|v| !v.is_null())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn header_parameters_are_found_through_properties_only() {
+        let schema = json!({"type": "object", "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "deep": {"type": "object", "properties": {"n": {"type": "integer", "x-mcp-header": "N"}}}}});
+        let mut found = header_parameters(&schema).unwrap();
+        found.sort();
+        assert_eq!(found[0], ("N".into(), vec!["deep".into(), "n".into()]));
+        assert_eq!(found[1], ("Region".into(), vec!["region".into()]));
+        for bad in [
+            json!({"properties": {"a": {"type": "number", "x-mcp-header": "A"}}}),
+            json!({"properties": {"a": {"type": "string", "x-mcp-header": "a b"}}}),
+            json!({"properties": {"a": {"type": "string", "x-mcp-header": "X"}, "b": {"type": "string", "x-mcp-header": "x"}}}),
+            json!({"properties": {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}}}),
+        ] {
+            assert!(header_parameters(&bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What a tool answers: content for the model, and the same as data.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::error::ToolError;
+use crate::protocol::Content;
+
+/// A tool's answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// For the model.
+    pub content: Vec<Content>,
+    /// For programs, as `outputSchema` says.
+    pub structured: Option<Value>,
+    /// The call failed, in the tool's own terms.
+    pub failed: bool,
+}
+
+impl Answer {
+    /// An answer of one text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            content: vec![Content::text(text)],
+            ..Self::default()
+        }
+    }
+
+    /// An answer of these blocks.
+    pub fn of(content: Vec<Content>) -> Self {
+        Self {
+            content,
+            ..Self::default()
+        }
+    }
+
+    /// Data, and the same as text.
+    pub fn data(data: &impl Serialize) -> std::result::Result<Self, ToolError> {
+        let data = serde_json::to_value(data).map_err(|cause| {
+            ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
+        })?;
+        let text = serde_json::to_string_pretty(&data).unwrap_or_default();
+        Ok(Self {
+            content: vec![Content::text(text)],
+            structured: Some(data),
+            failed: false,
+        })
+    }
+
+    /// The same with data beside it.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.structured = Some(data);
+        self
+    }
+
+    /// Says which revision of the state reflects the call.
+    pub fn reflect(&mut self, revision: u64) {
+        if let Some(Value::Object(data)) = &mut self.structured {
+            data.insert("revision".into(), json!(revision));
+        }
+    }
+
+    /// The result of `tools/call`.
+    pub fn into_result(self) -> Value {
+        let mut result = json!({ "content": self.content, "isError": self.failed });
+        if let Some(structured) = self.structured {
+            result["structuredContent"] = structured;
+        }
+        result
+    }
+}
+
+impl From<ToolError> for Answer {
+    fn from(error: ToolError) -> Self {
+        Self {
+            failed: true,
+            ..Self::text(error.to_string())
+        }
+    }
+}

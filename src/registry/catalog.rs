@@ -1,0 +1,186 @@
+//! Everything a client may ask for, by name.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+
+use super::{
+    completion::Completer,
+    prompt::PromptRow,
+    resource::{BoxFuture, ResourceSource},
+    tool::Tool,
+    toolset::Toolset,
+};
+use crate::protocol::{Implementation, ServerCapabilities};
+
+/// A list that has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListChange {
+    /// The tools.
+    Tools,
+    /// The prompts.
+    Prompts,
+    /// The resources.
+    Resources,
+}
+
+/// Waits until the state shows what a call has done; the revision that does.
+type Settle = dyn Fn() -> BoxFuture<Option<u64>> + Send + Sync;
+
+/// A server definition: one catalog, many connections.
+pub struct Catalog {
+    /// Who answers.
+    pub server: Implementation,
+    /// What a model is told first.
+    pub instructions: Option<String>,
+    tools: BTreeMap<String, Arc<Tool>>,
+    aliases: HashMap<&'static str, Arc<Tool>>,
+    prompts: BTreeMap<String, Arc<PromptRow>>,
+    resources: Option<Arc<dyn ResourceSource>>,
+    completer: Option<Box<Completer>>,
+    settle: Option<Box<Settle>>,
+    logging: bool,
+    lists: Option<broadcast::Sender<ListChange>>,
+}
+
+/// Why a tool cannot be put into the catalog; found at start, never on a request's way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogError(String);
+
+impl fmt::Display for CatalogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CatalogError {}
+
+impl Catalog {
+    /// A catalog that offers nothing yet.
+    pub fn new(server: Implementation) -> Self {
+        Self {
+            server,
+            instructions: None,
+            tools: BTreeMap::new(),
+            aliases: HashMap::new(),
+            prompts: BTreeMap::new(),
+            resources: None,
+            completer: None,
+            settle: None,
+            logging: false,
+            lists: None,
+        }
+    }
+
+    /// Adds a group of tools.
+    pub fn add<B: Send + Sync + 'static>(&mut self, set: Toolset<B>) -> Result<(), CatalogError> {
+        for mut tool in set.into_tools() {
+            let name = tool.name().to_owned();
+            tool.check()
+                .map_err(|why| CatalogError(format!("tool {name}: {why}")))?;
+            if tool.definition().description.is_empty() {
+                return Err(CatalogError(format!("tool {name} has no description")));
+            }
+            let tool = Arc::new(tool);
+            if let Some(alias) = tool.alias() {
+                self.aliases.insert(alias, tool.clone());
+            }
+            if self.tools.insert(name.clone(), tool).is_some() {
+                return Err(CatalogError(format!("tool {name} stands twice")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a prompt.
+    pub fn add_prompt(&mut self, prompt: PromptRow) {
+        self.prompts
+            .insert(prompt.definition.name.clone(), Arc::new(prompt));
+    }
+
+    /// Serves resources from here.
+    pub fn set_resources(&mut self, source: Arc<dyn ResourceSource>) {
+        self.resources = Some(source);
+    }
+
+    /// Completes arguments with this.
+    pub fn set_completer(&mut self, completer: Box<Completer>) {
+        self.completer = Some(completer);
+    }
+
+    /// Waits with this for the state after a call that changes the box.
+    pub fn set_settle(&mut self, settle: Box<Settle>) {
+        self.settle = Some(settle);
+    }
+
+    /// Offers log messages to clients.
+    pub fn offer_logging(&mut self) {
+        self.logging = true;
+    }
+
+    /// Lists will change, and whoever holds this says so.
+    pub fn announce_list_changes(&mut self) -> broadcast::Sender<ListChange> {
+        /// A listener that is further behind has missed nothing that one notification does not say.
+        const KEPT: usize = 16;
+        self.lists
+            .get_or_insert_with(|| broadcast::channel(KEPT).0)
+            .clone()
+    }
+
+    /// A tool by its name or its alias.
+    pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
+        self.tools.get(name).or_else(|| self.aliases.get(name))
+    }
+
+    /// Every tool, by name.
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
+        self.tools.values()
+    }
+
+    /// A prompt by its name.
+    pub fn prompt(&self, name: &str) -> Option<&Arc<PromptRow>> {
+        self.prompts.get(name)
+    }
+
+    /// Every prompt, by name.
+    pub fn prompts(&self) -> impl Iterator<Item = &Arc<PromptRow>> {
+        self.prompts.values()
+    }
+
+    /// Where resources come from.
+    pub fn resources(&self) -> Option<&Arc<dyn ResourceSource>> {
+        self.resources.as_ref()
+    }
+
+    /// What completes arguments.
+    pub fn completer(&self) -> Option<&Completer> {
+        self.completer.as_deref()
+    }
+
+    /// The revision that shows what has been done up to now.
+    pub async fn settled(&self) -> Option<u64> {
+        match &self.settle {
+            Some(settle) => settle().await,
+            None => None,
+        }
+    }
+
+    /// Hears of changed lists; `None` when lists never change.
+    pub fn list_changes(&self) -> Option<broadcast::Receiver<ListChange>> {
+        self.lists.as_ref().map(broadcast::Sender::subscribe)
+    }
+
+    /// What is offered.
+    pub fn capabilities(&self) -> ServerCapabilities {
+        ServerCapabilities {
+            tools: true,
+            resources: self.resources.is_some(),
+            prompts: !self.prompts.is_empty(),
+            completions: self.completer.is_some(),
+            logging: self.logging,
+            lists_change: self.lists.is_some(),
+        }
+    }
+}

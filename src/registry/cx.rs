@@ -1,0 +1,141 @@
+//! What a call carries besides its arguments: progress, log messages, what the client can do and has answered.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::protocol::{ClientCapabilities, Inputs, Level, Notification};
+
+/// Who calls, as far as a tool may know; it decides nothing by it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The agent's id.
+    pub agent: Arc<str>,
+    /// The agent's name.
+    pub name: Arc<str>,
+    /// Its policy's preset.
+    pub policy: &'static str,
+    /// The space that it is bound to.
+    pub space: Option<Arc<str>>,
+}
+
+/// One call's surroundings. Cheap to clone.
+#[derive(Clone)]
+pub struct Cx {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    reference: String,
+    caller: Caller,
+    capabilities: ClientCapabilities,
+    inputs: Inputs,
+    notes: Option<mpsc::Sender<Notification>>,
+    progress_token: Option<Value>,
+    log_level: Option<Level>,
+    /// Progress must increase; what does not is not sent.
+    reported: Mutex<f64>,
+}
+
+impl Cx {
+    /// The surroundings of a call that nobody listens to.
+    pub fn new(reference: String, caller: Caller) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                reference,
+                caller,
+                capabilities: ClientCapabilities::default(),
+                inputs: Inputs::default(),
+                notes: None,
+                progress_token: None,
+                log_level: None,
+                reported: Mutex::new(f64::NEG_INFINITY),
+            }),
+        }
+    }
+
+    /// The same with what the client can do and what it answered to earlier rounds.
+    #[must_use]
+    pub fn with_client(self, capabilities: ClientCapabilities, inputs: Inputs) -> Self {
+        self.change(|inner| {
+            inner.capabilities = capabilities;
+            inner.inputs = inputs;
+        })
+    }
+
+    /// The same with somebody who listens.
+    #[must_use]
+    pub fn with_listener(
+        self,
+        notes: mpsc::Sender<Notification>,
+        progress_token: Option<Value>,
+        log_level: Option<Level>,
+    ) -> Self {
+        self.change(|inner| {
+            inner.notes = Some(notes);
+            inner.progress_token = progress_token;
+            inner.log_level = log_level;
+        })
+    }
+
+    fn change(mut self, edit: impl FnOnce(&mut Inner)) -> Self {
+        // Nobody else holds it while it is being put together.
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            edit(inner);
+        }
+        self
+    }
+
+    /// What the audit and the journal know this call by.
+    pub fn reference(&self) -> &str {
+        &self.inner.reference
+    }
+
+    /// Who calls.
+    pub fn caller(&self) -> &Caller {
+        &self.inner.caller
+    }
+
+    /// What the client can do.
+    pub fn capabilities(&self) -> &ClientCapabilities {
+        &self.inner.capabilities
+    }
+
+    /// What the client answered to earlier rounds of this call.
+    pub fn inputs(&self) -> &Inputs {
+        &self.inner.inputs
+    }
+
+    /// Says how far the call has come, if the client asked to hear it.
+    pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let (Some(notes), Some(token)) = (&self.inner.notes, &self.inner.progress_token) else {
+            return;
+        };
+        {
+            let mut reported = self
+                .inner
+                .reported
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if progress <= *reported {
+                return;
+            }
+            *reported = progress;
+        }
+        // A client that is gone hears nothing; the call goes on or is dropped by its class.
+        let _ = notes
+            .send(Notification::progress(token, progress, total, message))
+            .await;
+    }
+
+    /// Sends a log message, if the client asked for this severity.
+    pub async fn log(&self, level: Level, logger: &str, data: &Value) {
+        let (Some(notes), Some(least)) = (&self.inner.notes, self.inner.log_level) else {
+            return;
+        };
+        if level >= least {
+            let _ = notes.send(Notification::message(level, logger, data)).await;
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What a tool, a resource and a prompt are: tables over typed functions, knowing no HTTP, settings or store.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod catalog;
+mod completion;
+mod cx;
+mod error;
+mod permit;
+mod prompt;
+mod resource;
+mod risk;
+mod schema;
+mod tool;
+mod toolset;
+
+pub use answer::Answer;
+pub use catalog::{Catalog, CatalogError, ListChange};
+pub use completion::{Completer, Completion, Reference};
+pub use cx::{Caller, Cx};
+pub use error::{Interruption, Result, ToolError};
+pub use permit::Permit;
+pub use prompt::{PromptAnswer, PromptRow};
+pub use resource::{BoxFuture, ResourceSource};
+pub use risk::Risk;
+pub use tool::Tool;
+pub use toolset::Toolset;

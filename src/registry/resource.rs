@@ -1,0 +1,32 @@
+//! Where resources come from: a source lists, reads and watches its own URIs.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use tokio::sync::watch;
+
+use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
+
+/// A future that can be kept in a table.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A source of resources.
+pub trait ResourceSource: Send + Sync {
+    /// What `resources/list` shows of it.
+    fn resources(&self) -> Vec<Resource>;
+
+    /// What `resources/templates/list` shows of it.
+    fn templates(&self) -> Vec<ResourceTemplate>;
+
+    /// Reads one; `None` when there is no such resource here.
+    fn read(&self, uri: &str) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>>;
+
+    /// Whether a URI may be subscribed to: one that can exist, though it need not now.
+    fn can_watch(&self, uri: &str) -> bool;
+
+    /// Rings with the newest revision whenever something may have changed.
+    fn bell(&self) -> watch::Receiver<u64>;
+
+    /// The newest revision after `after` that changed what this URI reads, if one did.
+    fn touched(&self, uri: &str, after: u64) -> Option<u64>;
+}

@@ -1,0 +1,140 @@
+//! JSON Schemas from argument structs, in the plain form that every client's validator takes.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+/// The schema of a tool's arguments.
+pub fn of_arguments<A: JsonSchema>() -> (Value, Option<String>) {
+    let (mut schema, description) = of::<A>();
+    if let Some(object) = schema.as_object_mut() {
+        object.insert("type".into(), json!("object"));
+        object.entry("properties").or_insert_with(|| json!({}));
+        object.insert("additionalProperties".into(), json!(false));
+    }
+    (schema, description)
+}
+
+/// The schema of a tool's structured answer.
+pub fn of_answer<R: JsonSchema>() -> Value {
+    of::<R>().0
+}
+
+fn of<T: JsonSchema>() -> (Value, Option<String>) {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let mut schema: Value = settings.into_generator().into_root_schema_for::<T>().into();
+    let description = schema
+        .as_object_mut()
+        .and_then(|root| root.remove("description"))
+        .and_then(|text| text.as_str().map(unwrapped));
+    simplify(&mut schema);
+    (schema, description)
+}
+
+/// Doc comments are wrapped for the source's width; a client shows them in its own.
+fn unwrapped(text: &str) -> String {
+    text.split("\n\n")
+        .map(|p| p.replace('\n', " "))
+        .collect::<Vec<_>>()
+        .join("\n\n")
+}
+
+/// Some clients refuse type arrays, `anyOf` with null, `$schema` and unknown formats: none of them
+/// says anything that an optional property does not say.
+fn simplify(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            simplify_object(object);
+            object.values_mut().for_each(simplify);
+        }
+        Value::Array(items) => items.iter_mut().for_each(simplify),
+        _ => {}
+    }
+}
+
+fn simplify_object(object: &mut Map<String, Value>) {
+    object.remove("$schema");
+    if object.get("title").is_some_and(Value::is_string) {
+        object.remove("title");
+    }
+    if object.get("format").is_some_and(Value::is_string) {
+        object.remove("format");
+    }
+    if object.get("default").is_some_and(Value::is_null) {
+        object.remove("default");
+    }
+    if let Some(Value::String(text)) = object.get_mut("description") {
+        *text = unwrapped(text);
+    }
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|t| t != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".into(), only);
+        }
+    }
+    if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
+        choices.retain(|c| c.get("type") != Some(&json!("null")));
+        if let [Value::Object(only)] = choices.as_slice() {
+            let only = only.clone();
+            object.remove("anyOf");
+            for (name, value) in only {
+                object.entry(name).or_insert(value);
+            }
+        }
+    }
+    constants_as_enum(object);
+}
+
+/// `oneOf` of constants is how documented variants come out; an `enum` says the same more widely.
+fn constants_as_enum(object: &mut Map<String, Value>) {
+    let Some(Value::Array(choices)) = object.get("oneOf") else {
+        return;
+    };
+    let constants: Option<Vec<Value>> = choices.iter().map(|c| c.get("const").cloned()).collect();
+    if let Some(constants) = constants {
+        object.remove("oneOf");
+        object.insert("type".into(), json!("string"));
+        object.insert("enum".into(), Value::Array(constants));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Look at a thing
+    /// in some way.
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Look {
+        /// How often.
+        times: Option<u32>,
+        /// Which way.
+        way: Option<Way>,
+    }
+
+    #[derive(JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    enum Way {
+        /// To the left.
+        Left,
+        /// To the right.
+        Right,
+    }
+
+    #[test]
+    fn a_schema_is_flat_and_plain() {
+        let (schema, description) = of_arguments::<Look>();
+        assert_eq!(description.as_deref(), Some("Look at a thing in some way."));
+        assert_eq!(
+            schema,
+            json!({ "type": "object", "additionalProperties": false, "properties": {
+                "times": { "type": "integer", "minimum": 0, "description": "How often." },
+                "way": { "type": "string", "enum": ["left", "right"], "description": "Which way." } } })
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! One tool: its definition, its class, and the function behind it.
+
+use serde_json::{Map, Value};
+
+use super::{
+    answer::Answer, cx::Cx, error::Result, permit::Permit, resource::BoxFuture, risk::Risk,
+};
+use crate::protocol;
+
+type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<Answer>> + Send + Sync;
+
+/// A tool that can be listed and run.
+pub struct Tool {
+    definition: protocol::Tool,
+    risk: Risk,
+    syncs_state: bool,
+    alias: Option<Alias>,
+    headers: Vec<(String, Vec<String>)>,
+    function: Box<Function>,
+}
+
+/// A tool's name and parameter names in the StartOS dialect.
+struct Alias {
+    name: &'static str,
+    /// Their parameter, ours.
+    parameters: &'static [(&'static str, &'static str)],
+}
+
+impl Tool {
+    /// A tool with this definition.
+    pub fn new(definition: protocol::Tool, risk: Risk, function: Box<Function>) -> Self {
+        Self {
+            definition,
+            risk,
+            syncs_state: false,
+            alias: None,
+            headers: Vec::new(),
+            function,
+        }
+    }
+
+    /// Runs it.
+    pub fn run(
+        &self,
+        _: Permit,
+        mut arguments: Map<String, Value>,
+        cx: Cx,
+    ) -> BoxFuture<Result<Answer>> {
+        self.drop_noise(&mut arguments);
+        (self.function)(arguments, cx)
+    }
+
+    /// What `tools/list` shows.
+    pub fn definition(&self) -> &protocol::Tool {
+        &self.definition
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// Its class.
+    pub fn risk(&self) -> Risk {
+        self.risk
+    }
+
+    /// Whether its answer waits until the state shows its effect.
+    pub fn syncs_state(&self) -> bool {
+        self.syncs_state
+    }
+
+    /// The arguments that a 2026-07-28 client repeats as `Mcp-Param-*`: header name and path.
+    pub fn header_parameters(&self) -> &[(String, Vec<String>)] {
+        &self.headers
+    }
+
+    /// The name that it answers to in the StartOS dialect.
+    pub fn alias(&self) -> Option<&'static str> {
+        self.alias.as_ref().map(|alias| alias.name)
+    }
+
+    /// Renames the dialect's parameters to ours; a call by our own name is left as it is.
+    pub fn translate(&self, called: &str, arguments: &mut Map<String, Value>) {
+        let Some(alias) = self.alias.as_ref().filter(|alias| alias.name == called) else {
+            return;
+        };
+        for (theirs, ours) in alias.parameters {
+            if let Some(value) = arguments.remove(*theirs) {
+                arguments.entry(*ours).or_insert(value);
+            }
+        }
+    }
+
+    pub(super) fn set_alias(
+        &mut self,
+        name: &'static str,
+        parameters: &'static [(&'static str, &'static str)],
+    ) {
+        self.alias = Some(Alias { name, parameters });
+    }
+
+    pub(super) fn set_syncs_state(&mut self) {
+        self.syncs_state = true;
+    }
+
+    pub(super) fn definition_mut(&mut self) -> &mut protocol::Tool {
+        &mut self.definition
+    }
+
+    /// Reads the header parameters out of the schema; a wrong annotation would make clients drop the tool.
+    pub(super) fn check(&mut self) -> std::result::Result<(), String> {
+        self.headers = protocol::header_parameters(&self.definition.input_schema)?;
+        Ok(())
+    }
+
+    /// Some clients add arguments of their own to every call.
+    fn drop_noise(&self, arguments: &mut Map<String, Value>) {
+        const NOISE: &[&str] = &["toolCallId"];
+        let known = self.definition.input_schema.get("properties");
+        for name in NOISE {
+            if known.and_then(|k| k.get(*name)).is_none() {
+                arguments.remove(*name);
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A group of tools over one backend: a tool is one row here and ten lines beside it.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::{
+    answer::Answer,
+    cx::Cx,
+    error::{Result, ToolError},
+    risk::Risk,
+    schema,
+    tool::Tool,
+};
+use crate::protocol;
+
+/// Tools over a backend `B`, as a table.
+pub struct Toolset<B> {
+    backend: Arc<B>,
+    tools: Vec<Tool>,
+}
+
+impl<B: Send + Sync + 'static> Toolset<B> {
+    /// An empty table over a backend.
+    pub fn over(backend: Arc<B>) -> Self {
+        Self {
+            backend,
+            tools: Vec::new(),
+        }
+    }
+
+    /// A row whose answer is data. The arguments' doc comment is the description.
+    #[must_use]
+    pub fn tool<A, R, F>(
+        self,
+        name: &'static str,
+        risk: Risk,
+        function: fn(Arc<B>, A, Cx) -> F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        R: Serialize + JsonSchema + Send + 'static,
+        F: Future<Output = Result<R>> + Send + 'static,
+    {
+        let output = schema::of_answer::<R>();
+        // Only an object can be structured content in every revision.
+        let output =
+            Some(output).filter(|s| s.get("type").and_then(Value::as_str) == Some("object"));
+        self.row::<A, _, _>(name, risk, output, move |backend, arguments, cx| {
+            let running = function(backend, arguments, cx);
+            async move { Ok(Answer::data(&running.await?)?) }
+        })
+    }
+
+    /// A row that writes its own answer.
+    #[must_use]
+    pub fn answering<A, F>(
+        self,
+        name: &'static str,
+        risk: Risk,
+        function: fn(Arc<B>, A, Cx) -> F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Future<Output = Result<Answer>> + Send + 'static,
+    {
+        self.row::<A, _, _>(name, risk, None, function)
+    }
+
+    /// The last row's answer carries this data.
+    #[must_use]
+    pub fn returning<R: JsonSchema>(self) -> Self {
+        self.last(|tool| tool.definition_mut().output_schema = Some(schema::of_answer::<R>()))
+    }
+
+    /// The last row's schema, written by hand.
+    #[must_use]
+    pub fn with_schema(self, schema: Value) -> Self {
+        self.last(|tool| tool.definition_mut().input_schema = schema)
+    }
+
+    /// The last row's name for people.
+    #[must_use]
+    pub fn titled(self, title: &str) -> Self {
+        self.last(|tool| tool.definition_mut().title = Some(title.to_owned()))
+    }
+
+    /// The last row answers to this name of the StartOS dialect too, with (their, our) parameters.
+    #[must_use]
+    pub fn startos(
+        self,
+        alias: &'static str,
+        parameters: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        self.last(|tool| tool.set_alias(alias, parameters))
+    }
+
+    /// The last row's answer waits until the state shows its effect.
+    #[must_use]
+    pub fn syncs_state(self) -> Self {
+        self.last(Tool::set_syncs_state)
+    }
+
+    /// The rows.
+    pub fn into_tools(self) -> Vec<Tool> {
+        self.tools
+    }
+
+    fn last(mut self, edit: impl FnOnce(&mut Tool)) -> Self {
+        if let Some(tool) = self.tools.last_mut() {
+            edit(tool);
+        }
+        self
+    }
+
+    fn row<A, F, Fut>(
+        mut self,
+        name: &'static str,
+        risk: Risk,
+        output: Option<Value>,
+        function: F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(Arc<B>, A, Cx) -> Fut + Copy + Send + Sync + 'static,
+        Fut: Future<Output = Result<Answer>> + Send + 'static,
+    {
+        let (input_schema, description) = schema::of_arguments::<A>();
+        let definition = protocol::Tool {
+            name: name.to_owned(),
+            title: None,
+            description: description.unwrap_or_default(),
+            input_schema,
+            output_schema: output,
+            annotations: risk.annotations(),
+            execution: None,
+        };
+        let backend = self.backend.clone();
+        let run = move |arguments: Map<String, Value>, cx: Cx| {
+            let backend = backend.clone();
+            let read = read_arguments::<A>(arguments);
+            Box::pin(async move { function(backend, read?, cx).await })
+                as super::resource::BoxFuture<_>
+        };
+        self.tools.push(Tool::new(definition, risk, Box::new(run)));
+        self
+    }
+}
+
+/// Reads arguments into their struct; the error names the field and the rule.
+fn read_arguments<A: DeserializeOwned>(
+    arguments: Map<String, Value>,
+) -> std::result::Result<A, ToolError> {
+    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
+        let path = error.path().to_string();
+        let rule = error.into_inner();
+        let place = if path == "." {
+            String::new()
+        } else {
+            format!(" `{path}`")
+        };
+        ToolError::new(format!("invalid argument{place}: {rule}")).hint(
+            "Nothing was done. Compare the arguments with the tool's inputSchema and call again.",
+        )
+    })
+}

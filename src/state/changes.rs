@@ -1,0 +1,156 @@
+//! What happened since a revision: the answer to a cursor.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::log::LogRow;
+use super::operation::Operation;
+use super::patch::Patch;
+use super::pointer::{Pointer, array_index};
+
+/// What happened after the revision of a cursor.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Changes {
+    /// What was asked for is in the log.
+    Revisions {
+        /// The revisions that touch the scope, oldest first.
+        revisions: Vec<Revision>,
+        /// The cursor to ask with next: everything up to it has been looked at.
+        upto: u64,
+        /// Whether there is more after `upto` already.
+        more: bool,
+    },
+    /// The log does not reach back to the cursor, or the cursor is of another database: read the
+    /// document afresh and go on from its revision.
+    Resync {
+        /// The oldest revision that is kept.
+        floor: u64,
+        /// The revision of the document now.
+        upto: u64,
+    },
+}
+
+/// One revision as far as it touches a scope.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Revision {
+    /// Its number.
+    pub id: u64,
+    /// When it was written, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// Who wrote it: `observer`, `owner`, `agent:<id>` or `local:<program>`.
+    pub actor: String,
+    /// The audit id of the call that led to it.
+    pub cause: Option<String>,
+    /// The operations that touch the scope.
+    pub patch: Patch,
+}
+
+impl Revision {
+    /// The revision in `row` as far as it touches `scope`; nothing if it does not.
+    ///
+    /// `document` is the document now: it tells a list's index from a key of digits.
+    pub fn within(scope: &Pointer, row: LogRow, document: &Value) -> Option<Self> {
+        let patch = Patch::parse(&row.patch).ok()?;
+        let touching = patch
+            .operations()
+            .iter()
+            .filter_map(|op| narrowed(op, scope, document));
+        let patch = Patch::new(touching.collect());
+        (!patch.is_empty()).then_some(Self {
+            id: row.id,
+            at_ms: row.at_ms,
+            actor: row.actor,
+            cause: row.cause,
+            patch,
+        })
+    }
+}
+
+/// The operation as it looks from inside `scope`: one that writes above the scope is cut down to what it
+/// puts there, so that nothing outside shows. Cut down to a `remove`, it may find nothing to remove.
+fn narrowed(operation: &Operation, scope: &Pointer, document: &Value) -> Option<Operation> {
+    let at = operation.path();
+    let value = match operation {
+        Operation::Test { .. } => return None,
+        Operation::Add { value, .. } | Operation::Replace { value, .. } => Some(value),
+        Operation::Remove { .. } => None,
+    };
+    if scope.covers(at) || moves_others(operation, scope, document) {
+        return Some(operation.clone());
+    }
+    let way = at.way_to(scope)?;
+    let path = scope.clone();
+    Some(match value.and_then(|value| way.get(value)) {
+        Some(value) => Operation::Add {
+            path,
+            value: value.clone(),
+        },
+        None => Operation::Remove { path },
+    })
+}
+
+/// Whether an insertion into a list, or a removal from it, moves the element in which `scope` stands.
+fn moves_others(operation: &Operation, scope: &Pointer, document: &Value) -> bool {
+    let Some((list, key)) = operation.path().split_last() else {
+        return false;
+    };
+    let way = list.way_to(scope);
+    let element = way.as_ref().and_then(|way| way.tokens().first());
+    let behind = element.and_then(|token| array_index(token)) >= array_index(key);
+    let inserts = !matches!(operation, Operation::Replace { .. });
+    let index = array_index(key).is_some() && element.is_some();
+    inserts && index && behind && list.get(document).is_some_and(Value::is_array)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn within(scope: &str, patch: &Value) -> Option<Value> {
+        let row = LogRow {
+            id: 1,
+            at_ms: 0,
+            actor: "owner".into(),
+            cause: None,
+            patch: patch.to_string(),
+        };
+        let document = json!({"public": {"list": [0, 1, 2], "jobs": {"1": 0, "2": 0}}});
+        let scope = Pointer::parse(scope).unwrap();
+        let revision = Revision::within(&scope, row, &document)?;
+        Some(serde_json::to_value(revision.patch).unwrap())
+    }
+
+    #[test]
+    fn only_operations_that_touch_the_scope_are_shown() {
+        let patch = json!([
+            {"op": "test", "path": "/public/a", "value": 0},
+            {"op": "add", "path": "/public/a/x", "value": 1},
+            {"op": "add", "path": "/public/ab", "value": 2},
+            {"op": "remove", "path": "/vault"}
+        ]);
+        let first = json!([{"op": "add", "path": "/public/a/x", "value": 1}]);
+        assert_eq!(within("/public/a", &patch), Some(first));
+        assert_eq!(within("/public/b", &patch), None);
+    }
+
+    #[test]
+    fn what_is_written_above_the_scope_shows_nothing_outside_it() {
+        let whole = json!([{"op": "replace", "path": "", "value":
+            {"public": {"a": {"x": 1}}, "private": "key"}}]);
+        let public = json!([{"op": "add", "path": "/public", "value": {"a": {"x": 1}}}]);
+        assert_eq!(within("/public", &whole), Some(public));
+        let gone = json!([{"op": "remove", "path": "/public/b"}]);
+        assert_eq!(within("/public/b", &whole), Some(gone));
+    }
+
+    #[test]
+    fn an_insertion_into_a_list_touches_what_stands_behind_it() {
+        let insert = json!([{"op": "add", "path": "/public/list/1", "value": 9}]);
+        assert_eq!(within("/public/list/2", &insert), Some(insert.clone()));
+        assert_eq!(within("/public/list/0", &insert), None);
+        let key = json!([{"op": "add", "path": "/public/jobs/1", "value": 9}]);
+        assert_eq!(within("/public/jobs/2", &key), None);
+    }
+}

@@ -1,0 +1,234 @@
+//! The least patch from one value to another, so that writing what stands there already makes no revision.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::operation::Operation;
+use super::pointer::Pointer;
+
+/// The most operations of a difference; a larger one is told as a single replacement.
+const MAX_DIFFERENCES: usize = 1000;
+
+/// The operations that turn `old`, which stands at `at`, into `new`; none if they are equal.
+pub fn diff(at: &Pointer, old: &Value, new: &Value) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    values(at, old, new, &mut operations);
+    if operations.len() > MAX_DIFFERENCES {
+        return vec![replacement(at.clone(), new)];
+    }
+    operations
+}
+
+/// The operations that make `value` stand at `at` in `document`, or nothing if it is absent; places
+/// above that do not exist are made as objects.
+pub fn put(document: &Value, at: &Pointer, value: Option<Value>) -> Vec<Operation> {
+    match (at.get(document), value) {
+        (Some(old), Some(new)) => diff(at, old, &new),
+        (Some(_), None) => vec![Operation::Remove { path: at.clone() }],
+        (None, Some(new)) => vec![addition(document, at, new)],
+        (None, None) => Vec::new(),
+    }
+}
+
+/// Adds at the highest place that is missing.
+fn addition(document: &Value, at: &Pointer, value: Value) -> Operation {
+    let mut path = at.clone();
+    let mut value = value;
+    while let Some((above, key)) = path.split_last() {
+        if above.get(document).is_some() {
+            break;
+        }
+        value = Value::Object(Map::from_iter([(key.to_owned(), value)]));
+        path = above;
+    }
+    Operation::Add { path, value }
+}
+
+fn values(at: &Pointer, old: &Value, new: &Value, operations: &mut Vec<Operation>) {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => objects(at, old, new, operations),
+        (Value::Array(old), Value::Array(new)) => lists(at, old, new, operations),
+        _ if old == new => {}
+        _ => operations.push(replacement(at.clone(), new)),
+    }
+}
+
+fn objects(
+    at: &Pointer,
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+    operations: &mut Vec<Operation>,
+) {
+    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    for key in keys {
+        match (old.get(key), new.get(key)) {
+            (Some(old), Some(new)) if old == new => {}
+            (Some(old), Some(new)) => values(&at.child(key), old, new, operations),
+            (Some(_), None) => operations.push(Operation::Remove {
+                path: at.child(key),
+            }),
+            (None, Some(new)) => operations.push(Operation::Add {
+                path: at.child(key),
+                value: new.clone(),
+            }),
+            (None, None) => {}
+        }
+    }
+}
+
+/// Leaves the common beginning and end alone; between them elements are changed in place, and what is
+/// too much or too little is removed from the back or added.
+fn lists(at: &Pointer, old: &[Value], new: &[Value], operations: &mut Vec<Operation>) {
+    let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let (old, new) = (
+        old.get(head..).unwrap_or_default(),
+        new.get(head..).unwrap_or_default(),
+    );
+    let tail = old
+        .iter()
+        .rev()
+        .zip(new.iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let (old_len, new_len) = (old.len() - tail, new.len() - tail);
+    let both = old_len.min(new_len);
+
+    let place = |index: usize| at.child((head + index).to_string());
+    for (index, (old, new)) in old.iter().zip(new).take(both).enumerate() {
+        values(&place(index), old, new, operations);
+    }
+    let removals = (both..old_len)
+        .rev()
+        .map(|index| Operation::Remove { path: place(index) });
+    operations.extend(removals);
+    for (index, value) in new.iter().enumerate().take(new_len).skip(both) {
+        let value = value.clone();
+        operations.push(Operation::Add {
+            path: place(index),
+            value,
+        });
+    }
+}
+
+fn replacement(path: Pointer, value: &Value) -> Operation {
+    let value = value.clone();
+    Operation::Replace { path, value }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::patch::Patch;
+    use super::*;
+
+    /// A small generator of numbers (xorshift), so that a failure can be repeated by its seed.
+    struct Dice(u64);
+
+    impl Dice {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 % n
+        }
+
+        fn pick(&mut self, n: u64) -> usize {
+            usize::try_from(self.below(n)).unwrap()
+        }
+
+        fn value(&mut self, depth: u32) -> Value {
+            let kinds = if depth == 0 { 5 } else { 9 };
+            match self.below(kinds) {
+                0 => Value::Null,
+                1 => json!(self.below(2) == 0),
+                2 => json!(self.below(3)),
+                3 => json!(["", "a", "~1", "/", "ü"][self.pick(5)]),
+                4 => json!([0.0, 0.5, 1.0, -1e300][self.pick(4)]),
+                5 | 6 => (0..self.below(5)).map(|_| self.value(depth - 1)).collect(),
+                _ => Value::Object(self.object(depth - 1)),
+            }
+        }
+
+        fn object(&mut self, depth: u32) -> Map<String, Value> {
+            (0..self.below(5))
+                .map(|_| {
+                    let key = ["a", "b", "", "~", "a/b", "0", "-"];
+                    let key = key[self.pick(7)];
+                    (key.to_owned(), self.value(depth))
+                })
+                .collect()
+        }
+    }
+
+    #[test]
+    fn a_difference_applied_gives_the_other_document() {
+        for seed in 1_u64..4000 {
+            let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let old = Value::Object(dice.object(4));
+            let new = Value::Object(dice.object(4));
+            let patch = Patch::new(diff(&Pointer::root(), &old, &new));
+            let mut document = old.clone();
+            let changes = patch.apply(&mut document).unwrap();
+            assert_eq!(document, new, "seed {seed}: {patch:?}");
+            assert_eq!(patch.is_empty(), old == new, "seed {seed}");
+
+            changes
+                .into_iter()
+                .rev()
+                .for_each(|change| change.undo(&mut document));
+            assert_eq!(document, old, "seed {seed}: undone {patch:?}");
+        }
+    }
+
+    #[test]
+    fn a_difference_is_small() {
+        let count = |old: Value, new: Value| diff(&Pointer::root(), &old, &new).len();
+        assert_eq!(
+            count(json!({"l": [1, 2, 3, 4]}), json!({"l": [1, 3, 4]})),
+            1
+        );
+        assert_eq!(
+            count(json!({"l": [1, 3, 4]}), json!({"l": [1, 2, 3, 4]})),
+            1
+        );
+        assert_eq!(
+            count(
+                json!({"l": [{"a": 1, "b": 2}]}),
+                json!({"l": [{"a": 1, "b": 3}]})
+            ),
+            1
+        );
+        assert_eq!(count(json!({"a": null}), json!({})), 1);
+        assert_eq!(
+            count(
+                json!({"a": 1, "b": {"c": 2}}),
+                json!({"a": 1, "b": {"c": 2}})
+            ),
+            0
+        );
+        let many: Vec<u32> = (0..5000).collect();
+        assert_eq!(count(json!({"l": []}), json!({ "l": many })), 1);
+    }
+
+    #[test]
+    fn missing_places_above_are_made() {
+        let mut document = json!({"public": {}});
+        let at = Pointer::parse("/public/packageData/alpha/status").unwrap();
+        let patch = Patch::new(put(&document, &at, Some(json!("running"))));
+        patch.apply(&mut document).unwrap();
+        assert_eq!(
+            document,
+            json!({"public": {"packageData": {"alpha": {"status": "running"}}}})
+        );
+        assert_eq!(put(&document, &at, Some(json!("running"))), []);
+        assert_eq!(
+            put(&document, &Pointer::parse("/public/x").unwrap(), None),
+            []
+        );
+        let patch = Patch::new(put(&document, &at, None));
+        patch.apply(&mut document).unwrap();
+        assert_eq!(document, json!({"public": {"packageData": {"alpha": {}}}}));
+    }
+}

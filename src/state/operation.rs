@@ -1,0 +1,315 @@
+//! One operation of a patch, what it changed, and how it is taken back.
+
+use std::fmt;
+use std::mem;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::pointer::{InvalidPointer, MAX_DEPTH, Pointer, array_index};
+
+/// One step of a patch (RFC 6902, section 4).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+pub enum Operation {
+    /// Set a key, or insert into a list.
+    Add {
+        /// Where; the place above must exist.
+        path: Pointer,
+        /// What.
+        value: Value,
+    },
+    /// Take away what stands there.
+    Remove {
+        /// Where; it must exist.
+        path: Pointer,
+    },
+    /// Put something in the place of what stands there.
+    Replace {
+        /// Where; it must exist.
+        path: Pointer,
+        /// What.
+        value: Value,
+    },
+    /// Go on only if this stands there.
+    Test {
+        /// Where.
+        path: Pointer,
+        /// What; numbers are compared by value.
+        value: Value,
+    },
+}
+
+/// What one operation changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Where, with `-` resolved to an index.
+    pub at: Pointer,
+    /// What stood there.
+    pub old: Option<Value>,
+    /// What stands there now.
+    pub new: Option<Value>,
+    /// Whether elements of a list behind it moved by one.
+    pub moved_others: bool,
+}
+
+/// Why an operation is none, or cannot be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// It is not a JSON object with an `op`.
+    NotAnOperation,
+    /// `move` or `copy`.
+    MoveOrCopy,
+    /// An `op` that RFC 6902 does not know.
+    UnknownOp,
+    /// It lacks this member.
+    Lacks(&'static str),
+    /// Its path is no pointer.
+    Path(InvalidPointer),
+    /// It would remove the whole document, or make it something other than an object.
+    Root,
+    /// What it wants to remove or replace does not exist.
+    Missing,
+    /// The object or list it wants to write into does not exist.
+    NoParent,
+    /// What stands above it has no keys.
+    Scalar,
+    /// The list has no such index.
+    Index,
+    /// A test failed.
+    Differs,
+    /// The document would be deeper than [`MAX_DEPTH`].
+    TooDeep,
+}
+
+impl Operation {
+    /// Reads an operation from its JSON value; members that RFC 6902 does not name are ignored.
+    pub fn from_value(value: Value) -> Result<Self, Obstacle> {
+        let Value::Object(mut members) = value else {
+            return Err(Obstacle::NotAnOperation);
+        };
+        let op = members
+            .get("op")
+            .and_then(Value::as_str)
+            .ok_or(Obstacle::NotAnOperation)?;
+        let op = op.to_owned();
+        if op == "move" || op == "copy" {
+            return Err(Obstacle::MoveOrCopy);
+        }
+        let path = members
+            .get("path")
+            .and_then(Value::as_str)
+            .ok_or(Obstacle::Lacks("path"))?;
+        let path = Pointer::parse(path).map_err(Obstacle::Path)?;
+        let value = members.remove("value").ok_or(Obstacle::Lacks("value"));
+        match op.as_str() {
+            "add" => Ok(Self::Add {
+                path,
+                value: value?,
+            }),
+            "remove" => Ok(Self::Remove { path }),
+            "replace" => Ok(Self::Replace {
+                path,
+                value: value?,
+            }),
+            "test" => Ok(Self::Test {
+                path,
+                value: value?,
+            }),
+            _ => Err(Obstacle::UnknownOp),
+        }
+    }
+
+    /// Where.
+    pub fn path(&self) -> &Pointer {
+        match self {
+            Self::Add { path, .. }
+            | Self::Remove { path }
+            | Self::Replace { path, .. }
+            | Self::Test { path, .. } => path,
+        }
+    }
+
+    /// Does it, and says what changed; a test changes nothing.
+    pub fn apply(&self, document: &mut Value) -> Result<Option<Change>, Obstacle> {
+        match self {
+            Self::Add { path, value } => {
+                shallow_enough(path, value)?;
+                add(document, path, value.clone()).map(Some)
+            }
+            Self::Remove { path } => remove(document, path).map(Some),
+            Self::Replace { path, value } => {
+                shallow_enough(path, value)?;
+                replace(document, path, value.clone()).map(Some)
+            }
+            Self::Test { path, value } => match path.get(document) {
+                Some(found) if same(found, value) => Ok(None),
+                _ => Err(Obstacle::Differs),
+            },
+        }
+    }
+}
+
+impl Change {
+    /// Takes it back; everything that was done after it must have been taken back already.
+    pub fn undo(self, document: &mut Value) {
+        let undone = match (self.old, self.new) {
+            (Some(old), Some(_)) => replace(document, &self.at, old),
+            (Some(old), None) => add(document, &self.at, old),
+            (None, _) => remove(document, &self.at),
+        };
+        debug_assert!(undone.is_ok(), "what was just done can be undone");
+    }
+}
+
+fn add(document: &mut Value, path: &Pointer, value: Value) -> Result<Change, Obstacle> {
+    let Some((above, key)) = path.split_last() else {
+        return replace(document, path, value);
+    };
+    let new = Some(value.clone());
+    match find_mut(document, &above).ok_or(Obstacle::NoParent)? {
+        Value::Object(map) => {
+            let old = map.insert(key.to_owned(), value);
+            let at = path.clone();
+            Ok(Change {
+                at,
+                old,
+                new,
+                moved_others: false,
+            })
+        }
+        Value::Array(list) => {
+            let end = list.len();
+            let index = if key == "-" {
+                Some(end)
+            } else {
+                array_index(key)
+            };
+            let index = index.filter(|i| *i <= end).ok_or(Obstacle::Index)?;
+            list.insert(index, value);
+            let at = above.child(index.to_string());
+            Ok(Change {
+                at,
+                old: None,
+                new,
+                moved_others: index < end,
+            })
+        }
+        _ => Err(Obstacle::Scalar),
+    }
+}
+
+fn remove(document: &mut Value, path: &Pointer) -> Result<Change, Obstacle> {
+    let (above, key) = path.split_last().ok_or(Obstacle::Root)?;
+    let at = path.clone();
+    match find_mut(document, &above).ok_or(Obstacle::Missing)? {
+        Value::Object(map) => {
+            let old = Some(map.remove(key).ok_or(Obstacle::Missing)?);
+            Ok(Change {
+                at,
+                old,
+                new: None,
+                moved_others: false,
+            })
+        }
+        Value::Array(list) => {
+            let index = array_index(key)
+                .filter(|i| *i < list.len())
+                .ok_or(Obstacle::Missing)?;
+            let old = Some(list.remove(index));
+            Ok(Change {
+                at,
+                old,
+                new: None,
+                moved_others: index < list.len(),
+            })
+        }
+        _ => Err(Obstacle::Missing),
+    }
+}
+
+fn replace(document: &mut Value, path: &Pointer, value: Value) -> Result<Change, Obstacle> {
+    if path.tokens().is_empty() && !value.is_object() {
+        return Err(Obstacle::Root);
+    }
+    let place = find_mut(document, path).ok_or(Obstacle::Missing)?;
+    let new = Some(value.clone());
+    let old = Some(mem::replace(place, value));
+    Ok(Change {
+        at: path.clone(),
+        old,
+        new,
+        moved_others: false,
+    })
+}
+
+fn find_mut<'v>(document: &'v mut Value, path: &Pointer) -> Option<&'v mut Value> {
+    path.tokens()
+        .iter()
+        .try_fold(document, |value, token| match value {
+            Value::Object(map) => map.get_mut(token),
+            Value::Array(list) => list.get_mut(array_index(token)?),
+            _ => None,
+        })
+}
+
+fn shallow_enough(path: &Pointer, value: &Value) -> Result<(), Obstacle> {
+    let deep = path.tokens().len() + depth(value) > MAX_DEPTH;
+    if deep { Err(Obstacle::TooDeep) } else { Ok(()) }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Equal as RFC 6902 means it: numbers by value, so that 1 and 1.0 are the same.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let found = |(key, a)| b.get(key).is_some_and(|b| same(a, b));
+            a.len() == b.len() && a.iter().all(found)
+        }
+        _ => a == b,
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let op = match self {
+            Self::Add { .. } => "add",
+            Self::Remove { .. } => "remove",
+            Self::Replace { .. } => "replace",
+            Self::Test { .. } => "test",
+        };
+        write!(f, "{op} \"{}\"", self.path())
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAnOperation => f.write_str("an operation is an object with a text `op`"),
+            Self::MoveOrCopy => f.write_str(
+                "`move` and `copy` are not taken: write them as `remove` and `add` with the value",
+            ),
+            Self::UnknownOp => f.write_str("the operations are add, remove, replace and test"),
+            Self::Lacks(member) => write!(f, "it has no `{member}`"),
+            Self::Path(why) => write!(f, "its path is no pointer: {why}"),
+            Self::Root => f.write_str("the whole document stays an object and is never removed"),
+            Self::Missing => f.write_str("nothing stands there"),
+            Self::NoParent => f.write_str("nothing stands above it: add the place above first"),
+            Self::Scalar => f.write_str("what stands above it is neither an object nor a list"),
+            Self::Index => f.write_str("the list has no such index"),
+            Self::Differs => f.write_str("what stands there is not the value of the test"),
+            Self::TooDeep => write!(f, "the document may be at most {MAX_DEPTH} levels deep"),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Patches (RFC 6902 without `move` and `copy`): what a revision does to the document, whole or not at all.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::operation::{Change, Obstacle, Operation};
+
+/// The most operations of one patch; more are refused.
+const MAX_OPERATIONS: usize = 10_000;
+
+/// A list of operations that belong together.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Patch {
+    operations: Vec<Operation>,
+}
+
+/// Why a patch is none, or does not apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PatchError {
+    /// It is not a JSON array of operations.
+    NotAList,
+    /// It has more than 10,000 operations.
+    TooMany,
+    /// One operation is at fault.
+    Operation {
+        /// Its position, from 0.
+        index: usize,
+        /// What it is, such as `remove /public/a`; empty if that cannot be said.
+        operation: String,
+        /// What is wrong with it.
+        obstacle: Obstacle,
+    },
+}
+
+impl Patch {
+    /// A patch of these operations.
+    pub fn new(operations: Vec<Operation>) -> Self {
+        Self { operations }
+    }
+
+    /// Reads a patch from its JSON text.
+    pub fn parse(text: &str) -> Result<Self, PatchError> {
+        let value = serde_json::from_str(text).map_err(|_| PatchError::NotAList)?;
+        Self::from_value(value)
+    }
+
+    /// Reads a patch from its JSON value.
+    pub fn from_value(value: Value) -> Result<Self, PatchError> {
+        let Value::Array(list) = value else {
+            return Err(PatchError::NotAList);
+        };
+        if list.len() > MAX_OPERATIONS {
+            return Err(PatchError::TooMany);
+        }
+        let read = |(index, value): (usize, Value)| {
+            Operation::from_value(value).map_err(|obstacle| PatchError::Operation {
+                index,
+                operation: String::new(),
+                obstacle,
+            })
+        };
+        let operations = list
+            .into_iter()
+            .enumerate()
+            .map(read)
+            .collect::<Result<_, _>>()?;
+        Ok(Self { operations })
+    }
+
+    /// The operations in their order.
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// Whether it does nothing.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    /// Changes `document` by every operation, and says what each changed; if one cannot be done,
+    /// `document` is left as it was.
+    pub fn apply(&self, document: &mut Value) -> Result<Vec<Change>, PatchError> {
+        let mut changes = Vec::with_capacity(self.operations.len());
+        for (index, operation) in self.operations.iter().enumerate() {
+            match operation.apply(document) {
+                Ok(change) => changes.extend(change),
+                Err(obstacle) => {
+                    changes
+                        .into_iter()
+                        .rev()
+                        .for_each(|change| change.undo(document));
+                    return Err(PatchError::Operation {
+                        index,
+                        operation: operation.to_string(),
+                        obstacle,
+                    });
+                }
+            }
+        }
+        Ok(changes)
+    }
+}
+
+impl fmt::Display for PatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAList => f.write_str("a patch is a JSON array of operations (RFC 6902)"),
+            Self::TooMany => write!(f, "a patch has at most {MAX_OPERATIONS} operations"),
+            Self::Operation {
+                index,
+                operation,
+                obstacle,
+            } if operation.is_empty() => {
+                write!(f, "operation {index}: {obstacle}")
+            }
+            Self::Operation {
+                index,
+                operation,
+                obstacle,
+            } => {
+                write!(f, "operation {index} ({operation}): {obstacle}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PatchError {}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn applied(mut document: Value, patch: &Value) -> Result<Value, String> {
+        Patch::from_value(patch.clone())
+            .and_then(|patch| patch.apply(&mut document))
+            .map(|_| document)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_examples_of_the_rfc() {
+        for (document, patch, result) in [
+            (
+                json!({"foo": "bar"}),
+                json!([{"op": "add", "path": "/baz", "value": "qux"}]),
+                json!({"foo": "bar", "baz": "qux"}),
+            ),
+            (
+                json!({"foo": ["bar", "baz"]}),
+                json!([{"op": "add", "path": "/foo/1", "value": "qux"}]),
+                json!({"foo": ["bar", "qux", "baz"]}),
+            ),
+            (
+                json!({"foo": ["bar", "qux", "baz"]}),
+                json!([{"op": "remove", "path": "/foo/1"}]),
+                json!({"foo": ["bar", "baz"]}),
+            ),
+            (
+                json!({"foo": ["bar"]}),
+                json!([{"op": "add", "path": "/foo/-", "value": ["abc", "def"]}]),
+                json!({"foo": ["bar", ["abc", "def"]]}),
+            ),
+            (
+                json!({"foo": 1}),
+                json!([{"op": "replace", "path": "/foo", "value": 2, "xyz": 123}]),
+                json!({"foo": 2}),
+            ),
+            (
+                json!({"/": 9, "~1": 10}),
+                json!([{"op": "test", "path": "/~01", "value": 10.0}]),
+                json!({"/": 9, "~1": 10}),
+            ),
+        ] {
+            assert_eq!(applied(document, &patch), Ok(result), "{patch}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_named() {
+        let document = json!({"a": {"b": [1, 2]}, "n": null, "s": "x"});
+        for (patch, words) in [
+            (json!({}), "JSON array"),
+            (json!([1]), "operation 0: an operation is an object"),
+            (
+                json!([{"op": "move", "from": "/a", "path": "/b"}]),
+                "`move` and `copy`",
+            ),
+            (
+                json!([{"op": "copy", "from": "/a", "path": "/b"}]),
+                "`move` and `copy`",
+            ),
+            (
+                json!([{"op": "delete", "path": "/a"}]),
+                "add, remove, replace and test",
+            ),
+            (json!([{"op": "add", "path": "/x"}]), "has no `value`"),
+            (json!([{"op": "remove"}]), "has no `path`"),
+            (json!([{"op": "remove", "path": "a"}]), "begins with '/'"),
+            (json!([{"op": "remove", "path": ""}]), "the whole document"),
+            (
+                json!([{"op": "add", "path": "", "value": 1}]),
+                "the whole document",
+            ),
+            (
+                json!([{"op": "remove", "path": "/x"}]),
+                "nothing stands there",
+            ),
+            (
+                json!([{"op": "replace", "path": "/x", "value": 1}]),
+                "nothing stands there",
+            ),
+            (
+                json!([{"op": "add", "path": "/x/y", "value": 1}]),
+                "nothing stands above it",
+            ),
+            (
+                json!([{"op": "add", "path": "/s/y", "value": 1}]),
+                "neither an object nor a list",
+            ),
+            (
+                json!([{"op": "add", "path": "/a/b/3", "value": 1}]),
+                "no such index",
+            ),
+            (
+                json!([{"op": "add", "path": "/a/b/x", "value": 1}]),
+                "no such index",
+            ),
+            (
+                json!([{"op": "test", "path": "/n", "value": 0}]),
+                "is not the value",
+            ),
+            (
+                json!([{"op": "test", "path": "/m", "value": null}]),
+                "is not the value",
+            ),
+        ] {
+            let error = applied(document.clone(), &patch).unwrap_err();
+            assert!(error.contains(words), "{patch}: {error}");
+        }
+    }
+
+    #[test]
+    fn null_is_a_value() {
+        let set = json!([{"op": "add", "path": "/a", "value": null}]);
+        assert_eq!(applied(json!({}), &set), Ok(json!({"a": null})));
+        let test = json!([{"op": "test", "path": "/a", "value": null}]);
+        assert!(applied(json!({"a": null}), &test).is_ok());
+    }
+
+    #[test]
+    fn a_patch_applies_whole_or_not_at_all() {
+        let before = json!({"a": {"b": 1}, "list": [1, 2, 3], "n": null});
+        let mut document = before.clone();
+        let patch = Patch::from_value(json!([
+            {"op": "add", "path": "/new", "value": {"x": 1}},
+            {"op": "replace", "path": "/a/b", "value": 2},
+            {"op": "remove", "path": "/n"},
+            {"op": "remove", "path": "/list/0"},
+            {"op": "add", "path": "/list/1", "value": 9},
+            {"op": "add", "path": "/list/-", "value": 10},
+            {"op": "add", "path": "/a", "value": "other"},
+            {"op": "add", "path": "", "value": {"fresh": true}},
+            {"op": "test", "path": "/fresh", "value": false}
+        ]))
+        .unwrap();
+        let error = patch.apply(&mut document).unwrap_err();
+        assert!(
+            matches!(error, PatchError::Operation { index: 8, .. }),
+            "{error}"
+        );
+        assert_eq!(document, before);
+    }
+
+    #[test]
+    fn the_document_stays_readable_by_ordinary_json_readers() {
+        let deep = |depth: usize| {
+            let mut value = json!(1);
+            for _ in 0..depth {
+                value = json!([value]);
+            }
+            json!([{"op": "add", "path": "/a/b", "value": value}])
+        };
+        assert!(applied(json!({"a": {}}), &deep(98)).is_ok());
+        let error = applied(json!({"a": {}}), &deep(99)).unwrap_err();
+        assert!(error.contains("100"), "{error}");
+    }
+
+    #[test]
+    fn a_patch_is_written_as_it_was_read() {
+        let text = r#"[{"op":"add","path":"/a~1b","value":null},{"op":"remove","path":"/c"}]"#;
+        let patch = Patch::parse(text).unwrap();
+        assert_eq!(serde_json::to_string(&patch).unwrap(), text);
+    }
+}

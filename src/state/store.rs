@@ -1,0 +1,678 @@
+//! The state as the other rooms use it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::{error, warn};
+
+use crate::sys::{Waiter, Waker, now_ms};
+
+use super::author::Author;
+use super::changes::Changes;
+use super::document::Document;
+use super::error::StateError;
+use super::patch::Patch;
+use super::pointer::Pointer;
+use super::schema;
+use super::shared::Shared;
+use super::writer::{Job, Wish, Writer, load};
+
+/// The most changes that wait for the writer; further callers wait to be let in.
+const MAX_WAITING: usize = 256;
+
+/// The state document with its log. Clones share it; the writer stops with the last one.
+#[derive(Debug, Clone)]
+pub struct State {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    database_id: String,
+    // In this order: the waker, when it goes, lets the writer find that no more jobs can come.
+    jobs: mpsc::Sender<Job>,
+    waker: Waker,
+}
+
+impl State {
+    /// Opens the database at `path`, makes it if there is none, and starts its writer.
+    ///
+    /// A damaged database is moved aside, to `<path>.damaged-<ms>`, and an empty one made in its place.
+    pub fn open(path: &Path) -> Result<Self, StateError> {
+        match Self::open_sound(path) {
+            Err(StateError::Damaged { cause, .. }) => {
+                let aside = schema::move_aside(path, now_ms())
+                    .map_err(|error| StateError::io(path, &error))?;
+                error!(path = %path.display(), aside = %aside.display(), %cause,
+                    "the state database was damaged: moved aside, building a new one");
+                Self::open_sound(path)
+            }
+            result => result,
+        }
+    }
+
+    /// The newest document. Never touches the disk and never waits.
+    pub fn document(&self) -> Arc<Document> {
+        self.inner.shared.document()
+    }
+
+    /// Makes `value` stand at `pointer`, or nothing if it is absent; says which revision holds it.
+    ///
+    /// Objects above that are missing are made. What stands there already makes no revision.
+    pub async fn put(
+        &self,
+        author: &Author,
+        pointer: &Pointer,
+        value: Option<Value>,
+    ) -> Result<u64, StateError> {
+        self.wish(author, Wish::Put(pointer.clone(), value)).await
+    }
+
+    /// Applies `patch` as one revision, whole or not at all; says which revision holds it.
+    ///
+    /// One that changes nothing makes no revision.
+    pub async fn apply(&self, author: &Author, patch: Patch) -> Result<u64, StateError> {
+        self.wish(author, Wish::Apply(patch)).await
+    }
+
+    /// The revisions after `after` that touch `scope`, at most `most`.
+    ///
+    /// Reads the log from the disk, for some milliseconds at most.
+    pub fn changes_since(
+        &self,
+        after: u64,
+        scope: &Pointer,
+        most: usize,
+    ) -> Result<Changes, StateError> {
+        self.inner.shared.changes_since(after, scope, most)
+    }
+
+    /// The number of the newest revision, with a wake-up whenever it moves.
+    pub fn bell(&self) -> watch::Receiver<u64> {
+        self.inner.shared.bell()
+    }
+
+    /// The newest revision after `after` that changed the value at `scope`; nothing if none did.
+    ///
+    /// Answered from memory for some thousand revisions back; for an older `after` by the log, which may
+    /// name a revision that wrote there what stood there.
+    pub fn touched(&self, scope: &Pointer, after: u64) -> Option<u64> {
+        self.inner.shared.touched(scope, after)
+    }
+
+    /// The id that the database was given when it was made; another one means that cursors are void.
+    pub fn database_id(&self) -> &str {
+        &self.inner.database_id
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.inner.shared.path()
+    }
+
+    /// Reads once through SQLite and sees that the writer lives; for the watchdog.
+    pub async fn probe(&self) -> Result<(), StateError> {
+        if self.inner.jobs.is_closed() {
+            return Err(StateError::Stopped);
+        }
+        let shared = Arc::clone(&self.inner.shared);
+        tokio::task::spawn_blocking(move || shared.read_once())
+            .await
+            .unwrap_or(Err(StateError::Stopped))
+    }
+
+    async fn wish(&self, author: &Author, wish: Wish) -> Result<u64, StateError> {
+        let (answer, answered) = oneshot::channel();
+        let author = author.clone();
+        let job = Job {
+            author,
+            wish,
+            answer,
+        };
+        self.inner
+            .jobs
+            .send(job)
+            .await
+            .map_err(|_| StateError::Stopped)?;
+        self.inner.waker.wake();
+        answered.await.unwrap_or(Err(StateError::Stopped))
+    }
+
+    fn open_sound(path: &Path) -> Result<Self, StateError> {
+        let connection = schema::open(path)?;
+        let database_id =
+            schema::database_id(&connection).map_err(|error| StateError::sqlite(path, &error))?;
+        let loaded = load(path, &connection)?;
+        let reader = schema::open_for_reading(path)?;
+        let shared = Arc::new(Shared::new(path, loaded.document, loaded.recent, reader));
+
+        let (mut waiter, waker) = Waiter::new().map_err(|error| StateError::io(path, &error))?;
+        let mut wal = path.as_os_str().to_owned();
+        wal.push("-wal");
+        if let Err(cause) = waiter.watch(Path::new(&wal)) {
+            warn!(%cause, "no inotify: changes by other programs are seen within a second");
+        }
+        let writer = Writer::new(connection, Arc::clone(&shared), loaded.since_snapshot);
+        let (jobs, waiting) = mpsc::channel(MAX_WAITING);
+        thread::Builder::new()
+            .name("state-writer".into())
+            .spawn(move || writer.run(waiting, &waiter))
+            .map_err(|error| StateError::io(path, &error))?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                shared,
+                database_id,
+                jobs,
+                waker,
+            }),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    use rusqlite::Connection;
+    use serde_json::json;
+    use tokio::time::timeout;
+
+    use crate::sys::Scratch;
+
+    use super::super::author::Actor;
+    use super::super::changes::Revision;
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    fn at(text: &str) -> Pointer {
+        Pointer::parse(text).unwrap()
+    }
+
+    fn open(scratch: &Scratch) -> State {
+        State::open(&scratch.join("state.db")).unwrap()
+    }
+
+    async fn put(state: &State, pointer: &str, value: Value) -> u64 {
+        state
+            .put(&Author::observer(), &at(pointer), Some(value))
+            .await
+            .unwrap()
+    }
+
+    /// Another program's connection.
+    fn foreign(scratch: &Scratch) -> Connection {
+        let connection = Connection::open(scratch.join("state.db")).unwrap();
+        connection.busy_timeout(LONG).unwrap();
+        connection
+    }
+
+    fn insert(connection: &Connection, patch: &Value) -> rusqlite::Result<usize> {
+        connection.execute(
+            "INSERT INTO revision (at_ms, actor, patch) VALUES (7, 'local:test', ?1)",
+            [patch.to_string()],
+        )
+    }
+
+    async fn heard(state: &State, revision: u64) -> Arc<Document> {
+        let mut bell = state.bell();
+        timeout(LONG, bell.wait_for(|newest| *newest >= revision))
+            .await
+            .unwrap()
+            .unwrap();
+        state.document()
+    }
+
+    fn revisions(changes: Changes) -> Vec<Revision> {
+        match changes {
+            Changes::Revisions { revisions, .. } => revisions,
+            Changes::Resync { .. } => panic!("{changes:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_database_holds_the_empty_document() {
+        let scratch = Scratch::new();
+        let state = open(&scratch);
+        let document = state.document();
+        assert_eq!(
+            (document.revision, &document.root),
+            (0, &json!({"public": {}}))
+        );
+        assert_eq!(*state.bell().borrow(), 0);
+        let mode = fs::metadata(state.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o660);
+        state.probe().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_put_makes_a_revision_only_if_something_changes() {
+        let scratch = Scratch::new();
+        let state = open(&scratch);
+        assert_eq!(
+            put(&state, "/public/a/b", json!({"c": 1, "d": null})).await,
+            1
+        );
+        assert_eq!(
+            put(&state, "/public/a/b", json!({"c": 1, "d": null})).await,
+            1
+        );
+        assert_eq!(put(&state, "/public/a/b/c", json!(1)).await, 1);
+        assert_eq!(put(&state, "/public/a/b/c", json!(2)).await, 2);
+        let author = Author::from(Actor::Agent("7".into())).because("call-9");
+        assert_eq!(state.put(&author, &at("/public/a/b/d"), None).await, Ok(3));
+        assert_eq!(state.put(&author, &at("/public/a/b/d"), None).await, Ok(3));
+        assert_eq!(
+            state.document().root,
+            json!({"public": {"a": {"b": {"c": 2}}}})
+        );
+
+        let last = revisions(state.changes_since(2, &Pointer::root(), 10).unwrap());
+        assert_eq!(last.len(), 1);
+        assert_eq!((last[0].id, last[0].actor.as_str()), (3, "agent:7"));
+        assert_eq!(last[0].cause.as_deref(), Some("call-9"));
+    }
+
+    #[tokio::test]
+    async fn a_patch_that_does_not_apply_changes_nothing() {
+        let scratch = Scratch::new();
+        let state = open(&scratch);
+        let patch = Patch::parse(
+            r#"[{"op":"add","path":"/public/a","value":1},{"op":"remove","path":"/public/b"}]"#,
+        )
+        .unwrap();
+        let error = state.apply(&Author::observer(), patch).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the patch was refused, nothing is changed: \
+             operation 1 (remove \"/public/b\"): nothing stands there"
+        );
+        let nothing =
+            r#"[{"op":"add","path":"/public/a","value":1},{"op":"remove","path":"/public/a"}]"#;
+        let nothing = Patch::parse(nothing).unwrap();
+        assert_eq!(state.apply(&Author::observer(), nothing).await, Ok(0));
+        assert_eq!(state.document().root, json!({"public": {}}));
+    }
+
+    #[tokio::test]
+    async fn the_document_is_there_again_after_a_restart() {
+        let scratch = Scratch::new();
+        let (id, document) = {
+            let state = open(&scratch);
+            for n in 0..20 {
+                put(&state, "/public/n", json!(n)).await;
+            }
+            (state.database_id().to_owned(), state.document())
+        };
+        let state = open(&scratch);
+        assert_eq!(state.document(), document);
+        assert_eq!(state.database_id(), id);
+        assert_eq!(state.touched(&at("/public/n"), 19), Some(20));
+        assert_eq!(put(&state, "/public/n", json!(20)).await, 21);
+    }
+
+    #[tokio::test]
+    async fn the_bell_rings_for_another_connection() {
+        let scratch = Scratch::new();
+        let state = open(&scratch);
+        let other = foreign(&scratch);
+        insert(
+            &other,
+            &json!([{"op": "add", "path": "/public/x", "value": 1}]),
+        )
+        .unwrap();
+        let document = heard(&state, 1).await;
+        assert_eq!(document.root, json!({"public": {"x": 1}}));
+        assert_eq!(put(&state, "/public/x", json!(2)).await, 2);
+        assert_eq!(state.touched(&at("/public/x"), 0), Some(2));
+    }
+
+    #[tokio::test]
+    async fn the_bell_rings_for_the_sqlite3_program() {
+        let scratch = Scratch::new();
+        let state = open(&scratch);
+        let sql = "BEGIN IMMEDIATE;
+            INSERT INTO revision (id, at_ms, actor, patch)
+            SELECT coalesce(max(id), 0) + 1, 7, 'local:shell',
+                   '[{\"op\":\"add\",\"path\":\"/public/hello\",\"value\":null}]' FROM revision;
+            COMMIT;";
+        let ran = Command::new("sqlite3").arg(state.path()).arg(sql).output();
+        let Ok(ran) = ran else {
+            eprintln!("SKIPPED: the program sqlite3 is not installed");
+            return;
+        };
+        assert!(ran.status.success(), "{ran:?}");
+        let document = heard(&state, 1).await;
+        assert_eq!(document.root, json!({"public": {"hello": null}}));
+        assert_eq!(document.at_ms, 7);
+    }
+
+    #[tokio::test]
+    async fn a_foreign_revision_that_does_not_apply_is_a_number_and_nothing_else() {
+        let scratch = Scratch::new();
+        let state = open(&scratch);
+        let other = foreign(&scratch);
+        for patch in [
+            json!([{"op": "add", "path": "/public/x", "value": 1}]),
+            json!([{"op": "add", "path": "/public/y", "value": 1},
+                   {"op": "test", "path": "/public/x", "value": 2}]),
+            json!({"not": "a patch"}),
+            json!([{"op": "move", "from": "/public/x", "path": "/public/z"}]),
+            json!([{"op": "remove", "path": ""}]),
+        ] {
+            insert(&other, &patch).unwrap();
+        }
+        let bytes = "INSERT INTO revision (at_ms, actor, patch)
+                     VALUES (-1, CAST(x'ff' AS TEXT), CAST(x'5b22ff225d' AS TEXT))";
+        other.execute(bytes, []).unwrap();
+        insert(
+            &other,
+            &json!([{"op": "replace", "path": "/public/x", "value": 3}]),
+        )
+        .unwrap();
+
+        let document = heard(&state, 7).await;
+        assert_eq!(document.root, json!({"public": {"x": 3}}));
+        assert_eq!(state.touched(&at("/public/y"), 0), None);
+        let told = revisions(state.changes_since(0, &at("/public"), 10).unwrap());
+        assert_eq!(told.iter().map(|r| r.id).collect::<Vec<_>>(), [1, 7]);
+
+        drop(state);
+        assert_eq!(*open(&scratch).document(), *document);
+    }
+
+    #[test]
+    fn the_rules_of_the_log_hold_for_every_program() {
+        let scratch = Scratch::new();
+        let _state = open(&scratch);
+        let other = foreign(&scratch);
+        let patch = json!([{"op": "add", "path": "/public/x", "value": 1}]);
+        insert(&other, &patch).unwrap();
+        insert(&other, &patch).unwrap();
+        for sql in [
+            "INSERT INTO revision VALUES (4, 0, 'local:x', NULL, '[]')",
+            "INSERT INTO revision VALUES (2, 0, 'local:x', NULL, '[]')",
+            "INSERT OR REPLACE INTO revision VALUES (2, 0, 'local:x', NULL, '[]')",
+            "INSERT INTO revision VALUES (3, 0, 'local:x', NULL, 'no json')",
+            "INSERT INTO revision VALUES (3, 'today', 'local:x', NULL, '[]')",
+            "UPDATE revision SET actor = 'owner'",
+            "UPDATE snapshot SET document = '{}'",
+            "INSERT INTO snapshot VALUES (99, '{}')",
+        ] {
+            assert!(other.execute(sql, []).is_err(), "{sql}");
+        }
+        insert(&other, &patch).unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn two_writers_leave_no_gap_and_lose_nothing() {
+        const EACH: u64 = 1000;
+        let scratch = Scratch::new();
+        let state = open(&scratch);
+        let other = foreign(&scratch);
+        let theirs = tokio::task::spawn_blocking(move || {
+            for n in 0..EACH {
+                let path = format!("/public/theirs{}", n % 50);
+                insert(&other, &json!([{"op": "add", "path": path, "value": n}])).unwrap();
+            }
+        });
+        for n in 0..EACH {
+            put(&state, &format!("/public/ours{}", n % 50), json!(n)).await;
+        }
+        theirs.await.unwrap();
+        let document = heard(&state, 2 * EACH).await;
+        assert_eq!(document.revision, 2 * EACH);
+        for n in 0..50 {
+            for whose in ["ours", "theirs"] {
+                let found = at(&format!("/public/{whose}{n}"))
+                    .get(&document.root)
+                    .cloned();
+                assert_eq!(found, Some(json!(EACH - 50 + n)), "{whose}{n}");
+            }
+        }
+        let mut replayed = json!({"public": {}});
+        let all = revisions(
+            state
+                .changes_since(0, &Pointer::root(), usize::MAX)
+                .unwrap(),
+        );
+        for (revision, id) in all.iter().zip(1..) {
+            assert_eq!(revision.id, id);
+            revision.patch.apply(&mut replayed).unwrap();
+        }
+        assert_eq!(replayed, document.root);
+    }
+
+    #[tokio::test]
+    async fn a_cursor_goes_on_or_is_told_to_begin_again() {
+        let scratch = Scratch::new();
+        let state = open(&scratch);
+        for n in 0..10 {
+            put(&state, "/public/a", json!(n)).await;
+            put(&state, "/public/b", json!(n)).await;
+        }
+        let first = state.changes_since(0, &at("/public/b"), 4).unwrap();
+        let Changes::Revisions {
+            revisions: found,
+            upto,
+            more,
+        } = first
+        else {
+            panic!("{first:?}")
+        };
+        assert_eq!(found.iter().map(|r| r.id).collect::<Vec<_>>(), [2, 4, 6, 8]);
+        assert!(more && (8..10).contains(&upto), "{upto}");
+        let rest = state.changes_since(upto, &at("/public/b"), 100).unwrap();
+        assert!(
+            matches!(
+                rest,
+                Changes::Revisions {
+                    upto: 20,
+                    more: false,
+                    ..
+                }
+            ),
+            "{rest:?}"
+        );
+        assert_eq!(revisions(rest).len(), 6);
+        let none = state.changes_since(20, &at("/public/b"), 100).unwrap();
+        assert!(
+            matches!(
+                none,
+                Changes::Revisions {
+                    upto: 20,
+                    more: false,
+                    ..
+                }
+            ),
+            "{none:?}"
+        );
+
+        let later = state.changes_since(21, &at("/public"), 1).unwrap();
+        assert_eq!(later, Changes::Resync { floor: 1, upto: 20 });
+        foreign(&scratch)
+            .execute("DELETE FROM revision WHERE id <= 15", [])
+            .unwrap();
+        let trimmed = state.changes_since(14, &at("/public"), 1).unwrap();
+        assert_eq!(
+            trimmed,
+            Changes::Resync {
+                floor: 16,
+                upto: 20
+            }
+        );
+        assert!(matches!(
+            state.changes_since(15, &at("/public"), 1),
+            Ok(Changes::Revisions { .. })
+        ));
+    }
+
+    #[tokio::test]
+    async fn the_log_is_compacted_and_the_document_stays() {
+        let scratch = Scratch::new();
+        let state = open(&scratch);
+        let other = foreign(&scratch);
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        for n in 0..9000 {
+            insert(
+                &other,
+                &json!([{"op": "add", "path": "/public/n", "value": n}]),
+            )
+            .unwrap();
+        }
+        other.execute_batch("COMMIT").unwrap();
+        heard(&state, 9000).await;
+        put(&state, "/public/n", json!("mine")).await;
+        let count = |sql: &str| {
+            other
+                .query_row(sql, [], |row| row.get::<_, i64>(0))
+                .unwrap()
+        };
+        assert_eq!(count("SELECT max(revision) FROM snapshot"), 9000);
+        // The old clock of the test's rows makes them due, but not the ones behind the older snapshot.
+        assert_eq!(count("SELECT min(id) FROM revision"), 1);
+        drop(state);
+        let state = open(&scratch);
+        assert_eq!(state.document().revision, 9001);
+        for n in 0..5000 {
+            insert(
+                &other,
+                &json!([{"op": "add", "path": "/public/n", "value": n}]),
+            )
+            .unwrap();
+        }
+        let document = heard(&state, 14_001).await;
+        put(&state, "/public/n", json!("mine")).await;
+        assert_eq!(count("SELECT min(id) FROM revision"), 9001);
+        assert_eq!(count("SELECT count(*) FROM snapshot"), 2);
+        drop(state);
+        let again = open(&scratch).document();
+        assert_eq!(
+            (again.revision, &again.root),
+            (14_002, &json!({"public": {"n": "mine"}}))
+        );
+        assert_eq!(document.root, json!({"public": {"n": 4999}}));
+    }
+
+    #[test]
+    fn a_file_that_is_no_use_says_why_and_stays_as_it_is() {
+        let scratch = Scratch::new();
+        let path = scratch.join("state.db");
+
+        fs::write(
+            &path,
+            "this is a text, and it is long enough to be read as a header".repeat(9),
+        )
+        .unwrap();
+        let error = State::open(&path).unwrap_err();
+        assert_eq!(error, StateError::NotADatabase(path.clone()));
+        assert!(
+            fs::read_to_string(&path)
+                .unwrap()
+                .starts_with("this is a text")
+        );
+        fs::remove_file(&path).unwrap();
+
+        foreign(&scratch)
+            .execute_batch("CREATE TABLE photos (id)")
+            .unwrap();
+        let error = State::open(&path).unwrap_err();
+        assert_eq!(error, StateError::NotOurs(path.clone()));
+        fs::remove_file(&path).unwrap();
+
+        drop(open(&scratch));
+        foreign(&scratch)
+            .execute("UPDATE meta SET value = '2' WHERE key = 'schema'", [])
+            .unwrap();
+        let error = State::open(&path).unwrap_err().to_string();
+        assert!(error.ends_with(
+            "this database was written by a newer gatewren (schema 2, this one knows 1): \
+             install that version or move the file away"
+        ));
+
+        let error = State::open(&scratch.join("missing/state.db")).unwrap_err();
+        assert!(matches!(error, StateError::Unreadable { .. }), "{error}");
+        fs::create_dir(scratch.join("directory")).unwrap();
+        let error = State::open(&scratch.join("directory")).unwrap_err();
+        assert!(matches!(error, StateError::Unreadable { .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_damaged_database_is_moved_aside_and_built_anew() {
+        let scratch = Scratch::new();
+        let state = open(&scratch);
+        put(&state, "/public/a", json!("x".repeat(100_000))).await;
+        let old_id = state.database_id().to_owned();
+        drop(state);
+        let path = scratch.join("state.db");
+        let emptied = foreign(&scratch);
+        emptied
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .unwrap();
+        drop(emptied);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[4096..60_000].fill(0x5a);
+        fs::write(&path, bytes).unwrap();
+
+        let state = open(&scratch);
+        assert_eq!(state.document().root, json!({"public": {}}));
+        assert_ne!(state.database_id(), old_id);
+        let aside = fs::read_dir(scratch.path()).unwrap().filter(|entry| {
+            let name = entry.as_ref().unwrap().file_name();
+            name.to_string_lossy().starts_with("state.db.damaged-")
+        });
+        assert!(aside.count() >= 1);
+        assert_eq!(put(&state, "/public/a", json!(1)).await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_log_with_a_hole_is_damaged() {
+        let scratch = Scratch::new();
+        let state = open(&scratch);
+        for n in 0..5 {
+            put(&state, "/public/a", json!(n)).await;
+        }
+        drop(state);
+        foreign(&scratch)
+            .execute("DELETE FROM revision WHERE id = 3", [])
+            .unwrap();
+        assert_eq!(open(&scratch).document().revision, 0);
+    }
+
+    /// Not a measurement, only a bound: the figures are printed by `--nocapture`.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn another_programs_commit_is_heard_at_once() {
+        let scratch = Scratch::new();
+        let state = open(&scratch);
+        let other = foreign(&scratch);
+        let mut bell = state.bell();
+        let mut waits = Vec::new();
+        for n in 1..=200_u64 {
+            insert(
+                &other,
+                &json!([{"op": "add", "path": "/public/n", "value": n}]),
+            )
+            .unwrap();
+            let committed = Instant::now();
+            timeout(LONG, bell.wait_for(|newest| *newest >= n))
+                .await
+                .unwrap()
+                .unwrap();
+            waits.push(committed.elapsed());
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+        waits.sort();
+        eprintln!(
+            "commit to bell: median {:?}, p99 {:?}",
+            waits[100], waits[198]
+        );
+        assert!(waits[100] < Duration::from_millis(50), "{:?}", waits[100]);
+    }
+}

@@ -1,0 +1,368 @@
+//! The one thread that writes: makes revisions, follows those of other programs, compacts the log.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tracing::{error, warn};
+
+use crate::sys::{Waiter, now_ms};
+
+use super::author::Author;
+use super::diff;
+use super::document::{Document, Draft, MAX_PATCH_BYTES};
+use super::error::StateError;
+use super::log;
+use super::patch::Patch;
+use super::pointer::Pointer;
+use super::recent::Recent;
+use super::shared::Shared;
+
+/// How often we look without a hint: the truth, should a hint be lost.
+const POLL: Duration = Duration::from_secs(1);
+
+/// The first wait after a hint that showed nothing yet. The write-ahead log is written before a commit can
+/// be seen, later by as long as the disk takes; each further wait is a quarter longer, up to [`POLL`], so that
+/// we are late by a quarter of what the disk took.
+const FIRST_WAIT: Duration = Duration::from_micros(20);
+
+/// Revisions between two snapshots.
+const SNAPSHOT_REVISIONS: u64 = 4096;
+
+/// Bytes of patches between two snapshots.
+const SNAPSHOT_BYTES: usize = 4 * 1024 * 1024;
+
+/// Revisions of other programs that share one copy of the document; more make several.
+const MAX_BATCH: usize = 1000;
+
+/// What a caller wants changed.
+#[derive(Debug)]
+pub enum Wish {
+    /// That a value stands somewhere, or nothing.
+    Put(Pointer, Option<Value>),
+    /// That a patch is applied.
+    Apply(Patch),
+}
+
+/// A wish, whose it is, and where the answer goes.
+#[derive(Debug)]
+pub struct Job {
+    /// Who wishes.
+    pub author: Author,
+    /// What.
+    pub wish: Wish,
+    /// Gets the revision that holds it.
+    pub answer: oneshot::Sender<Result<u64, StateError>>,
+}
+
+/// The writer's side of the state.
+#[derive(Debug)]
+pub struct Writer {
+    connection: Connection,
+    shared: Arc<Shared>,
+    seen: i64,
+    patience: Duration,
+    since_snapshot: Since,
+}
+
+/// How much has been written since the newest snapshot.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Since {
+    revisions: u64,
+    bytes: usize,
+}
+
+impl Writer {
+    /// A writer over an open database whose document is in `shared`.
+    pub fn new(connection: Connection, shared: Arc<Shared>, since_snapshot: Since) -> Self {
+        // The version is not known yet: the first look reads what came since the document was loaded.
+        Self {
+            connection,
+            shared,
+            seen: -1,
+            patience: POLL,
+            since_snapshot,
+        }
+    }
+
+    /// Works until nobody can send jobs any more.
+    pub fn run(mut self, mut jobs: mpsc::Receiver<Job>, waiter: &Waiter) {
+        loop {
+            self.look();
+            match waiter.wait(self.patience) {
+                Ok(woken) if woken.written => self.patience = Duration::ZERO,
+                Ok(_) => {}
+                Err(cause) => {
+                    error!(%cause, "waiting for the state database failed");
+                    std::thread::sleep(POLL);
+                }
+            }
+            loop {
+                match jobs.try_recv() {
+                    Ok(job) => {
+                        let result = self.fulfil(&job.author, job.wish);
+                        // Nobody may be waiting any more; the revision stands all the same.
+                        let _ = job.answer.send(result);
+                    }
+                    Err(mpsc::error::TryRecvError::Empty) => break,
+                    Err(mpsc::error::TryRecvError::Disconnected) => return,
+                }
+            }
+        }
+    }
+
+    /// Follows the log if another program has committed; else waits longer next time.
+    fn look(&mut self) {
+        let followed = match log::data_version(&self.connection) {
+            Ok(version) if version == self.seen => {
+                self.patience = (self.patience * 5 / 4).clamp(FIRST_WAIT, POLL);
+                return;
+            }
+            Ok(version) => self.follow().map(|()| self.seen = version),
+            Err(cause) => Err(self.said(&cause)),
+        };
+        self.patience = POLL;
+        match followed {
+            Ok(()) => self.compact(),
+            Err(cause) => error!(%cause, "the state log cannot be read; trying again in a second"),
+        }
+    }
+
+    fn fulfil(&mut self, author: &Author, wish: Wish) -> Result<u64, StateError> {
+        // Cheap, and most puts change nothing: those never take the lock.
+        self.look();
+        let document = self.shared.document();
+        if let Wish::Put(at, value) = &wish
+            && diff::put(&document.root, at, value.clone()).is_empty()
+        {
+            return Ok(document.revision);
+        }
+        self.execute("BEGIN IMMEDIATE")?;
+        let written = self.write(author, wish);
+        if let Ok(Some(draft)) = written {
+            self.execute("COMMIT").inspect_err(|_| self.roll_back())?;
+            self.shared.publish(draft);
+            self.compact();
+        } else {
+            self.roll_back();
+            written?;
+        }
+        Ok(self.shared.document().revision)
+    }
+
+    /// Writes the next revision, inside a transaction; nothing if there is nothing to change.
+    fn write(&mut self, author: &Author, wish: Wish) -> Result<Option<Draft>, StateError> {
+        // With the lock held, nobody else can take the number after this.
+        self.follow()?;
+        let document = self.shared.document();
+        let patch = match wish {
+            Wish::Put(at, value) => Patch::new(diff::put(&document.root, &at, value)),
+            Wish::Apply(patch) => patch,
+        };
+        if patch.is_empty() {
+            return Ok(None);
+        }
+        let (id, at_ms) = (document.revision + 1, now_ms());
+        let mut draft = Draft::of(&document);
+        draft.advance(id, at_ms, &patch)?;
+        if draft.document.root == document.root {
+            return Ok(None);
+        }
+        let text =
+            serde_json::to_string(&patch).map_err(|cause| self.failed(&cause.to_string()))?;
+        if text.len() > MAX_PATCH_BYTES {
+            return Err(StateError::TooLarge {
+                bytes: text.len(),
+                most: MAX_PATCH_BYTES,
+            });
+        }
+        log::insert(&self.connection, (id, at_ms), author, &text)
+            .map_err(|cause| self.said(&cause))?;
+        self.since_snapshot.count(text.len());
+        Ok(Some(draft))
+    }
+
+    /// Reads the revisions that other programs wrote, and publishes them.
+    fn follow(&mut self) -> Result<(), StateError> {
+        loop {
+            let document = self.shared.document();
+            let newest = log::newest(&self.connection).map_err(|cause| self.said(&cause))?;
+            if newest == document.revision {
+                return Ok(());
+            }
+            let mut draft = Draft::of(&document);
+            let reading = read_on(
+                &self.connection,
+                &mut draft,
+                &mut self.since_snapshot,
+                MAX_BATCH,
+            );
+            match reading.map_err(|cause| self.said(&cause))? {
+                Progress::Gap => return self.start_again(),
+                Progress::Read if draft.document.revision == document.revision => {
+                    return self.start_again();
+                }
+                Progress::Read => self.shared.publish(draft),
+            }
+        }
+    }
+
+    /// Loads everything afresh, after somebody removed revisions from under us.
+    fn start_again(&mut self) -> Result<(), StateError> {
+        warn!(path = %self.shared.path().display(),
+            "revisions are missing from the state log: reading all of it again");
+        let loaded = load(self.shared.path(), &self.connection)?;
+        self.since_snapshot = loaded.since_snapshot;
+        self.shared.restart(loaded.document, loaded.recent);
+        Ok(())
+    }
+
+    /// Writes a snapshot if it is time to.
+    fn compact(&mut self) {
+        let since = self.since_snapshot;
+        if since.revisions < SNAPSHOT_REVISIONS && since.bytes < SNAPSHOT_BYTES {
+            return;
+        }
+        self.since_snapshot = Since::default();
+        let document = self.shared.document();
+        let (at, text) = ((document.revision, now_ms()), document.root.to_string());
+        if let Err(cause) = log::compact(&mut self.connection, at, &text) {
+            warn!(%cause, "the state log was not compacted; trying again after as many revisions");
+        }
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), StateError> {
+        self.connection
+            .execute_batch(sql)
+            .map_err(|cause| self.said(&cause))
+    }
+
+    fn roll_back(&self) {
+        // SQLite has rolled back by itself after some errors; then there is nothing to do.
+        let _ = self.connection.execute_batch("ROLLBACK");
+    }
+
+    fn said(&self, cause: &rusqlite::Error) -> StateError {
+        StateError::sqlite(self.shared.path(), cause)
+    }
+
+    fn failed(&self, cause: &str) -> StateError {
+        let path = self.shared.path().to_owned();
+        StateError::Failed {
+            path,
+            cause: cause.to_owned(),
+        }
+    }
+}
+
+impl Since {
+    fn count(&mut self, bytes: usize) {
+        self.revisions += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// What [`load`] found in a database.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The newest document.
+    pub document: Document,
+    /// What the revisions after the snapshot changed.
+    pub recent: Recent,
+    /// How many those were.
+    pub since_snapshot: Since,
+}
+
+/// Reads the newest snapshot and the revisions after it.
+pub fn load(path: &Path, connection: &Connection) -> Result<Loaded, StateError> {
+    let said = |cause| StateError::sqlite(path, &cause);
+    let damaged = |cause: &str| {
+        let cause = cause.to_owned();
+        StateError::Damaged {
+            path: path.to_owned(),
+            cause,
+        }
+    };
+    let (revision, text) = log::newest_snapshot(connection)
+        .map_err(said)?
+        .ok_or_else(|| damaged("it has no snapshot"))?;
+    let root: Value = serde_json::from_str(&text)
+        .ok()
+        .filter(Value::is_object)
+        .ok_or_else(|| damaged("its newest snapshot is not a JSON object"))?;
+    let mut draft = Draft::of(&Document {
+        revision,
+        root,
+        at_ms: now_ms(),
+    });
+    let mut recent = Recent::since(revision);
+    let mut since_snapshot = Since::default();
+    loop {
+        let before = draft.document.revision;
+        let read = read_on(connection, &mut draft, &mut since_snapshot, MAX_BATCH).map_err(said)?;
+        for (id, changes) in draft.changed.drain(..) {
+            recent.push(id, changes);
+        }
+        match read {
+            Progress::Gap => return Err(damaged("revisions are missing from its log")),
+            Progress::Read if draft.document.revision == before => break,
+            Progress::Read => {}
+        }
+    }
+    Ok(Loaded {
+        document: draft.document,
+        recent,
+        since_snapshot,
+    })
+}
+
+/// How far [`read_on`] came.
+enum Progress {
+    /// Everything there was, or as much as was asked for.
+    Read,
+    /// The next revision is not in the log, but later ones are.
+    Gap,
+}
+
+/// Takes a draft forward by at most `most` revisions of the log; those that do not apply are noted there
+/// and told once.
+fn read_on(
+    connection: &Connection,
+    draft: &mut Draft,
+    since: &mut Since,
+    most: usize,
+) -> rusqlite::Result<Progress> {
+    let mut gap = false;
+    let mut left = most;
+    let mut refused = Vec::new();
+    log::walk(
+        connection,
+        draft.document.revision + 1..=u64::MAX,
+        &mut |row| {
+            gap = row.id != draft.document.revision + 1;
+            if gap || left == 0 {
+                return ControlFlow::Break(());
+            }
+            left -= 1;
+            since.count(row.patch.len());
+            if let Err(why) = draft.follow(&row) {
+                refused.push((row.id, row.actor, why));
+            }
+            ControlFlow::Continue(())
+        },
+    )?;
+    for (id, actor, why) in refused {
+        let new = log::note_refused(connection, id, &why.to_string()).unwrap_or_else(|cause| {
+            warn!(%cause, revision = id, "cannot note that a revision does not apply");
+            true
+        });
+        if new {
+            warn!(revision = id, actor, %why, "a revision does not apply and changes nothing");
+        }
+    }
+    Ok(if gap { Progress::Gap } else { Progress::Read })
+}

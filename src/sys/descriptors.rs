@@ -1,0 +1,67 @@
+//! Descriptors: pipes, sockets that were handed over, and closing all that is not meant for a program.
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::net::UnixListener;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::libc;
+use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::pipe2;
+
+/// A pipe, reading end first; both ends close at `execve`.
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(pipe2(OFlag::O_CLOEXEC)?)
+}
+
+/// The two descriptors at which a helper's reaper finds its pipes.
+///
+/// Call it once, first thing: it takes ownership of descriptors 3 and 4.
+pub fn launch_pipes() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok((take(3)?, take(4)?))
+}
+
+/// Takes a listening socket that the parent left open at `fd`.
+///
+/// # Errors
+/// When there is no listening Unix socket at that number.
+pub fn adopt_socket(fd: RawFd) -> io::Result<UnixListener> {
+    let socket = take(fd)?;
+    if getsockopt(&socket, sockopt::AcceptConn)? {
+        Ok(UnixListener::from(socket))
+    } else {
+        Err(io::Error::other("the socket does not listen"))
+    }
+}
+
+/// Has every descriptor from `first` on close at `execve`. Only system calls: safe after a fork.
+pub fn close_from(first: c_int) {
+    /// Where close-on-exec must be set one by one, no more than these are looked at.
+    const LAST: c_int = 4096;
+    let (first_u, last) = (first.unsigned_abs(), u32::MAX);
+    let how = libc::CLOSE_RANGE_CLOEXEC;
+    #[expect(unsafe_code, reason = "close_range has no safe wrapper")]
+    // SAFETY: takes three numbers; sets a flag that this process's own code never relies on being unset.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first_u, last, how) };
+    if done == 0 {
+        return;
+    }
+    for fd in first..LAST {
+        #[expect(unsafe_code, reason = "any number may be open here")]
+        // SAFETY: sets the same flag; a number that is not open is refused.
+        unsafe {
+            libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+    }
+}
+
+fn take(fd: RawFd) -> io::Result<OwnedFd> {
+    #[expect(unsafe_code, reason = "a descriptor from the parent is a bare number")]
+    // SAFETY: looks whether the number is open and keeps it from the programs that we start.
+    Errno::result(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+    #[expect(unsafe_code, reason = "a descriptor from the parent is a bare number")]
+    // SAFETY: it is open, and our callers take each number once, before anything else is opened.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

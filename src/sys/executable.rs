@@ -1,0 +1,135 @@
+//! This very program as something that can be handed to a container: whole, static, and read-only for good.
+
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+const EXECUTABLE: &str = "/proc/self/exe";
+
+/// An ELF file's own loader, the sign of a program that is not static.
+const PT_INTERP: u32 = 3;
+const PT_LOAD: u32 = 1;
+
+/// `MFD_EXEC`, Linux 6.3: says that the file is to be executed, which some machines insist on.
+const MFD_EXEC: u32 = 0x10;
+
+/// Whether this program runs without any library of its surroundings.
+pub fn is_static() -> io::Result<bool> {
+    let segments = segments(&mut File::open(EXECUTABLE)?)?;
+    Ok(segments.iter().all(|segment| segment.kind != PT_INTERP))
+}
+
+/// A copy of this program in memory that nobody can change, root inside a container included.
+///
+/// A container's root can reach the file behind a running program through `/proc/PID/exe`. Were that our
+/// file on the host's disk, it could be overwritten from inside (CVE-2019-5736); the copy is sealed.
+pub fn sealed_copy() -> io::Result<File> {
+    let mut original = File::open(EXECUTABLE)?;
+    let segments = segments(&mut original)?;
+    // What lies behind the loaded parts, such as the debugging information, is not needed to run.
+    let loaded = segments.iter().filter(|segment| segment.kind == PT_LOAD);
+    let length = loaded.map(|segment| segment.end).max().unwrap_or(0);
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let name = c"gatewren";
+    let file = match memfd_create(name, flags | MFdFlags::from_bits_retain(MFD_EXEC)) {
+        Err(Errno::EINVAL) => memfd_create(name, flags),
+        other => other,
+    };
+    let mut copy = File::from(file?);
+    original.seek(SeekFrom::Start(0))?;
+    let copied = io::copy(&mut original.take(length), &mut copy)?;
+    if copied != length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    copy.flush()?;
+    let seals = SealFlag::F_SEAL_WRITE
+        | SealFlag::F_SEAL_GROW
+        | SealFlag::F_SEAL_SHRINK
+        | SealFlag::F_SEAL_SEAL;
+    fcntl(&copy, FcntlArg::F_ADD_SEALS(seals))?;
+    Ok(copy)
+}
+
+/// One entry of an ELF program header table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Segment {
+    kind: u32,
+    /// Offset in the file just behind it.
+    end: u64,
+}
+
+fn segments(file: &mut File) -> io::Result<Vec<Segment>> {
+    /// The table stands right behind the header in every linker's output; these bytes hold both.
+    const HEAD_BYTES: u64 = 8 * 1024;
+    let mut head = Vec::new();
+    Read::by_ref(file).take(HEAD_BYTES).read_to_end(&mut head)?;
+    parse(&head).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no ELF program headers"))
+}
+
+/// ELF of 32 or 64 bits in this machine's byte order (elf(5)).
+fn parse(head: &[u8]) -> Option<Vec<Segment>> {
+    let wide = match head.get(..5)? {
+        [0x7f, b'E', b'L', b'F', 1] => false,
+        [0x7f, b'E', b'L', b'F', 2] => true,
+        _ => return None,
+    };
+    let word = |at: usize| -> Option<u64> {
+        if wide {
+            Some(u64::from_ne_bytes(*head.get(at..)?.first_chunk()?))
+        } else {
+            Some(u32::from_ne_bytes(*head.get(at..)?.first_chunk()?).into())
+        }
+    };
+    let short = |at: usize| Some(u16::from_ne_bytes(*head.get(at..)?.first_chunk()?));
+    let (table, size, count) = if wide {
+        (word(32)?, short(54)?, short(56)?)
+    } else {
+        (word(28)?, short(42)?, short(44)?)
+    };
+    let (offset_at, length_at) = if wide { (8, 32) } else { (4, 16) };
+    (0..usize::from(count))
+        .map(|n| {
+            let at = usize::try_from(table).ok()? + n * usize::from(size);
+            let kind = u32::from_ne_bytes(*head.get(at..)?.first_chunk()?);
+            let end = word(at + offset_at)?.checked_add(word(at + length_at)?)?;
+            Some(Segment { kind, end })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tests_are_static_and_their_copy_cannot_be_written() {
+        assert!(is_static().unwrap());
+        let mut copy = sealed_copy().unwrap();
+        copy.seek(SeekFrom::Start(0)).unwrap();
+        assert!(copy.write_all(b"x").is_err());
+        assert!(copy.set_len(0).is_err());
+    }
+
+    #[test]
+    fn a_program_with_a_loader_is_seen() {
+        let shell = segments(&mut File::open("/bin/bash").unwrap()).unwrap();
+        assert!(shell.iter().any(|s| s.kind == PT_INTERP));
+    }
+
+    #[test]
+    fn no_bytes_make_the_parser_panic() {
+        let mut head = std::fs::read("/proc/self/exe").unwrap();
+        head.truncate(1024);
+        for cut in 0..head.len() {
+            let _ = parse(&head[..cut]);
+        }
+        for at in 0..128 {
+            let mut broken = head.clone();
+            broken[at] = 0xff;
+            let _ = parse(&broken);
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Starts a program: born in its cgroup, tied to its parent's life, holding no descriptor that it was not given.
+
+use std::ffi::{CString, c_char, c_int};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::ptr;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::libc;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{self, Gid, Pid, Uid};
+
+use super::child::Child;
+use super::descriptors::{close_from, pipe};
+
+/// The most descriptors that one program is given.
+const MAX_FDS: usize = 8;
+
+/// Descriptors are moved up here before they are put where the program wants them.
+const OUT_OF_THE_WAY: c_int = 64;
+
+/// What to start, and in which surroundings.
+#[derive(Debug, Default)]
+pub struct Spawn<'a> {
+    /// Absolute paths, tried in this order until one exists.
+    pub programs: Vec<CString>,
+    /// All arguments, the program's name among them.
+    pub argv: Vec<CString>,
+    /// The whole environment, `NAME=value`.
+    pub env: Vec<CString>,
+    /// What becomes descriptor 0, 1, 2 and so on, at most eight; no other is open in the program.
+    pub fds: Vec<BorrowedFd<'a>>,
+    /// Whom to become; the parent's user when absent.
+    pub identity: Option<Identity>,
+    /// Where to start; the first that can be entered. Entered as the new identity.
+    pub directories: Vec<CString>,
+    /// An open cgroup v2 directory to be born in.
+    pub cgroup: Option<BorrowedFd<'a>>,
+    /// What happens to it when the *thread* that spawns it ends.
+    pub with_parent: WithParent,
+}
+
+/// What becomes of a child when its parent's thread ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WithParent {
+    /// It goes on.
+    #[default]
+    Lives,
+    /// It gets SIGTERM.
+    Stops,
+    /// It gets SIGKILL.
+    Dies,
+}
+
+/// A user and all its groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// User.
+    pub uid: u32,
+    /// Primary group.
+    pub gid: u32,
+    /// All groups.
+    pub groups: Vec<u32>,
+}
+
+/// At which step a program could not be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// No new process could be made.
+    Fork,
+    /// The new process could not enter its cgroup.
+    Cgroup,
+    /// Its descriptors could not be put in place.
+    Descriptors,
+    /// It could not become the user.
+    Identity,
+    /// It could not enter the directory.
+    Directory,
+    /// No program of the list could be executed.
+    Program,
+}
+
+/// Why a program was not started.
+#[derive(Debug)]
+pub struct SpawnError {
+    /// Where it stopped.
+    pub stage: Stage,
+    /// The kernel's word.
+    pub cause: io::Error,
+}
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let step = match self.stage {
+            Stage::Fork => "new process",
+            Stage::Cgroup => "enter the cgroup",
+            Stage::Descriptors => "place the descriptors",
+            Stage::Identity => "become the user",
+            Stage::Directory => "enter the directory",
+            Stage::Program => "execute the program",
+        };
+        write!(f, "{step}: {}", self.cause)
+    }
+}
+
+impl std::error::Error for SpawnError {}
+
+impl Spawn<'_> {
+    /// Starts it; returns when the program itself runs (after `execve`), or says why it does not.
+    ///
+    /// The program gets a session of its own, umask 022, default signals and, when its parent's thread
+    /// ends, a signal. Everything that the child needs is laid out before the fork, for between fork and
+    /// exec only system calls are allowed: another thread may have held the allocator's lock.
+    pub fn spawn(&self) -> Result<Child, SpawnError> {
+        let fork_failed = |cause: io::Error| SpawnError {
+            stage: Stage::Fork,
+            cause,
+        };
+        let (trouble, report) = pipe().map_err(fork_failed)?;
+        let plan = Plan::of(self, report.as_raw_fd());
+        let old_mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
+        let old_mask = old_mask.map_err(|e| fork_failed(e.into()))?;
+        let forked = plan.fork();
+        let restored = old_mask.thread_set_mask();
+        let child = forked.map_err(fork_failed)?;
+        restored.map_err(|e| fork_failed(e.into()))?;
+        drop(report);
+        match trouble_of(File::from(trouble)) {
+            None => Ok(child),
+            Some(error) => {
+                // It exits by itself right after its report, so this does not wait for long.
+                let _ = child.wait_blocking();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// What the child wrote before it gave up; nothing when `execve` closed the pipe.
+fn trouble_of(mut pipe: File) -> Option<SpawnError> {
+    let mut bytes = [0; 5];
+    pipe.read_exact(&mut bytes).ok()?;
+    let [stage, a, b, c, d] = bytes;
+    let stage = match stage {
+        1 => Stage::Cgroup,
+        2 => Stage::Descriptors,
+        3 => Stage::Identity,
+        4 => Stage::Directory,
+        _ => Stage::Program,
+    };
+    let cause = io::Error::from_raw_os_error(i32::from_ne_bytes([a, b, c, d]));
+    Some(SpawnError { stage, cause })
+}
+
+/// `struct clone_args` of clone3(2), up to the cgroup.
+#[repr(C)]
+#[derive(Default)]
+struct CloneArgs {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+const CLONE_PIDFD: u64 = 0x1000;
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// Everything that the child touches, as it is handed to the kernel.
+struct Plan<'a> {
+    spawn: &'a Spawn<'a>,
+    argv: Vec<*const c_char>,
+    env: Vec<*const c_char>,
+    groups: Vec<Gid>,
+    parent: Pid,
+    report: RawFd,
+}
+
+impl<'a> Plan<'a> {
+    fn of(spawn: &'a Spawn<'a>, report: RawFd) -> Self {
+        let pointers = |strings: &[CString]| {
+            let each = strings.iter().map(|s| s.as_ptr());
+            each.chain([ptr::null()]).collect()
+        };
+        let groups = spawn.identity.iter().flat_map(|i| &i.groups);
+        Self {
+            spawn,
+            argv: pointers(&spawn.argv),
+            env: pointers(&spawn.env),
+            groups: groups.map(|g| Gid::from_raw(*g)).collect(),
+            parent: unistd::getpid(),
+            report,
+        }
+    }
+
+    fn fork(&self) -> io::Result<Child> {
+        let mut pidfd: c_int = -1;
+        let cgroup = self.spawn.cgroup.map(|fd| fd.as_raw_fd());
+        let args = CloneArgs {
+            flags: CLONE_PIDFD | cgroup.map_or(0, |_| CLONE_INTO_CGROUP),
+            pidfd: ptr::from_mut(&mut pidfd) as u64,
+            exit_signal: libc::SIGCHLD as u64,
+            cgroup: cgroup.map_or(0, |fd| u64::from(fd.unsigned_abs())),
+            ..CloneArgs::default()
+        };
+        let size = size_of::<CloneArgs>();
+        #[expect(unsafe_code, reason = "clone3 has no safe wrapper")]
+        // SAFETY: without CLONE_VM this is a fork; `args` lives through the call and the kernel writes
+        // only `pidfd`. The child runs `become_program` alone, which makes system calls only.
+        let pid = unsafe { libc::syscall(libc::SYS_clone3, ptr::from_ref(&args), size) };
+        match Errno::result(pid) {
+            Ok(0) => self.become_program(false),
+            Ok(pid) => {
+                #[expect(unsafe_code, reason = "the kernel returns a bare number")]
+                // SAFETY: CLONE_PIDFD put a fresh descriptor there, which nobody else owns.
+                let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+                let pid = i32::try_from(pid).map_err(io::Error::other)?;
+                Ok(Child::new(pid, pidfd))
+            }
+            // Older kernels, emulators and some seccomp filters do not have it.
+            Err(Errno::ENOSYS | Errno::EINVAL | Errno::E2BIG | Errno::EPERM) => self.plain_fork(),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn plain_fork(&self) -> io::Result<Child> {
+        #[expect(unsafe_code, reason = "fork is unsafe in a process with threads")]
+        // SAFETY: the child runs `become_program` alone, which makes system calls only.
+        let forked = unsafe { unistd::fork() }?;
+        match forked {
+            unistd::ForkResult::Child => self.become_program(true),
+            unistd::ForkResult::Parent { child } => Child::open(child.as_raw()),
+        }
+    }
+
+    /// The child's whole life before the program.
+    fn become_program(&self, enter_cgroup: bool) -> ! {
+        let report = move_away(self.report).unwrap_or(self.report);
+        let (stage, errno) = self.steps(enter_cgroup);
+        let [a, b, c, d] = (errno as i32).to_ne_bytes();
+        let bytes = [stage, a, b, c, d];
+        #[expect(unsafe_code, reason = "the descriptor is a bare number in the child")]
+        // SAFETY: `bytes` lives through the call; a closed descriptor is an error and no harm.
+        let _ = unsafe { libc::write(report, bytes.as_ptr().cast(), bytes.len()) };
+        #[expect(unsafe_code, reason = "the parent's exit handlers must not run here")]
+        // SAFETY: ends this process without touching anything of it.
+        unsafe {
+            libc::_exit(127)
+        }
+    }
+
+    /// Returns only when a step failed: its number in the report, and why.
+    fn steps(&self, enter_cgroup: bool) -> (u8, Errno) {
+        default_signals();
+        // Fails only in a process that leads a session already, which is as good.
+        let _ = unistd::setsid();
+        umask(Mode::from_bits_truncate(0o022));
+        if enter_cgroup && let Err(errno) = self.enter_cgroup() {
+            return (1, errno);
+        }
+        if let Err(errno) = place(&self.spawn.fds) {
+            return (2, errno);
+        }
+        if let Err(errno) = self.become_user() {
+            return (3, errno);
+        }
+        if let Err(errno) = self.enter_directory() {
+            return (4, errno);
+        }
+        if let Err(errno) = self.tie_to_parent() {
+            return (5, errno);
+        }
+        let _ = SigSet::empty().thread_set_mask();
+        (5, self.execute())
+    }
+
+    fn enter_cgroup(&self) -> Result<(), Errno> {
+        let Some(cgroup) = self.spawn.cgroup else {
+            return Ok(());
+        };
+        let procs = openat(cgroup, c"cgroup.procs", OFlag::O_WRONLY, Mode::empty())?;
+        unistd::write(&procs, b"0").map(drop)
+    }
+
+    fn become_user(&self) -> Result<(), Errno> {
+        let Some(identity) = &self.spawn.identity else {
+            return Ok(());
+        };
+        let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
+        unistd::setgroups(&self.groups)?;
+        unistd::setresgid(gid, gid, gid)?;
+        unistd::setresuid(uid, uid, uid)
+    }
+
+    fn enter_directory(&self) -> Result<(), Errno> {
+        let mut outcome = Ok(());
+        for directory in &self.spawn.directories {
+            outcome = unistd::chdir(directory.as_c_str());
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// Comes after the change of user, which would undo it.
+    fn tie_to_parent(&self) -> Result<(), Errno> {
+        match self.spawn.with_parent {
+            WithParent::Lives => return Ok(()),
+            WithParent::Stops => set_pdeathsig(Signal::SIGTERM)?,
+            WithParent::Dies => set_pdeathsig(Signal::SIGKILL)?,
+        }
+        // The parent may have died before the signal was asked for.
+        if unistd::getppid() == self.parent {
+            Ok(())
+        } else {
+            Err(Errno::ESRCH)
+        }
+    }
+
+    /// As execvp(3): what may not be executed is worth telling, but a later one may do.
+    fn execute(&self) -> Errno {
+        let mut outcome = Errno::ENOENT;
+        for program in &self.spawn.programs {
+            let (argv, env) = (self.argv.as_ptr(), self.env.as_ptr());
+            #[expect(unsafe_code, reason = "nix's execve allocates, which a fork must not")]
+            // SAFETY: both lists end in a null pointer and point into strings that `self.spawn` owns.
+            unsafe {
+                libc::execve(program.as_ptr(), argv, env);
+            }
+            match Errno::last() {
+                Errno::ENOENT | Errno::ENOTDIR => {}
+                Errno::EACCES => outcome = Errno::EACCES,
+                other => return other,
+            }
+        }
+        outcome
+    }
+}
+
+/// Ignored signals survive `execve`, and Rust ignores SIGPIPE.
+fn default_signals() {
+    for signal in 1..=64 {
+        #[expect(unsafe_code, reason = "handlers are raw pointers")]
+        // SAFETY: the default action is no code of ours; numbers that do not exist are refused.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+    }
+}
+
+/// Puts `fds` at 0, 1, 2 and so on, and has every other descriptor close at `execve`.
+fn place(fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    let mut away = [-1; MAX_FDS];
+    for (slot, fd) in away.iter_mut().zip(fds) {
+        *slot = move_away(fd.as_raw_fd())?;
+    }
+    let mut first_other: c_int = 0;
+    for (target, source) in (0..).zip(away.iter().take(fds.len())) {
+        #[expect(unsafe_code, reason = "descriptors are bare numbers in the child")]
+        // SAFETY: this process is a copy that shares no descriptor table; nothing owns `target` here.
+        Errno::result(unsafe { libc::dup2(*source, target) })?;
+        first_other = target + 1;
+    }
+    close_from(first_other);
+    Ok(())
+}
+
+fn move_away(fd: RawFd) -> Result<RawFd, Errno> {
+    #[expect(unsafe_code, reason = "descriptors are bare numbers in the child")]
+    // SAFETY: makes a new descriptor and changes no other.
+    Errno::result(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, OUT_OF_THE_WAY) })
+}

@@ -1,0 +1,44 @@
+//! `whoami`: what an agent may know of itself.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::registry::{Cx, Result, Risk, Toolset};
+
+/// The group, as a table.
+pub fn tools() -> Toolset<()> {
+    Toolset::over(Arc::new(()))
+        .tool("whoami", Risk::Read, whoami)
+        .titled("Who am I")
+        .startos("auth.get-pubkey", &[])
+}
+
+/// Says which agent you are on this server, which policy applies to you and which part of the box you
+/// may see. Call it when a tool is missing or refused.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WhoAmI {}
+
+#[derive(Serialize, JsonSchema)]
+struct Identity {
+    /// The agent's id, as it stands in the audit.
+    agent: String,
+    /// The name that the owner gave it.
+    name: String,
+    /// `observe`, `suggest`, `operate` or `admin`.
+    policy: String,
+    /// The space that it is bound to; `*` is the whole box.
+    space: String,
+}
+
+async fn whoami(_: Arc<()>, WhoAmI {}: WhoAmI, cx: Cx) -> Result<Identity> {
+    let caller = cx.caller();
+    Ok(Identity {
+        agent: caller.agent.to_string(),
+        name: caller.name.to_string(),
+        policy: caller.policy.to_owned(),
+        space: caller.space.as_deref().unwrap_or("*").to_owned(),
+    })
+}

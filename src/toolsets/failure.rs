@@ -1,0 +1,14 @@
+//! A backend's failure in words for the model.
+
+use crate::backends::{BackendError, ErrorKind};
+use crate::registry::{Interruption, ToolError};
+
+/// Takes over the backend's words; what can be tried again says so.
+pub fn failed(error: BackendError) -> Interruption {
+    let hint = error.hint.or_else(|| match error.kind {
+        ErrorKind::NotFound => Some("container_list names the containers.".to_owned()),
+        ErrorKind::NotRunning => Some("container_start starts it.".to_owned()),
+        _ => None,
+    });
+    ToolError { message: error.message, hint, retry: error.retry }.into()
+}

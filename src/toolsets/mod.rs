@@ -1,0 +1,17 @@
+//! What a client may ask for: a file a group, each a table and the functions behind it.
+#![forbid(unsafe_code)]
+
+mod access;
+mod containers;
+mod failure;
+mod resources;
+mod server;
+mod shell;
+mod state;
+
+pub use access::tools as access;
+pub use containers::tools as containers;
+pub use resources::StateResources;
+pub use server::tools as server;
+pub use shell::tools as shell;
+pub use state::tools as state;

@@ -1,0 +1,140 @@
+//! The state as resources: any pointer under `/public` can be read and watched.
+
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
+use crate::registry::{BoxFuture, ResourceSource};
+use crate::state::{Pointer, State};
+
+/// Our scheme, and the one that StartOS clients use for the same paths.
+const SCHEMES: [&str; 2] = ["gatewren://", "startos://"];
+
+/// What a model is told of this box; not part of the state.
+const SYSTEM_PROMPT: &str = "/mcp/system-prompt";
+
+/// Serves the state document.
+pub struct StateResources {
+    state: State,
+    /// The text behind `/mcp/system-prompt`.
+    prompt: String,
+}
+
+/// What a URI names.
+enum Place {
+    Prompt,
+    Public(Pointer),
+}
+
+impl StateResources {
+    /// Resources over a state; `prompt` is what a model is told first.
+    pub fn new(state: State, prompt: String) -> Self {
+        Self { state, prompt }
+    }
+}
+
+/// What a URI names here; nothing outside `/public` can be named.
+fn place(uri: &str) -> Option<Place> {
+    let path = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme))?;
+    if path == SYSTEM_PROMPT {
+        return Some(Place::Prompt);
+    }
+    let pointer = Pointer::from_uri_path(path).ok()?;
+    let public = pointer.tokens().first().is_some_and(|first| first == "public");
+    public.then_some(Place::Public(pointer))
+}
+
+impl ResourceSource for StateResources {
+    fn resources(&self) -> Vec<Resource> {
+        let row = |path: &str, name: &str, description: &str, mime: &str| Resource {
+            uri: format!("gatewren://{path}"),
+            name: name.to_owned(),
+            description: Some(description.to_owned()),
+            mime_type: Some(mime.to_owned()),
+            ..Resource::default()
+        };
+        vec![
+            row(SYSTEM_PROMPT, "system-prompt", "What this server is and how to work with it", "text/plain"),
+            row("/public", "public", "The whole box: host and containers, with the revision", "application/json"),
+            row("/public/packageData", "packageData", "The LXC containers by name", "application/json"),
+            row("/public/serverInfo", "serverInfo", "The host: system, hardware, addresses", "application/json"),
+        ]
+    }
+
+    fn templates(&self) -> Vec<ResourceTemplate> {
+        let row = |template: &str, name: &str, description: &str| ResourceTemplate {
+            uri_template: format!("gatewren://{template}"),
+            name: name.to_owned(),
+            description: Some(description.to_owned()),
+            mime_type: Some("application/json".to_owned()),
+            ..ResourceTemplate::default()
+        };
+        vec![
+            row("/public/packageData/{container}", "container", "One container"),
+            row("/public/{+pointer}", "state", "Any part of the state, as a path of keys"),
+        ]
+    }
+
+    fn read(&self, uri: &str) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
+        let contents = match place(uri) {
+            None => None,
+            Some(Place::Prompt) => Some(ResourceContents {
+                uri: uri.to_owned(),
+                mime_type: Some("text/plain".to_owned()),
+                text: Some(self.prompt.clone()),
+                ..ResourceContents::default()
+            }),
+            Some(Place::Public(pointer)) => {
+                let document = self.state.document();
+                pointer.get(&document.root).map(|value| ResourceContents {
+                    uri: uri.to_owned(),
+                    mime_type: Some("application/json".to_owned()),
+                    text: Some(value.to_string()),
+                    meta: Some(json!({ "gatewren/revision": document.revision })),
+                    ..ResourceContents::default()
+                })
+            }
+        };
+        Box::pin(std::future::ready(Ok(contents.map(|contents| vec![contents]))))
+    }
+
+    fn can_watch(&self, uri: &str) -> bool {
+        place(uri).is_some()
+    }
+
+    fn bell(&self) -> watch::Receiver<u64> {
+        self.state.bell()
+    }
+
+    fn touched(&self, uri: &str, after: u64) -> Option<u64> {
+        match place(uri)? {
+            Place::Prompt => None,
+            Place::Public(pointer) => self.state.touched(&pointer, after),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_public_can_be_named() {
+        for private in [
+            "gatewren:///private/x",
+            "gatewren:///",
+            "gatewren:///publicX",
+            "gatewren://host/public",
+            "gatewren:///public/../private",
+            "file:///public",
+            "startos:///private",
+            "",
+        ] {
+            let named = place(private);
+            let inside = matches!(&named, Some(Place::Public(p)) if p.tokens()[0] == "public");
+            assert!(named.is_none() || inside, "{private}");
+        }
+        assert!(matches!(place("startos:///public/serverInfo"), Some(Place::Public(_))));
+        assert!(matches!(place("gatewren:///mcp/system-prompt"), Some(Place::Prompt)));
+    }
+}

@@ -1,0 +1,41 @@
+//! `server_*`: the host itself.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::failure::failed;
+use crate::backends::{Host, Metrics, ServerInfo};
+use crate::registry::{Cx, Result, Risk, Toolset};
+
+/// The group, as a table.
+pub fn tools(host: Arc<Host>) -> Toolset<Host> {
+    Toolset::over(host)
+        .tool("server_info", Risk::Read, info)
+        .titled("About the server")
+        .startos("server.device-info", &[])
+        .tool("server_metrics", Risk::Read, metrics)
+        .titled("Server metrics")
+        .startos("server.metrics", &[])
+}
+
+/// Describes the host: operating system, kernel, architecture, CPU, memory, network addresses and boot
+/// time. What changes from second to second is in server_metrics.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Info {}
+
+async fn info(host: Arc<Host>, Info {}: Info, _: Cx) -> Result<ServerInfo> {
+    host.info().map_err(failed)
+}
+
+/// Measures the host now: CPU use over a fifth of a second, load, pressure, memory, swap, mounted file
+/// systems, temperatures, and network and disk counters since boot.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Measure {}
+
+async fn metrics(host: Arc<Host>, Measure {}: Measure, _: Cx) -> Result<Metrics> {
+    host.metrics().await.map_err(failed)
+}

@@ -1,0 +1,152 @@
+//! `system_shell` and `container_shell`: commands that leave nothing behind.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::failure::failed;
+use crate::backends::{ContainerName, Program, Shell, ShellCall, ShellOutcome, neutralise};
+use crate::registry::{Answer, Cx, Result, Risk, ToolError, Toolset};
+
+/// The group, as a table.
+pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
+    Toolset::over(shell)
+        .answering("system_shell", Risk::Execute, on_host)
+        .titled("Run a command on the host")
+        .returning::<ShellOutcome>()
+        .startos("system.shell", &[("timeout", "timeout_s")])
+        .answering("container_shell", Risk::Execute, in_container)
+        .titled("Run a command in a container")
+        .returning::<ShellOutcome>()
+        .startos("package.shell", &[("id", "container"), ("timeout", "timeout_s")])
+}
+
+/// How long a command may run.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(try_from = "u32", into = "u32")]
+#[schemars(transparent)]
+struct Timeout(#[schemars(range(min = 1, max = 300))] u32);
+
+const MAX_TIMEOUT_S: u32 = 300;
+
+impl Default for Timeout {
+    fn default() -> Self {
+        Self(30)
+    }
+}
+
+impl TryFrom<u32> for Timeout {
+    type Error = String;
+
+    fn try_from(seconds: u32) -> std::result::Result<Self, String> {
+        if !(1..=MAX_TIMEOUT_S).contains(&seconds) {
+            return Err(format!("a time of 1 to {MAX_TIMEOUT_S} seconds, not {seconds}"));
+        }
+        Ok(Self(seconds))
+    }
+}
+
+impl From<Timeout> for u32 {
+    fn from(timeout: Timeout) -> Self {
+        timeout.0
+    }
+}
+
+/// Runs a command on the host with `/bin/bash -c`, in a clean environment, without input or terminal.
+/// Returns exit code or signal, stdout and stderr; long output is cut in the middle. When its time is
+/// up, or the call is cancelled, the command and everything that it started is killed, background
+/// processes too, and what it printed until then is returned with timed_out. For a command in a
+/// container use container_shell.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OnHost {
+    /// The command line, for bash. Give this or `argv`.
+    command: Option<String>,
+    /// A program and its arguments, run without a shell. Give this or `command`.
+    argv: Option<Vec<String>>,
+    /// Seconds until it is killed, 1 to 300.
+    #[serde(default)]
+    timeout_s: Timeout,
+    /// The user to run as; root when absent.
+    user: Option<String>,
+    /// The directory to start in; the user's home when absent.
+    cwd: Option<String>,
+    /// Environment variables to add.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+}
+
+async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
+    let call = ShellCall {
+        program: program(asked.command, asked.argv)?,
+        timeout: Duration::from_secs(asked.timeout_s.0.into()),
+        user: asked.user,
+        cwd: asked.cwd,
+        env: asked.env,
+    };
+    answer(&shell.host(call, cx.reference()).await.map_err(failed)?)
+}
+
+/// Runs a command in a running LXC container with `/bin/sh -c`, in a clean environment, without input
+/// or terminal. Returns exit code or signal, stdout and stderr; long output is cut in the middle. When
+/// its time is up, or the call is cancelled, the command and everything that it started in the
+/// container is killed, background processes too, and what it printed until then is returned with
+/// timed_out. container_list names the containers; container_start starts a stopped one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct InContainer {
+    /// The container's name, as container_list shows it.
+    container: ContainerName,
+    /// The command line, for sh. Give this or `argv`.
+    command: Option<String>,
+    /// A program and its arguments, run without a shell. Give this or `command`.
+    argv: Option<Vec<String>>,
+    /// Seconds until it is killed, 1 to 300.
+    #[serde(default)]
+    timeout_s: Timeout,
+    /// The user of the container to run as; root when absent.
+    user: Option<String>,
+    /// The directory to start in; the user's home when absent.
+    cwd: Option<String>,
+    /// Environment variables to add.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+}
+
+async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<Answer> {
+    let call = ShellCall {
+        program: program(asked.command, asked.argv)?,
+        timeout: Duration::from_secs(asked.timeout_s.0.into()),
+        user: asked.user,
+        cwd: asked.cwd,
+        env: asked.env,
+    };
+    answer(&shell.container(&asked.container, call, cx.reference()).await.map_err(failed)?)
+}
+
+fn program(command: Option<String>, argv: Option<Vec<String>>) -> std::result::Result<Program, ToolError> {
+    match (command, argv) {
+        (Some(line), None) if !line.trim().is_empty() => Ok(Program::Shell(line)),
+        (None, Some(argv)) if argv.first().is_some_and(|name| !name.is_empty()) => Ok(Program::Argv(argv)),
+        _ => Err(ToolError::new("invalid argument `command`: give either `command`, a line, or `argv`, a list")
+            .hint("Nothing was done.")),
+    }
+}
+
+/// The text is for reading: terminal control sequences would act on whoever shows it.
+fn answer(outcome: &ShellOutcome) -> Result<Answer> {
+    let mut text = String::new();
+    let _ = writeln!(text, "{}", outcome.summary());
+    for (name, output) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
+        if !output.is_empty() {
+            let _ = writeln!(text, "--- {name}\n{}", neutralise(output));
+        }
+    }
+    let data = serde_json::to_value(outcome)
+        .map_err(|cause| ToolError::new(format!("the answer cannot be written as JSON: {cause}")))?;
+    Ok(Answer::text(text).with_data(data))
+}

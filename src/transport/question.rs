@@ -1,0 +1,62 @@
+//! Questions of a call, put to a stateful client: requests on the call's stream, answers as POSTs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+use super::{session::Session, wire::ToClient};
+use crate::protocol::{Id, Request, RpcError};
+
+/// A person has so long to answer; then the call fails.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Puts a call's questions to the client and gathers the answers by key.
+pub async fn gather(
+    session: &Session,
+    stream: &mpsc::Sender<ToClient>,
+    questions: &BTreeMap<String, (&'static str, Value)>,
+) -> Result<Map<String, Value>, RpcError> {
+    let mut answers = Map::new();
+    for (key, (method, params)) in questions {
+        answers.insert(key.clone(), ask(session, stream, method, params).await?);
+    }
+    Ok(answers)
+}
+
+async fn ask(
+    session: &Session,
+    stream: &mpsc::Sender<ToClient>,
+    method: &str,
+    params: &Value,
+) -> Result<Value, RpcError> {
+    let (id, answer) = session
+        .question()
+        .ok_or_else(|| RpcError::invalid_request("too many questions to this client are open"))?;
+    let params = params.as_object().cloned().unwrap_or_default();
+    let request = Request {
+        id: Id::Number(id),
+        method: method.to_owned(),
+        params,
+    };
+    stream.send(ToClient::Ask(request)).await.map_err(|_| {
+        RpcError::invalid_request("the client's stream is gone, so it cannot be asked")
+    })?;
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(Ok(Ok(result))) => Ok(result),
+        Ok(Ok(Err(error))) => {
+            let words = error
+                .get("message")
+                .and_then(Value::as_str)
+                .unwrap_or("no message");
+            let words: String = words.chars().take(200).collect();
+            Err(RpcError::invalid_request(format!(
+                "the client answered {method} with an error: {words}"
+            )))
+        }
+        Ok(Err(_)) | Err(_) => Err(RpcError::invalid_request(format!(
+            "the client did not answer {method}; nothing was done"
+        ))),
+    }
+}

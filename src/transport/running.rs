@@ -1,0 +1,162 @@
+//! A call of a session: it runs in a task of its own, because a lost connection does not cancel it.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    endpoint::Endpoint,
+    question,
+    session::Session,
+    stateful,
+    stream::{Answering, End},
+    wire::{self, ToClient},
+};
+use crate::dispatch::{Call, Context, Outcome};
+use crate::guard::Admitted;
+use crate::protocol::{Inputs, Request, RpcError, error_for_stateful, for_stateful};
+
+/// Messages of a call wait here for its reader; the call waits when they are so many.
+const QUEUED: usize = 64;
+
+/// A call asks its person at most so often; then it fails.
+const MAX_ROUNDS: usize = 16;
+
+/// Starts a request and hands back where its messages and its end arrive.
+pub fn start(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    request: Request,
+    admitted: &Admitted,
+    hears_notes: bool,
+) -> Answering<ToClient> {
+    let id = request.id.clone();
+    if let Some(outcome) = stateful::at_once(endpoint, session, &request) {
+        let body = wire::answer(Some(&id), outcome.as_ref().map_err(|error| error));
+        return ended(body);
+    }
+    let Some(in_flight) = session.begin(&id) else {
+        let error = RpcError::invalid_request("this id is in use, or too many calls are under way");
+        return ended(wire::error(Some(&id), &error));
+    };
+    let running = Running {
+        endpoint: endpoint.clone(),
+        session: session.clone(),
+        context: context(session, admitted, hears_notes),
+        request,
+    };
+    let (notes, receiver) = mpsc::channel(QUEUED);
+    let (finish, finished) = oneshot::channel();
+    tokio::spawn(async move {
+        tokio::select! {
+            body = running.run(&notes) => {
+                // Whoever asked may be gone; the call was theirs all the same.
+                let _ = finish.send(End { status: StatusCode::OK, body });
+            }
+            () = in_flight.cancelled() => {}
+        }
+    });
+    Answering {
+        notes: Some(receiver),
+        end: Box::pin(async move { finished.await.ok() }),
+    }
+}
+
+fn ended(body: Vec<u8>) -> Answering<ToClient> {
+    let end = End {
+        status: StatusCode::OK,
+        body,
+    };
+    Answering {
+        notes: None,
+        end: Box::pin(std::future::ready(Some(end))),
+    }
+}
+
+fn context(session: &Session, admitted: &Admitted, hears_notes: bool) -> Context {
+    Context {
+        who: admitted.who().clone(),
+        address: admitted.peer().ip(),
+        session: Some(session.claims.session.to_string()),
+        version: session.claims.version(),
+        capabilities: session.claims.capabilities(),
+        log_level: session.level(),
+        hears_notes,
+    }
+}
+
+struct Running {
+    endpoint: Arc<Endpoint>,
+    session: Arc<Session>,
+    context: Context,
+    request: Request,
+}
+
+impl Running {
+    async fn run(self, stream: &mpsc::Sender<ToClient>) -> Vec<u8> {
+        let version = self.session.claims.version();
+        let outcome = self.rounds(stream).await;
+        let method = &self.request.method;
+        match outcome {
+            Ok(result) => wire::answer(
+                Some(&self.request.id),
+                Ok(&for_stateful(method, result, version)),
+            ),
+            Err(error) => wire::answer(
+                Some(&self.request.id),
+                Err(&error_for_stateful(method, error)),
+            ),
+        }
+    }
+
+    /// The same call again and again, each time with the answers to what it asked the time before.
+    async fn rounds(&self, stream: &mpsc::Sender<ToClient>) -> Result<serde_json::Value, RpcError> {
+        let mut inputs = Inputs::default();
+        for _ in 0..MAX_ROUNDS {
+            match self.once(inputs, stream).await? {
+                Outcome::Complete(result) => return Ok(result),
+                Outcome::Ask(question, _) => {
+                    let responses =
+                        question::gather(&self.session, stream, &question.requests).await?;
+                    inputs = Inputs {
+                        responses,
+                        state: question.state,
+                    };
+                }
+            }
+        }
+        Err(RpcError::invalid_request(
+            "this call has asked too often; nothing was done",
+        ))
+    }
+
+    async fn once(
+        &self,
+        inputs: Inputs,
+        stream: &mpsc::Sender<ToClient>,
+    ) -> Result<Outcome, RpcError> {
+        let Request { id, method, params } = self.request.clone();
+        let call = Call {
+            id,
+            method,
+            params,
+            context: self.context.clone(),
+            inputs: Some(inputs),
+        };
+        let mut reply = self.endpoint.engine().answer(call);
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(note) = async { reply.notes.as_mut()?.recv().await } => {
+                    let _ = stream.send(ToClient::Note(note)).await;
+                }
+                outcome = &mut reply.outcome => break outcome,
+            }
+        };
+        while let Some(note) = reply.notes.as_mut().and_then(|notes| notes.try_recv().ok()) {
+            let _ = stream.send(ToClient::Note(note)).await;
+        }
+        outcome
+    }
+}

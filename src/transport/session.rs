@@ -1,0 +1,256 @@
+//! One stateful session, as far as it is in memory: calls under way, questions open, streams, interests.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::{Notify, oneshot, watch};
+
+use super::claims::{Claims, now_s};
+use crate::dispatch::Interests;
+use crate::protocol::{Id, Level};
+
+/// A session may have so many calls and questions under way; more are refused.
+const MAX_OPEN: usize = 256;
+
+/// What a client answered to a request of ours.
+pub type ClientAnswer = Result<Value, Value>;
+
+/// A session.
+pub struct Session {
+    /// What its id says.
+    pub claims: Claims,
+    /// The resources that it is subscribed to.
+    pub interests: Arc<Interests>,
+    level: Mutex<Option<Level>>,
+    calls: Mutex<HashMap<Id, Arc<Notify>>>,
+    questions: Mutex<HashMap<i64, oneshot::Sender<ClientAnswer>>>,
+    next_question: AtomicI64,
+    streams: Mutex<Vec<u64>>,
+    next_stream: AtomicU64,
+    carrier: watch::Sender<u64>,
+    ended: watch::Sender<bool>,
+    used_s: AtomicU64,
+}
+
+impl Session {
+    /// A session without anything under way.
+    pub fn new(claims: Claims) -> Arc<Self> {
+        Arc::new(Self {
+            claims,
+            interests: Arc::default(),
+            level: Mutex::new(None),
+            calls: Mutex::default(),
+            questions: Mutex::default(),
+            next_question: AtomicI64::new(1),
+            streams: Mutex::default(),
+            next_stream: AtomicU64::new(1),
+            carrier: watch::Sender::new(0),
+            ended: watch::Sender::new(false),
+            used_s: AtomicU64::new(now_s()),
+        })
+    }
+
+    /// Notes that it is in use.
+    pub fn touch(&self) {
+        self.used_s.store(now_s(), Ordering::Relaxed);
+    }
+
+    /// When it was last used, seconds since 1970; `None` while something is under way.
+    pub fn idle_since(&self) -> Option<u64> {
+        let busy = !lock(&self.calls).is_empty() || !lock(&self.streams).is_empty();
+        (!busy).then(|| self.used_s.load(Ordering::Relaxed))
+    }
+
+    /// The severity from which on its client wants log messages.
+    pub fn level(&self) -> Option<Level> {
+        *lock(&self.level)
+    }
+
+    /// Sets that severity.
+    pub fn set_level(&self, level: Level) {
+        *lock(&self.level) = Some(level);
+    }
+
+    /// Begins a call; `None` when its id is under way or too many are.
+    pub fn begin(self: &Arc<Self>, id: &Id) -> Option<CallInFlight> {
+        let mut calls = lock(&self.calls);
+        if calls.len() >= MAX_OPEN || calls.contains_key(id) {
+            return None;
+        }
+        let cancelled = Arc::new(Notify::new());
+        calls.insert(id.clone(), cancelled.clone());
+        Some(CallInFlight {
+            session: self.clone(),
+            id: id.clone(),
+            cancelled,
+        })
+    }
+
+    /// Cancels a call; one that is unknown or has ended is left alone.
+    pub fn cancel(&self, id: &Id) {
+        if let Some(cancelled) = lock(&self.calls).get(id) {
+            cancelled.notify_one();
+        }
+    }
+
+    /// Opens a question to the client: its id, and where the answer arrives.
+    pub fn question(&self) -> Option<(i64, oneshot::Receiver<ClientAnswer>)> {
+        let mut questions = lock(&self.questions);
+        questions.retain(|_, asked| !asked.is_closed());
+        if questions.len() >= MAX_OPEN {
+            return None;
+        }
+        let id = self.next_question.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = oneshot::channel();
+        questions.insert(id, sender);
+        Some((id, receiver))
+    }
+
+    /// Delivers an answer; one to no open question is dropped.
+    pub fn deliver(&self, id: &Id, answer: ClientAnswer) {
+        let Id::Number(id) = id else { return };
+        if let Some(asked) = lock(&self.questions).remove(id) {
+            let _ = asked.send(answer);
+        }
+    }
+
+    /// Opens a stream. The newest carries the notifications; an older one rests until it is the newest again.
+    pub fn open_stream(self: &Arc<Self>) -> OpenStream {
+        let id = self.next_stream.fetch_add(1, Ordering::Relaxed);
+        lock(&self.streams).push(id);
+        self.carrier.send_replace(id);
+        OpenStream {
+            session: self.clone(),
+            id,
+            carrier: self.carrier.subscribe(),
+        }
+    }
+
+    /// Ends everything that is under way.
+    pub fn end(&self) {
+        self.ended.send_replace(true);
+        for cancelled in lock(&self.calls).values() {
+            cancelled.notify_one();
+        }
+    }
+
+    /// Hears when the session has ended.
+    pub fn ended(&self) -> watch::Receiver<bool> {
+        self.ended.subscribe()
+    }
+}
+
+/// A call under way; dropping it takes it off the list.
+pub struct CallInFlight {
+    session: Arc<Session>,
+    id: Id,
+    cancelled: Arc<Notify>,
+}
+
+impl CallInFlight {
+    /// Waits for the client to cancel it.
+    pub async fn cancelled(&self) {
+        self.cancelled.notified().await;
+    }
+}
+
+impl Drop for CallInFlight {
+    fn drop(&mut self) {
+        lock(&self.session.calls).remove(&self.id);
+        self.session.touch();
+    }
+}
+
+/// An open stream; dropping it hands the notifications to the one before.
+pub struct OpenStream {
+    session: Arc<Session>,
+    id: u64,
+    carrier: watch::Receiver<u64>,
+}
+
+impl OpenStream {
+    /// Which of the session's streams it is.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Waits until this stream carries the notifications.
+    pub async fn carries(&mut self) {
+        let id = self.id;
+        let _ = self.carrier.wait_for(|carrier| *carrier == id).await;
+    }
+
+    /// Waits until another one does.
+    pub async fn rests(&mut self) {
+        let id = self.id;
+        let _ = self.carrier.wait_for(|carrier| *carrier != id).await;
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        let mut streams = lock(&self.session.streams);
+        streams.retain(|id| *id != self.id);
+        self.session
+            .carrier
+            .send_replace(streams.last().copied().unwrap_or(0));
+        drop(streams);
+        self.session.touch();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Version;
+
+    fn session() -> Arc<Session> {
+        Session::new(Claims::new(
+            "a",
+            Version::V2025_11_25,
+            &serde_json::Map::new(),
+            60,
+        ))
+    }
+
+    #[tokio::test]
+    async fn the_newest_stream_carries_and_the_older_one_takes_over() {
+        let session = session();
+        let mut old = session.open_stream();
+        old.carries().await;
+        let mut new = session.open_stream();
+        new.carries().await;
+        old.rests().await;
+        drop(new);
+        old.carries().await;
+    }
+
+    #[tokio::test]
+    async fn a_request_id_is_in_flight_once_and_cancelled_once() {
+        let session = session();
+        let call = session.begin(&Id::Number(1)).unwrap();
+        assert!(session.begin(&Id::Number(1)).is_none());
+        assert!(session.idle_since().is_none());
+        session.cancel(&Id::Number(2));
+        session.cancel(&Id::Number(1));
+        call.cancelled().await;
+        drop(call);
+        assert!(session.begin(&Id::Number(1)).is_some());
+    }
+
+    #[tokio::test]
+    async fn an_answer_reaches_its_question_and_no_other() {
+        let session = session();
+        let (id, answer) = session.question().unwrap();
+        session.deliver(&Id::Number(id + 1), Ok(Value::Null));
+        session.deliver(&Id::Text(id.to_string()), Ok(Value::Null));
+        session.deliver(&Id::Number(id), Ok(Value::Bool(true)));
+        assert_eq!(answer.await.unwrap(), Ok(Value::Bool(true)));
+    }
+}

@@ -1,0 +1,178 @@
+//! 2026-07-28: every request stands alone, its `_meta` says everything, its headers agree with it.
+
+use std::sync::Arc;
+
+use hyper::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::{
+    endpoint::Endpoint,
+    headers,
+    stream::{Accepts, Answering, End, respond},
+    wire,
+};
+use crate::dispatch::{Call, Context, Outcome, Reply};
+use crate::guard::Admitted;
+use crate::http::{Body, empty, json as json_response};
+use crate::protocol::{
+    Id, IncomingNotification, MODERN_VERSIONS, Message, Request, RequestMeta, RpcError, Version,
+    code,
+};
+
+/// Answers one message of the stateless era.
+pub async fn answer(
+    endpoint: &Arc<Endpoint>,
+    admitted: Admitted,
+    message: Message,
+) -> Response<Body> {
+    match message {
+        Message::Response(_) => {
+            let error = RpcError::invalid_request("a client of 2026-07-28 sends no responses");
+            refuse(None, &error)
+        }
+        Message::Notification(note) => match check_notification(&admitted, &note) {
+            Ok(()) => empty(StatusCode::ACCEPTED),
+            Err(error) => refuse(None, &error),
+        },
+        Message::Request(request) => match check(endpoint, &admitted, &request) {
+            Ok(meta) => serve(endpoint, admitted, request, meta).await,
+            Err(error) => refuse(Some(&request.id), &error),
+        },
+    }
+}
+
+/// What stands before dispatch, each with a status of its own.
+fn check(
+    endpoint: &Endpoint,
+    admitted: &Admitted,
+    request: &Request,
+) -> Result<RequestMeta, RpcError> {
+    let headers = &admitted.head().headers;
+    let version = headers::single(headers, headers::VERSION)?;
+    let claim = RequestMeta::claim(&request.params).and_then(Value::as_str);
+    if let (Some(header), Some(claim)) = (version, claim)
+        && header != claim
+    {
+        return Err(RpcError::header_mismatch(
+            "the header MCP-Protocol-Version differs from the body's _meta",
+        ));
+    }
+    let meta = RequestMeta::read(&request.params)?;
+    if !MODERN_VERSIONS.contains(&meta.version.as_str()) {
+        let data = json!({ "supported": MODERN_VERSIONS, "requested": meta.version });
+        let words = "this protocol version is not served";
+        return Err(RpcError::new(code::UNSUPPORTED_VERSION, words).with_data(data));
+    }
+    if version.is_none() {
+        return Err(RpcError::header_mismatch(
+            "the header MCP-Protocol-Version is missing",
+        ));
+    }
+    headers::check(headers, request, endpoint.engine())?;
+    if endpoint.engine().serves(&request.method) {
+        Ok(meta)
+    } else {
+        Err(RpcError::method_not_found(&request.method))
+    }
+}
+
+/// The specification leaves a notification's headers open: what is there must be right.
+fn check_notification(admitted: &Admitted, note: &IncomingNotification) -> Result<(), RpcError> {
+    let method = headers::single(&admitted.head().headers, "mcp-method")?;
+    match method {
+        Some(method) if method != note.method => Err(RpcError::header_mismatch(
+            "the header Mcp-Method differs from the body's method",
+        )),
+        _ => Ok(()),
+    }
+}
+
+async fn serve(
+    endpoint: &Arc<Endpoint>,
+    admitted: Admitted,
+    request: Request,
+    meta: RequestMeta,
+) -> Response<Body> {
+    let accepts = Accepts::read(&admitted.head().headers);
+    let listens = request.method == "subscriptions/listen";
+    let context = Context {
+        who: admitted.who().clone(),
+        address: admitted.peer().ip(),
+        session: None,
+        version: Version::V2026_07_28,
+        capabilities: meta.capabilities,
+        log_level: meta.log_level,
+        hears_notes: accepts.events,
+    };
+    let mut permit = admitted.into_permit();
+    if listens {
+        match endpoint.guard().stream(&context.who) {
+            Ok(place) => permit = place,
+            Err(refusal) => return refusal.to_response(),
+        }
+    }
+    let Request { id, method, params } = request;
+    let token = params
+        .get("_meta")
+        .and_then(|m| m.get("progressToken"))
+        .cloned();
+    let call = Call {
+        id: id.clone(),
+        method,
+        params,
+        context,
+        inputs: None,
+    };
+    let Reply { notes, outcome } = endpoint.engine().answer(call);
+    let end = Box::pin(async move { Some(end(&id, outcome.await)) });
+    // A subscription is nothing but its stream.
+    let accepts = if listens {
+        Accepts {
+            json: false,
+            events: true,
+        }
+    } else {
+        accepts
+    };
+    let token = token.filter(|_| !listens);
+    respond(Answering { notes, end }, accepts, token, permit).await
+}
+
+fn end(id: &Id, outcome: Result<Outcome, RpcError>) -> End {
+    match outcome {
+        Ok(Outcome::Complete(result)) => End {
+            status: StatusCode::OK,
+            body: wire::answer(Some(id), Ok(&result)),
+        },
+        Ok(Outcome::Ask(question, sealed)) => {
+            let result = question.to_result(sealed);
+            End {
+                status: StatusCode::OK,
+                body: wire::answer(Some(id), Ok(&result)),
+            }
+        }
+        Err(error) => {
+            // Found by the tool itself, a missing capability is still the request's fault.
+            let missing = error.code == code::MISSING_CAPABILITY;
+            let status = if missing {
+                StatusCode::BAD_REQUEST
+            } else {
+                StatusCode::OK
+            };
+            End {
+                status,
+                body: wire::answer(Some(id), Err(&error)),
+            }
+        }
+    }
+}
+
+fn refuse(id: Option<&Id>, error: &RpcError) -> Response<Body> {
+    let missing = error.code == code::METHOD_NOT_FOUND;
+    let status = if missing {
+        StatusCode::NOT_FOUND
+    } else {
+        StatusCode::BAD_REQUEST
+    };
+    json_response(status, wire::error(id, error))
+}
