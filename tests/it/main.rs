@@ -7,6 +7,7 @@
     reason = "a test fails loudly"
 )]
 
+mod check;
 mod house_rules;
 mod killing;
 mod support;
