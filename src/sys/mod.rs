@@ -9,7 +9,9 @@ mod process_table;
 mod rooted;
 mod spawn;
 
-pub use cgroup::{Cgroup, cgroup2_mount, freezer_state, own_cgroup, stale_cgroups};
+pub use cgroup::{
+    Cgroup, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
+};
 pub use child::{Child, Exit};
 pub use descriptors::{adopt_socket, close_from, launch_pipes, pipe};
 pub use executable::{is_static, sealed_copy};

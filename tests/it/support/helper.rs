@@ -1,13 +1,13 @@
 //! The helper as a black box: the real program, spoken to byte by byte.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -47,7 +47,7 @@ impl Helper {
         let name = format!("gatewren-it-{}-{count}.sock", std::process::id());
         let socket = std::env::temp_dir().join(name);
         let listener = UnixListener::bind(&socket).unwrap();
-        let guard = STARTING.lock().unwrap_or_else(|e| e.into_inner());
+        let guard = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         fcntl(&listener, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
         let stdin = front.as_mut().map_or_else(Stdio::null, |front| {
             Stdio::from(front.stdout.take().unwrap())
@@ -87,14 +87,14 @@ impl Helper {
     pub fn ask(&self, operation: &Value, timeout_ms: u64) -> Call {
         self.ask_with(
             operation,
-            json!({
+            &json!({
                 "timeout_ms": timeout_ms, "output_bytes": 1_u64 << 40, "processes": 5000
             }),
         )
     }
 
     /// Asks for one operation with limits of the test's own.
-    pub fn ask_with(&self, operation: &Value, limits: Value) -> Call {
+    pub fn ask_with(&self, operation: &Value, limits: &Value) -> Call {
         let request = json!({ "operation": operation, "limits": limits, "reference": "it" });
         let payload = request.to_string();
         let mut stream = self.connect();
