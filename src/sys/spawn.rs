@@ -352,12 +352,19 @@ impl<'a> Plan<'a> {
 }
 
 /// Ignored signals survive `execve`, and Rust ignores SIGPIPE.
+///
+/// By the bare system call: libc refuses the two signals that it keeps for itself, which may be ignored as
+/// well. An action of zeros is the default action in every architecture's layout.
 fn default_signals() {
+    const DEFAULT: [u64; 4] = [0; 4];
+    let (action, size) = (DEFAULT.as_ptr(), size_of::<u64>());
     for signal in 1..=64 {
+        let none = ptr::null::<u64>();
         #[expect(unsafe_code, reason = "handlers are raw pointers")]
-        // SAFETY: the default action is no code of ours; numbers that do not exist are refused.
+        // SAFETY: the kernel reads `action`, which lives through the call and holds no handler of ours;
+        // the signals that cannot be set are refused.
         unsafe {
-            libc::signal(signal, libc::SIG_DFL);
+            libc::syscall(libc::SYS_rt_sigaction, signal, action, none, size);
         }
     }
 }

@@ -7,6 +7,7 @@
     reason = "a test fails loudly"
 )]
 
+mod helper;
 mod house_rules;
 mod killing;
 mod support;
