@@ -158,10 +158,12 @@ matrix! {
     in_a_container_sigkill_of_the_front_leaves_nothing: Container FrontSigkill;
 }
 
+/// A helper, and how a shell line becomes an operation there.
+type Ground = (Helper, fn(&str) -> Value);
+
 /// Both places, the container one only where there is one.
-fn places() -> Vec<(Helper, fn(&str) -> Value)> {
-    let mut places: Vec<(Helper, fn(&str) -> Value)> =
-        vec![(Helper::start(Path::new("/nonexistent")), host)];
+fn places() -> Vec<Ground> {
+    let mut places: Vec<Ground> = vec![(Helper::start(Path::new("/nonexistent")), host)];
     if let Some(path) = lxcpath() {
         places.push((Helper::start(&path), |line| container("alpha", line)));
     }
@@ -209,7 +211,7 @@ fn too_much_output_kills_and_is_cut_to_the_byte() {
         let marker = marker();
         let line = format!("setsid sleep {marker} & while :; do echo 0123456789; done");
         let limits = json!({ "timeout_ms": 20_000, "output_bytes": 100_000, "processes": 10 });
-        let finished = helper.ask_with(&command(&line), limits).finish();
+        let finished = helper.ask_with(&command(&line), &limits).finish();
         assert_eq!(finished.ending, json!({ "killed": { "why": "output" } }));
         assert_eq!(finished.stdout.len() + finished.stderr.len(), 100_000);
         assert!(marked(&marker).is_empty());

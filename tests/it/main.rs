@@ -8,6 +8,7 @@
 )]
 
 mod check;
+mod helper;
 mod house_rules;
 mod killing;
 mod support;
