@@ -6,6 +6,7 @@ mod config;
 mod exec;
 mod helper;
 mod helper_client;
+mod observer;
 mod state;
 mod sys;
 

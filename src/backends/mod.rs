@@ -12,7 +12,7 @@ pub use host::{
     Cpu, DiskTraffic, Gatewren, Host, InterfaceAddress, Metrics, Mount, NetworkTraffic, Pressure,
     ServerInfo, Space, Temperature,
 };
-pub use lxc::{
-    ContainerDetails, ContainerEvent, ContainerEvents, ContainerState, ContainerStatus, Lxc,
-};
+pub use lxc::{ContainerDetails, ContainerEvents, ContainerState, ContainerStatus, Lxc};
 pub use os_release::OsRelease;
+
+pub use crate::helper_client::ContainerName;
