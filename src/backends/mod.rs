@@ -1,10 +1,13 @@
-//! Typed views of the box, each over the helper's client.
+//! Typed views of the box for the tools; each speaks to the helper and knows nobody above.
 #![forbid(unsafe_code)]
 
 mod error;
 mod host;
 mod lxc;
+mod neutral;
 mod os_release;
+mod outcome;
+mod shell;
 mod source;
 
 pub use error::{BackendError, ErrorKind};
@@ -13,6 +16,9 @@ pub use host::{
     ServerInfo, Space, Temperature,
 };
 pub use lxc::{ContainerDetails, ContainerEvents, ContainerState, ContainerStatus, Lxc};
+pub use neutral::neutralise;
 pub use os_release::OsRelease;
+pub use outcome::ShellOutcome;
+pub use shell::{Shell, ShellCall};
 
-pub use crate::helper_client::ContainerName;
+pub use crate::helper_client::{ContainerName, InvalidName, Program};

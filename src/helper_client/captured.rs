@@ -29,6 +29,23 @@ impl Captured {
         self.total_bytes > (self.head.len() + self.tail.len()) as u64
     }
 
+    /// Cuts it down to a smaller capture; the bytes go out of the middle.
+    pub fn shrink(&mut self, to: Capture) {
+        if self.head.len() > to.head {
+            let cut = self.head.split_off(to.head);
+            if !self.truncated_before(cut.len()) {
+                self.tail.splice(..0, cut);
+            }
+        }
+        let excess = self.tail.len().saturating_sub(to.tail);
+        self.tail.drain(..excess);
+    }
+
+    /// Whether there was a gap before `cut` bytes were taken off the head.
+    fn truncated_before(&self, cut: usize) -> bool {
+        self.total_bytes > (self.head.len() + cut + self.tail.len()) as u64
+    }
+
     /// The whole as text: what is not UTF-8 is replaced, a gap is named with its size.
     pub fn text_lossy(&self) -> String {
         if !self.truncated() {
@@ -158,9 +175,27 @@ mod tests {
     #[test]
     fn a_cut_through_a_character_leaves_no_replacement_mark() {
         let got = captured(&["aä--------öb".as_bytes()], 2, 2);
-        assert_eq!(got.text_lossy(), "a\n[... 11 bytes left out ...]\nb");
+        assert_eq!(got.text_lossy(), "a\n[... 12 bytes left out ...]\nb");
         let broken = captured(&[b"a\xffb"], 10, 0);
         assert_eq!(broken.text_lossy(), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn shrinking_takes_the_middle_of_the_whole() {
+        let shrunk = |pieces, head, tail| {
+            let mut got = captured(pieces, 4, 4);
+            got.shrink(Capture { head, tail });
+            (
+                String::from_utf8(got.head).unwrap(),
+                String::from_utf8(got.tail).unwrap(),
+            )
+        };
+        let pair = |head: &str, tail: &str| (head.to_owned(), tail.to_owned());
+        assert_eq!(shrunk(&[b"abcdef"], 2, 3), pair("ab", "def"));
+        assert_eq!(shrunk(&[b"abcdef"], 2, 4), pair("ab", "cdef"));
+        assert_eq!(shrunk(&[b"abcdefghijkl"], 2, 3), pair("ab", "jkl"));
+        assert_eq!(shrunk(&[b"abcdefghijkl"], 2, 9), pair("ab", "ijkl"));
+        assert_eq!(shrunk(&[b"ab"], 2, 0), pair("ab", ""));
     }
 
     #[test]

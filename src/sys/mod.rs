@@ -16,7 +16,9 @@ mod secret;
 mod spawn;
 mod waiter;
 
-pub use cgroup::{Cgroup, cgroup2_mount, freezer_state, own_cgroup, stale_cgroups};
+pub use cgroup::{
+    Cgroup, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
+};
 pub use child::{Child, Exit};
 pub use clock::{now_ms, rfc3339};
 pub use descriptors::{adopt_socket, close_from, launch_pipes, pipe};

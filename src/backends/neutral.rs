@@ -1,0 +1,52 @@
+//! Text that a terminal shows and does not obey.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Replaces control characters by what they are called, so that output which is shown to a person cannot
+/// move the cursor, clear the screen or hide text. Line feeds and tabs stay; a carriage return before a
+/// line feed goes. Marks that turn the direction of writing are controls too (CVE-2021-42574).
+pub fn neutralise(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_hostile) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\u{1b}' => out.push_str("^["),
+            c if is_hostile(c) => {
+                // Writing to a string does not fail.
+                let _ = write!(out, "<U+{:04X}>", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn is_hostile(c: char) -> bool {
+    let control = c.is_control() && c != '\n' && c != '\t';
+    control || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_is_not_copied() {
+        assert!(matches!(neutralise("a\tb\nä €"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn controls_become_visible() {
+        assert_eq!(neutralise("\u{1b}[31mred\u{7}"), "^[[31mred<U+0007>");
+        assert_eq!(neutralise("a\r\nb\rc"), "a\nb<U+000D>c");
+        assert_eq!(
+            neutralise("x\u{202e}y\u{9b}z\0"),
+            "x<U+202E>y<U+009B>z<U+0000>"
+        );
+    }
+}

@@ -1,0 +1,170 @@
+//! What a command did, as the tools answer it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::helper_client::{Capture, Captured, Ending, Finished, KillReason};
+
+use super::error::BackendError;
+
+/// What is kept of both outputs together: 40 kB, the beginning and the end.
+pub const INLINE: Capture = Capture {
+    head: 24 * 1024,
+    tail: 16 * 1024,
+};
+
+/// How a command ended and what it printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ShellOutcome {
+    /// Exit code, when the command ended by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Number of the signal that ended it, when one did that was not ours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Whether it was killed because its time was up, with everything it had started.
+    pub timed_out: bool,
+    /// Why it was killed, when it was: `timeout`, `output`, `cancelled` or `shutdown`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed_because: Option<&'static str>,
+    /// Milliseconds it took.
+    pub duration_ms: u64,
+    /// Standard output; bytes that are not UTF-8 are replaced.
+    pub stdout: String,
+    /// Standard error, in the same way.
+    pub stderr: String,
+    /// Whether the middle of an output was left out.
+    pub truncated: bool,
+    /// Bytes printed to standard output in all.
+    pub stdout_bytes: u64,
+    /// Bytes printed to standard error in all.
+    pub stderr_bytes: u64,
+}
+
+impl ShellOutcome {
+    /// From what the helper reported.
+    ///
+    /// # Errors
+    /// When the helper refused to run it.
+    pub fn of(finished: Finished) -> Result<Self, BackendError> {
+        let (mut exit_code, mut by_signal, mut killed) = (None, None, None);
+        match finished.ending {
+            Ending::Exited { code } => exit_code = Some(code),
+            Ending::Signalled { signal } => by_signal = Some(signal),
+            Ending::Killed { why } => killed = Some(why),
+            Ending::Refused { code, message } => return Err(BackendError::refused(code, message)),
+        }
+        let (mut stdout, mut stderr) = (finished.stdout, finished.stderr);
+        share(&mut stdout, &mut stderr);
+        Ok(Self {
+            exit_code,
+            signal: by_signal,
+            timed_out: killed == Some(KillReason::Timeout),
+            killed_because: killed.map(name),
+            duration_ms: finished.duration_ms,
+            stdout: stdout.text_lossy(),
+            stderr: stderr.text_lossy(),
+            truncated: stdout.truncated() || stderr.truncated(),
+            stdout_bytes: stdout.total_bytes,
+            stderr_bytes: stderr.total_bytes,
+        })
+    }
+}
+
+/// Brings both below [`INLINE`]: each has half, and what one does not need is the other's.
+fn share(stdout: &mut Captured, stderr: &mut Captured) {
+    let part = |whole: usize, others: usize| whole - others.min(whole / 2);
+    let beside = |other: &Captured| Capture {
+        head: part(INLINE.head, other.head.len()),
+        tail: part(INLINE.tail, other.tail.len()),
+    };
+    let (for_stdout, for_stderr) = (beside(stderr), beside(stdout));
+    stdout.shrink(for_stdout);
+    stderr.shrink(for_stderr);
+}
+
+fn name(why: KillReason) -> &'static str {
+    match why {
+        KillReason::Timeout => "timeout",
+        KillReason::Output => "output",
+        KillReason::Cancelled => "cancelled",
+        KillReason::Shutdown => "shutdown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::helper_client::{Captured, RefusalCode};
+
+    fn finished(ending: Ending) -> Finished {
+        let said = |text: &str, total_bytes| Captured {
+            head: text.into(),
+            tail: Vec::new(),
+            total_bytes,
+        };
+        Finished {
+            ending,
+            duration_ms: 5,
+            stdout: said("out", 3),
+            stderr: said("err", 9),
+        }
+    }
+
+    #[test]
+    fn each_ending_has_its_own_shape() {
+        let json =
+            |ending| serde_json::to_value(ShellOutcome::of(finished(ending)).unwrap()).unwrap();
+        let exited = json(Ending::Exited { code: 2 });
+        assert_eq!(
+            (&exited["exit_code"], &exited["timed_out"]),
+            (&2.into(), &false.into())
+        );
+        assert!(exited.get("signal").is_none() && exited.get("killed_because").is_none());
+        assert_eq!(
+            (&exited["truncated"], &exited["stderr_bytes"]),
+            (&true.into(), &9.into())
+        );
+        let killed = json(Ending::Killed {
+            why: KillReason::Timeout,
+        });
+        assert_eq!(
+            (&killed["timed_out"], &killed["killed_because"]),
+            (&true.into(), &"timeout".into())
+        );
+        assert_eq!(killed["stdout"], "out");
+    }
+
+    #[test]
+    fn two_long_outputs_share_what_one_may_have_alone() {
+        let long = || Captured {
+            head: vec![b'h'; INLINE.head],
+            tail: vec![b't'; INLINE.tail],
+            total_bytes: 1 << 20,
+        };
+        let size = |c: &Captured| c.head.len() + c.tail.len();
+        let (mut stdout, mut stderr) = (long(), long());
+        share(&mut stdout, &mut stderr);
+        assert_eq!((size(&stdout), size(&stderr)), (20 * 1024, 20 * 1024));
+        let mut short = Captured {
+            head: b"e".to_vec(),
+            tail: vec![],
+            total_bytes: 1,
+        };
+        let mut stdout = long();
+        share(&mut stdout, &mut short);
+        assert_eq!((size(&stdout), size(&short)), (40 * 1024 - 1, 1));
+    }
+
+    #[test]
+    fn a_refusal_is_an_error_with_the_helpers_words() {
+        let refused = Ending::Refused {
+            code: RefusalCode::NotRunning,
+            message: "stopped".into(),
+        };
+        assert_eq!(
+            ShellOutcome::of(finished(refused)).unwrap_err().message,
+            "stopped"
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! Commands on the host and in containers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::helper_client::{Command, ContainerName, Helper, Limits, Operation, Program};
+
+use super::{
+    error::BackendError,
+    outcome::{INLINE, ShellOutcome},
+};
+
+/// The most that a command may print before it is killed.
+const OUTPUT_BYTES: u64 = 2 << 30;
+
+/// The most processes of one command at once.
+const PROCESSES: u32 = 4096;
+
+/// One command to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellCall {
+    /// A line for the shell, or a program with its arguments.
+    pub command: Program,
+    /// How long it may run; the helper has a ceiling of its own.
+    pub timeout: Duration,
+    /// The user to run as; root when absent.
+    pub user: Option<String>,
+    /// The directory to start in; the user's home when absent.
+    pub cwd: Option<String>,
+    /// Variables beside PATH, HOME, LANG and TERM.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Runs commands through the helper. To drop the future of a call is to kill what it runs.
+#[derive(Debug, Clone)]
+pub struct Shell {
+    helper: Helper,
+}
+
+impl Shell {
+    /// Over this helper.
+    pub fn new(helper: Helper) -> Self {
+        Self { helper }
+    }
+
+    /// Runs a command on the host; `reference` names the call in the helper's log.
+    ///
+    /// # Errors
+    /// When it could not be started; a command that fails is an outcome and no error.
+    pub async fn host(
+        &self,
+        call: ShellCall,
+        reference: &str,
+    ) -> Result<ShellOutcome, BackendError> {
+        let (command, limits) = split(call);
+        self.run(Operation::HostCommand { command }, limits, reference)
+            .await
+    }
+
+    /// Runs a command inside a running container, in the same way.
+    ///
+    /// # Errors
+    /// As for the host, and when the container does not run.
+    pub async fn container(
+        &self,
+        container: &ContainerName,
+        call: ShellCall,
+        reference: &str,
+    ) -> Result<ShellOutcome, BackendError> {
+        let (command, limits) = split(call);
+        let container = container.clone();
+        let operation = Operation::ContainerCommand { container, command };
+        self.run(operation, limits, reference).await
+    }
+
+    async fn run(
+        &self,
+        operation: Operation,
+        limits: Limits,
+        reference: &str,
+    ) -> Result<ShellOutcome, BackendError> {
+        let finished = self
+            .helper
+            .run(operation, limits, reference, INLINE)
+            .await?;
+        ShellOutcome::of(finished)
+    }
+}
+
+fn split(call: ShellCall) -> (Command, Limits) {
+    let command = Command {
+        program: call.command,
+        user: call.user,
+        cwd: call.cwd,
+        env: call.env,
+    };
+    let limits = Limits {
+        timeout_ms: u64::try_from(call.timeout.as_millis()).unwrap_or(u64::MAX),
+        output_bytes: OUTPUT_BYTES,
+        processes: PROCESSES,
+    };
+    (command, limits)
+}
