@@ -18,7 +18,7 @@ use super::{
     ceilings::check,
     house::{House, REAPER_PATH, reaper_argv},
     outputs::Outputs,
-    programs::tool,
+    programs::find,
     pump::Pump,
     refusal::Refusal,
 };
@@ -60,7 +60,7 @@ pub async fn in_container(
 ) -> Result<Ending, Refusal> {
     check(command)?;
     require_root()?;
-    let attach = tool("lxc-attach")?;
+    let attach = find("lxc-attach")?;
     let running = pump.wait(house.containers.running(container)).await;
     let running = match running {
         Ok(running) => running?,
@@ -110,7 +110,7 @@ async fn run(
 
 /// What lxc-attach said when it did not get as far as the reaper.
 fn not_entered(outputs: &mut Outputs) -> Refusal {
-    let said = outputs.read(Stream::Stderr).unwrap_or_default();
+    let said = outputs.rest(Stream::Stderr).next().unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     let cause = said.lines().next().unwrap_or("it gave no reason").trim();
     Refusal::failed(format!(

@@ -51,8 +51,6 @@ pub enum WithParent {
     /// It goes on.
     #[default]
     Lives,
-    /// It gets SIGTERM.
-    Stops,
     /// It gets SIGKILL.
     Dies,
 }
@@ -318,7 +316,6 @@ impl<'a> Plan<'a> {
     fn tie_to_parent(&self) -> Result<(), Errno> {
         match self.spawn.with_parent {
             WithParent::Lives => return Ok(()),
-            WithParent::Stops => set_pdeathsig(Signal::SIGTERM)?,
             WithParent::Dies => set_pdeathsig(Signal::SIGKILL)?,
         }
         // The parent may have died before the signal was asked for.

@@ -8,3 +8,5 @@
 )]
 
 mod house_rules;
+mod killing;
+mod support;

@@ -1,0 +1,4 @@
+//! What tests share: the helper as a black box, the containers, and the loud way to leave a test out.
+
+pub mod helper;
+pub mod machine;
