@@ -59,7 +59,7 @@ impl House {
             match tls.reload() {
                 Ok(()) => tracing::info!("reloaded"),
                 Err(cause) => {
-                    tracing::error!(%cause, "the certificate was not reloaded; the old one stays")
+                    tracing::error!(%cause, "the certificate was not reloaded; the old one stays");
                 }
             }
         }
