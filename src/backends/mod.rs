@@ -22,3 +22,8 @@ pub use outcome::ShellOutcome;
 pub use shell::{Shell, ShellCall};
 
 pub use crate::helper_client::{ContainerName, InvalidName, Program};
+
+#[cfg(test)]
+mod lab;
+#[cfg(test)]
+pub use lab::Lab;

@@ -233,16 +233,13 @@ async fn next_news(events: &mut Option<ContainerEvents>) -> Result<News, Backend
 
 #[cfg(test)]
 mod tests {
-    use std::env;
-    use std::io::Write as _;
-    use std::path::{Path, PathBuf};
-    use std::process::Command;
-
+    use serde_json::json;
     use tokio::sync::oneshot;
     use tokio::task::JoinHandle;
     use tokio::time::{sleep, timeout};
 
-    use crate::helper_client::{Helper, HelperChild};
+    use crate::backends::Lab;
+    use crate::helper_client::Helper;
     use crate::sys::Scratch;
 
     use super::*;
@@ -294,49 +291,6 @@ mod tests {
         }
     }
 
-    /// Leaves the running test out, loudly, and counts it in the file named by `GATEWREN_SKIPPED`.
-    fn skip(reason: &str) {
-        let name = std::thread::current().name().unwrap_or("?").to_owned();
-        let line = format!("SKIPPED: {name}: {reason}\n");
-        eprint!("{line}");
-        if let Ok(file) = env::var("GATEWREN_SKIPPED") {
-            let file = std::fs::OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(file);
-            file.unwrap().write_all(line.as_bytes()).unwrap();
-        }
-    }
-
-    /// The containers to test with and the program beside this one that can be their helper.
-    fn real() -> Option<(PathBuf, PathBuf)> {
-        let Some(lxcpath) = env::var_os("GATEWREN_LXCPATH") else {
-            skip("GATEWREN_LXCPATH names no containers");
-            return None;
-        };
-        let program = env::current_exe()
-            .unwrap()
-            .ancestors()
-            .nth(2)
-            .unwrap()
-            .join("gatewren");
-        if !program.exists() {
-            skip("the program is not built: cargo build");
-            return None;
-        }
-        Some((lxcpath.into(), program))
-    }
-
-    fn lxc(tool: &str, lxcpath: &Path, args: &[&str]) {
-        let ran = Command::new(tool)
-            .arg("-P")
-            .arg(lxcpath)
-            .args(args)
-            .output()
-            .unwrap();
-        assert!(ran.status.success(), "{tool} {args:?}: {ran:?}");
-    }
-
     #[tokio::test]
     async fn a_box_whose_helper_is_silent_still_has_its_host_facts() {
         let scratch = Scratch::new();
@@ -348,37 +302,20 @@ mod tests {
                 .at("/public/serverInfo/kernel")
                 .is_some_and(|kernel| kernel.is_string())
         );
-        assert_eq!(
-            watched.at("/public/packageData"),
-            Some(serde_json::json!({}))
-        );
+        assert_eq!(watched.at("/public/packageData"), Some(json!({})));
         watched.end().await;
     }
 
     #[tokio::test]
     async fn a_box_without_lxc_says_so_and_what_to_do() {
-        let Some((_, program)) = real() else { return };
-        let scratch = Scratch::new();
-        // In a mount namespace of its own, where a device covers the tool.
-        let bare = scratch.join("bare");
-        let script = format!(
-            "#!/bin/sh\nexec unshare -m sh -c 'mount --bind /dev/null \"$(command -v lxc-ls)\" && \
-             exec {} \"$@\"' sh \"$@\"\n",
-            program.display()
-        );
-        std::fs::write(&bare, script).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&bare, mode).unwrap();
-        let (child, helper) = HelperChild::spawn(&bare, &scratch.join("run"), None).unwrap();
-        let watched = Watched::by(helper, &scratch);
+        let Some(lab) = Lab::find() else { return };
+        let (child, helper) = lab.helper_without_lxc();
+        let watched = Watched::by(helper, &lab.scratch);
         watched.handle.seen(watched.handle.nudge()).await;
-        assert_eq!(
-            watched.at("/public/packageData"),
-            Some(serde_json::json!({}))
-        );
+        assert_eq!(watched.at("/public/packageData"), Some(json!({})));
         assert_eq!(
             watched.at("/public/serverInfo/containers/available"),
-            Some(Value::Bool(false))
+            Some(json!(false))
         );
         let why = watched
             .at("/public/serverInfo/containers/why")
@@ -391,57 +328,40 @@ mod tests {
 
     #[tokio::test]
     async fn real_containers_are_seen_to_change() {
-        let Some((lxcpath, program)) = real() else {
-            return;
-        };
-        let scratch = Scratch::new();
-        let name = "observed";
-        let config = scratch.join("config");
-        std::fs::write(
-            &config,
-            "lxc.net.0.type = empty\nlxc.apparmor.profile = unconfined\n",
-        )
-        .unwrap();
-        let create = ["-n", name, "-t", "busybox", "-f", config.to_str().unwrap()];
-        let (child, helper) =
-            HelperChild::spawn(&program, &scratch.join("run"), Some(&lxcpath)).unwrap();
-        let watched = Watched::by(helper, &scratch);
+        let Some(lab) = Lab::find() else { return };
+        let (child, helper) = lab.helper();
+        let watched = Watched::by(helper, &lab.scratch);
         watched.handle.seen(watched.handle.nudge()).await;
-        let status = format!("/public/packageData/{name}/status");
-        let entry = format!("/public/packageData/{name}");
-        assert_eq!(watched.at(&entry), None);
         assert_eq!(
             watched.at("/public/serverInfo/containers/available"),
-            Some(Value::Bool(true))
+            Some(json!(true))
         );
 
-        lxc("lxc-create", &lxcpath, &create);
-        let appeared = watched.wait_for(&status, Some("stopped")).await;
-        lxc("lxc-start", &lxcpath, &["-n", name]);
-        let started = watched.wait_for(&status, Some("running")).await;
+        let container = lab.create("observed", "lxc.start.auto = 1\n");
+        let entry = "/public/packageData/observed";
+        let status = "/public/packageData/observed/status";
+        let appeared = watched.wait_for(status, Some("stopped")).await;
+        assert_eq!(watched.at(&format!("{entry}/autostart")), Some(json!(true)));
+        container.lxc("lxc-start", &[]);
+        let started = watched.wait_for(status, Some("running")).await;
         assert!(watched.at(&format!("{entry}/init_pid")).is_some());
-        lxc("lxc-freeze", &lxcpath, &["-n", name]);
-        let frozen = watched.wait_for(&status, Some("frozen")).await;
-        lxc("lxc-unfreeze", &lxcpath, &["-n", name]);
-        watched.wait_for(&status, Some("running")).await;
-        lxc("lxc-stop", &lxcpath, &["-k", "-n", name]);
-        let stopped = watched.wait_for(&status, Some("stopped")).await;
+        container.lxc("lxc-freeze", &[]);
+        let frozen = watched.wait_for(status, Some("frozen")).await;
+        container.lxc("lxc-unfreeze", &[]);
+        watched.wait_for(status, Some("running")).await;
+        container.lxc("lxc-stop", &["-k"]);
+        let stopped = watched.wait_for(status, Some("stopped")).await;
         watched.handle.seen(watched.handle.nudge()).await;
         assert_eq!(watched.at(&format!("{entry}/init_pid")), None);
 
-        let quiet = watched.handle.seen(watched.handle.nudge()).await;
-        let again = watched.handle.seen(watched.handle.nudge()).await;
-        let moved = watched.state.changes_since(quiet, &Pointer::root(), 10);
-        assert_eq!(quiet, again, "an idle box makes no revisions: {moved:?}");
-
-        lxc("lxc-destroy", &lxcpath, &["-n", name]);
         let start = Instant::now();
+        container.destroy();
         let revision = watched.handle.seen(watched.handle.nudge()).await;
-        assert_eq!(watched.at(&entry), None, "revision {revision}");
-        let nudged = start.elapsed();
+        assert_eq!(watched.at(entry), None, "revision {revision}");
+        let gone = start.elapsed();
         eprintln!(
             "appeared {appeared:?}, started {started:?}, frozen {frozen:?}, stopped {stopped:?}, \
-             nudge answered {nudged:?}"
+             gone and told {gone:?}"
         );
         for (what, took) in [("start", started), ("freeze", frozen), ("stop", stopped)] {
             assert!(
@@ -451,6 +371,33 @@ mod tests {
         }
         watched.end().await;
         child.stop().await;
-        sleep(Duration::from_millis(10)).await;
+    }
+
+    #[tokio::test]
+    async fn an_idle_box_makes_no_revisions() {
+        let Some(lab) = Lab::find() else { return };
+        let (child, helper) = lab.helper();
+        let container = lab.create("idle", "");
+        container.lxc("lxc-start", &[]);
+        let watched = Watched::by(helper, &lab.scratch);
+        let entry = Pointer::parse("/public/packageData/idle").unwrap();
+        let quiet = watched.handle.seen(watched.handle.nudge()).await;
+        assert!(entry.get(&watched.state.document().root).is_some());
+        sleep(Duration::from_secs(3)).await;
+        let again = watched.handle.seen(watched.handle.nudge()).await;
+        // Other tests have their containers on the same box.
+        assert_eq!(
+            watched.state.touched(&entry, quiet),
+            None,
+            "up to revision {again}"
+        );
+        let host = Pointer::parse("/public/serverInfo").unwrap();
+        assert_eq!(
+            watched.state.touched(&host, quiet),
+            None,
+            "up to revision {again}"
+        );
+        watched.end().await;
+        child.stop().await;
     }
 }

@@ -43,4 +43,8 @@ pub use waiter::{Waiter, Waker};
 #[cfg(test)]
 mod scratch;
 #[cfg(test)]
+mod skip;
+#[cfg(test)]
 pub use scratch::Scratch;
+#[cfg(test)]
+pub use skip::skip;
