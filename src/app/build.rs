@@ -9,17 +9,16 @@ use tokio::sync::watch;
 
 use super::{
     front::Front,
-    house::{House, hosts},
-    names::{box_addresses, box_names},
+    house::{House, certificate, hosts},
     serving::Serving,
 };
 use crate::auth::Agents;
 use crate::backends::{Host, Lxc, Shell};
-use crate::config::{Settings, TlsMode};
+use crate::config::Settings;
 use crate::dispatch::Engine;
 use crate::guard::{Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
-use crate::http::{Subject, Subjects, Tls, TlsSource};
+use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
@@ -79,7 +78,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     crate::sys::files::private_dir(&directory).map_err(failed)?;
     let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
     let state = State::open(&directory.join("state.db")).map_err(failed)?;
-    let tls = Arc::new(Tls::load(certificate(&settings)?).map_err(failed)?);
+    let tls = Arc::new(Tls::load(certificate(&settings).map_err(failed)?).map_err(failed)?);
     let (child, helper) = start_helper(helper, settings.lxc.lxcpath.as_deref())?;
     let stop = watch::Sender::new(false);
     let lxc = Lxc::new(helper.clone());
@@ -125,31 +124,6 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         stop,
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
-    })
-}
-
-/// Where the certificate comes from and what it is to hold for.
-fn certificate(settings: &Settings) -> Result<TlsSource, BuildError> {
-    if let (TlsMode::Files, Some(cert), Some(key)) = (
-        settings.tls.mode,
-        settings.tls.cert.clone(),
-        settings.tls.key.clone(),
-    ) {
-        return Ok(TlsSource::Files { cert, key });
-    }
-    let asked: Result<Vec<Subject>, _> = settings.names.iter().map(|name| name.parse()).collect();
-    let names = box_names(&[])
-        .into_iter()
-        .filter_map(|name| name.parse().ok());
-    let found = names
-        .chain(box_addresses().into_iter().map(Subject::Address))
-        .collect();
-    Ok(TlsSource::Own {
-        directory: settings.state_dir.join("tls"),
-        subjects: Subjects {
-            asked: asked.map_err(failed)?,
-            found,
-        },
     })
 }
 
