@@ -24,7 +24,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
     }
     let session = match lookup::find(endpoint, admitted) {
         Ok(session) => session,
-        Err(response) => return response,
+        Err(none) => return none.to_response(),
     };
     let place = match endpoint.guard().stream(admitted.who()) {
         Ok(place) => place,
