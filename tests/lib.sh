@@ -102,13 +102,14 @@ need_gatewren() {
 
 cargo_bound=2400 # seconds, a first build of all dependencies on two slow cores included
 
-# cargo_test ARG...: runs cargo test; a test that cannot run here appends "NAME: reason" to $GATEWREN_SKIPPED.
+# cargo_test ARG...: runs cargo test; a test that cannot run here appends
+# "SKIPPED: NAME: reason" to the file $GATEWREN_SKIPPED.
 cargo_test() {
     local status=0
     GATEWREN_SKIPPED=$(mktemp)
     export GATEWREN_SKIPPED
     timeout -k 30 $cargo_bound cargo test --all-features --no-fail-fast "$@" || status=$?
-    sort -u "$GATEWREN_SKIPPED" | sed 's/^/skip test /'
+    sort -u "$GATEWREN_SKIPPED" | sed 's/^SKIPPED: /skip test /'
     rm -f "$GATEWREN_SKIPPED"
     return $status
 }
@@ -129,7 +130,6 @@ serve() {
         sleep .05
     done
     kill $served 2>/dev/null || true
-    say "no address from: ${*:2}"
-    cat "$file.err" >&2
+    echo "not ok a server starts: no address from ${*:2}: $(tail -n 1 "$file.err")"
     return 1
 }

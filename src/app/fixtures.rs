@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::{
-    build::{BuildError, certificate, serving},
-    house::hosts,
+    build::{BuildError, serving},
+    house::{certificate, hosts},
     lifecycle::drained,
     serving::Serving,
     signals::{Asked, Signals},
@@ -57,7 +57,8 @@ impl Fixtures {
         };
         let tls = match &plan.tls {
             Some(_) => Some(Arc::new(
-                Tls::load(certificate(&settings)?).map_err(BuildError::new)?,
+                Tls::load(certificate(&settings).map_err(BuildError::new)?)
+                    .map_err(BuildError::new)?,
             )),
             None => None,
         };

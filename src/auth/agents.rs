@@ -179,3 +179,161 @@ fn record(agent: Agent) -> ([u8; 32], Record) {
     };
     (agent.token_sha256, record)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::bootstrap::bootstrap;
+    use super::*;
+    use crate::config::Preset;
+    use crate::sys::{Scratch, Secret};
+    use crate::vault::NewAgent;
+
+    struct House {
+        scratch: Scratch,
+        vault: Vault,
+        agents: Agents,
+    }
+
+    fn house() -> House {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let agents = Agents::new(vault.clone()).unwrap();
+        House {
+            scratch,
+            vault,
+            agents,
+        }
+    }
+
+    async fn added(vault: &Vault, expires_ms: Option<u64>) -> (Secret, Agent) {
+        let (secret, hash) = Token::mint().unwrap();
+        let agent = NewAgent {
+            name: "claude".to_owned(),
+            token_sha256: *hash.as_bytes(),
+            preset: Preset::Operate,
+            overrides: "{}".to_owned(),
+            space: Some("media".to_owned()),
+            expires_ms,
+        };
+        (secret, vault.agents().add(agent).await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_token_leads_to_its_agent_at_once() {
+        let House { vault, agents, .. } = &house();
+        let (secret, agent) = added(vault, None).await;
+        let who = agents.identify(secret.expose()).unwrap();
+        assert_eq!(who.agent_id().as_str(), agent.id);
+        assert_eq!((who.name(), who.preset()), ("claude", Preset::Operate));
+        assert_eq!(who.space(), Some("media"));
+        assert!(agents.is_active(who.agent_id()));
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_none_or_nobodys() {
+        let House { agents, .. } = &house();
+        assert_eq!(agents.identify("gw_x").unwrap_err(), AuthError::Malformed);
+        assert_eq!(agents.identify("").unwrap_err(), AuthError::Malformed);
+        let (secret, _) = Token::mint().unwrap();
+        assert_eq!(
+            agents.identify(secret.expose()).unwrap_err(),
+            AuthError::Unknown
+        );
+    }
+
+    #[tokio::test]
+    async fn a_token_ends_at_its_time() {
+        let House { vault, agents, .. } = &house();
+        let (secret, _) = added(vault, Some(1_000)).await;
+        assert!(agents.identify_at(secret.expose(), 999).is_ok());
+        let error = agents.identify_at(secret.expose(), 1_000).unwrap_err();
+        assert_eq!(error, AuthError::Expired);
+        assert_eq!(
+            agents.identify(secret.expose()).unwrap_err(),
+            AuthError::Expired
+        );
+    }
+
+    #[tokio::test]
+    async fn a_revoked_token_is_good_no_longer_than_the_answer_takes() {
+        let House { vault, agents, .. } = &house();
+        let (secret, agent) = added(vault, None).await;
+        let who = agents.identify(secret.expose()).unwrap();
+        vault.agents().revoke(&agent.id).await.unwrap();
+        assert_eq!(
+            agents.identify(secret.expose()).unwrap_err(),
+            AuthError::Revoked
+        );
+        assert!(!agents.is_active(who.agent_id()));
+    }
+
+    #[tokio::test]
+    async fn a_token_revoked_by_another_process_is_refused_soon() {
+        let House {
+            vault,
+            agents,
+            scratch,
+        } = &house();
+        let (secret, agent) = added(vault, None).await;
+        agents.identify(secret.expose()).unwrap();
+        let mut changes = agents.changes();
+        changes.mark_unchanged();
+        let other = Vault::open(&scratch.join("vault.db")).unwrap();
+        other.agents().revoke(&agent.id).await.unwrap();
+        let wait = tokio::time::timeout(std::time::Duration::from_secs(10), changes.changed());
+        wait.await.unwrap().unwrap();
+        assert_eq!(
+            agents.identify(secret.expose()).unwrap_err(),
+            AuthError::Revoked
+        );
+    }
+
+    #[tokio::test]
+    async fn a_use_is_noted_at_most_once_a_minute() {
+        let House { vault, agents, .. } = &house();
+        let (secret, _) = added(vault, None).await;
+        for (now, noted) in [
+            (1_000_000, 1_000_000),
+            (1_059_999, 1_000_000),
+            (1_060_000, 1_060_000),
+        ] {
+            agents.identify_at(secret.expose(), now).unwrap();
+            vault.probe().await.unwrap();
+            assert_eq!(vault.agents().list().unwrap()[0].last_used_ms, Some(noted));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_agent_is_made_again_only_with_a_new_token() {
+        let House { vault, agents, .. } = &house();
+        let first = bootstrap(vault, "try", Preset::Admin).await.unwrap();
+        let observer = bootstrap(vault, "try", Preset::Observe).await.unwrap();
+        assert_eq!(
+            agents.identify(first.expose()).unwrap().preset(),
+            Preset::Admin
+        );
+        let second = bootstrap(vault, "try", Preset::Admin).await.unwrap();
+        assert_eq!(
+            agents.identify(first.expose()).unwrap_err(),
+            AuthError::Revoked
+        );
+        assert!(agents.identify(second.expose()).is_ok());
+        assert!(
+            agents.identify(observer.expose()).is_ok(),
+            "another preset is another agent"
+        );
+    }
+
+    #[tokio::test]
+    async fn looking_up_does_not_ask_the_disk() {
+        let House {
+            vault,
+            agents,
+            scratch,
+        } = &house();
+        let (secret, _) = added(vault, None).await;
+        agents.identify(secret.expose()).unwrap();
+        std::fs::write(scratch.join("vault.db"), "gone").unwrap();
+        assert!(agents.identify(secret.expose()).is_ok());
+    }
+}

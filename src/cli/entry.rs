@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 #[cfg(feature = "everything")]
 use super::everything;
-use super::{helper, reaper, serve, trial};
+use super::{agent, audit, check, completions, helper, reaper, serve, trial};
 
 /// The gate between AI clients and a home server.
 #[derive(Debug, Parser)]
@@ -25,6 +25,14 @@ enum Commands {
     /// Serve the reference fixtures for testing MCP clients.
     #[cfg(feature = "everything")]
     Everything(everything::Args),
+    /// Give out, list and revoke the tokens of AI clients.
+    Agent(agent::Args),
+    /// Check the record of every call.
+    Audit(audit::Args),
+    /// Say whether the settings are good, and what to mend.
+    Check(check::Args),
+    /// Print the completions of a shell.
+    Completions(completions::Args),
     /// Run commands for the front: the part that is root.
     Helper(helper::Args),
 }
@@ -44,5 +52,9 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "everything")]
         Commands::Everything(args) => everything::run(args),
         Commands::Helper(args) => helper::run(args),
+        Commands::Agent(args) => agent::run(&args),
+        Commands::Audit(args) => audit::run(&args),
+        Commands::Check(args) => check::run(&args),
+        Commands::Completions(args) => completions::run(&args, Cli::command()),
     }
 }

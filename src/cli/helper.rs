@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long)]
     lifeline: bool,
 
-    /// The listening socket, for starters that cannot say LISTEN_PID
+    /// The listening socket, for starters that cannot say `LISTEN_PID`
     #[arg(long, value_name = "N")]
     socket_fd: Option<RawFd>,
 }

@@ -85,7 +85,7 @@ pub fn needs_sampling(cx: &Cx) -> Result<(), RpcError> {
     if cx.capabilities().sampling() {
         Ok(())
     } else {
-        Err(RpcError::missing_capability(json!({ "sampling": {} })))
+        Err(RpcError::missing_capability(&json!({ "sampling": {} })))
     }
 }
 

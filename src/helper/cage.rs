@@ -16,9 +16,14 @@ use tokio::net::unix::pipe::Sender;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::exec::{Ending, Launch, Report};
-use crate::sys::{Cgroup, Child, Spawn, SpawnError, WithParent, pipe};
+use crate::sys::{Cgroup, Spawn, SpawnError, WithParent, pipe};
 
-use super::{outputs::Outputs, programs::path_variable, reports::Reports, strays::Strays};
+use super::{
+    outputs::Outputs,
+    programs::path_variable,
+    reports::Reports,
+    strays::{Kept, Strays},
+};
 
 /// How long the reaper may take to kill everything; then the cgroup is killed in one step.
 const REAPER_TIME: Duration = Duration::from_millis(500);
@@ -28,7 +33,7 @@ const REAPER_TIME: Duration = Duration::from_millis(500);
 const GONE_TIME: Duration = Duration::from_secs(2);
 
 /// The longest wait in the background; then a later helper's sweep has it.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// What is to be started, up to the reaper.
 #[derive(Debug)]
@@ -41,17 +46,18 @@ pub struct Recipe<'a> {
     pub reaper: BorrowedFd<'a>,
     /// Where all of it is born.
     pub cgroup: Option<Cgroup>,
+    /// Version 1 groups to enter besides, as open `cgroup.procs` files.
+    pub memberships: Vec<File>,
 }
 
 /// A call's processes.
 #[derive(Debug)]
 pub struct Cage {
-    child: Child,
+    child: Kept,
     control: Sender,
     reports: Reports,
     cgroup: Option<Cgroup>,
     ready: bool,
-    strays: Arc<Strays>,
 }
 
 impl Cage {
@@ -78,25 +84,23 @@ impl Cage {
             ],
             directories: vec![c"/".to_owned()],
             cgroup: recipe.cgroup.as_ref().map(Cgroup::fd),
+            memberships: recipe.memberships.iter().map(|file| file.as_fd()).collect(),
             with_parent: WithParent::Dies,
             identity: None,
         };
-        let spawned = spawn.spawn();
-        let child = match spawned {
+        let child = match strays.start(&spawn) {
             Ok(child) => child,
             Err(error) => {
                 abandon(recipe.cgroup.as_ref());
                 return Err(spawn_error(error));
             }
         };
-        strays.know(child.pid());
         let cage = Self {
             child,
             control,
             reports,
             cgroup: recipe.cgroup,
             ready: false,
-            strays: Arc::clone(strays),
         };
         Ok((cage, outputs))
     }
@@ -137,7 +141,6 @@ impl Cage {
             mut reports,
             cgroup,
             ready,
-            strays,
         } = self;
         // The reaper reads this as the order to kill.
         drop(control);
@@ -147,30 +150,26 @@ impl Cage {
             kill_group(cgroup.as_ref());
         }
         let begun = Instant::now();
-        let rest = Rest {
-            child,
-            cgroup,
-            strays,
-        };
-        match timeout(GONE_TIME, rest.gone(begun + REAPER_TIME)).await {
-            Ok(()) => rest.strays.forget(rest.child.pid()),
-            Err(_) => {
-                tracing::warn!(
-                    pid = rest.child.pid(),
-                    cgroup = ?rest.cgroup.as_ref().map(Cgroup::path),
-                    "processes of a call cannot be ended yet; is the container frozen?"
-                );
-                tokio::spawn(rest.later());
-            }
+        let rest = Rest { child, cgroup };
+        if timeout(GONE_TIME, rest.gone(begun + REAPER_TIME))
+            .await
+            .is_ok()
+        {
+            return;
         }
+        tracing::warn!(
+            pid = rest.child.pid(),
+            cgroup = ?rest.cgroup.as_ref().map(Cgroup::path),
+            "processes of a call cannot be ended yet; is the container frozen?"
+        );
+        tokio::spawn(rest.later());
     }
 }
 
 /// What has been killed and is not gone yet.
 struct Rest {
-    child: Child,
+    child: Kept,
     cgroup: Option<Cgroup>,
-    strays: Arc<Strays>,
 }
 
 impl Rest {
@@ -200,7 +199,6 @@ impl Rest {
 
     async fn later(self) {
         let _ = timeout(PATIENCE, self.gone(Instant::now())).await;
-        self.strays.forget(self.child.pid());
     }
 }
 

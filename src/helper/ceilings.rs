@@ -19,7 +19,7 @@ pub const MAX_CONNECTIONS: usize = MAX_OPERATIONS + MAX_EVENT_STREAMS + 16;
 pub const REQUEST_TIME: Duration = Duration::from_secs(5);
 
 /// The longest that a command may run; then it is killed with `timeout`.
-const COMMAND_TIME: Duration = Duration::from_secs(300);
+const COMMAND_TIME: Duration = Duration::from_mins(5);
 
 /// The longest that an lxc tool may run, the grace of a stop included.
 const TOOL_TIME: Duration = Duration::from_secs(150);

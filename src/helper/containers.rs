@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::exec::{ContainerName, RefusalCode};
-use crate::sys::{cgroup2_mount, freezer_state, process};
+use crate::sys::{cgroup2_mount, freezer_state, limiting_groups, process};
 
-use super::{refusal::Refusal, tools::output};
+use super::{lxc::question, refusal::Refusal, strays::Strays, tools::output};
 
 /// Containers remembered; one more forgets them all, which costs each one lxc-info.
 const MAX_REMEMBERED: usize = 1024;
@@ -21,6 +21,8 @@ pub struct Running {
     started: u64,
     /// Its own cgroup, version 2; absent on a machine without.
     pub payload: Option<PathBuf>,
+    /// Its version 1 groups, on a machine that still has them: its devices and limits.
+    pub limiting: Vec<PathBuf>,
     /// Version 1's freezer file, on a machine that still has it.
     freezer: Option<PathBuf>,
 }
@@ -29,14 +31,16 @@ pub struct Running {
 #[derive(Debug)]
 pub struct Containers {
     lxcpath: PathBuf,
+    strays: Arc<Strays>,
     remembered: Mutex<BTreeMap<ContainerName, Running>>,
 }
 
 impl Containers {
     /// Those below `lxcpath`.
-    pub fn below(lxcpath: PathBuf) -> Self {
+    pub fn below(lxcpath: PathBuf, strays: Arc<Strays>) -> Self {
         Self {
             lxcpath,
+            strays,
             remembered: Mutex::default(),
         }
     }
@@ -93,18 +97,7 @@ impl Containers {
 
     async fn look_up(&self, name: &ContainerName) -> Result<Running, Refusal> {
         self.check_exists(name)?;
-        let lxcpath = self.lxcpath.to_string_lossy().into_owned();
-        let args = [
-            "-P",
-            &lxcpath,
-            "-l",
-            "ERROR",
-            "-n",
-            name.as_str(),
-            "-s",
-            "-p",
-        ];
-        let text = output("lxc-info", &args).await?;
+        let text = output(&question(name, &self.lxcpath), &self.strays).await?;
         let running = init_of(&text).and_then(Running::of).ok_or_else(|| {
             let state = field(&text, "State").unwrap_or("STOPPED").to_lowercase();
             let message =
@@ -132,6 +125,7 @@ impl Running {
             init,
             started: process.started,
             payload,
+            limiting: limiting_groups(init),
             freezer: freezer_state(init),
         })
     }

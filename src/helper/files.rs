@@ -52,7 +52,7 @@ pub fn root_of(config: &Path) -> Result<PathBuf, Refusal> {
 fn rootfs(config: &str) -> Option<&str> {
     let lines = config.lines().filter_map(|line| line.split_once('='));
     let paths = lines.filter(|(key, _)| key.trim() == "lxc.rootfs.path");
-    let path = paths.map(|(_, value)| value.trim()).last()?;
+    let path = paths.map(|(_, value)| value.trim()).next_back()?;
     let path = path.strip_prefix("dir:").unwrap_or(path);
     path.starts_with('/').then_some(path)
 }

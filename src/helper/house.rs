@@ -45,9 +45,10 @@ pub struct House {
 impl House {
     /// For the containers below `lxcpath`.
     pub fn new(lxcpath: PathBuf, shutdown: watch::Receiver<bool>) -> Self {
+        let strays = Arc::<Strays>::default();
         Self {
-            containers: Containers::below(lxcpath),
-            strays: Arc::default(),
+            containers: Containers::below(lxcpath, Arc::clone(&strays)),
+            strays,
             operations: Semaphore::new(MAX_OPERATIONS),
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),
             shutdown,

@@ -29,6 +29,11 @@ pub fn tool_for(operation: &Operation, lxcpath: &Path) -> Option<Tool> {
     })
 }
 
+/// Asks for one container's state and first process.
+pub fn question(container: &ContainerName, lxcpath: &Path) -> Tool {
+    tool("lxc-info", lxcpath, Some(container), &["-s", "-p"])
+}
+
 /// Ends the daemon that lxc-monitor leaves behind.
 pub fn end_monitor_daemon(lxcpath: &Path) -> Tool {
     tool("lxc-monitor", lxcpath, None, &["-Q"])

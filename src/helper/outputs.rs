@@ -1,7 +1,8 @@
 //! The two outputs of a command, read as they come.
 
+use std::fs::File;
 use std::future::pending;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 
 use tokio::net::unix::pipe::Receiver;
@@ -11,6 +12,10 @@ use crate::sys::pipe;
 
 /// The most read at once; a pipe holds no more.
 pub const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Reads of each output after the end: a pipe holds no more than one, unless the command enlarged it; a
+/// writer that could not be killed gets no more.
+const LAST_READS: usize = 16;
 
 /// The reading ends.
 #[derive(Debug)]
@@ -53,12 +58,24 @@ impl Outputs {
         }
     }
 
-    /// What is there now of one output; `None` when nothing is, or when it is closed.
-    pub fn read(&mut self, which: Stream) -> Option<Vec<u8>> {
-        let side = match which {
-            Stream::Stdout => &mut self.stdout,
-            Stream::Stderr => &mut self.stderr,
-        };
+    /// What one output still holds, a chunk at a time, now that nobody is waiting for it; closes it.
+    ///
+    /// Asks the kernel and not the runtime, which may not have heard yet of the last bytes.
+    pub fn rest(&mut self, which: Stream) -> impl Iterator<Item = Vec<u8>> + use<> {
+        let pipe = self.side(which).take();
+        let mut pipe = pipe
+            .and_then(|pipe| pipe.into_nonblocking_fd().ok())
+            .map(File::from);
+        (0..LAST_READS).map_while(move |_| {
+            let mut bytes = vec![0; CHUNK_BYTES];
+            let n = pipe.as_mut()?.read(&mut bytes).ok()?;
+            bytes.truncate(n);
+            (n > 0).then_some(bytes)
+        })
+    }
+
+    fn read(&mut self, which: Stream) -> Option<Vec<u8>> {
+        let side = self.side(which);
         let mut bytes = vec![0; CHUNK_BYTES];
         match side.as_mut()?.try_read(&mut bytes) {
             Ok(n) if n > 0 => {
@@ -69,6 +86,13 @@ impl Outputs {
             _ => *side = None,
         }
         None
+    }
+
+    fn side(&mut self, which: Stream) -> &mut Option<Receiver> {
+        match which {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        }
     }
 }
 

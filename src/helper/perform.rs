@@ -127,8 +127,7 @@ async fn events(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     let last = house.event_streams.available_permits() + 1 == super::ceilings::MAX_EVENT_STREAMS;
     if last && outcome.is_ok() {
         let tool = end_monitor_daemon(house.containers.lxcpath());
-        let args: Vec<&str> = tool.args.iter().map(String::as_str).collect();
-        if tools::output(tool.name, &args).await.is_err() {
+        if tools::output(&tool, &house.strays).await.is_err() {
             tracing::debug!("lxc-monitord goes by itself");
         }
     }

@@ -36,7 +36,7 @@ pub fn candidates(name: &str, path: &str) -> impl Iterator<Item = Result<CString
 ///
 /// # Errors
 /// A refusal that names the package to install.
-pub fn tool(name: &str) -> Result<PathBuf, Refusal> {
+pub fn find(name: &str) -> Result<PathBuf, Refusal> {
     let files = PATH.split(':').map(|folder| Path::new(folder).join(name));
     files
         .into_iter()

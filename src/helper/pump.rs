@@ -18,9 +18,6 @@ use super::{
 /// How long a caller that does not read may hold up the end of its own call; then it hears nothing more.
 const LAST_WORDS_TIME: Duration = Duration::from_secs(5);
 
-/// Reads of each output after the end: a pipe holds one, and a writer that could not be killed gets no more.
-const LAST_READS: usize = 4;
-
 /// One call's way back to its caller.
 #[derive(Debug)]
 pub struct Pump {
@@ -84,10 +81,7 @@ impl Pump {
     /// Sends what is still in the pipes, now that nobody writes to them any more.
     pub async fn drain(&mut self, outputs: &mut Outputs) {
         for which in [Stream::Stdout, Stream::Stderr] {
-            for _ in 0..LAST_READS {
-                let Some(bytes) = outputs.read(which) else {
-                    break;
-                };
+            for bytes in outputs.rest(which) {
                 if !put(&mut self.outbox, &mut self.output_left, which, bytes) {
                     break;
                 }

@@ -25,7 +25,7 @@ use super::{
 };
 
 /// How long the reaper goes on killing; after that only a process that the kernel cannot end is left.
-const KILL_TIME: Duration = Duration::from_secs(60);
+const KILL_TIME: Duration = Duration::from_mins(1);
 
 /// The pause between two rounds of killing; longer once the first rounds did not do.
 const SHORT_PAUSE: Duration = Duration::from_micros(200);
@@ -164,8 +164,8 @@ fn start(launch: &Launch) -> Result<Child, Refusal> {
             Some(cwd) => strings([cwd.clone()])?,
             None => strings([home.to_owned(), "/".to_owned()])?,
         },
-        cgroup: None,
         with_parent: WithParent::Dies,
+        ..Spawn::default()
     };
     spawn.spawn().map_err(|error| explain(launch, &error))
 }

@@ -7,9 +7,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::sync::{Mutex, PoisonError};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::sys::{children, own_pid, pid_namespace, process, reap, terminate};
+use crate::sys::{
+    Child, Spawn, SpawnError, children, own_pid, pid_namespace, process, reap, terminate,
+};
 
 /// Programs that outlive the operation that started them.
 const DAEMONS: &[&str] = &["lxc-start", "lxc-monitord"];
@@ -21,14 +24,14 @@ pub struct Strays {
 }
 
 impl Strays {
-    /// This child is waited for by its own call.
-    pub fn know(&self, pid: i32) {
-        self.known().insert(pid);
-    }
-
-    /// This child has been waited for.
-    pub fn forget(&self, pid: i32) {
-        self.known().remove(&pid);
+    /// Starts a child that is no stray as long as somebody holds it. The only way in this room to start one.
+    pub fn start(self: &Arc<Self>, spawn: &Spawn<'_>) -> Result<Kept, SpawnError> {
+        let child = spawn.spawn()?;
+        self.known().insert(child.pid());
+        Ok(Kept {
+            child,
+            strays: Arc::clone(self),
+        })
     }
 
     /// Kills and reaps every stray; returns how many were killed.
@@ -38,9 +41,30 @@ impl Strays {
         strays.filter(|pid| end(*pid)).count()
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, BTreeSet<i32>> {
+    fn known(&self) -> MutexGuard<'_, BTreeSet<i32>> {
         // A set of numbers is whole whatever happened to its last holder.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A child that its call waits for; one that is dropped before its end becomes a stray and is killed as such.
+#[derive(Debug)]
+pub struct Kept {
+    child: Child,
+    strays: Arc<Strays>,
+}
+
+impl Deref for Kept {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.child
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.strays.known().remove(&self.child.pid());
     }
 }
 

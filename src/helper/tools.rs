@@ -5,19 +5,20 @@ use std::fs::File;
 use std::future::pending;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
 use crate::exec::{Ending, Stream};
-use crate::sys::{Child, Exit, Spawn, WithParent};
+use crate::sys::{Exit, Spawn, WithParent};
 
 use super::{
     outputs::Outputs,
-    programs::{path_variable, tool},
+    programs::{find, path_variable},
     pump::Pump,
     refusal::Refusal,
-    strays::Strays,
+    strays::{Kept, Strays},
 };
 
 /// How long a question to LXC may take; then the answer counts as none.
@@ -36,9 +37,8 @@ pub struct Tool {
 }
 
 /// Runs a tool and carries its output to the caller; killed when the call has to end.
-pub async fn carry(tool: &Tool, pump: &mut Pump, strays: &Strays) -> Result<Ending, Refusal> {
-    let (child, mut outputs) = start(tool.name, &tool.args)?;
-    strays.know(child.pid());
+pub async fn carry(tool: &Tool, pump: &mut Pump, strays: &Arc<Strays>) -> Result<Ending, Refusal> {
+    let (child, mut outputs) = start(tool, strays)?;
     let ended = async {
         child
             .wait()
@@ -50,15 +50,13 @@ pub async fn carry(tool: &Tool, pump: &mut Pump, strays: &Strays) -> Result<Endi
         child.kill();
         let _ = child.wait().await;
     }
-    strays.forget(child.pid());
     pump.drain(&mut outputs).await;
     Ok(ending)
 }
 
 /// What a tool prints; for questions of the helper's own.
-pub async fn output(name: &str, args: &[&str]) -> Result<String, Refusal> {
-    let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-    let (child, mut outputs) = start(name, &args)?;
+pub async fn output(tool: &Tool, strays: &Arc<Strays>) -> Result<String, Refusal> {
+    let (child, mut outputs) = start(tool, strays)?;
     let mut text = Vec::new();
     let collect = async {
         while text.len() < ANSWER_BYTES {
@@ -77,26 +75,28 @@ pub async fn output(name: &str, args: &[&str]) -> Result<String, Refusal> {
     if answered.await.is_err() {
         child.kill();
         let _ = child.wait().await;
+        let name = tool.name;
         return Err(Refusal::failed(format!(
             "{name} did not answer in ten seconds"
         )));
     }
-    while let Some(bytes) = outputs.read(Stream::Stdout) {
-        text.extend(bytes);
-    }
+    text.extend(outputs.rest(Stream::Stdout).flatten());
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn start(name: &str, args: &[String]) -> Result<(Child, Outputs), Refusal> {
-    let program = tool(name)?;
+fn start(tool: &Tool, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refusal> {
+    let name = tool.name;
+    let program = find(name)?;
     let failed = |e: &dyn std::fmt::Display| Refusal::failed(format!("{name} cannot be run: {e}"));
     let (outputs, writers) = Outputs::open().map_err(|e| failed(&e))?;
     let nothing = File::open("/dev/null").map_err(|e| failed(&e))?;
-    let argv = [name].into_iter().chain(args.iter().map(String::as_str));
-    let argv: Result<_, _> = argv.map(CString::new).collect();
+    let words = [name]
+        .into_iter()
+        .chain(tool.args.iter().map(String::as_str));
+    let words: Result<_, _> = words.map(CString::new).collect();
     let spawn = Spawn {
         programs: vec![CString::new(program.as_os_str().as_bytes()).map_err(|e| failed(&e))?],
-        argv: argv.map_err(|e| failed(&e))?,
+        argv: words.map_err(|e| failed(&e))?,
         env: vec![
             path_variable(),
             c"HOME=/root".to_owned(),
@@ -111,7 +111,7 @@ fn start(name: &str, args: &[String]) -> Result<(Child, Outputs), Refusal> {
         with_parent: WithParent::Dies,
         ..Spawn::default()
     };
-    let child = spawn.spawn().map_err(|e| failed(&e))?;
+    let child = strays.start(&spawn).map_err(|e| failed(&e))?;
     Ok((child, outputs))
 }
 

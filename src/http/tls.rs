@@ -303,3 +303,357 @@ fn not_pem(what: &'static str, path: &Path) -> TlsError {
         path: path.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::io::Write as _;
+    use std::net::SocketAddr;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::{Command, Stdio};
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::super::issue::{self, Made};
+    use super::*;
+    use crate::sys::Scratch;
+
+    fn own(scratch: &Scratch, found: &[&str]) -> TlsSource {
+        TlsSource::Own {
+            directory: scratch.join("tls"),
+            subjects: Subjects {
+                asked: vec!["box.lan".parse().unwrap()],
+                found: found.iter().map(|text| text.parse().unwrap()).collect(),
+            },
+        }
+    }
+
+    /// A pair that somebody else might have made, as two files.
+    fn pair(scratch: &Scratch, name: &str) -> (PathBuf, PathBuf) {
+        let made = rcgen::generate_simple_self_signed(["box.lan".to_owned()]).unwrap();
+        let (cert, key) = (
+            scratch.join(&format!("{name}.pem")),
+            scratch.join(&format!("{name}.key")),
+        );
+        std::fs::write(&cert, made.cert.pem()).unwrap();
+        files::write_private(&key, made.signing_key.serialize_pem().as_bytes()).unwrap();
+        (cert, key)
+    }
+
+    fn refused(cert: &Path, key: &Path) -> String {
+        let (cert, key) = (cert.to_owned(), key.to_owned());
+        match Tls::load(TlsSource::Files { cert, key }) {
+            Ok(_) => panic!("this pair should have been refused"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Answers each connection with a line, until the test ends.
+    async fn serve(tls: &Tls) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let acceptor = tls.acceptor();
+        tokio::spawn(async move {
+            loop {
+                let (socket, _) = listener.accept().await.unwrap();
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let Ok(mut stream) = acceptor.accept(socket).await else {
+                        return;
+                    };
+                    let mut request = [0; 1024];
+                    let _ = stream.read(&mut request).await;
+                    let answer =
+                        b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\nyes";
+                    let _ = stream.write_all(answer).await;
+                    let _ = stream.shutdown().await;
+                });
+            }
+        });
+        address
+    }
+
+    /// What a program prints, or its complaint; none if it is not installed.
+    async fn said(
+        program: &'static str,
+        arguments: Vec<String>,
+        input: &'static str,
+    ) -> Option<String> {
+        let run = move || {
+            let child = Command::new(program)
+                .args(arguments)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn();
+            let Ok(mut child) = child else {
+                // Not eprintln!: the test's own output is only shown when it fails.
+                let _ = writeln!(std::io::stderr(), "SKIPPED: {program} is not installed");
+                return None;
+            };
+            let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+            let output = child.wait_with_output().unwrap();
+            let both = [output.stdout, output.stderr].concat();
+            Some(String::from_utf8_lossy(&both).into_owned())
+        };
+        tokio::task::spawn_blocking(run).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn curl_trusts_it_by_name_and_by_address_in_both_versions() {
+        let scratch = Scratch::new();
+        let tls = Tls::load(own(&scratch, &["192.168.77.7"])).unwrap();
+        let port = serve(&tls).await.port();
+        let ca = tls.ca().unwrap().display().to_string();
+        for host in ["box.lan", "localhost", "127.0.0.1", "192.168.77.7"] {
+            for version in [
+                ["--tlsv1.3", "--tls-max", "1.3"],
+                ["--tlsv1.2", "--tls-max", "1.2"],
+            ] {
+                let mut arguments = version.map(str::to_owned).to_vec();
+                arguments.extend(
+                    [
+                        "-sS",
+                        "--http1.1",
+                        "--max-time",
+                        "10",
+                        "--noproxy",
+                        "*",
+                        "--cacert",
+                    ]
+                    .map(str::to_owned),
+                );
+                arguments.extend([
+                    ca.clone(),
+                    "--connect-to".to_owned(),
+                    format!("::127.0.0.1:{port}"),
+                ]);
+                arguments.push(format!("https://{host}:{port}/"));
+                if let Some(said) = said("curl", arguments, "").await {
+                    assert_eq!(said, "yes", "{host} {version:?}");
+                }
+            }
+        }
+        let arguments = [
+            "-sS",
+            "--max-time",
+            "10",
+            "--noproxy",
+            "*",
+            "--cacert",
+            &ca,
+            "--connect-to",
+        ];
+        let mut arguments = arguments.map(str::to_owned).to_vec();
+        arguments.extend([
+            format!("::127.0.0.1:{port}"),
+            format!("https://other.lan:{port}/"),
+        ]);
+        if let Some(said) = said("curl", arguments, "").await {
+            assert!(
+                said.contains("curl: (60)"),
+                "another name is not trusted: {said}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn openssl_finds_the_chain_good_in_its_strictest_mood() {
+        let scratch = Scratch::new();
+        let tls = Tls::load(own(&scratch, &[])).unwrap();
+        let ca = tls.ca().unwrap();
+        let cert = ca.with_file_name("cert.pem");
+        let (ca, cert) = (ca.display().to_string(), cert.display().to_string());
+        let arguments = [
+            "verify",
+            "-x509_strict",
+            "-purpose",
+            "sslserver",
+            "-verify_hostname",
+            "box.lan",
+            "-CAfile",
+            &ca,
+            &cert,
+        ];
+        if let Some(said) = said("openssl", arguments.map(str::to_owned).to_vec(), "").await {
+            assert_eq!(said.trim(), format!("{cert}: OK"));
+        }
+    }
+
+    #[tokio::test]
+    async fn openssl_refuses_what_the_authority_may_not_sign() {
+        let scratch = Scratch::new();
+        let tls = Tls::load(own(&scratch, &[])).unwrap();
+        let ca = tls.ca().unwrap();
+        let authority = Made {
+            cert: std::fs::read_to_string(&ca).unwrap(),
+            key: std::fs::read_to_string(ca.with_file_name("ca.key")).unwrap(),
+        };
+        for outside in ["bank.example", "8.8.8.8", "2001:4860:4860::8888"] {
+            let subject = [outside.parse().unwrap()];
+            let forged = issue::server(&authority, &subject, OffsetDateTime::now_utc()).unwrap();
+            let path = scratch.join("forged.pem");
+            std::fs::write(&path, forged.cert).unwrap();
+            let arguments = vec![
+                "verify".to_owned(),
+                "-CAfile".to_owned(),
+                ca.display().to_string(),
+                path.display().to_string(),
+            ];
+            if let Some(said) = said("openssl", arguments, "").await {
+                assert!(
+                    said.contains("permitted subtree violation"),
+                    "{outside}: {said}"
+                );
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn python_trusts_it_in_its_strictest_mood() {
+        const PROGRAM: &str = "\
+import socket, ssl, sys
+context = ssl.create_default_context(cafile=sys.argv[1])
+context.verify_flags |= ssl.VERIFY_X509_STRICT
+context.set_alpn_protocols(['h2', 'http/1.1'])
+with socket.create_connection(('127.0.0.1', int(sys.argv[2])), 10) as plain:
+    with context.wrap_socket(plain, server_hostname='box.lan') as tls:
+        print(tls.version(), tls.selected_alpn_protocol())
+";
+        let scratch = Scratch::new();
+        let tls = Tls::load(own(&scratch, &[])).unwrap();
+        let port = serve(&tls).await.port().to_string();
+        let arguments = vec![
+            "-".to_owned(),
+            tls.ca().unwrap().display().to_string(),
+            port,
+        ];
+        if let Some(said) = said("python3", arguments, PROGRAM).await {
+            assert_eq!(said.trim(), "TLSv1.3 h2");
+        }
+    }
+
+    #[tokio::test]
+    async fn node_trusts_it() {
+        const PROGRAM: &str = "\
+const [,, ca, port] = process.argv;
+const options = { ca: require('fs').readFileSync(ca), servername: 'box.lan', host: '127.0.0.1', port };
+const socket = require('tls').connect(options, () => {
+  console.log(socket.authorized, socket.getProtocol());
+  socket.destroy();
+});
+socket.on('error', (error) => console.log(error.message));
+";
+        let scratch = Scratch::new();
+        let tls = Tls::load(own(&scratch, &[])).unwrap();
+        let port = serve(&tls).await.port().to_string();
+        let arguments = vec![
+            "-".to_owned(),
+            tls.ca().unwrap().display().to_string(),
+            port,
+        ];
+        if let Some(said) = said("node", arguments, PROGRAM).await {
+            assert_eq!(said.trim(), "true TLSv1.3");
+        }
+    }
+
+    /// What a client that trusts our authority alone sees: how many names and addresses.
+    async fn seen_by_rustls(tls: &Tls, address: SocketAddr) -> usize {
+        let ca = std::fs::read(tls.ca().unwrap()).unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots
+            .add(CertificateDer::from_pem_slice(&ca).unwrap())
+            .unwrap();
+        let provider = Arc::new(ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let socket = tokio::net::TcpStream::connect(address).await.unwrap();
+        let name = "box.lan".try_into().unwrap();
+        let stream = connector.connect(name, socket).await.unwrap();
+        let chain = stream.get_ref().1.peer_certificates().unwrap();
+        Certificate::read(&chain[0]).unwrap().subjects.len()
+    }
+
+    #[tokio::test]
+    async fn a_reload_changes_what_new_connections_see_without_a_new_acceptor() {
+        let scratch = Scratch::new();
+        let tls = Tls::load(own(&scratch, &[])).unwrap();
+        let address = serve(&tls).await;
+        assert_eq!(seen_by_rustls(&tls, address).await, 4);
+        tls.reload_from(own(&scratch, &["10.0.0.5"])).unwrap();
+        assert_eq!(seen_by_rustls(&tls, address).await, 5);
+        assert!(tls.subjects().contains(&"10.0.0.5".parse().unwrap()));
+
+        let (cert, key) = pair(&scratch, "other");
+        std::fs::write(&cert, "damaged").unwrap();
+        assert!(tls.reload_from(TlsSource::Files { cert, key }).is_err());
+        assert_eq!(
+            seen_by_rustls(&tls, address).await,
+            5,
+            "the old one still serves"
+        );
+        tls.reload().unwrap();
+    }
+
+    #[test]
+    fn a_pair_that_cannot_serve_is_refused_with_its_remedy() {
+        let scratch = Scratch::new();
+        let (cert, key) = pair(&scratch, "a");
+        let (_, other) = pair(&scratch, "b");
+        let none = scratch.join("none.pem");
+        let (c, k) = (cert.display(), key.display());
+        assert!(
+            Tls::load(TlsSource::Files {
+                cert: cert.clone(),
+                key: key.clone()
+            })
+            .is_ok()
+        );
+        assert_eq!(
+            refused(&none, &key),
+            format!(
+                "the certificate {} does not exist; correct tls.cert and tls.key, or set tls.mode = \
+                 \"own\"",
+                none.display()
+            )
+        );
+        assert!(refused(&cert, &none).starts_with("the key "));
+        assert_eq!(
+            refused(&cert, &other),
+            format!(
+                "the key {} does not belong to the certificate {c}; name the pair that belongs \
+                 together, with the server's own certificate first in its file",
+                other.display()
+            )
+        );
+        assert_eq!(
+            refused(&key, &key),
+            format!(
+                "there is no certificate in {k}; it must be PEM, with a line -----BEGIN …-----"
+            )
+        );
+        for mode in [0o640, 0o604] {
+            std::fs::set_permissions(&key, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(
+                refused(&cert, &key),
+                format!(
+                    "others than its owner may read the key {k} (mode {mode:04o}); run: chmod 600 {k}"
+                )
+            );
+        }
+        std::fs::write(
+            &key,
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+        )
+        .unwrap();
+        std::fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
+        assert!(refused(&cert, &key).contains("is of no known kind"));
+        let folder = scratch.path();
+        assert!(refused(folder, &key).starts_with("cannot read "));
+    }
+}

@@ -15,7 +15,7 @@ pub struct Process {
     pub pid: i32,
     /// Its parent's number.
     pub parent: i32,
-    /// `R`, `S`, `D`, `Z` and so on, proc_pid_stat(5).
+    /// `R`, `S`, `D`, `Z` and so on, `proc_pid_stat(5)`.
     pub state: char,
     /// Clock ticks from boot to its start: with the number, a name that is never used twice.
     pub started: u64,

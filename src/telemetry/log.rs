@@ -50,6 +50,8 @@ struct Surroundings {
     started_by_systemd: bool,
     /// Whether the journal's socket is there.
     socket: bool,
+    /// Whether somebody reads our stderr as it is written.
+    terminal: bool,
 }
 
 impl Surroundings {
@@ -62,6 +64,7 @@ impl Surroundings {
             stderr: stderr_identity().ok(),
             started_by_systemd: ours && std::env::var_os("INVOCATION_ID").is_some(),
             socket: Path::new(JOURNAL_SOCKET).exists(),
+            terminal: io::stderr().is_terminal(),
         }
     }
 }
@@ -69,7 +72,7 @@ impl Surroundings {
 fn wants_journal(around: &Surroundings) -> bool {
     let stream = around.stream.as_deref().and_then(stream_identity);
     let stderr_is_journal = stream.is_some() && stream == around.stderr;
-    stderr_is_journal || around.started_by_systemd && around.socket && !io::stderr().is_terminal()
+    stderr_is_journal || around.started_by_systemd && around.socket && !around.terminal
 }
 
 /// `device:inode`, as systemd.exec(5) has it.
@@ -129,5 +132,109 @@ struct Clock;
 impl FormatTime for Clock {
     fn format_time(&self, w: &mut tracing_subscriber::fmt::format::Writer<'_>) -> std::fmt::Result {
         w.write_str(&rfc3339(now_ms()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    fn nowhere() -> Surroundings {
+        Surroundings {
+            stream: None,
+            stderr: Some((8, 15)),
+            started_by_systemd: false,
+            socket: true,
+            terminal: false,
+        }
+    }
+
+    #[test]
+    fn the_journal_is_chosen_when_our_stderr_is_its_stream() {
+        assert!(!wants_journal(&nowhere()));
+        for (stream, expected) in [
+            ("8:15", true),
+            ("8:16", false),
+            ("9:15", false),
+            ("815", false),
+            (":", false),
+            ("", false),
+        ] {
+            let around = Surroundings {
+                stream: Some(stream.to_owned()),
+                ..nowhere()
+            };
+            assert_eq!(wants_journal(&around), expected, "{stream:?}");
+        }
+    }
+
+    #[test]
+    fn the_journal_is_chosen_when_systemd_started_us_and_nobody_watches() {
+        let service = || Surroundings {
+            started_by_systemd: true,
+            ..nowhere()
+        };
+        assert!(wants_journal(&service()));
+        assert!(!wants_journal(&Surroundings {
+            socket: false,
+            ..service()
+        }));
+        assert!(!wants_journal(&Surroundings {
+            terminal: true,
+            ..service()
+        }));
+    }
+
+    #[test]
+    fn our_stderr_is_known_to_the_kernel() {
+        assert!(stderr_identity().is_ok());
+    }
+
+    #[test]
+    fn libraries_are_quieter_than_we_are() {
+        let said = Said::default();
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer({
+                let said = said.clone();
+                move || said.clone()
+            })
+            .with_ansi(false)
+            .with_timer(Clock)
+            .with_filter(targets(LogLevel::Debug));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
+            tracing::debug!(target: "gatewren::http", tool = "x", "ours");
+            tracing::trace!(target: "gatewren::http", "too much");
+            tracing::info!(target: "h2", "theirs");
+            tracing::warn!(target: "h2", "their warning");
+        });
+        let said = String::from_utf8(said.0.lock().unwrap().clone()).unwrap();
+        assert!(
+            said.contains("DEBUG gatewren::http: ours tool=\"x\""),
+            "{said}"
+        );
+        assert!(said.contains("their warning"), "{said}");
+        assert_eq!(said.lines().count(), 2, "{said}");
+        assert_eq!(
+            said.find('T'),
+            Some(10),
+            "a line begins with its time: {said}"
+        );
+    }
+
+    /// What was written, for a look afterwards.
+    #[derive(Clone, Default)]
+    struct Said(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Said {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
     }
 }

@@ -196,3 +196,92 @@ fn agent(row: &Row<'_>) -> Result<Agent, rusqlite::Error> {
         last_used_ms: from_optional(row, "last_used_ms")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::Vault;
+    use super::*;
+    use crate::sys::Scratch;
+
+    fn new(name: &str, hash: u8) -> NewAgent {
+        NewAgent {
+            name: name.to_owned(),
+            token_sha256: [hash; 32],
+            preset: Preset::Operate,
+            overrides: "{}".to_owned(),
+            space: Some("media".to_owned()),
+            expires_ms: Some(5),
+        }
+    }
+
+    #[tokio::test]
+    async fn an_agent_is_kept_as_it_was_added() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let vault = Vault::open(&path).unwrap();
+        let added = vault.agents().add(new("a", 1)).await.unwrap();
+        assert_eq!(added.id.len(), 22);
+        drop(vault);
+        let vault = Vault::open(&path).unwrap();
+        assert_eq!(vault.agents().list().unwrap(), std::slice::from_ref(&added));
+        assert_eq!(vault.agents().by_token_hash(&[1; 32]).unwrap(), Some(added));
+        assert_eq!(vault.agents().by_token_hash(&[2; 32]).unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn each_change_is_told_after_its_commit() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let changes = vault.agents().changes();
+        let agent = vault.agents().add(new("a", 1)).await.unwrap();
+        assert!(changes.has_changed().unwrap());
+        let before = *changes.borrow();
+        assert!(vault.agents().revoke(&agent.id).await.unwrap());
+        assert!(*changes.borrow() > before);
+        assert!(
+            !vault.agents().revoke(&agent.id).await.unwrap(),
+            "only once"
+        );
+        assert!(!vault.agents().revoke("nobody").await.unwrap());
+        assert!(vault.agents().list().unwrap()[0].revoked_ms.is_some());
+    }
+
+    #[tokio::test]
+    async fn two_agents_never_share_a_token_and_overrides_are_json() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        vault.agents().add(new("a", 1)).await.unwrap();
+        assert!(vault.agents().add(new("b", 1)).await.is_err());
+        let broken = NewAgent {
+            overrides: "{".to_owned(),
+            ..new("c", 3)
+        };
+        assert!(vault.agents().add(broken).await.is_err());
+        assert_eq!(vault.agents().list().unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_use_is_noted() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let agent = vault.agents().add(new("a", 1)).await.unwrap();
+        vault.agents().touch(&agent.id, 1234);
+        vault.probe().await.unwrap();
+        assert_eq!(vault.agents().list().unwrap()[0].last_used_ms, Some(1234));
+    }
+
+    #[tokio::test]
+    async fn there_is_a_bound() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+            INSERT INTO agent (id, name, token_sha256, preset, overrides, created_ms)
+            SELECT 'x' || i, 'x', randomblob(32), 'observe', '{}', 0 FROM n";
+        let other = Connection::open(scratch.join("vault.db")).unwrap();
+        other.execute(fill, []).unwrap();
+        let error = vault.agents().add(new("a", 1)).await.unwrap_err();
+        assert!(matches!(error, VaultError::TooManyAgents), "{error}");
+        vault.agents().revoke("x1").await.unwrap();
+        vault.agents().add(new("a", 1)).await.unwrap();
+    }
+}

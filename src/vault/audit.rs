@@ -207,3 +207,270 @@ fn append(connection: &Connection, record: Record) -> Result<(), rusqlite::Error
         .execute(params_from_iter(values.into_iter().chain(hashes)))?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::chain::Fault;
+    use super::super::store::Vault;
+    use super::*;
+    use crate::sys::Scratch;
+
+    const UNLOCK: &str =
+        "DROP TRIGGER audit_is_never_changed; DROP TRIGGER audit_is_never_removed;";
+
+    fn entry(arguments: &serde_json::Value) -> Entry<'_> {
+        Entry {
+            agent: "agent_1",
+            session: None,
+            request: Some("r1"),
+            address: "192.0.2.1",
+            tool: "container_start",
+            risk: "write",
+            arguments,
+            target: Some("web"),
+            decision: "allow",
+        }
+    }
+
+    fn ok() -> Outcome {
+        Outcome {
+            status: "ok",
+            duration_ms: 12,
+            revision: Some(7),
+        }
+    }
+
+    /// A vault with three calls, that is six rows, and a second connection to its file.
+    async fn six_rows(scratch: &Scratch) -> (Vault, Connection) {
+        let path = scratch.join("vault.db");
+        let vault = Vault::open(&path).unwrap();
+        for n in 0..3 {
+            let arguments = json!({ "container": "web", "n": n });
+            let promise = if n == 1 {
+                Promise::Queued
+            } else {
+                Promise::Committed
+            };
+            let id = vault
+                .audit()
+                .intent(entry(&arguments), promise)
+                .await
+                .unwrap();
+            vault.audit().outcome(id, ok()).unwrap();
+        }
+        vault.probe().await.unwrap();
+        (vault, Connection::open(path).unwrap())
+    }
+
+    /// What is found after somebody has worked on the file.
+    async fn after(sql: &str) -> Chain {
+        let scratch = Scratch::new();
+        let (vault, other) = six_rows(&scratch).await;
+        assert_eq!(vault.audit().verify().unwrap(), Chain::Intact { rows: 6 });
+        other.execute_batch(UNLOCK).unwrap();
+        other.execute_batch(sql).unwrap();
+        vault.audit().verify().unwrap()
+    }
+
+    fn broken(seq: u64, fault: Fault) -> Chain {
+        Chain::Broken { seq, fault }
+    }
+
+    #[tokio::test]
+    async fn a_call_is_two_rows_that_belong_together() {
+        let scratch = Scratch::new();
+        let (_vault, other) = six_rows(&scratch).await;
+        let row = "SELECT i.tool, i.arguments, o.outcome, o.duration_ms, o.revision
+            FROM audit i JOIN audit o USING (call) WHERE i.kind = 'intent' AND o.kind = 'outcome'
+            ORDER BY i.seq LIMIT 1";
+        let row: (String, String, String, i64, i64) =
+            other.query_row(row, [], |row| row.try_into()).unwrap();
+        let arguments = "{\"container\":\"web\",\"n\":0}";
+        assert_eq!(
+            row,
+            (
+                "container_start".into(),
+                arguments.into(),
+                "ok".into(),
+                12,
+                7
+            )
+        );
+    }
+
+    #[tokio::test]
+    async fn no_secret_is_written_but_the_hash_is_of_what_came() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let vault = Vault::open(&path).unwrap();
+        let arguments = json!({ "command": "login --password hunter2", "token": "s3cr3t" });
+        vault
+            .audit()
+            .intent(entry(&arguments), Promise::Committed)
+            .await
+            .unwrap();
+        let other = Connection::open(&path).unwrap();
+        let row = "SELECT arguments, arguments_sha256 FROM audit";
+        let (text, sha256): (String, Vec<u8>) =
+            other.query_row(row, [], |row| row.try_into()).unwrap();
+        assert_eq!(
+            text,
+            "{\"command\":\"login --password [redacted]\",\"token\":\"[redacted]\"}"
+        );
+        let expected = digest(&SHA256, arguments.to_string().as_bytes());
+        assert_eq!(sha256, expected.as_ref());
+        drop(vault);
+        for file in ["vault.db", "vault.db-wal"] {
+            let bytes = std::fs::read(scratch.join(file)).unwrap_or_default();
+            assert!(!bytes.windows(7).any(|w| w == b"hunter2"), "{file}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_triggers_refuse_changes() {
+        let scratch = Scratch::new();
+        let (_vault, other) = six_rows(&scratch).await;
+        let replaced = "INSERT OR REPLACE INTO audit SELECT * FROM audit WHERE seq = 2";
+        for sql in ["UPDATE audit SET tool = 'x'", "DELETE FROM audit", replaced] {
+            let error = other.execute(sql, []).unwrap_err().to_string();
+            assert!(error.contains("only ever added to"), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_altered_row_is_found() {
+        for column in HASHED
+            .iter()
+            .filter(|column| !["seq", "kind"].contains(column))
+        {
+            let value = if column.ends_with("_ms") || *column == "revision" {
+                "coalesce(VALUE, 0) + 1"
+            } else if column.ends_with("sha256") {
+                "x'00'"
+            } else {
+                "coalesce(VALUE, '') || 'x'"
+            };
+            let value = value.replace("VALUE", column);
+            let chain = after(&format!(
+                "UPDATE audit SET {column} = {value} WHERE seq = 3"
+            ))
+            .await;
+            assert_eq!(chain, broken(3, Fault::Altered), "{column}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_missing_row_is_found_wherever_it_was() {
+        for seq in 1..=6 {
+            let chain = after(&format!("DELETE FROM audit WHERE seq = {seq}")).await;
+            assert_eq!(chain, broken(seq, Fault::Missing));
+        }
+        assert_eq!(after("DELETE FROM audit").await, broken(1, Fault::Missing));
+        let renumbered =
+            "DELETE FROM audit WHERE seq = 2; UPDATE audit SET seq = seq - 1 WHERE seq > 2";
+        assert_eq!(after(renumbered).await, broken(2, Fault::Altered));
+    }
+
+    #[tokio::test]
+    async fn reordered_rows_are_found() {
+        let swapped =
+            "UPDATE audit SET seq = 100 WHERE seq = 3; UPDATE audit SET seq = 3 WHERE seq = 4;
+            UPDATE audit SET seq = 4 WHERE seq = 100";
+        assert_eq!(after(swapped).await, broken(3, Fault::Altered));
+    }
+
+    #[tokio::test]
+    async fn a_row_that_was_made_to_fit_is_out_of_place() {
+        let scratch = Scratch::new();
+        let (vault, other) = six_rows(&scratch).await;
+        other.execute_batch(UNLOCK).unwrap();
+        let columns = HASHED.join(", ");
+        let row = format!("SELECT {columns}, previous_sha256 FROM audit WHERE seq = 3");
+        let (mut values, previous): (Vec<Value>, [u8; 32]) = other
+            .query_row(&row, [], |row| {
+                let values = (0..HASHED.len())
+                    .map(|at| row.get(at))
+                    .collect::<Result<_, _>>()?;
+                Ok((values, row.get(HASHED.len())?))
+            })
+            .unwrap();
+        values[8] = Value::Text("harmless_tool".to_owned());
+        let sha256 = chain::hash(&previous, &values);
+        other
+            .execute(
+                "UPDATE audit SET tool = 'harmless_tool', sha256 = ?1 WHERE seq = 3",
+                [sha256],
+            )
+            .unwrap();
+        assert_eq!(vault.audit().verify().unwrap(), broken(4, Fault::Misplaced));
+    }
+
+    #[tokio::test]
+    async fn a_row_taken_from_the_end_stays_missing_when_others_follow() {
+        let scratch = Scratch::new();
+        let (vault, other) = six_rows(&scratch).await;
+        other.execute_batch(UNLOCK).unwrap();
+        other
+            .execute("DELETE FROM audit WHERE seq = 6", [])
+            .unwrap();
+        let arguments = json!({});
+        vault
+            .audit()
+            .intent(entry(&arguments), Promise::Committed)
+            .await
+            .unwrap();
+        assert_eq!(vault.audit().verify().unwrap(), broken(6, Fault::Missing));
+    }
+
+    #[tokio::test]
+    async fn the_chain_goes_on_over_a_restart() {
+        let scratch = Scratch::new();
+        let (vault, _) = six_rows(&scratch).await;
+        drop(vault);
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let arguments = json!({});
+        vault
+            .audit()
+            .intent(entry(&arguments), Promise::Committed)
+            .await
+            .unwrap();
+        let chain = vault.audit().verify().unwrap();
+        assert_eq!(chain, Chain::Intact { rows: 7 });
+        assert_eq!(chain.to_string(), "all 7 rows of the audit are intact");
+        let broken = broken(3, Fault::Missing).to_string();
+        assert_eq!(
+            broken,
+            "row 3 of the audit is missing; the rows before it are intact"
+        );
+    }
+
+    #[tokio::test]
+    async fn many_calls_at_once_make_one_chain() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let calls = (0..200).map(|n| {
+            let vault = vault.clone();
+            tokio::spawn(async move {
+                let arguments = json!({ "n": n });
+                let promise = if n % 2 == 0 {
+                    Promise::Committed
+                } else {
+                    Promise::Queued
+                };
+                let id = vault
+                    .audit()
+                    .intent(entry(&arguments), promise)
+                    .await
+                    .unwrap();
+                vault.audit().outcome(id, ok()).unwrap();
+            })
+        });
+        for call in calls.collect::<Vec<_>>() {
+            call.await.unwrap();
+        }
+        vault.probe().await.unwrap();
+        assert_eq!(vault.audit().verify().unwrap(), Chain::Intact { rows: 400 });
+    }
+}

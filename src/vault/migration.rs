@@ -62,6 +62,11 @@ CREATE TABLE audit (
     sha256           BLOB NOT NULL CHECK (length(sha256) = 32),
     UNIQUE (call, kind)
 ) STRICT;
+-- An INSERT OR REPLACE would take the old row away without asking the trigger on DELETE.
+CREATE TRIGGER audit_is_never_replaced BEFORE INSERT ON audit
+    WHEN EXISTS (SELECT 1 FROM audit WHERE seq >= NEW.seq)
+      OR EXISTS (SELECT 1 FROM audit WHERE call = NEW.call AND kind = NEW.kind)
+    BEGIN SELECT RAISE(ABORT, 'the audit is only ever added to'); END;
 CREATE TRIGGER audit_is_never_changed BEFORE UPDATE ON audit
     BEGIN SELECT RAISE(ABORT, 'the audit is only ever added to'); END;
 CREATE TRIGGER audit_is_never_removed BEFORE DELETE ON audit

@@ -129,3 +129,155 @@ fn make_private(path: &Path) -> Result<(), VaultError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::migration::STEPS;
+    use super::*;
+    use crate::sys::Scratch;
+
+    const TWO_STEPS: &[&str] = &[
+        "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
+        "ALTER TABLE meta ADD COLUMN extra TEXT; INSERT INTO meta VALUES ('new', 'x', 'y')",
+    ];
+
+    fn said(path: &Path) -> String {
+        match writing(path, STEPS) {
+            Ok(_) => panic!("this should not have been opened"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_left_as_it_is() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        drop(writing(&path, STEPS).unwrap());
+        let mut bytes = std::fs::read(&path).unwrap();
+        for (at, byte) in bytes.iter_mut().enumerate().skip(4096).step_by(3) {
+            *byte = u8::try_from(at % 251).unwrap();
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        let said = said(&path);
+        let start = format!("the vault {} is damaged (", path.display());
+        assert!(said.starts_with(&start), "{said}");
+        assert!(
+            said.contains("Nothing was changed. Put back a copy of it, or move it away"),
+            "{said}"
+        );
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    }
+
+    #[test]
+    fn what_is_no_database_or_empty_is_damaged_too() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        std::fs::write(&path, "this is a letter, not a database. ".repeat(100)).unwrap();
+        assert!(
+            said(&path).contains("is damaged (file is not a database)"),
+            "{}",
+            said(&path)
+        );
+        std::fs::write(&path, "").unwrap();
+        assert!(said(&path).contains("is damaged (the file is empty)"));
+        assert_eq!(std::fs::read(&path).unwrap(), b"");
+    }
+
+    #[test]
+    fn somebody_elses_database_is_not_taken() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        Connection::open(&path)
+            .unwrap()
+            .execute_batch("CREATE TABLE song (name)")
+            .unwrap();
+        let said = said(&path);
+        assert!(
+            said.ends_with("move it away or name another state_dir"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_newer_one_is_not_touched() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let connection = writing(&path, STEPS).unwrap();
+        connection.pragma_update(None, "user_version", 7).unwrap();
+        drop(connection);
+        let said = said(&path);
+        assert!(
+            said.contains("written by a newer gatewren (schema 7, this one knows up to 1)"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn an_older_one_is_copied_before_it_is_brought_forward() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let old = writing(&path, &TWO_STEPS[..1]).unwrap();
+        old.execute("INSERT INTO meta VALUES ('kept', 'v')", [])
+            .unwrap();
+        drop(old);
+        let new = writing(&path, TWO_STEPS).unwrap();
+        let rows: i64 = new
+            .query_row("SELECT count(extra) FROM meta", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(rows, 1);
+        let copies: Vec<PathBuf> = std::fs::read_dir(scratch.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.to_string_lossy().contains(".schema-1."))
+            .collect();
+        assert_eq!(copies.len(), 1);
+        assert_eq!(files::mode(&copies[0]).unwrap(), 0o600);
+        let copy = writing(&copies[0], &TWO_STEPS[..1]).unwrap();
+        let kept: String = copy
+            .query_row("SELECT value FROM meta", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(kept, "v");
+        drop(new);
+        writing(&path, TWO_STEPS).unwrap();
+        let now = std::fs::read_dir(scratch.path()).unwrap().count();
+        assert!(now <= 6, "opening the newest version makes no copy");
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_old_version() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        drop(writing(&path, &TWO_STEPS[..1]).unwrap());
+        let steps = [TWO_STEPS[0], TWO_STEPS[1], "CREATE NONSENSE"];
+        let error = writing(&path, &steps).unwrap_err().to_string();
+        assert!(
+            error.starts_with("the vault could not be migrated: "),
+            "{error}"
+        );
+        let old = writing(&path, &TWO_STEPS[..1]).unwrap();
+        assert!(old.prepare("SELECT extra FROM meta").is_err());
+    }
+
+    #[test]
+    fn one_that_others_could_read_is_closed_to_them() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        drop(writing(&path, STEPS).unwrap());
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        drop(writing(&path, STEPS).unwrap());
+        assert_eq!(files::mode(&path).unwrap(), 0o600);
+    }
+
+    #[test]
+    fn a_missing_directory_is_named() {
+        let said = said(Path::new("/nonexistent/vault.db"));
+        assert!(
+            said.starts_with("cannot create /nonexistent/vault.db"),
+            "{said}"
+        );
+        assert!(
+            said.ends_with("must belong to the user that gatewren runs as"),
+            "{said}"
+        );
+    }
+}

@@ -95,3 +95,42 @@ impl<'a> Sessions<'a> {
         self.revoked.contains(id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::Vault;
+    use super::*;
+    use crate::sys::Scratch;
+
+    #[tokio::test]
+    async fn an_ended_session_stays_ended_over_a_restart_until_its_time() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let vault = Vault::open(&path).unwrap();
+        let later = now_ms() + 3_600_000;
+        vault.sessions().revoke("long", later).await.unwrap();
+        vault.sessions().revoke("over", now_ms() - 1).await.unwrap();
+        assert!(vault.sessions().is_revoked("long"));
+        assert!(!vault.sessions().is_revoked("another"));
+        drop(vault);
+        let vault = Vault::open(&path).unwrap();
+        assert!(vault.sessions().is_revoked("long"));
+        assert!(
+            !vault.sessions().is_revoked("over"),
+            "it is no good by itself"
+        );
+    }
+
+    #[test]
+    fn the_list_is_bounded_and_forgets_what_ends_first() {
+        let revoked = Revoked::default();
+        let far = u64::MAX / 2;
+        revoked.insert("first", far);
+        for n in 0..MAX_REVOKED as u64 {
+            revoked.insert(&format!("s{n}"), far + 1 + n);
+        }
+        assert!(!revoked.contains("first"));
+        assert!(revoked.contains("s0"));
+        assert_eq!(revoked.0.read().unwrap().len(), MAX_REVOKED);
+    }
+}

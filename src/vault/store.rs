@@ -86,3 +86,110 @@ impl Vault {
             .await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::sys::Scratch;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[tokio::test]
+    async fn all_its_files_are_private() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        vault.probe().await.unwrap();
+        vault.key("session").await.unwrap();
+        for file in std::fs::read_dir(scratch.path()).unwrap() {
+            let path = file.unwrap().path();
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+        assert!(scratch.join("vault.db-wal").exists(), "it writes ahead");
+    }
+
+    #[tokio::test]
+    async fn a_key_is_made_once_and_stays() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let vault = Vault::open(&path).unwrap();
+        let key = vault.key("session").await.unwrap();
+        assert_ne!(key, [0; 32]);
+        assert_eq!(vault.key("session").await.unwrap(), key);
+        assert_ne!(vault.key("other").await.unwrap(), key);
+        drop(vault);
+        let again = Vault::open(&path).unwrap();
+        assert_eq!(again.key("session").await.unwrap(), key);
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_written_before_it_closes() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let vault = Vault::open(&path).unwrap();
+        for n in 0..1000_u64 {
+            vault.agents().touch(&format!("agent {n}"), n);
+        }
+        vault
+            .shared
+            .writer
+            .leave_uncounted("count", |connection| {
+                connection
+                    .execute("INSERT INTO meta VALUES ('last', 'yes')", [])
+                    .map(drop)
+            })
+            .unwrap();
+        drop(vault);
+        let other = Connection::open(&path).unwrap();
+        let last: String = other
+            .query_row("SELECT value FROM meta", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(last, "yes");
+    }
+
+    #[tokio::test]
+    async fn a_write_that_fails_takes_no_other_with_it() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let write = |sql: &'static str| {
+            let work = move |connection: &Connection| connection.execute_batch(sql);
+            vault
+                .shared
+                .writer
+                .write("try", Durability::Process, work, |()| ())
+        };
+        let bad = "INSERT INTO meta VALUES ('undone', 'x'); INSERT INTO absent VALUES (1);";
+        let (first, second, third) = tokio::join!(
+            write("INSERT INTO meta VALUES ('a', 'x')"),
+            write(bad),
+            write("INSERT INTO meta VALUES ('b', 'x')"),
+        );
+        first.unwrap();
+        third.unwrap();
+        let error = second.unwrap_err().to_string();
+        assert!(
+            error.starts_with("the vault could not try: no such table"),
+            "{error}"
+        );
+        let names = "SELECT group_concat(key) FROM (SELECT key FROM meta ORDER BY key)";
+        let names = vault.shared.read("look", |c| {
+            c.query_row(names, [], |row| row.get::<_, String>(0))
+        });
+        assert_eq!(names.unwrap(), "a,b");
+    }
+
+    #[tokio::test]
+    async fn another_process_is_noticed() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let (ours, theirs) = (Vault::open(&path).unwrap(), Vault::open(&path).unwrap());
+        let mut changes = ours.agents().changes();
+        theirs.sessions().revoke("s1", u64::MAX / 4).await.unwrap();
+        let wait = tokio::time::timeout(std::time::Duration::from_secs(10), changes.changed());
+        wait.await.unwrap().unwrap();
+        assert!(ours.sessions().is_revoked("s1"));
+    }
+}

@@ -74,7 +74,7 @@ fn sources() -> Vec<Source> {
                     String::new()
                 };
                 found.push(Source {
-                    room: folder_name,
+                    room,
                     path,
                     code,
                     whole,

@@ -1,0 +1,297 @@
+//! When a call ends, in whatever way, nothing that it started is left: on the host and in real containers.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::support::helper::{Call, Helper, container, host};
+use crate::support::machine::{
+    call_cgroups, is_alive, lxcpath, marked, marker, skip, sleeping, wait_until,
+};
+
+/// How long the kernel and the helper have to end everything.
+const GONE: Duration = Duration::from_secs(3);
+
+/// How long a machine under load may need to start 200 processes.
+const STARTED: Duration = Duration::from_secs(15);
+
+/// What is run, with the marker in place of `MARK`, and how many marked processes that makes at least.
+const COMMANDS: &[(&str, &str, usize)] = &[
+    ("foreground", "sleep MARK", 1),
+    ("background", "sleep MARK & sleep MARK & wait", 2),
+    (
+        "double fork",
+        "(setsid sh -c 'setsid sleep MARK & sleep MARK' &) ; sleep MARK",
+        3,
+    ),
+    (
+        "deaf to signals",
+        "trap '' TERM HUP INT QUIT; setsid sleep MARK & sleep MARK",
+        2,
+    ),
+    (
+        "no environment",
+        "(env -i setsid sleep MARK &) ; exec env -i sleep MARK",
+        2,
+    ),
+    ("holds stdout", "echo said; sleep MARK & sleep MARK", 2),
+    (
+        "storm of 200",
+        "i=0; while [ $i -lt 200 ]; do (setsid sleep MARK &) ; i=$((i+1)); done; sleep MARK",
+        201,
+    ),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Place {
+    Host,
+    Container,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    Timeout,
+    ConnectionClosed,
+    HelperSigterm,
+    HelperSigkill,
+    FrontSigkill,
+}
+
+/// All commands at once in one helper, then the end in one way: nothing may be left.
+fn end_all(lxcpath: &Path, place: Place, way: Way) {
+    let mut helper = match way {
+        Way::FrontSigkill => Helper::start_with_front(lxcpath),
+        _ => Helper::start(lxcpath),
+    };
+    let pid = helper.pid();
+    let timeout_ms = if way == Way::Timeout { 4000 } else { 60_000 };
+    let mut running = Vec::new();
+    for (what, line, count) in COMMANDS {
+        let marker = marker();
+        let line = line.replace("MARK", &marker);
+        let operation = match place {
+            Place::Host => host(&line),
+            Place::Container => container("alpha", &line),
+        };
+        running.push((*what, marker, *count, helper.ask(&operation, timeout_ms)));
+    }
+    for (what, marker, count, _) in &running {
+        wait_until(what, STARTED, || sleeping(marker).len() >= *count);
+    }
+    let calls = running
+        .into_iter()
+        .map(|(what, marker, _, call)| ((what, marker), call));
+    let (marks, calls): (Vec<_>, Vec<_>) = calls.unzip();
+    bring_about(way, &mut helper, calls);
+    for (what, marker) in &marks {
+        wait_until(what, GONE, || marked(marker).is_empty());
+    }
+    if way == Way::HelperSigkill {
+        // Nobody is left to tidy up; the next helper does.
+        let next = Helper::start(lxcpath);
+        next.run(&json!({ "do": "ping" }));
+    }
+    wait_until("its cgroups are gone", GONE, || {
+        call_cgroups(pid).is_empty()
+    });
+}
+
+fn bring_about(way: Way, helper: &mut Helper, calls: Vec<Call>) {
+    match way {
+        Way::Timeout => {
+            for call in calls {
+                let finished = call.finish();
+                assert_eq!(finished.ending, json!({ "killed": { "why": "timeout" } }));
+                assert!(finished.stdout.is_empty() || finished.stdout() == "said\n");
+            }
+        }
+        Way::ConnectionClosed => drop(calls),
+        Way::HelperSigterm => {
+            kill(Pid::from_raw(helper.pid()), Signal::SIGTERM).unwrap();
+            for call in calls {
+                let ending = call.finish().ending;
+                assert_eq!(ending, json!({ "killed": { "why": "shutdown" } }));
+            }
+            assert!(helper.process.wait().unwrap().success());
+        }
+        Way::HelperSigkill => {
+            helper.process.kill().unwrap();
+            helper.process.wait().unwrap();
+            assert!(calls.into_iter().all(|call| call.try_finish().is_none()));
+        }
+        Way::FrontSigkill => {
+            helper.kill_front();
+            wait_until("the helper ends", GONE, || !is_alive(helper.pid()));
+            assert!(helper.process.wait().unwrap().success());
+            drop(calls);
+        }
+    }
+}
+
+macro_rules! matrix {
+    ($($test:ident: $place:ident $way:ident;)*) => {$(
+        #[test]
+        fn $test() {
+            let path = match Place::$place {
+                Place::Host => Some("/nonexistent".into()),
+                Place::Container => lxcpath(),
+            };
+            if let Some(path) = path {
+                end_all(&path, Place::$place, Way::$way);
+            }
+        }
+    )*};
+}
+
+matrix! {
+    on_the_host_a_timeout_leaves_nothing: Host Timeout;
+    on_the_host_a_closed_connection_leaves_nothing: Host ConnectionClosed;
+    on_the_host_sigterm_of_the_helper_leaves_nothing: Host HelperSigterm;
+    on_the_host_sigkill_of_the_helper_leaves_nothing: Host HelperSigkill;
+    on_the_host_sigkill_of_the_front_leaves_nothing: Host FrontSigkill;
+    in_a_container_a_timeout_leaves_nothing: Container Timeout;
+    in_a_container_a_closed_connection_leaves_nothing: Container ConnectionClosed;
+    in_a_container_sigterm_of_the_helper_leaves_nothing: Container HelperSigterm;
+    in_a_container_sigkill_of_the_helper_leaves_nothing: Container HelperSigkill;
+    in_a_container_sigkill_of_the_front_leaves_nothing: Container FrontSigkill;
+}
+
+/// A helper, and how a shell line becomes an operation there.
+type Ground = (Helper, fn(&str) -> Value);
+
+/// Both places, the container one only where there is one.
+fn places() -> Vec<Ground> {
+    let mut places: Vec<Ground> = vec![(Helper::start(Path::new("/nonexistent")), host)];
+    if let Some(path) = lxcpath() {
+        places.push((Helper::start(&path), |line| container("alpha", line)));
+    }
+    places
+}
+
+#[test]
+fn a_command_that_ended_is_answered_at_once_though_its_child_holds_the_pipe() {
+    for (helper, command) in places() {
+        let marker = marker();
+        let begun = Instant::now();
+        let line = format!("sleep {marker} & (setsid sleep {marker} &) ; echo done; exit 7");
+        let finished = helper.run(&command(&line));
+        assert!(begun.elapsed() < GONE, "{:?}", begun.elapsed());
+        assert_eq!(finished.ending, json!({ "exited": { "code": 7 } }));
+        assert_eq!(finished.stdout(), "done\n");
+        assert!(
+            marked(&marker).is_empty(),
+            "the answer comes after the killing"
+        );
+        assert!(call_cgroups(helper.pid()).is_empty());
+    }
+}
+
+#[test]
+fn a_cancelled_call_still_hears_what_was_printed() {
+    for (helper, command) in places() {
+        let marker = marker();
+        let call = helper.ask(
+            &command(&format!("echo before; exec sleep {marker}")),
+            60_000,
+        );
+        wait_until("it runs", STARTED, || !marked(&marker).is_empty());
+        call.cancel();
+        let finished = call.finish();
+        assert_eq!(finished.ending, json!({ "killed": { "why": "cancelled" } }));
+        assert_eq!(finished.stdout(), "before\n");
+        assert!(marked(&marker).is_empty());
+    }
+}
+
+#[test]
+fn too_much_output_kills_and_is_cut_to_the_byte() {
+    for (helper, command) in places() {
+        let marker = marker();
+        let line = format!("setsid sleep {marker} & while :; do echo 0123456789; done");
+        let limits = json!({ "timeout_ms": 20_000, "output_bytes": 100_000, "processes": 10 });
+        let finished = helper.ask_with(&command(&line), &limits).finish();
+        assert_eq!(finished.ending, json!({ "killed": { "why": "output" } }));
+        assert_eq!(finished.stdout.len() + finished.stderr.len(), 100_000);
+        assert!(marked(&marker).is_empty());
+    }
+}
+
+#[test]
+fn a_caller_that_does_not_read_cannot_outlast_the_timeout() {
+    for (helper, command) in places() {
+        let marker = marker();
+        let line = format!("setsid sleep {marker} & while :; do echo 0123456789; done");
+        let call = helper.ask(&command(&line), 1500);
+        wait_until("it runs", STARTED, || !marked(&marker).is_empty());
+        wait_until("it is killed", Duration::from_secs(6), || {
+            marked(&marker).is_empty()
+        });
+        drop(call);
+    }
+}
+
+#[test]
+fn what_left_its_cgroup_is_killed_too() {
+    for (helper, command) in places() {
+        let Some(mount) = crate::support::machine::cgroup2() else {
+            return skip("no cgroup v2");
+        };
+        let away = mount.join(format!("gatewren-it-away-{}", marker()));
+        let Ok(()) = fs::create_dir(&away) else {
+            return skip("the cgroup tree cannot be written");
+        };
+        let marker = marker();
+        let call = helper.ask(
+            &command(&format!("(setsid sleep {marker} &) ; sleep {marker}")),
+            60_000,
+        );
+        wait_until("both run", STARTED, || sleeping(&marker).len() == 2);
+        for pid in sleeping(&marker) {
+            fs::write(away.join("cgroup.procs"), pid.to_string()).unwrap();
+        }
+        drop(call);
+        wait_until("all are gone", GONE, || marked(&marker).is_empty());
+        fs::remove_dir(&away).unwrap();
+    }
+}
+
+#[test]
+fn a_command_that_kills_its_own_reaper_gains_nothing() {
+    for (helper, command) in places() {
+        let marker = marker();
+        let line =
+            format!("(setsid sleep {marker} &) ; sleep 0.2; kill -9 $PPID; exec sleep {marker}");
+        let call = helper.ask(&command(&line), 60_000);
+        let finished = call.finish();
+        assert_eq!(finished.ending, json!({ "signalled": { "signal": 9 } }));
+        wait_until("all are gone", GONE, || marked(&marker).is_empty());
+        assert!(call_cgroups(helper.pid()).is_empty());
+        assert_eq!(
+            helper.run(&command("exit 5")).ending,
+            json!({ "exited": { "code": 5 } })
+        );
+    }
+}
+
+#[test]
+fn twenty_calls_at_once_do_not_disturb_each_other() {
+    for (helper, command) in places() {
+        let marker = marker();
+        let long = helper.ask(&command(&format!("sleep {marker}")), 60_000);
+        wait_until("it runs", STARTED, || marked(&marker).len() == 1);
+        let line = |n| command(&format!("(setsid sleep 5 &) ; echo {n}; exit {n}"));
+        let calls: Vec<_> = (0..20).map(|n| (n, helper.ask(&line(n), 30_000))).collect();
+        for (n, call) in calls {
+            let finished = call.finish();
+            assert_eq!(finished.ending, json!({ "exited": { "code": n } }));
+            assert_eq!(finished.stdout(), format!("{n}\n"));
+        }
+        assert_eq!(marked(&marker).len(), 1);
+        drop(long);
+        wait_until("it is gone", GONE, || marked(&marker).is_empty());
+    }
+}

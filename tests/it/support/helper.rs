@@ -1,0 +1,289 @@
+//! The helper as a black box: the real program, spoken to byte by byte.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use serde_json::{Value, json};
+
+/// How long a test waits for one frame before it fails.
+const FRAME_TIME: Duration = Duration::from_secs(20);
+
+/// While a socket is open to children, no other test may start one.
+static STARTING: Mutex<()> = Mutex::new(());
+
+/// A running helper.
+pub struct Helper {
+    pub process: Child,
+    /// The process that holds the lifeline, if there is one.
+    front: Option<Child>,
+    socket: PathBuf,
+    _listener: UnixListener,
+}
+
+impl Helper {
+    /// Starts one that ends when it is told to.
+    pub fn start(lxcpath: &Path) -> Self {
+        Self::start_with(lxcpath, None, |_| {})
+    }
+
+    /// Starts one whose lifeline is held by another process, which stands for the front.
+    pub fn start_with_front(lxcpath: &Path) -> Self {
+        let mut front = Command::new("sleep");
+        let front = front.arg("1000").stdout(Stdio::piped()).spawn().unwrap();
+        Self::start_with(lxcpath, Some(front), |command| {
+            command.arg("--lifeline");
+        })
+    }
+
+    /// Starts one as the test wants it.
+    pub fn start_as(lxcpath: &Path, adjust: impl FnOnce(&mut Command)) -> Self {
+        Self::start_with(lxcpath, None, adjust)
+    }
+
+    /// Starts a copy of the program that lies elsewhere.
+    pub fn start_program(exe: &Path, lxcpath: &Path, adjust: impl FnOnce(&mut Command)) -> Self {
+        let mut command = Command::new(exe);
+        command
+            .arg("helper")
+            .arg("--lxcpath")
+            .arg(lxcpath)
+            .stdin(Stdio::null());
+        adjust(&mut command);
+        Self::run_command(command, None, |command, fd| {
+            command.args(["--socket-fd", &fd.to_string()]);
+        })
+    }
+
+    fn start_with(
+        lxcpath: &Path,
+        mut front: Option<Child>,
+        adjust: impl FnOnce(&mut Command),
+    ) -> Self {
+        let stdin = front.as_mut().map_or_else(Stdio::null, |front| {
+            Stdio::from(front.stdout.take().unwrap())
+        });
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+        command
+            .arg("helper")
+            .arg("--lxcpath")
+            .arg(lxcpath)
+            .stdin(stdin);
+        adjust(&mut command);
+        Self::run_command(command, front, |command, fd| {
+            command.args(["--socket-fd", &fd.to_string()]);
+        })
+    }
+
+    /// Starts one as systemd does: descriptor 3, `LISTEN_FDS` and `LISTEN_PID`.
+    pub fn start_activated(lxcpath: &Path) -> Self {
+        let mut command = Command::new("/bin/sh");
+        command.stdin(Stdio::null());
+        Self::run_command(command, None, |command, fd| {
+            let line = "eval \"exec 3<&$1\"; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" helper --lxcpath \"$2\"";
+            command
+                .args(["-c", line, env!("CARGO_BIN_EXE_gatewren"), &fd.to_string()])
+                .arg(lxcpath);
+        })
+    }
+
+    fn run_command(
+        mut command: Command,
+        front: Option<Child>,
+        hand_over: impl FnOnce(&mut Command, i32),
+    ) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("gatewren-it-{}-{count}.sock", std::process::id());
+        let socket = std::env::temp_dir().join(name);
+        let listener = UnixListener::bind(&socket).unwrap();
+        hand_over(&mut command, listener.as_raw_fd());
+        let guard = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        fcntl(&listener, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
+        let process = command.process_group(0).spawn().unwrap();
+        fcntl(&listener, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
+        drop(guard);
+        Self {
+            process,
+            front,
+            socket,
+            _listener: listener,
+        }
+    }
+
+    /// Its process number.
+    pub fn pid(&self) -> i32 {
+        self.process.id().try_into().unwrap()
+    }
+
+    /// SIGKILL to the process that stands for the front.
+    pub fn kill_front(&mut self) {
+        let front = self.front.as_mut().unwrap();
+        front.kill().unwrap();
+        front.wait().unwrap();
+    }
+
+    /// Asks for one operation.
+    pub fn ask(&self, operation: &Value, timeout_ms: u64) -> Call {
+        self.ask_with(
+            operation,
+            &json!({
+                "timeout_ms": timeout_ms, "output_bytes": 1_u64 << 40, "processes": 5000
+            }),
+        )
+    }
+
+    /// Asks for one operation with limits of the test's own.
+    pub fn ask_with(&self, operation: &Value, limits: &Value) -> Call {
+        let request = json!({ "operation": operation, "limits": limits, "reference": "it" });
+        let payload = request.to_string();
+        let mut stream = self.connect();
+        stream.write_all(&[1]).unwrap();
+        stream
+            .write_all(&u32::try_from(payload.len()).unwrap().to_be_bytes())
+            .unwrap();
+        stream.write_all(payload.as_bytes()).unwrap();
+        Call { stream }
+    }
+
+    /// Asks and waits for the end.
+    pub fn run(&self, operation: &Value) -> Finished {
+        self.ask(operation, 20_000).finish()
+    }
+
+    /// A connection on which nothing has been said.
+    pub fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(&self.socket).unwrap();
+        stream.set_read_timeout(Some(FRAME_TIME)).unwrap();
+        stream
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(self.pid());
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::SIGTERM);
+        let _ = self.process.wait();
+        if let Some(front) = &mut self.front {
+            let _ = front.kill();
+            let _ = front.wait();
+        }
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+/// One operation on its way; dropping it closes the connection.
+pub struct Call {
+    stream: UnixStream,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Finished {
+    pub ending: Value,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+impl Finished {
+    pub fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// The code and the words of a refusal.
+    pub fn refusal(&self) -> (String, String) {
+        let part = |name: &str| {
+            self.ending["refused"][name]
+                .as_str()
+                .unwrap_or("")
+                .to_owned()
+        };
+        (part("code"), part("message"))
+    }
+}
+
+impl Call {
+    /// Closes our half of the connection.
+    pub fn cancel(&self) {
+        self.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    }
+
+    /// Reads to the end frame; `None` when the connection closed before it.
+    pub fn try_finish(mut self) -> Option<Finished> {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        loop {
+            let (kind, payload) = self.frame()?;
+            match kind {
+                2 => {}
+                3 => stdout.extend(payload),
+                4 => stderr.extend(payload),
+                5 => {
+                    let ending = serde_json::from_slice(&payload).unwrap();
+                    return Some(Finished {
+                        ending,
+                        stdout,
+                        stderr,
+                    });
+                }
+                other => panic!("frame kind {other}"),
+            }
+        }
+    }
+
+    /// Reads to the end frame.
+    pub fn finish(self) -> Finished {
+        self.try_finish()
+            .expect("the helper closed the connection before the end")
+    }
+
+    /// The next output.
+    pub fn output(&mut self) -> Vec<u8> {
+        loop {
+            let (kind, payload) = self.frame().expect("a frame");
+            match kind {
+                2 => {}
+                3 | 4 => return payload,
+                _ => panic!("ended: {}", String::from_utf8_lossy(&payload)),
+            }
+        }
+    }
+
+    fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
+        let mut head = [0; 5];
+        match self.stream.read_exact(&mut head) {
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset
+                ) =>
+            {
+                return None;
+            }
+            other => other.unwrap(),
+        }
+        let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
+        let mut payload = vec![0; length as usize];
+        self.stream.read_exact(&mut payload).ok()?;
+        Some((head[0], payload))
+    }
+}
+
+/// A shell line on the host.
+pub fn host(line: &str) -> Value {
+    json!({ "do": "host_command", "command": { "program": { "shell": line } } })
+}
+
+/// A shell line in a container.
+pub fn container(name: &str, line: &str) -> Value {
+    json!({
+        "do": "container_command", "container": name,
+        "command": { "program": { "shell": line } }
+    })
+}
