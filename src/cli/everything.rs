@@ -9,8 +9,9 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use super::runtime;
-use crate::app::{FixturePlan, Fixtures, open_sockets, run_fixtures};
+use crate::app::{FixturePlan, Fixtures, run_fixtures};
 use crate::config::LogLevel;
+use crate::http::bind;
 use crate::sys::{Secret, files, random_bytes};
 use crate::telemetry;
 
@@ -102,13 +103,9 @@ fn check(args: &Args) -> Result<(), &'static str> {
 }
 
 async fn serve(args: Args) -> Result<ExitCode, String> {
-    let sockets = open_sockets(&[args.listen])
-        .await
-        .map_err(|e| e.to_string())?;
-    let bound = sockets
-        .first()
-        .and_then(|socket| socket.local_addr().ok())
-        .unwrap_or(args.listen);
+    // Its own socket, never one that was handed over: that could be open to others.
+    let socket = bind(args.listen).await.map_err(|e| e.to_string())?;
+    let bound = socket.local_addr().unwrap_or(args.listen);
     let directory = args.tls.then(|| Directory::make(args.dir)).transpose()?;
     let path = directory.as_ref().map(|directory| directory.path.clone());
     let plan = FixturePlan {
@@ -118,7 +115,7 @@ async fn serve(args: Args) -> Result<ExitCode, String> {
     };
     let fixtures = Fixtures::build(plan).map_err(|e| e.to_string())?;
     let announce = |fixtures: &Fixtures| print(&fixtures.url, path.as_deref(), args.json);
-    Ok(run_fixtures(fixtures, sockets, announce).await)
+    Ok(run_fixtures(fixtures, vec![socket], announce).await)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, String> {
@@ -139,13 +136,13 @@ struct Directory {
 
 impl Directory {
     fn make(named: Option<PathBuf>) -> Result<Self, String> {
-        let ours = named.is_none();
-        let path = match named {
-            Some(path) => absolute(&path)?,
-            None => fresh()?,
-        };
+        if let Some(path) = named {
+            let path = absolute(&path)?;
+            return Ok(Self { path, ours: false });
+        }
+        let path = fresh()?;
         files::private_dir(&path).map_err(|e| e.to_string())?;
-        Ok(Self { path, ours })
+        Ok(Self { path, ours: true })
     }
 }
 

@@ -93,7 +93,7 @@ pub fn needs_sampling(cx: &Cx) -> Result<(), RpcError> {
 mod tests {
     use super::*;
 
-    fn inputs(responses: Value) -> Inputs {
+    fn inputs(responses: &Value) -> Inputs {
         Inputs {
             responses: responses.as_object().unwrap().clone(),
             state: None,
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn only_an_answer_of_the_right_shape_counts() {
-        let name = |answer: Value| accepted_text(&inputs(json!({ "k": answer })), "k", "name");
+        let name = |answer: Value| accepted_text(&inputs(&json!({ "k": answer })), "k", "name");
         let accepted = json!({ "action": "accept", "content": { "name": "Alice" } });
         assert_eq!(name(accepted.clone()).as_deref(), Some("Alice"));
         for wrong in [
@@ -114,7 +114,7 @@ mod tests {
             assert_eq!(name(wrong.clone()), None, "{wrong}");
         }
         assert_eq!(
-            accepted_text(&inputs(json!({ "other": accepted })), "k", "name"),
+            accepted_text(&inputs(&json!({ "other": accepted })), "k", "name"),
             None
         );
     }
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_model_answers_with_one_block_or_several() {
         let text =
-            |content: Value| sampled_text(&inputs(json!({ "k": { "content": content } })), "k");
+            |content: Value| sampled_text(&inputs(&json!({ "k": { "content": content } })), "k");
         let block = json!({ "type": "text", "text": "a" });
         assert_eq!(text(block.clone()).as_deref(), Some("a"));
         assert_eq!(text(json!([block, block])).as_deref(), Some("a\na"));

@@ -8,6 +8,8 @@
 )]
 
 mod check;
+#[cfg(feature = "everything")]
+mod everything;
 mod helper;
 mod house_rules;
 mod killing;
