@@ -1,6 +1,7 @@
 //! Builds the house: the one place that knows every room.
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -23,6 +24,7 @@ use crate::observer::{Observer, ObserverHandle};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
 use crate::state::State;
+use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Metrics, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, Sessions};
@@ -82,7 +84,8 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         address,
     } = plan;
     let directory = settings.state_dir.clone();
-    crate::sys::files::private_dir(&directory).map_err(failed)?;
+    files::private_dir(&directory).map_err(failed)?;
+    let lock = lock(&directory)?;
     let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
     let state = State::open(&directory.join("state.db")).map_err(failed)?;
     let tls = Arc::new(Tls::load(certificate(&settings).map_err(failed)?).map_err(failed)?);
@@ -129,8 +132,21 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         serving: Arc::new(serving),
         notify: Arc::new(Notify::from_env()),
         stop,
+        _lock: lock,
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
+    })
+}
+
+/// Two servers that keep the same state would each undo what the other has seen.
+fn lock(directory: &Path) -> Result<DirectoryLock, BuildError> {
+    lock_directory(directory).map_err(|cause| {
+        let directory = directory.display();
+        BuildError(if cause.kind() == io::ErrorKind::WouldBlock {
+            format!("another gatewren keeps its state in {directory}; stop it, or name another directory")
+        } else {
+            format!("cannot lock {directory}: {cause}")
+        })
     })
 }
 

@@ -17,6 +17,7 @@ use crate::helper_client::HelperChild;
 use crate::http::{InvalidSubject, Subject, Subjects, TlsSource};
 use crate::observer::Observer;
 use crate::state::State;
+use crate::sys::DirectoryLock;
 use crate::telemetry::Notify;
 use crate::vault::Vault;
 
@@ -44,6 +45,7 @@ pub struct House {
     pub notify: Arc<Notify>,
     /// Turned true to stop.
     pub stop: watch::Sender<bool>,
+    pub(super) _lock: DirectoryLock,
     pub(super) observer: Mutex<Option<Observer>>,
     pub(super) helper: Mutex<Option<HelperChild>>,
 }
