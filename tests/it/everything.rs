@@ -53,6 +53,16 @@ impl Server {
         answer
     }
 
+    /// A new session's id.
+    fn session(&self, version: &str) -> String {
+        let answer = self.post("", &initialize(version));
+        let header = answer.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("mcp-session-id").then_some(value)
+        });
+        header.unwrap().trim().to_owned()
+    }
+
     fn stop(mut self) -> ExitStatus {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").arg(pid).status().unwrap().success());
@@ -80,9 +90,9 @@ fn command(options: &[&str]) -> Command {
     command
 }
 
-fn initialize() -> Value {
+fn initialize(version: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {},
+        "protocolVersion": version, "capabilities": { "elicitation": {} },
         "clientInfo": { "name": "test", "version": "1" } } })
 }
 
@@ -108,7 +118,7 @@ fn what_would_be_open_to_others_is_refused() {
 fn it_serves_until_it_is_told_to_stop() {
     let server = Server::start(&["streamableHttp"]);
     assert!(server.address().ip().is_loopback());
-    let answer = server.post("", &initialize());
+    let answer = server.post("", &initialize("2025-11-25"));
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert!(answer.contains("gatewren-everything"), "{answer}");
     assert!(server.stop().success());
@@ -118,7 +128,7 @@ fn it_serves_until_it_is_told_to_stop() {
 fn with_a_token_nobody_comes_in_without_it() {
     let server = Server::start(&["--token", "open sesame"]);
     let status = |headers: &str| {
-        let answer = server.post(headers, &initialize());
+        let answer = server.post(headers, &initialize("2025-11-25"));
         answer.split(' ').nth(1).unwrap().to_owned()
     };
     assert_eq!(status(""), "401");
@@ -139,4 +149,18 @@ fn its_own_authority_goes_when_it_goes() {
     assert!(Path::new(&ca).is_file(), "{ca}");
     assert!(server.stop().success());
     assert!(!directory.exists(), "{}", directory.display());
+}
+
+#[test]
+fn a_question_that_nobody_can_hear_fails_the_call_at_once() {
+    let server = Server::start(&[]);
+    let ask = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+        "name": "test_elicitation", "arguments": { "message": "Who?" } } });
+    for (version, body) in [("2025-11-25", ask.clone()), ("2025-03-26", json!([ask]))] {
+        let session = server.session(version);
+        let headers = format!("Mcp-Session-Id: {session}\r\nAccept: application/json\r\n");
+        let answer = server.post(&headers, &body);
+        assert!(answer.contains("-32600"), "{version}: {answer}");
+        assert!(answer.contains("text/event-stream"), "{version}: {answer}");
+    }
 }
