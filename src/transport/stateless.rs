@@ -11,7 +11,7 @@ use super::{
     stream::{Accepts, Answering, End, respond},
     wire,
 };
-use crate::dispatch::{Call, Context, Outcome, Reply, subscription_ended};
+use crate::dispatch::{Call, Context, Engine, Outcome, Reply, subscription_ended};
 use crate::guard::Admitted;
 use crate::http::{Body, empty, json as json_response};
 use crate::protocol::{
@@ -120,7 +120,8 @@ async fn serve(
     }
     let id = call.id.clone();
     let Reply { notes, outcome } = endpoint.engine().answer(call);
-    let end = Box::pin(async move { Some(end(&id, outcome.await)) });
+    let engine = endpoint.engine().clone();
+    let end = Box::pin(async move { Some(end(&engine, &id, outcome.await)) });
     respond(
         Answering { notes, end },
         accepts,
@@ -148,8 +149,11 @@ async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Respo
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
         tokio::select! {
-            outcome = outcome => Some(end(&id, outcome)),
-            () = guard.guard().expelled(&who) => Some(end(&id, Ok(subscription_ended(json!(id))))),
+            outcome = outcome => Some(end(guard.engine(), &id, outcome)),
+            () = guard.guard().expelled(&who) => {
+                let server = &guard.engine().catalog.server;
+                Some(end(guard.engine(), &id, Ok(subscription_ended(json!(id), server))))
+            }
         }
     });
     respond(
@@ -164,14 +168,16 @@ async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Respo
     .await
 }
 
-fn end(id: &Id, outcome: Result<Outcome, RpcError>) -> End {
+fn end(engine: &Engine, id: &Id, outcome: Result<Outcome, RpcError>) -> End {
+    let server = &engine.catalog.server;
     match outcome {
         Ok(Outcome::Complete(result)) => End {
             status: StatusCode::OK,
             body: wire::answer(Some(id), Ok(&result)),
         },
         Ok(Outcome::Ask(question, sealed)) => {
-            let result = question.to_result(sealed);
+            let mut result = question.to_result(sealed);
+            server.sign(&mut result);
             End {
                 status: StatusCode::OK,
                 body: wire::answer(Some(id), Ok(&result)),

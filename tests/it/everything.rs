@@ -164,3 +164,23 @@ fn a_question_that_nobody_can_hear_fails_the_call_at_once() {
         assert!(answer.contains("text/event-stream"), "{version}: {answer}");
     }
 }
+
+#[test]
+fn every_result_says_who_answered() {
+    let server = Server::start(&[]);
+    for tool in ["echo", "test_input_required_result_elicitation"] {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": tool, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} } } } });
+        let headers = format!(
+            "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n"
+        );
+        let answer = server.post(&headers, &body);
+        assert!(answer.contains("resultType"), "{answer}");
+        assert!(
+            answer.contains("modelcontextprotocol/serverInfo"),
+            "{answer}"
+        );
+    }
+}
