@@ -250,7 +250,7 @@ mod tests {
             let helper = helper.clone();
             async move { echo(&helper, "sleep 20").await }
         });
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        sleep(Duration::from_millis(300)).await;
         terminate(pid, true);
         let lost = in_flight.await.unwrap().unwrap_err();
         assert!(

@@ -282,7 +282,7 @@ fn containers_are_listed_described_started_and_stopped() {
     let Some(mut own) = Containers::new() else {
         return;
     };
-    let root = own.make("wren");
+    own.make("wren");
     let helper = Helper::start(own.lxcpath());
     let run = |operation: &Value| helper.run(operation);
     assert_eq!(run(&json!({ "do": "container_list" })).stdout(), "wren\n");
