@@ -7,6 +7,8 @@
     reason = "a test fails loudly"
 )]
 
+mod flow_http;
+mod flow_ladder;
 mod house_rules;
 mod killing;
 mod support;
