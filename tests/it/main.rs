@@ -9,6 +9,9 @@
 
 mod flow_http;
 mod flow_ladder;
+mod flow_listen;
+mod flow_sessions;
+mod flow_streams;
 mod house_rules;
 mod killing;
 mod support;
