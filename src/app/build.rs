@@ -20,7 +20,7 @@ use crate::dispatch::Engine;
 use crate::guard::{Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
 use crate::http::{Subject, Subjects, Tls, TlsSource};
-use crate::observer::{Nudge, Observer};
+use crate::observer::{Observer, ObserverHandle};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
 use crate::state::State;
@@ -82,14 +82,14 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let tls = Arc::new(Tls::load(certificate(&settings)?).map_err(failed)?);
     let (child, helper) = start_helper(helper, settings.lxc.lxcpath.as_deref())?;
     let stop = watch::Sender::new(false);
-    let lxc = Arc::new(Lxc::new(helper.clone()));
-    let host = Arc::new(Host::new());
-    let observer = Observer::new(state.clone(), lxc.clone(), host.clone());
+    let lxc = Lxc::new(helper.clone());
+    let host = Host::new();
+    let observer = Observer::new(state.clone(), lxc.clone(), Host::new());
     let backends = Backends {
         lxc,
         host,
         shell: Shell::new(helper),
-        nudge: observer.nudge(),
+        observer: observer.handle(),
     };
     let catalog = catalog(&state, backends, &stop).map_err(failed)?;
     let keys = (
@@ -155,10 +155,10 @@ fn certificate(settings: &Settings) -> Result<TlsSource, BuildError> {
 
 /// What tools stand on.
 struct Backends {
-    lxc: Arc<Lxc>,
-    host: Arc<Host>,
+    lxc: Lxc,
+    host: Host,
     shell: Shell,
-    nudge: Nudge,
+    observer: ObserverHandle,
 }
 
 fn catalog(
@@ -173,18 +173,18 @@ fn catalog(
     });
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
     catalog.add(toolsets::access())?;
-    catalog.add(toolsets::server(on.host))?;
-    catalog.add(toolsets::containers(on.lxc))?;
+    catalog.add(toolsets::server(Arc::new(on.host)))?;
+    catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(on.shell, stop.subscribe()))?;
     catalog.add(toolsets::state(Arc::new(state.clone())))?;
     catalog.set_resources(Arc::new(StateResources::new(
         state.clone(),
         INSTRUCTIONS.to_owned(),
     )));
-    let nudge = on.nudge;
+    let observer = on.observer;
     catalog.set_settle(Box::new(move || {
-        let nudge = nudge.clone();
-        Box::pin(async move { Some(nudge.settled().await) })
+        let observer = observer.clone();
+        Box::pin(async move { Some(observer.seen(observer.nudge()).await) })
     }));
     Ok(catalog)
 }

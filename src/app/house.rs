@@ -44,7 +44,10 @@ impl House {
     /// Starts what runs beside the connections.
     pub fn start_workers(&self, workers: &mut JoinSet<()>) {
         if let Some(observer) = lock(&self.observer).take() {
-            workers.spawn(observer.run(self.stop.subscribe()));
+            let mut stop = self.stop.subscribe();
+            workers.spawn(observer.run(async move {
+                let _ = stop.wait_for(|stop| *stop).await;
+            }));
         }
     }
 
@@ -56,7 +59,7 @@ impl House {
             match tls.reload() {
                 Ok(()) => tracing::info!("reloaded"),
                 Err(cause) => {
-                    tracing::error!(%cause, "the certificate was not reloaded; the old one stays")
+                    tracing::error!(%cause, "the certificate was not reloaded; the old one stays");
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use super::{helper, reaper, serve, trial};
+use super::{check, helper, reaper, serve, trial};
 
 /// The gate between AI clients and a home server.
 #[derive(Debug, Parser)]
@@ -22,6 +22,8 @@ enum Commands {
     Serve(serve::Args),
     /// Run commands for the front: the part that is root.
     Helper(helper::Args),
+    /// Say whether the settings are good, and what to mend.
+    Check(check::Args),
 }
 
 /// Everything that the program does.
@@ -37,5 +39,6 @@ pub fn main() -> ExitCode {
         Commands::Try(args) => trial::run(&args),
         Commands::Serve(args) => serve::run(&args),
         Commands::Helper(args) => helper::run(args),
+        Commands::Check(args) => check::run(&args),
     }
 }

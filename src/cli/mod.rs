@@ -1,6 +1,7 @@
 //! What a person types; one file a subcommand.
 #![forbid(unsafe_code)]
 
+mod check;
 mod entry;
 mod helper;
 mod reaper;

@@ -98,7 +98,7 @@ async fn rung(bell: Option<&mut watch::Receiver<u64>>) {
         None => false,
     };
     if !rings {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -7,11 +7,13 @@ mod discover;
 mod engine;
 mod interests;
 mod listen;
+mod methods;
 mod prompts;
 mod record;
 mod reference;
 mod resources;
 mod results;
+mod rounds;
 mod sealed;
 mod tools;
 

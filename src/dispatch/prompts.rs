@@ -10,7 +10,7 @@ use super::{
     reference,
     resources::cursor,
     results::Caching,
-    tools,
+    rounds,
 };
 use crate::protocol::{RpcError, page};
 use crate::registry::{Interruption, PromptRow};
@@ -41,14 +41,14 @@ pub fn get(engine: Arc<Engine>, call: Call) -> Reply {
 }
 
 async fn write(engine: &Engine, mut call: Call) -> Result<Outcome, RpcError> {
-    let name = tools::name(&call.params)?;
+    let name = rounds::name(&call.params)?;
     let row = engine.catalog.prompt(name).cloned().ok_or_else(|| {
         RpcError::invalid_params(format!("unknown prompt: {name}; prompts/list names them"))
     })?;
-    let asked = tools::inputs(engine, &mut call)?;
-    let arguments = tools::arguments(&mut call.params)?;
+    let asked = rounds::inputs(engine, &mut call)?;
+    let arguments = rounds::arguments(&mut call.params)?;
     required(&row, &arguments)?;
-    let cx = tools::surroundings(&call, reference::next(), asked.inputs.clone());
+    let cx = rounds::surroundings(&call, reference::next(), asked.inputs.clone());
     match (row.function)(arguments, cx).await {
         Ok(answer) => {
             let mut result = Map::from_iter([("messages".to_owned(), json!(answer.messages))]);
@@ -57,7 +57,7 @@ async fn write(engine: &Engine, mut call: Call) -> Result<Outcome, RpcError> {
             }
             Ok(engine.complete(Value::Object(result), Caching::None))
         }
-        Err(Interruption::Ask(question)) => tools::ask(engine, &call, &asked, question),
+        Err(Interruption::Ask(question)) => rounds::ask(engine, &call, &asked, question),
         Err(Interruption::Failed(error)) => Err(RpcError::invalid_params(error.to_string())),
         Err(Interruption::Rpc(error)) => Err(error),
     }

@@ -19,7 +19,9 @@ mod spawn;
 mod waiter;
 
 pub use activation::inherited_sockets;
-pub use cgroup::{Cgroup, cgroup2_mount, freezer_state, own_cgroup, stale_cgroups};
+pub use cgroup::{
+    Cgroup, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
+};
 pub use child::{Child, Exit};
 pub use clock::{now_ms, rfc3339};
 pub use datagram::send_datagram;
@@ -41,4 +43,8 @@ pub use waiter::{Waiter, Waker};
 #[cfg(test)]
 mod scratch;
 #[cfg(test)]
+mod skip;
+#[cfg(test)]
 pub use scratch::Scratch;
+#[cfg(test)]
+pub use skip::skip;

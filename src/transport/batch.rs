@@ -6,9 +6,9 @@ use hyper::{Response, StatusCode};
 
 use super::{
     endpoint::{Endpoint, refuse},
+    methods,
     running::start,
     session::Session,
-    stateful,
     stream::Answering,
     wire::ToClient,
 };
@@ -34,7 +34,7 @@ pub async fn answer(
             Message::Request(request) => {
                 running.push(start(endpoint, session, request, &admitted, false));
             }
-            Message::Notification(note) => stateful::notified(session, &note),
+            Message::Notification(note) => methods::notified(session, &note),
             Message::Response(response) => session.deliver(&response.id, response.outcome),
         }
     }

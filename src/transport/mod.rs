@@ -5,6 +5,8 @@ mod batch;
 mod claims;
 mod endpoint;
 mod headers;
+mod lookup;
+mod methods;
 mod question;
 mod running;
 mod session;
@@ -13,6 +15,7 @@ mod sessions;
 mod stateful;
 mod stateless;
 mod stream;
+mod verbs;
 mod wire;
 
 pub use endpoint::Endpoint;

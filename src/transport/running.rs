@@ -7,9 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     endpoint::Endpoint,
-    question,
+    methods, question,
     session::Session,
-    stateful,
     stream::{Answering, End},
     wire::{self, ToClient},
 };
@@ -32,8 +31,8 @@ pub fn start(
     hears_notes: bool,
 ) -> Answering<ToClient> {
     let id = request.id.clone();
-    if let Some(outcome) = stateful::at_once(endpoint, session, &request) {
-        let body = wire::answer(Some(&id), outcome.as_ref().map_err(|error| error));
+    if let Some(outcome) = methods::at_once(endpoint, session, &request) {
+        let body = wire::answer(Some(&id), outcome.as_ref());
         return ended(body);
     }
     let Some(in_flight) = session.begin(&id) else {

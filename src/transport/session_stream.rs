@@ -6,9 +6,8 @@ use hyper::{Response, StatusCode};
 
 use super::{
     endpoint::{Endpoint, refuse},
-    headers,
+    headers, lookup,
     session::{OpenStream, Session},
-    stateful,
     stream::Accepts,
 };
 use crate::dispatch::Listener;
@@ -23,9 +22,9 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
             RpcError::invalid_request("a stream needs the header Accept: text/event-stream");
         return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
     }
-    let session = match stateful::find(endpoint, admitted) {
+    let session = match lookup::find(endpoint, admitted) {
         Ok(session) => session,
-        Err(response) => return response,
+        Err(none) => return none.to_response(),
     };
     let place = match endpoint.guard().stream(admitted.who()) {
         Ok(place) => place,

@@ -7,11 +7,13 @@
     reason = "a test fails loudly"
 )]
 
+mod check;
 mod flow_http;
 mod flow_ladder;
 mod flow_listen;
 mod flow_sessions;
 mod flow_streams;
+mod helper;
 mod house_rules;
 mod killing;
 mod support;

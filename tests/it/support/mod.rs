@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod client;
+pub mod container;
 pub mod helper;
 pub mod machine;
 pub mod raw;

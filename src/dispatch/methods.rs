@@ -1,0 +1,71 @@
+//! The table of methods: what is served, what offers it, what answers it.
+
+use std::sync::Arc;
+
+use super::{
+    call::{Call, Outcome, Reply},
+    complete, discover,
+    engine::Engine,
+    listen, prompts, resources, tools,
+};
+use crate::protocol::{RpcError, ServerCapabilities};
+
+/// A method: its name, the feature that offers it, and what answers it.
+type Row = (&'static str, fn(ServerCapabilities) -> bool, Handler);
+
+enum Handler {
+    /// At once.
+    Now(fn(&Engine, &Call) -> Result<Outcome, RpcError>),
+    /// In its own time.
+    Later(fn(Arc<Engine>, Call) -> Reply),
+}
+
+use Handler::{Later, Now};
+
+/// Every method of 2026-07-28 that is served. The stateful revisions' own methods stand in their adapter.
+#[rustfmt::skip]
+const METHODS: &[Row] = &[
+    ("server/discover",          |_| true,         Now(discover::discover)),
+    ("tools/list",               |o| o.tools,      Now(tools::list)),
+    ("tools/call",               |o| o.tools,      Later(tools::call)),
+    ("resources/list",           |o| o.resources,  Now(resources::list)),
+    ("resources/templates/list", |o| o.resources,  Now(resources::templates)),
+    ("resources/read",           |o| o.resources,  Later(resources::read)),
+    ("prompts/list",             |o| o.prompts,    Now(prompts::list)),
+    ("prompts/get",              |o| o.prompts,    Later(prompts::get)),
+    ("completion/complete",      |o| o.completions,Now(complete::complete)),
+    ("subscriptions/listen",     listens,          Later(listening)),
+];
+
+/// A stream on which nothing can ever be heard would only be held open.
+fn listens(offered: ServerCapabilities) -> bool {
+    offered.resources || offered.lists_change
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape of every row")]
+fn listening(engine: Arc<Engine>, call: Call) -> Reply {
+    listen::listen(&engine, &call).unwrap_or_else(|error| Reply::ready(Err(error)))
+}
+
+impl Engine {
+    /// Whether a method exists here; pre-dispatch refusals have an HTTP status of their own.
+    pub fn serves(&self, method: &str) -> bool {
+        self.row(method).is_some()
+    }
+
+    /// Answers a call.
+    pub fn answer(self: &Arc<Self>, call: Call) -> Reply {
+        match self.row(&call.method) {
+            None => Reply::ready(Err(RpcError::method_not_found(&call.method))),
+            Some((.., Now(handler))) => Reply::ready(handler(self, &call)),
+            Some((.., Later(handler))) => handler(self.clone(), call),
+        }
+    }
+
+    fn row(&self, method: &str) -> Option<&'static Row> {
+        let offered = self.catalog.capabilities();
+        METHODS
+            .iter()
+            .find(|(name, offers, _)| *name == method && offers(offered))
+    }
+}
