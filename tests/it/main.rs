@@ -8,9 +8,11 @@
 )]
 
 mod check;
+mod flow_calls;
 mod flow_http;
 mod flow_ladder;
 mod flow_listen;
+mod flow_policy;
 mod flow_sessions;
 mod flow_streams;
 mod helper;
