@@ -27,7 +27,10 @@ fn places() -> (Vec<Place>, Server, Option<Containers>) {
     let Some(mut containers) = Containers::new() else {
         return (vec![on_host()], server().policy("admin").start(), None);
     };
-    let server = server().policy("admin").lxcpath(containers.lxcpath()).start();
+    let server = server()
+        .policy("admin")
+        .lxcpath(containers.lxcpath())
+        .start();
     containers.make("alpha");
     containers.tool("lxc-start", "alpha", &["-d"]);
     let inside = ("container_shell", json!({ "container": "alpha" }));
@@ -71,7 +74,10 @@ fn a_long_call_shows_that_it_lives_to_a_client_that_takes_events() {
         assert_eq!(beat["params"]["progressToken"], "tok");
         assert!(beat["params"]["progress"].is_number());
         let last = stream.message();
-        assert_eq!(last["result"]["structuredContent"]["stdout"], "done\n", "{last}");
+        assert_eq!(
+            last["result"]["structuredContent"]["stdout"], "done\n",
+            "{last}"
+        );
         stream.ends();
     }
 }
@@ -91,20 +97,27 @@ fn a_long_call_of_a_session_shows_that_it_lives() {
             beat["params"]["progress"].as_f64().unwrap()
         })
         .collect();
-    assert!(!progress.is_empty() && progress.is_sorted_by(|a, b| a < b), "{progress:?}");
+    assert!(
+        !progress.is_empty() && progress.is_sorted_by(|a, b| a < b),
+        "{progress:?}"
+    );
 }
 
 #[test]
 fn a_long_call_without_a_token_reports_nothing_on_the_way() {
     let server = shared("admin");
-    let call = server.client().call("system_shell", json!({ "command": "sleep 3" }));
+    let call = server
+        .client()
+        .call("system_shell", json!({ "command": "sleep 3" }));
     assert_eq!(call.send().messages().len(), 1);
 }
 
 #[test]
 fn a_long_call_is_one_json_object_for_a_client_that_takes_no_events() {
     let server = shared("admin");
-    let call = server.client().call("system_shell", json!({ "command": "sleep 3; echo done" }));
+    let call = server
+        .client()
+        .call("system_shell", json!({ "command": "sleep 3; echo done" }));
     let answer = call.progress(json!(1)).accept("application/json").send();
     assert_eq!(answer.header("content-type"), Some("application/json"));
     assert_eq!(answer.data()["stdout"], "done\n");
@@ -130,7 +143,10 @@ fn time_that_is_up_kills_everything_and_returns_what_was_printed() {
         assert_eq!(outcome["timed_out"], true, "{outcome}");
         assert_eq!(outcome["stdout"], "before\n");
         assert_eq!(outcome.get("exit_code"), None);
-        assert!(marked(&marker).is_empty(), "the answer comes after the killing");
+        assert!(
+            marked(&marker).is_empty(),
+            "the answer comes after the killing"
+        );
     }
 }
 
@@ -141,10 +157,17 @@ fn a_command_that_ends_is_answered_although_its_child_holds_the_pipe() {
         let marker = marker();
         let begun = Instant::now();
         let line = format!("(setsid sleep {marker} &) ; echo out; echo err >&2; exit 3");
-        let outcome = server.client().call(place.0, arguments(place, &line)).send().data();
+        let outcome = server
+            .client()
+            .call(place.0, arguments(place, &line))
+            .send()
+            .data();
         assert!(begun.elapsed() < GONE, "{:?}", begun.elapsed());
         assert_eq!(outcome["exit_code"], 3);
-        assert_eq!((&outcome["stdout"], &outcome["stderr"]), (&json!("out\n"), &json!("err\n")));
+        assert_eq!(
+            (&outcome["stdout"], &outcome["stderr"]),
+            (&json!("out\n"), &json!("err\n"))
+        );
         assert!(marked(&marker).is_empty());
     }
 }
@@ -201,13 +224,15 @@ fn a_stateful_client_that_goes_does_not_cancel_its_call() {
         for client in [server.client(), server.client().http2()] {
             let session = client.session("2025-11-25");
             let marker = marker();
-            let call = session.call(place.0, arguments(place, &stubborn(&marker))).id(json!("gone"));
+            let call = session
+                .call(place.0, arguments(place, &stubborn(&marker)))
+                .id(json!("gone"));
             let running = call.begin();
             runs(&marker);
             drop(running);
             std::thread::sleep(Duration::from_secs(1));
             assert!(marked(&marker).len() >= 3, "it goes on");
-            let answer = session.notify("notifications/cancelled", json!({ "requestId": "gone" }));
+            let answer = session.notify("notifications/cancelled", &json!({ "requestId": "gone" }));
             assert_eq!(answer.status, 202);
             is_gone(&marker);
         }
@@ -221,22 +246,27 @@ fn a_stateful_call_is_cancelled_by_a_notification_and_by_the_end_of_its_session(
         for by_delete in [false, true] {
             let session = server.client().session("2025-06-18");
             let marker = marker();
-            let call = session.call(place.0, arguments(place, &stubborn(&marker))).id(json!(77));
+            let call = session
+                .call(place.0, arguments(place, &stubborn(&marker)))
+                .id(json!(77));
             let running = call.begin();
             runs(&marker);
             for other in [json!("77"), json!(78), json!(null)] {
-                session.notify("notifications/cancelled", json!({ "requestId": other }));
+                session.notify("notifications/cancelled", &json!({ "requestId": other }));
             }
             std::thread::sleep(Duration::from_millis(300));
             assert!(marked(&marker).len() >= 3 && !running.is_finished());
             if by_delete {
                 assert_eq!(session.delete().status, 204);
             } else {
-                session.notify("notifications/cancelled", json!({ "requestId": 77 }));
+                session.notify("notifications/cancelled", &json!({ "requestId": 77 }));
             }
             is_gone(&marker);
             let answer = running.finish();
-            assert!(!answer.body.contains("\"result\""), "no answer to what was cancelled: {answer:?}");
+            assert!(
+                !answer.body.contains("\"result\""),
+                "no answer to what was cancelled: {answer:?}"
+            );
         }
         goes_on(&server.client(), place);
     }
@@ -245,13 +275,23 @@ fn a_stateful_call_is_cancelled_by_a_notification_and_by_the_end_of_its_session(
 #[test]
 fn one_session_cannot_cancel_the_calls_of_another() {
     let server = shared("admin");
-    let (mine, other) = (server.client().session("2025-06-18"), server.client().session("2025-06-18"));
+    let (mine, other) = (
+        server.client().session("2025-06-18"),
+        server.client().session("2025-06-18"),
+    );
     let marker = marker();
-    let call = mine.call("system_shell", json!({ "command": stubborn(&marker) })).id(json!(5));
+    let call = mine
+        .call("system_shell", json!({ "command": stubborn(&marker) }))
+        .id(json!(5));
     let running = call.begin();
     runs(&marker);
-    other.notify("notifications/cancelled", json!({ "requestId": 5 }));
-    server.client().modern("notifications/cancelled").param("requestId", json!(5)).as_notification().send();
+    other.notify("notifications/cancelled", &json!({ "requestId": 5 }));
+    server
+        .client()
+        .modern("notifications/cancelled")
+        .param("requestId", json!(5))
+        .without_id()
+        .send();
     assert_eq!(other.delete().status, 204);
     std::thread::sleep(Duration::from_millis(500));
     assert!(marked(&marker).len() >= 3 && !running.is_finished());
@@ -263,13 +303,18 @@ fn one_session_cannot_cancel_the_calls_of_another() {
 fn long_output_is_cut_in_the_middle_and_strange_bytes_are_replaced() {
     let server = shared("admin");
     let run = |line: &str| {
-        let call = server.client().call("system_shell", json!({ "command": line }));
+        let call = server
+            .client()
+            .call("system_shell", json!({ "command": line }));
         call.send().data()
     };
     let long = run("echo first; yes | head -c 1000000; echo; echo last");
     let text = long["stdout"].as_str().unwrap();
     assert!(text.starts_with("first\n") && text.ends_with("last\n") && text.len() < 100_000);
-    assert_eq!((&long["truncated"], &long["stdout_bytes"]), (&json!(true), &json!(1_000_012)));
+    assert_eq!(
+        (&long["truncated"], &long["stdout_bytes"]),
+        (&json!(true), &json!(1_000_012))
+    );
     let strange = run(r"printf '\377\033[31mred'");
     assert_eq!(strange["stdout"], "\u{fffd}\u{1b}[31mred");
 }
@@ -284,8 +329,16 @@ fn a_container_that_does_not_run_or_exist_is_told_apart() {
     containers.make("idle");
     let call = |name: &str| {
         let arguments = json!({ "container": name, "command": "true" });
-        server.client().call("container_shell", arguments).send().failure()
+        server
+            .client()
+            .call("container_shell", arguments)
+            .send()
+            .failure()
     };
     assert!(call("idle").contains("container_start"), "{}", call("idle"));
-    assert!(call("nothing").contains("container_list"), "{}", call("nothing"));
+    assert!(
+        call("nothing").contains("container_list"),
+        "{}",
+        call("nothing")
+    );
 }

@@ -1,4 +1,4 @@
-//! What stands before MCP: TLS, HTTP, names, origins, paths, sizes, tokens.
+//! What stands before MCP: TLS, HTTP, paths, types, sizes.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -25,7 +25,10 @@ fn one_connection_takes_many_requests() {
     for client in [server.client(), server.client().http2()] {
         let mut connection = client.connection();
         for id in 0..10 {
-            let answer = client.modern("tools/list").id(json!(id)).send_over(&mut connection);
+            let answer = client
+                .modern("tools/list")
+                .id(json!(id))
+                .send_over(&mut connection);
             assert_eq!(answer.rpc()["id"], id);
         }
     }
@@ -35,117 +38,15 @@ fn one_connection_takes_many_requests() {
 fn plain_http_is_told_to_use_tls() {
     let server = shared("observe");
     let mut socket = TcpStream::connect(server.address()).unwrap();
-    socket.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    socket
+        .write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
     let mut text = String::new();
     socket.read_to_string(&mut text).unwrap();
-    assert!(text.starts_with("HTTP/1.1 400 ") && text.contains("https://"), "{text}");
-}
-
-#[test]
-fn a_host_that_is_not_ours_is_421() {
-    let server = shared("observe");
-    let port = server.address().port();
-    for (way, client) in server.clients() {
-        for host in ["evil.example", "evil.example:443", "127.0.0.1.evil.example", "10.255.255.254"] {
-            let answer = client.modern("tools/list").host(host).send();
-            assert_eq!(answer.status, 421, "{way}: {host}");
-            assert!(answer.body.contains("access.allowed_hosts"), "{answer:?}");
-        }
-        for host in [format!("localhost:{port}"), "LOCALHOST".to_owned(), format!("[::1]:{port}")] {
-            let answer = client.modern("tools/list").host(&host).send();
-            assert_eq!(answer.status, 200, "{way}: {host}");
-        }
-    }
-}
-
-#[test]
-fn none_or_two_host_headers_are_400() {
-    let server = shared("observe");
-    for hosts in ["", "Host: localhost\r\nHost: localhost\r\n", "Host: a b\r\n", "Host: \r\n"] {
-        let mut socket = server.client().raw();
-        socket.say(format!("GET /health HTTP/1.1\r\n{hosts}\r\n").as_bytes());
-        let (status, text) = socket.answer();
-        assert_eq!(status, 400, "{hosts:?}: {text}");
-    }
-}
-
-#[test]
-fn an_origin_that_is_not_ours_is_403() {
-    let server = shared("observe");
-    let evil = ["https://evil.example", "null", "http://localhost.evil.example", "file://", ""];
-    for (way, client) in server.clients() {
-        for origin in evil {
-            for verb in ["POST", "GET", "DELETE", "OPTIONS"] {
-                let request = client.modern("tools/list").header("origin", origin);
-                let request = if verb == "POST" {
-                    request
-                } else {
-                    client.request(verb, "/mcp").header("origin", origin)
-                };
-                let answer = request.send();
-                assert_eq!(answer.status, 403, "{way}: {verb} {origin:?}");
-                assert_eq!(answer.header("access-control-allow-origin"), None);
-            }
-        }
-    }
-    let answer = server.client().request("GET", "/health").header("origin", "null").send();
-    assert_eq!(answer.status, 403);
-}
-
-#[test]
-fn two_origins_are_403_although_one_is_ours() {
-    let server = shared("observe");
-    let request = server.client().modern("tools/list").header("origin", "https://localhost");
-    assert_eq!(request.send().status, 200);
-    assert_eq!(request.also("origin", b"https://localhost").send().status, 403);
-}
-
-#[test]
-fn only_a_page_of_an_allowed_origin_may_read_answers() {
-    let server = shared("observe");
-    let ours = "https://localhost:3000";
-    for (way, client) in server.clients() {
-        let request = client.modern("tools/list");
-        let answer = request.clone().header("origin", ours).send();
-        assert_eq!(answer.header("access-control-allow-origin"), Some(ours), "{way}");
-        let exposed = answer.header("access-control-expose-headers").unwrap();
-        assert!(exposed.contains("mcp-session-id"), "{exposed}");
-        assert_eq!(answer.header("vary"), Some("origin"));
-        assert_eq!(request.send().header("access-control-allow-origin"), None);
-    }
-}
-
-#[test]
-fn a_page_may_read_why_it_was_refused_but_only_when_its_origin_is_allowed() {
-    let server = shared("observe");
-    let request = server.client().with_token("gw_wrong").modern("tools/list");
-    let answer = request.header("origin", "https://localhost").send();
-    assert_eq!(answer.status, 401);
-    assert_eq!(answer.header("access-control-allow-origin"), Some("https://localhost"));
-}
-
-#[test]
-fn a_preflight_is_204_and_lists_the_headers_of_mcp() {
-    let server = shared("observe");
-    for (way, client) in server.clients() {
-        let answer = client
-            .request("OPTIONS", "/mcp")
-            .without("authorization")
-            .header("origin", "https://localhost")
-            .header("access-control-request-method", "POST")
-            .header("access-control-request-headers", "mcp-name, Mcp-Param-Region, x-other")
-            .send();
-        assert_eq!((answer.status, answer.body.as_str()), (204, ""), "{way}");
-        let headers = answer.header("access-control-allow-headers").unwrap();
-        for name in ["authorization", "mcp-session-id", "last-event-id", "mcp-param-region"] {
-            assert!(headers.contains(name), "{headers}");
-        }
-        assert!(!headers.contains("x-other"), "{headers}");
-        let plain = client.request("OPTIONS", "/mcp").send();
-        assert_eq!(plain.status, 204);
-        assert!(plain.header("allow").unwrap().contains("DELETE"));
-        assert_eq!(plain.header("access-control-allow-origin"), None);
-    }
+    assert!(
+        text.starts_with("HTTP/1.1 400 ") && text.contains("https://"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -173,8 +74,14 @@ fn well_known_is_a_404_in_json_but_for_mcp() {
                 assert_eq!(answer.json()["error"], "not_found", "{path}");
             }
         }
-        let answer = client.request("GET", "/.well-known/mcp").without("authorization").send();
-        assert_eq!((answer.status, answer.json()), (200, json!({ "mcp_endpoint": "/mcp" })));
+        let answer = client
+            .request("GET", "/.well-known/mcp")
+            .without("authorization")
+            .send();
+        assert_eq!(
+            (answer.status, answer.json()),
+            (200, json!({ "mcp_endpoint": "/mcp" }))
+        );
     }
 }
 
@@ -182,8 +89,15 @@ fn well_known_is_a_404_in_json_but_for_mcp() {
 fn health_asks_for_no_token_and_takes_no_post() {
     let server = shared("observe");
     for (way, client) in server.clients() {
-        let answer = client.request("GET", "/health").without("authorization").send();
-        assert_eq!((answer.status, answer.json()), (200, json!({ "status": "ok" })), "{way}");
+        let answer = client
+            .request("GET", "/health")
+            .without("authorization")
+            .send();
+        assert_eq!(
+            (answer.status, answer.json()),
+            (200, json!({ "status": "ok" })),
+            "{way}"
+        );
         let answer = client.request("HEAD", "/health").send();
         assert_eq!((answer.status, answer.body.as_str()), (200, ""));
         let answer = client.request("POST", "/health").send();
@@ -205,37 +119,6 @@ fn a_verb_that_mcp_does_not_know_is_405() {
 }
 
 #[test]
-fn no_token_a_wrong_one_or_two_are_401_and_name_no_oauth() {
-    let server = shared("observe");
-    let (path, good) = (format!("/mcp?token={}", server.text("token")), server.text("token"));
-    for (way, client) in server.clients() {
-        let request = client.modern("tools/list");
-        let mut wrong = good.to_owned();
-        wrong.replace_range(10..11, if &good[10..11] == "a" { "b" } else { "a" });
-        let refused = [
-            request.clone().without("authorization"),
-            request.clone().header("authorization", "Bearer"),
-            request.clone().header("authorization", &format!("Bearer {wrong}")),
-            request.clone().header("authorization", &format!("Basic {good}")),
-            request.clone().header("authorization", good),
-            request.clone().also("authorization", b"Bearer x"),
-            client.request("GET", &path).without("authorization").accept("text/event-stream"),
-            client.request("DELETE", "/mcp").without("authorization"),
-        ];
-        for request in refused {
-            let answer = request.send();
-            assert_eq!(answer.status, 401, "{way}: {answer:?}");
-            let challenge = answer.header("www-authenticate").unwrap();
-            assert!(challenge.starts_with("Bearer "), "{challenge}");
-            assert!(!challenge.contains("resource_metadata"), "{challenge}");
-            assert!(!answer.body.contains(good) && !answer.body.contains(&wrong));
-        }
-        let answer = request.header("authorization", &format!("bearer {good}")).send();
-        assert_eq!(answer.status, 200, "the scheme's case is free");
-    }
-}
-
-#[test]
 fn a_type_that_is_not_json_is_415() {
     let server = shared("observe");
     for (way, client) in server.clients() {
@@ -244,13 +127,19 @@ fn a_type_that_is_not_json_is_415() {
             request.clone().without("content-type"),
             request.clone().header("content-type", "text/plain"),
             request.clone().header("content-type", "application/jsonp"),
-            request.clone().header("content-type", "application/x-www-form-urlencoded"),
+            request
+                .clone()
+                .header("content-type", "application/x-www-form-urlencoded"),
             request.clone().also("content-type", b"application/json"),
         ];
         for request in refused {
             assert_eq!(request.send().status, 415, "{way}");
         }
-        for good in ["application/json; charset=utf-8", "Application/JSON", "application/json ;a=b"] {
+        for good in [
+            "application/json; charset=utf-8",
+            "Application/JSON",
+            "application/json ;a=b",
+        ] {
             let answer = request.clone().header("content-type", good).send();
             assert_eq!(answer.status, 200, "{way}: {good}");
         }
@@ -302,24 +191,12 @@ fn a_chunked_body_that_grows_too_large_is_413() {
         )
         .as_bytes(),
     );
-    let chunk = [b"10000\r\n".as_slice(), &[b' '; 0x10000], b"\r\n"].concat();
+    let chunk = [b"10000\r\n".as_slice(), &vec![b' '; 0x10000], b"\r\n"].concat();
     for _ in 0..=(BODY_LIMIT / 0x10000) {
         socket.say(&chunk);
     }
     let (status, text) = socket.answer();
     assert_eq!(status, 413, "{text}");
-}
-
-#[test]
-fn a_strangers_body_is_not_waited_for() {
-    let server = shared("observe");
-    let mut socket = server.client().raw();
-    socket.say(
-        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-          Content-Length: 1000\r\n\r\n",
-    );
-    let (status, text) = socket.answer();
-    assert_eq!(status, 401, "{text}");
 }
 
 #[test]
@@ -349,7 +226,10 @@ fn two_lengths_and_a_smuggled_body_are_refused() {
 #[test]
 fn too_many_or_too_large_headers_are_431() {
     let server = shared("observe");
-    for headers in ["X: y\r\n".repeat(100), format!("X: {}\r\n", "y".repeat(20_000))] {
+    for headers in [
+        "X: y\r\n".repeat(100),
+        format!("X: {}\r\n", "y".repeat(20_000)),
+    ] {
         let mut socket = server.client().raw();
         socket.say(format!("GET /health HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").as_bytes());
         let (status, text) = socket.answer();

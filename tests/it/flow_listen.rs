@@ -15,19 +15,28 @@ const QUIET: Duration = Duration::from_millis(1500);
 
 fn listen(client: &Client, uris: &[&str]) -> Request {
     let filter = json!({ "resourceSubscriptions": uris });
-    client.modern("subscriptions/listen").param("notifications", filter)
+    client
+        .modern("subscriptions/listen")
+        .param("notifications", filter)
 }
 
 fn open(client: &Client, uris: &[&str]) -> Stream {
     let mut stream = listen(client, uris).open();
     let first = stream.message();
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
-    assert_eq!(first["params"]["notifications"]["resourceSubscriptions"], json!(uris));
+    assert_eq!(
+        first["params"]["notifications"]["resourceSubscriptions"],
+        json!(uris)
+    );
     stream
 }
 
 fn subscription_id(message: &Value) -> &Value {
-    let part = if message.get("result").is_some() { "result" } else { "params" };
+    let part = if message.get("result").is_some() {
+        "result"
+    } else {
+        "params"
+    };
     &message[part]["_meta"]["io.modelcontextprotocol/subscriptionId"]
 }
 
@@ -41,7 +50,9 @@ fn the_acknowledgement_comes_first_with_what_is_honoured() {
                 "resourceSubscriptions": ["gatewren:///public/a", "file:///etc/passwd", "gatewren:///private"],
                 "unknown": true,
             });
-            let request = client.modern("subscriptions/listen").param("notifications", filter);
+            let request = client
+                .modern("subscriptions/listen")
+                .param("notifications", filter);
             let mut stream = request.id(id.clone()).open();
             assert_eq!(stream.status(), 200, "{way}");
             let first = stream.message();
@@ -57,16 +68,28 @@ fn the_acknowledgement_comes_first_with_what_is_honoured() {
 fn an_empty_filter_is_acknowledged_and_a_wrong_one_refused() {
     let server = shared("operate");
     let client = server.client();
-    let request = client.modern("subscriptions/listen").param("notifications", json!({}));
+    let request = client
+        .modern("subscriptions/listen")
+        .param("notifications", json!({}));
     let first = request.open().message();
     assert_eq!(first["params"]["notifications"], json!({}));
-    for wrong in [json!(1), json!({ "resourceSubscriptions": "x" }), json!({ "resourceSubscriptions": [1] })] {
-        let request = client.modern("subscriptions/listen").param("notifications", wrong);
+    for wrong in [
+        json!(1),
+        json!({ "resourceSubscriptions": "x" }),
+        json!({ "resourceSubscriptions": [1] }),
+    ] {
+        let request = client
+            .modern("subscriptions/listen")
+            .param("notifications", wrong);
         assert_eq!(request.send().rpc()["error"]["code"], -32_602);
     }
-    let many: Vec<String> = (0..1001).map(|n| format!("gatewren:///public/{n}")).collect();
+    let many: Vec<String> = (0..1001)
+        .map(|n| format!("gatewren:///public/{n}"))
+        .collect();
     let filter = json!({ "resourceSubscriptions": many });
-    let request = client.modern("subscriptions/listen").param("notifications", filter);
+    let request = client
+        .modern("subscriptions/listen")
+        .param("notifications", filter);
     assert_eq!(request.send().rpc()["error"]["code"], -32_602);
 }
 
@@ -85,7 +108,10 @@ fn a_change_is_told_to_who_asked_for_it_and_nothing_else_is() {
         stream.stays_quiet(QUIET);
         server.put(&key, &json!({ "inside": 1 }));
         let message = stream.message_within(Duration::from_secs(2));
-        assert_eq!(message["method"], "notifications/resources/updated", "{way}");
+        assert_eq!(
+            message["method"], "notifications/resources/updated",
+            "{way}"
+        );
         assert_eq!(message["params"]["uri"], json!(uri));
         assert_eq!(subscription_id(&message), "mine");
         assert!(message.get("id").is_none());
@@ -133,11 +159,17 @@ fn a_patch_that_does_not_apply_changes_and_tells_nothing() {
         // Other tests change the same state.
         if let Next::Event(_) = stream.next(Duration::from_millis(200)) {}
     }
-    let read = client.modern("resources/read").uri("gatewren:///public/half").send();
+    let read = client
+        .modern("resources/read")
+        .uri("gatewren:///public/half")
+        .send();
     assert_eq!(read.verdict(), (200, -32_602));
     server.put("whole", &json!(1));
     std::thread::sleep(QUIET);
-    let read = client.modern("resources/read").uri("gatewren:///public/whole").send();
+    let read = client
+        .modern("resources/read")
+        .uri("gatewren:///public/whole")
+        .send();
     assert_eq!(read.verdict(), (200, 0), "the log goes on after it");
 }
 
@@ -161,12 +193,25 @@ fn many_quick_changes_are_few_notifications_and_the_last_one_counts() {
     }
     let (message, after) = last.expect("a notification");
     assert_eq!(message["params"]["uri"], uri);
-    assert!((1..=8).contains(&told), "{told} notifications, the last {after:?} after the last change");
+    assert!(
+        (1..=8).contains(&told),
+        "{told} notifications, the last {after:?} after the last change"
+    );
     let revision = message["params"]["_meta"]["gatewren/revision"].as_u64();
-    let read = server.client().modern("resources/read").uri(uri).send().result();
+    let read = server
+        .client()
+        .modern("resources/read")
+        .uri(uri)
+        .send()
+        .result();
     assert_eq!(read["contents"][0]["text"], "40");
     if let Some(revision) = revision {
-        assert!(read["contents"][0]["_meta"]["gatewren/revision"].as_u64().unwrap() >= revision);
+        assert!(
+            read["contents"][0]["_meta"]["gatewren/revision"]
+                .as_u64()
+                .unwrap()
+                >= revision
+        );
     }
 }
 
@@ -180,7 +225,11 @@ fn many_listen_at_once_over_one_connection_and_over_many() {
     let client = server.client().http2();
     let mut connection = client.connection();
     let mut streams: Vec<Stream> = (0..20)
-        .map(|n| listen(&client, &[uri]).id(json!(n)).open_over(&mut connection))
+        .map(|n| {
+            listen(&client, &[uri])
+                .id(json!(n))
+                .open_over(&mut connection)
+        })
         .collect();
     streams.extend((20..30).map(|n| listen(&server.client(), &[uri]).id(json!(n)).open()));
     for (n, stream) in streams.iter_mut().enumerate() {
@@ -201,15 +250,19 @@ fn more_streams_than_an_agent_may_have_are_503_until_one_closes() {
     let client = server.client().http2();
     let mut connection = client.connection();
     let request = listen(&client, &["gatewren:///public"]);
-    let mut streams: Vec<Stream> =
-        (0..64).map(|_| request.open_over(&mut connection)).collect();
+    let mut streams: Vec<Stream> = (0..64)
+        .map(|_| request.open_over(&mut connection))
+        .collect();
     for stream in &mut streams {
         stream.message();
     }
     let refused = request.send_over(&mut connection);
     assert_eq!(refused.status, 503);
     assert!(refused.header("retry-after").is_some());
-    assert_eq!(server.client().session("2025-06-18").get().send().status, 503);
+    assert_eq!(
+        server.client().session("2025-06-18").get().send().status,
+        503
+    );
     streams.pop();
     let begun = Instant::now();
     loop {
@@ -218,7 +271,10 @@ fn more_streams_than_an_agent_may_have_are_503_until_one_closes() {
             stream.message();
             break;
         }
-        assert!(begun.elapsed() < Duration::from_secs(5), "its place never came free");
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "its place never came free"
+        );
     }
 }
 

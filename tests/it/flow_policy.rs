@@ -22,8 +22,20 @@ fn seen(policy: &'static str) -> Vec<String> {
     let server = shared(policy);
     let mut names = server.client().modern("tools/list").send().names("tools");
     let session = server.client().session("2025-06-18");
-    assert_eq!(session.request("tools/list").send().names("tools"), names, "both eras alike");
-    assert_eq!(server.client().http2().modern("tools/list").send().names("tools"), names);
+    assert_eq!(
+        session.request("tools/list").send().names("tools"),
+        names,
+        "both eras alike"
+    );
+    assert_eq!(
+        server
+            .client()
+            .http2()
+            .modern("tools/list")
+            .send()
+            .names("tools"),
+        names
+    );
     names.sort();
     names
 }
@@ -31,7 +43,11 @@ fn seen(policy: &'static str) -> Vec<String> {
 #[test]
 fn each_policy_sees_its_tools() {
     let all = |groups: &[&[&str]]| {
-        let mut names: Vec<String> = groups.concat().iter().map(|&name| name.to_owned()).collect();
+        let mut names: Vec<String> = groups
+            .concat()
+            .iter()
+            .map(|&name| name.to_owned())
+            .collect();
         names.sort();
         names
     };
@@ -44,19 +60,29 @@ fn each_policy_sees_its_tools() {
 #[test]
 fn what_a_policy_denies_is_answered_as_what_does_not_exist() {
     let words = |policy: &'static str, tool: &str| {
-        let answer = shared(policy).client().call(tool, json!({ "command": "true" })).send();
+        let answer = shared(policy)
+            .client()
+            .call(tool, json!({ "command": "true" }))
+            .send();
         assert_eq!(answer.verdict(), (200, -32_602), "{policy}: {tool}");
         answer.message().replace(tool, "TOOL")
     };
     let unknown = words("observe", "nothing");
-    for tool in CHANGING.iter().chain(&RUNNING).chain(&["package.shell", "system.shell", "package.stop"]) {
+    for tool in
+        CHANGING
+            .iter()
+            .chain(&RUNNING)
+            .chain(&["package.shell", "system.shell", "package.stop"])
+    {
         assert_eq!(words("observe", tool), unknown, "{tool}");
     }
     for tool in READING {
         assert_eq!(words("suggest", tool), unknown, "{tool}");
     }
     let session = shared("observe").client().session("2025-06-18");
-    let answer = session.call("system_shell", json!({ "command": "true" })).send();
+    let answer = session
+        .call("system_shell", json!({ "command": "true" }))
+        .send();
     assert_eq!(answer.verdict(), (200, -32_602));
 }
 
@@ -65,8 +91,16 @@ fn what_needs_approval_is_not_done() {
     let server = shared("operate");
     let file = std::env::temp_dir().join(format!("gatewren-it-approval-{}", std::process::id()));
     let arguments = json!({ "command": format!("touch {}", file.display()), "confirm": true });
-    for arguments in [arguments.clone(), { let mut a = arguments; a.as_object_mut().unwrap().remove("confirm"); a }] {
-        let failure = server.client().call("system_shell", arguments).send().failure();
+    for arguments in [arguments.clone(), {
+        let mut a = arguments;
+        a.as_object_mut().unwrap().remove("confirm");
+        a
+    }] {
+        let failure = server
+            .client()
+            .call("system_shell", arguments)
+            .send()
+            .failure();
         assert!(failure.contains("approval"), "{failure}");
         assert!(!file.exists());
     }
@@ -77,11 +111,15 @@ fn whoami_says_the_policy() {
     for policy in ["observe", "operate", "admin"] {
         let answer = shared(policy).client().call("whoami", json!({})).send();
         let data = answer.data();
-        assert_eq!((&data["policy"], &data["name"]), (&json!(policy), &json!("try")));
+        assert_eq!(
+            (&data["policy"], &data["name"]),
+            (&json!(policy), &json!("try"))
+        );
     }
 }
 
 #[test]
+#[rustfmt::skip]
 fn an_argument_error_names_the_field_and_the_rule_and_does_nothing() {
     let server = shared("admin");
     let rows: [(&str, Value, &[&str]); 11] = [
@@ -123,7 +161,11 @@ fn no_arguments_at_all_are_none() {
     let session = server.client().session("2025-03-26");
     let answer = session.request("tools/call").name("whoami").send();
     assert_eq!(answer.verdict(), (200, 0));
-    let needing = server.client().modern("tools/call").name("container_info").send();
+    let needing = server
+        .client()
+        .modern("tools/call")
+        .name("container_info")
+        .send();
     assert!(needing.failure().contains("container"));
 }
 
@@ -131,7 +173,10 @@ fn no_arguments_at_all_are_none() {
 fn a_call_without_a_name_is_refused() {
     let server = shared("observe");
     let session = server.client().session("2025-06-18");
-    assert_eq!(session.request("tools/call").send().verdict(), (200, -32_602));
+    assert_eq!(
+        session.request("tools/call").send().verdict(),
+        (200, -32_602)
+    );
     let number = session.request("tools/call").param("name", json!(5));
     assert_eq!(number.send().verdict(), (200, -32_602));
 }
@@ -140,9 +185,16 @@ fn a_call_without_a_name_is_refused() {
 fn the_names_of_the_startos_dialect_are_understood() {
     let server = shared("admin");
     let shell = |tool: &str, arguments: Value| server.client().call(tool, arguments).send();
-    let host = shell("system.shell", json!({ "command": "echo hi", "timeout": 5 }));
+    let host = shell(
+        "system.shell",
+        json!({ "command": "echo hi", "timeout": 5 }),
+    );
     assert_eq!(host.data()["stdout"], "hi\n");
-    let inside = shell("package.shell", json!({ "id": "no-such-box", "command": "true" })).failure();
+    let inside = shell(
+        "package.shell",
+        json!({ "id": "no-such-box", "command": "true" }),
+    )
+    .failure();
     assert!(inside.contains("no-such-box"), "{inside}");
     assert!(shell("auth.get-pubkey", json!({})).data()["policy"] == "admin");
     let state = shell("db.dump", json!({ "pointer": "/public" })).data();
@@ -159,14 +211,20 @@ fn a_dialect_call_in_2026_names_what_it_calls_in_its_header() {
     let server = shared("observe");
     let call = server.client().call("auth.get-pubkey", json!({}));
     assert_eq!(call.clone().send().status, 200);
-    assert_eq!(call.header("mcp-name", "whoami").send().verdict(), (400, -32_020));
+    assert_eq!(
+        call.header("mcp-name", "whoami").send().verdict(),
+        (400, -32_020)
+    );
 }
 
 #[test]
 fn the_list_is_the_same_each_time_and_its_schemas_are_closed() {
     let server = shared("admin");
     let first = server.client().modern("tools/list").send().result();
-    assert_eq!(first["tools"], server.client().modern("tools/list").send().result()["tools"]);
+    assert_eq!(
+        first["tools"],
+        server.client().modern("tools/list").send().result()["tools"]
+    );
     for tool in first["tools"].as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
         assert!(name.len() <= 64 && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));

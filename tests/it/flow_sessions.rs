@@ -14,7 +14,11 @@ fn initialize_settles_on_each_stateful_revision() {
         for version in STATEFUL {
             let session = client.session(version);
             assert_eq!(session.version, version, "{way}");
-            assert!(session.id.bytes().all(|b| (0x21..=0x7e).contains(&b)), "{}", session.id);
+            assert!(
+                session.id.bytes().all(|b| (0x21..=0x7e).contains(&b)),
+                "{}",
+                session.id
+            );
             let result = session.opened.result();
             assert_eq!(session.opened.rpc()["id"], 0);
             assert_eq!(result["serverInfo"]["name"], "gatewren");
@@ -37,7 +41,10 @@ fn initialize_with_another_version_is_offered_the_newest_stateful_one() {
 #[test]
 fn initialize_without_a_version_is_told_what_it_needs() {
     let server = shared("operate");
-    let request = server.client().initialize("").param("protocolVersion", Value::Null);
+    let request = server
+        .client()
+        .initialize("")
+        .param("protocolVersion", Value::Null);
     let answer = request.send();
     assert_eq!(answer.verdict(), (200, -32_602));
     assert!(answer.message().contains("protocolVersion"));
@@ -51,7 +58,10 @@ fn initialize_with_a_dead_session_makes_a_new_one() {
     let old = client.session("2025-11-25");
     assert_eq!(old.delete().status, 204);
     for stale in [old.id.as_str(), "junk"] {
-        let answer = client.initialize("2025-11-25").header("mcp-session-id", stale).send();
+        let answer = client
+            .initialize("2025-11-25")
+            .header("mcp-session-id", stale)
+            .send();
         assert_eq!(answer.status, 200);
         assert_ne!(answer.header("mcp-session-id"), Some(stale));
     }
@@ -66,7 +76,9 @@ fn a_request_without_session_is_400() {
         assert_eq!(answer.verdict(), (400, -32_600), "{way}");
         assert!(answer.message().contains("Mcp-Session-Id"));
         assert_eq!(answer.header("mcp-session-id"), None);
-        let two = list.header("mcp-session-id", "a").also("mcp-session-id", b"b");
+        let two = list
+            .header("mcp-session-id", "a")
+            .also("mcp-session-id", b"b");
         assert_eq!(two.send().status, 400);
         assert_eq!(client.request("DELETE", "/mcp").send().status, 400);
         let stream = client.request("GET", "/mcp").accept("text/event-stream");
@@ -89,13 +101,19 @@ fn an_unknown_an_ended_and_somebody_elses_session_are_404_alike() {
         let mut forged = good.clone();
         let last = if forged.pop() == Some('A') { 'B' } else { 'A' };
         forged.push(last);
-        let ids = [session.id.clone(), "junk".to_owned(), other.clone(), forged, "a.b".to_owned()];
+        let ids = [
+            session.id.clone(),
+            "junk".to_owned(),
+            other.clone(),
+            forged,
+            "a.b".to_owned(),
+        ];
         let mut answers = Vec::new();
         for id in ids {
             session.id = id;
             for answer in [
                 session.request("tools/list").id(json!(1)).send(),
-                session.notify("notifications/initialized", json!({})),
+                session.notify("notifications/initialized", &json!({})),
                 session.delete(),
                 session.get().send(),
             ] {
@@ -132,14 +150,23 @@ fn a_version_header_that_no_revision_has_is_400() {
     for (way, client) in server.clients() {
         let session = client.session("2025-06-18");
         for version in ["2025-01-01", "1", ""] {
-            let answer = session.request("ping").header("mcp-protocol-version", version).send();
+            let answer = session
+                .request("ping")
+                .header("mcp-protocol-version", version)
+                .send();
             assert_eq!(answer.verdict(), (400, -32_600), "{way}: {version:?}");
         }
         for version in ["2024-11-05", "2025-03-26", "2025-11-25"] {
-            let answer = session.request("ping").header("mcp-protocol-version", version).send();
+            let answer = session
+                .request("ping")
+                .header("mcp-protocol-version", version)
+                .send();
             assert_eq!(answer.verdict(), (200, 0), "{way}: {version:?}");
         }
-        let silent = session.request("ping").without("mcp-protocol-version").send();
+        let silent = session
+            .request("ping")
+            .without("mcp-protocol-version")
+            .send();
         assert_eq!(silent.result(), json!({}));
     }
 }
@@ -148,7 +175,10 @@ fn a_version_header_that_no_revision_has_is_400() {
 fn a_request_of_2026_within_a_session_is_answered_as_one() {
     let server = shared("operate");
     let session = server.client().session("2025-06-18");
-    let request = server.client().modern("tools/list").header("mcp-session-id", &session.id);
+    let request = server
+        .client()
+        .modern("tools/list")
+        .header("mcp-session-id", &session.id);
     let answer = request.send();
     assert_eq!(answer.result()["resultType"], "complete");
     assert_eq!(answer.header("mcp-session-id"), None);
@@ -165,9 +195,24 @@ fn what_a_session_cannot_have_is_an_error_within_200() {
         (session.request("prompts/list"), -32_601),
         (session.request("logging/setLevel"), -32_601),
         (session.call("nothing", json!({})), -32_602),
-        (session.request("tools/list").param("cursor", json!("bogus")), -32_602),
-        (session.request("resources/read").uri("gatewren:///public/nothing"), -32_002),
-        (session.request("resources/subscribe").uri("file:///etc/passwd"), -32_002),
+        (
+            session
+                .request("tools/list")
+                .param("cursor", json!("bogus")),
+            -32_602,
+        ),
+        (
+            session
+                .request("resources/read")
+                .uri("gatewren:///public/nothing"),
+            -32_002,
+        ),
+        (
+            session
+                .request("resources/subscribe")
+                .uri("file:///etc/passwd"),
+            -32_002,
+        ),
         (session.request("resources/subscribe"), -32_602),
     ];
     for (request, code) in rows {
@@ -183,9 +228,11 @@ fn ping_is_answered_and_responses_and_notifications_are_202() {
     for version in STATEFUL {
         let session = server.client().session(version);
         assert_eq!(session.request("ping").send().result(), json!({}));
-        let response = session.post(json!({ "jsonrpc": "2.0", "id": 99, "result": {} })).send();
+        let response = session
+            .post(json!({ "jsonrpc": "2.0", "id": 99, "result": {} }))
+            .send();
         assert_eq!((response.status, response.body.as_str()), (202, ""));
-        let unknown = session.notify("notifications/unknown", json!({ "requestId": 5 }));
+        let unknown = session.notify("notifications/unknown", &json!({ "requestId": 5 }));
         assert_eq!((unknown.status, unknown.body.as_str()), (202, ""));
     }
 }
@@ -205,7 +252,9 @@ fn a_batch_is_answered_on_a_session_of_2025_03_26_alone() {
         let answers = answer.json();
         let by_id = |id: Value| {
             let mut all = answers.as_array().unwrap().iter();
-            all.find(|a| a["id"] == id).unwrap_or_else(|| panic!("{id}: {answers}")).clone()
+            all.find(|a| a["id"] == id)
+                .unwrap_or_else(|| panic!("{id}: {answers}"))
+                .clone()
         };
         assert_eq!(answers.as_array().unwrap().len(), 3);
         assert_eq!(by_id(json!(1))["result"], json!({}));
@@ -233,20 +282,32 @@ fn a_batch_without_requests_is_202_and_one_with_initialize_is_400() {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28" } } });
     assert_eq!(with(modern), (400, -32_600));
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
-    assert_eq!(session.post(json!(vec![ping; 101])).send().verdict(), (400, -32_600));
+    assert_eq!(
+        session.post(json!(vec![ping; 101])).send().verdict(),
+        (400, -32_600)
+    );
 }
 
 #[test]
 fn an_id_that_is_under_way_is_refused() {
     let server = shared("admin");
     let session = server.client().session("2025-06-18");
-    let slow = session.call("system_shell", json!({ "command": "sleep 1" })).id(json!(7));
+    let slow = session
+        .call("system_shell", json!({ "command": "sleep 1" }))
+        .id(json!(7));
     let running = slow.begin();
     std::thread::sleep(std::time::Duration::from_millis(300));
     let second = session.call("whoami", json!({})).id(json!(7)).send();
     assert_eq!(second.verdict(), (200, -32_600));
     assert_eq!(running.finish().data()["exit_code"], 0);
-    assert_eq!(session.call("whoami", json!({})).id(json!(7)).send().verdict(), (200, 0));
+    assert_eq!(
+        session
+            .call("whoami", json!({}))
+            .id(json!(7))
+            .send()
+            .verdict(),
+        (200, 0)
+    );
 }
 
 #[test]
@@ -260,19 +321,39 @@ fn each_revision_sees_what_it_knows_and_no_more() {
         let tools = list["tools"].as_array().unwrap();
         let whoami = tools.iter().find(|tool| tool["name"] == "whoami").unwrap();
         assert_eq!(whoami.get("title").is_some(), titled, "{version}: {whoami}");
-        assert_eq!(whoami["annotations"].get("title").is_some(), !titled, "{version}: {whoami}");
-        assert_eq!(whoami.get("outputSchema").is_some(), titled, "{version}: {whoami}");
+        assert_eq!(
+            whoami["annotations"].get("title").is_some(),
+            !titled,
+            "{version}: {whoami}"
+        );
+        assert_eq!(
+            whoami.get("outputSchema").is_some(),
+            titled,
+            "{version}: {whoami}"
+        );
         let call = session.call("whoami", json!({})).send().result();
-        assert_eq!(call.get("structuredContent").is_some(), titled, "{version}: {call}");
-        let text: Value = serde_json::from_str(call["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(
+            call.get("structuredContent").is_some(),
+            titled,
+            "{version}: {call}"
+        );
+        let text: Value =
+            serde_json::from_str(call["content"][0]["text"].as_str().unwrap()).unwrap();
         assert_eq!(text["policy"], "operate");
         let server_info = &session.opened.result()["serverInfo"];
-        assert_eq!(server_info.get("title").is_some(), titled, "{version}: {server_info}");
+        assert_eq!(
+            server_info.get("title").is_some(),
+            titled,
+            "{version}: {server_info}"
+        );
         let templates = session.request("resources/templates/list").send().result();
         let resources = session.request("resources/list").send().result();
         for result in [list, call, templates, resources, session.opened.result()] {
             for modern in ["resultType", "ttlMs", "cacheScope", "_meta"] {
-                assert!(result.get(modern).is_none(), "{version}: {modern} in {result}");
+                assert!(
+                    result.get(modern).is_none(),
+                    "{version}: {modern} in {result}"
+                );
             }
         }
     }

@@ -35,7 +35,10 @@ fn a_stream_is_primed_for_clients_that_understand_it() {
             assert_eq!(header("x-accel-buffering"), "no");
             if version == "2025-11-25" {
                 let event = stream.event();
-                assert!(event.id.is_some() && event.data.is_empty(), "{way}: {event:?}");
+                assert!(
+                    event.id.is_some() && event.data.is_empty(),
+                    "{way}: {event:?}"
+                );
             } else {
                 stream.stays_quiet(Duration::from_millis(200));
             }
@@ -59,7 +62,12 @@ fn a_change_by_another_program_is_told_on_the_stream() {
             server.put(&key, &json!({ "at": version }));
             assert_eq!(stream.updated(), uri, "{way}: {version}");
             let read = session.request("resources/read").uri(&uri).send().result();
-            assert!(read["contents"][0]["text"].as_str().unwrap().contains(version));
+            assert!(
+                read["contents"][0]["text"]
+                    .as_str()
+                    .unwrap()
+                    .contains(version)
+            );
         }
     }
 }
@@ -88,7 +96,10 @@ fn what_is_not_subscribed_or_no_longer_is_not_told() {
     session.subscribe("gatewren:///public/dropped");
     let mut stream = session.stream();
     let request = session.request("resources/unsubscribe");
-    assert_eq!(request.uri("gatewren:///public/dropped").send().result(), json!({}));
+    assert_eq!(
+        request.uri("gatewren:///public/dropped").send().result(),
+        json!({})
+    );
     server.put("dropped", &json!(1));
     server.put("keptx", &json!(1));
     stream.stays_quiet(QUIET);
@@ -125,7 +136,14 @@ fn a_change_while_no_stream_was_open_is_told_to_the_next_one() {
         assert_eq!(resume(&told).updated(), uri, "{way}");
         assert_eq!(resume(&primed).updated(), uri, "{way}");
         // What is not ours resumes nothing and is no error.
-        assert_eq!(session.get().header("last-event-id", "junk").open().status(), 200);
+        assert_eq!(
+            session
+                .get()
+                .header("last-event-id", "junk")
+                .open()
+                .status(),
+            200
+        );
     }
 }
 
@@ -169,7 +187,10 @@ fn a_session_that_ends_ends_its_streams() {
         let mut streams = [session.stream(), session.stream()];
         assert_eq!(session.delete().status, 204, "{way}");
         for stream in &mut streams {
-            assert!(matches!(stream.next(Duration::from_secs(5)), Next::End), "{way}");
+            assert!(
+                matches!(stream.next(Duration::from_secs(5)), Next::End),
+                "{way}"
+            );
         }
     }
 }

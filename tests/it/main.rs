@@ -9,10 +9,15 @@
 
 mod check;
 mod flow_calls;
+mod flow_envelope;
+mod flow_guard;
 mod flow_http;
 mod flow_ladder;
+mod flow_lifecycle;
 mod flow_listen;
 mod flow_policy;
+mod flow_refusals;
+mod flow_robustness;
 mod flow_sessions;
 mod flow_streams;
 mod helper;

@@ -65,7 +65,9 @@ impl Answer {
     pub fn message(&self) -> String {
         let rpc = self.rpc();
         let words = rpc["error"]["message"].as_str();
-        words.unwrap_or_else(|| panic!("no error: {rpc}")).to_owned()
+        words
+            .unwrap_or_else(|| panic!("no error: {rpc}"))
+            .to_owned()
     }
 
     /// The result.
@@ -93,6 +95,8 @@ impl Answer {
     pub fn names(&self, list: &str) -> Vec<String> {
         let result = self.result();
         let items = result[list].as_array().unwrap().iter();
-        items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+        items
+            .map(|item| item["name"].as_str().unwrap().to_owned())
+            .collect()
     }
 }

@@ -47,7 +47,9 @@ pub struct Client {
 impl Client {
     pub fn new(address: SocketAddr, ca: &Path, token: &str) -> Self {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_file(ca).unwrap()).unwrap();
+        roots
+            .add(CertificateDer::from_pem_file(ca).unwrap())
+            .unwrap();
         Self {
             address,
             token: token.to_owned(),
@@ -119,7 +121,9 @@ impl Client {
 
     /// A complete call of a tool in 2026-07-28.
     pub fn call(&self, tool: &str, arguments: Value) -> Request {
-        self.modern("tools/call").name(tool).param("arguments", arguments)
+        self.modern("tools/call")
+            .name(tool)
+            .param("arguments", arguments)
     }
 
     /// `initialize` with a version and nothing else.
@@ -160,7 +164,10 @@ impl Client {
         let name = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST).into());
         let tls = TlsConnector::from(Arc::new(self.tls_config()));
         let stream = tls.connect(name, stream).await.unwrap();
-        assert_eq!(stream.get_ref().1.protocol_version(), Some(self.tls.version));
+        assert_eq!(
+            stream.get_ref().1.protocol_version(),
+            Some(self.tls.version)
+        );
         let io = TokioIo::new(stream);
         if self.http2 {
             let (sender, driver) = http2::handshake(TokioExecutor::new(), io).await.unwrap();

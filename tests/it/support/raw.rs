@@ -29,6 +29,12 @@ impl RawSocket {
         let _ = self.0.write_all(bytes).and_then(|()| self.0.flush());
     }
 
+    /// Says that nothing more comes.
+    pub fn hang_up(&mut self) {
+        self.0.conn.send_close_notify();
+        let _ = self.0.flush();
+    }
+
     /// The status of the next answer and all that comes until the server stops talking; 0 when it hung up
     /// without a word.
     pub fn answer(&mut self) -> (u16, String) {
@@ -55,7 +61,9 @@ fn is_whole(bytes: &[u8]) -> bool {
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
         return false;
     };
-    let declared = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let declared = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
     let declared = declared.map_or(0, |length| length.trim().parse().unwrap());
     body.len() >= declared
 }

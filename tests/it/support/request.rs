@@ -75,7 +75,7 @@ impl Request {
     /// A body in place of the message.
     pub fn body(mut self, body: &[u8]) -> Self {
         self.message = None;
-        self.body = body.to_owned();
+        body.clone_into(&mut self.body);
         self
     }
 
@@ -89,8 +89,8 @@ impl Request {
         self
     }
 
-    /// The message without its id is a notification.
-    pub fn as_notification(mut self) -> Self {
+    /// Without its id the message is a notification.
+    pub fn without_id(mut self) -> Self {
         let message = self.message.as_mut().unwrap();
         message.as_object_mut().unwrap().remove("id");
         self

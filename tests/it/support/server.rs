@@ -138,7 +138,11 @@ pub struct Server {
 impl Server {
     /// A client with the token, on HTTP/1.1 and the newest TLS.
     pub fn client(&self) -> Client {
-        Client::new(self.address(), Path::new(self.text("ca")), self.text("token"))
+        Client::new(
+            self.address(),
+            Path::new(self.text("ca")),
+            self.text("token"),
+        )
     }
 
     /// Clients for each pair of HTTP and TLS versions.
@@ -171,7 +175,9 @@ impl Server {
         let pid = self.pid();
         let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
         let text = text.unwrap_or_default();
-        text.split_whitespace().map(|n| n.parse().unwrap()).collect()
+        text.split_whitespace()
+            .map(|n| n.parse().unwrap())
+            .collect()
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -229,15 +235,23 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("--- the server's log\n{}---", self.log());
-        }
+        show_if_failing("the server", &self.log());
         let _ = self.guardian.kill();
         let _ = self.guardian.wait();
         if let Ok(None) = self.process.try_wait() {
             let _ = self.process.kill();
             let _ = self.process.wait();
         }
+    }
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "shown with a test that failed, and only then"
+)]
+fn show_if_failing(whose: &str, log: &str) {
+    if std::thread::panicking() {
+        eprintln!("--- the log of {whose}\n{log}---");
     }
 }
 
@@ -259,7 +273,7 @@ pub fn shared(policy: &'static str) -> Shared {
     let servers = SERVERS.get_or_init(Mutex::default).lock();
     let mut servers = servers.unwrap_or_else(std::sync::PoisonError::into_inner);
     let start = || &*Box::leak(Box::new(server().policy(policy).start()));
-    Shared(*servers.entry(policy).or_insert_with(start))
+    Shared(servers.entry(policy).or_insert_with(start))
 }
 
 impl Deref for Shared {
@@ -272,8 +286,6 @@ impl Deref for Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("--- the log of the shared server\n{}---", self.0.log());
-        }
+        show_if_failing("the shared server", &self.0.log());
     }
 }

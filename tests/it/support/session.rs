@@ -23,15 +23,21 @@ impl Session {
     pub fn open(client: &Client, version: &str) -> Self {
         let opened = client.initialize(version).send();
         assert_eq!(opened.verdict(), (200, 0), "{opened:?}");
-        let id = opened.header("mcp-session-id").expect("a session id").to_owned();
+        let id = opened
+            .header("mcp-session-id")
+            .expect("a session id")
+            .to_owned();
         let session = Self {
             client: client.clone(),
             id,
-            version: opened.result()["protocolVersion"].as_str().unwrap().to_owned(),
+            version: opened.result()["protocolVersion"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
             opened,
             next_id: AtomicI64::new(1),
         };
-        let answer = session.notify("notifications/initialized", json!({}));
+        let answer = session.notify("notifications/initialized", &json!({}));
         assert_eq!((answer.status, answer.body.as_str()), (202, ""));
         session
     }
@@ -59,7 +65,9 @@ impl Session {
 
     /// A call of a tool.
     pub fn call(&self, tool: &str, arguments: Value) -> Request {
-        self.request("tools/call").name(tool).param("arguments", arguments)
+        self.request("tools/call")
+            .name(tool)
+            .param("arguments", arguments)
     }
 
     /// A POST with whatever message.
@@ -67,7 +75,7 @@ impl Session {
         self.belonging(self.client.post(message))
     }
 
-    pub fn notify(&self, method: &str, params: Value) -> Answer {
+    pub fn notify(&self, method: &str, params: &Value) -> Answer {
         self.post(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
             .send()
     }

@@ -125,7 +125,10 @@ impl Stream {
     /// The URI that the next message says has changed.
     pub fn updated(&mut self) -> String {
         let message = self.message_within(Duration::from_secs(2));
-        assert_eq!(message["method"], "notifications/resources/updated", "{message}");
+        assert_eq!(
+            message["method"], "notifications/resources/updated",
+            "{message}"
+        );
         message["params"]["uri"].as_str().unwrap().to_owned()
     }
 
