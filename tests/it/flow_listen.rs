@@ -283,7 +283,9 @@ fn a_server_that_stops_ends_each_stream_with_its_result() {
     let mut server = server().start();
     let mut streams = Vec::new();
     for (n, (way, client)) in server.clients().into_iter().enumerate() {
-        let mut stream = listen(&client, &["gatewren:///public"]).id(json!(n)).open();
+        let mut stream = listen(&client, &["gatewren:///public/quiet"])
+            .id(json!(n))
+            .open();
         stream.message();
         streams.push((way, stream));
     }

@@ -245,8 +245,21 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(task) = self.0.take() {
+        if std::thread::panicking() && self.is_finished() {
+            self.show();
+        } else if let Some(task) = self.0.take() {
             task.abort();
         }
+    }
+}
+
+impl Running {
+    #[expect(
+        clippy::print_stderr,
+        reason = "shown with a test that failed, and only then"
+    )]
+    fn show(&mut self) {
+        let task = self.0.take().map(|task| runtime().block_on(task));
+        eprintln!("--- a call ended early\n{task:?}");
     }
 }
