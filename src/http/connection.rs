@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -101,8 +101,17 @@ impl Server {
     ) {
         let handler = self.handler.clone();
         let service = service_fn(move |request| {
+            let head_alone = request.method() == Method::HEAD;
             let answer = handler(request, peer);
-            async move { Ok::<_, Infallible>(answer.await) }
+            async move {
+                let mut response = answer.await;
+                if head_alone {
+                    // hyper leaves the body out over HTTP/1.1, but sends it here, which clients take
+                    // for a broken stream (RFC 9113, 8.1.1).
+                    *response.body_mut() = Body::empty();
+                }
+                Ok::<_, Infallible>(response)
+            }
         });
         let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())

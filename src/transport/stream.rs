@@ -83,6 +83,7 @@ pub async fn respond<N: Wire, H: Send + 'static>(
     if !accepts.events {
         return whole(answering).await;
     }
+    let began = Instant::now();
     let mut first = None;
     if accepts.json {
         tokio::select! {
@@ -102,6 +103,7 @@ pub async fn respond<N: Wire, H: Send + 'static>(
     events(move |sender| async move {
         let _held = held;
         let mut pulse = Pulse {
+            began,
             token: progress_token,
             own: None,
             last: f64::NEG_INFINITY,
@@ -141,6 +143,8 @@ fn last_note<N>(notes: &mut Option<mpsc::Receiver<N>>) -> Option<N> {
 
 /// Progress on behalf of a call that reports none itself.
 struct Pulse {
+    /// When the call began.
+    began: Instant,
     token: Option<Value>,
     /// The call's own last report; it silences ours.
     own: Option<f64>,
@@ -148,10 +152,15 @@ struct Pulse {
 }
 
 impl Pulse {
-    fn beat(&mut self, since: Instant) -> Option<Vec<u8>> {
+    /// A report of the seconds that have passed; none for a client that has not asked, and none twice.
+    fn beat(&mut self) -> Option<Vec<u8>> {
         let token = self.token.as_ref().filter(|_| self.own.is_none())?;
-        self.last = since.elapsed().as_secs_f64().floor();
-        Some(Notification::progress(token, self.last, None, Some("still running")).write())
+        let seconds = self.began.elapsed().as_secs_f64().floor();
+        if seconds < 1.0 || seconds <= self.last {
+            return None;
+        }
+        self.last = seconds;
+        Some(Notification::progress(token, seconds, None, Some("still running")).write())
     }
 
     /// Progress increases strictly; a report that would not is dropped.
@@ -172,12 +181,14 @@ async fn pump<N: Wire>(
     sender: &EventSender,
     pulse: &mut Pulse,
 ) -> Result<(), crate::http::Closed> {
-    let began = Instant::now();
-    let mut beats = interval_at(began + HEARTBEAT, HEARTBEAT);
+    let mut beats = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     match first {
         Some(note) if pulse.lets_pass(&note) => sender.message(None, &note.write()).await?,
         Some(_) => {}
-        None => sender.comment("the answer follows").await?,
+        None => match pulse.beat() {
+            Some(beat) => sender.message(None, &beat).await?,
+            None => sender.comment("the answer follows").await?,
+        },
     }
     let end = loop {
         tokio::select! {
@@ -189,7 +200,7 @@ async fn pump<N: Wire>(
             }
             end = &mut answering.end => break end,
             _ = beats.tick() => {
-                if let Some(beat) = pulse.beat(began) {
+                if let Some(beat) = pulse.beat() {
                     sender.message(None, &beat).await?;
                 }
             }

@@ -10,6 +10,18 @@
 mod check;
 #[cfg(feature = "everything")]
 mod everything;
+mod flow_calls;
+mod flow_envelope;
+mod flow_guard;
+mod flow_http;
+mod flow_ladder;
+mod flow_lifecycle;
+mod flow_listen;
+mod flow_policy;
+mod flow_refusals;
+mod flow_robustness;
+mod flow_sessions;
+mod flow_streams;
 mod helper;
 mod house_rules;
 mod killing;

@@ -1,5 +1,13 @@
-//! What tests share: the helper as a black box, the containers, and the loud way to leave a test out.
+//! What tests share: the helper and the whole server as black boxes, a client, the containers, and the loud
+//! way to leave a test out.
 
+pub mod answer;
+pub mod client;
 pub mod container;
 pub mod helper;
 pub mod machine;
+pub mod raw;
+pub mod request;
+pub mod server;
+pub mod session;
+pub mod stream;

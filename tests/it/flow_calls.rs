@@ -1,0 +1,344 @@
+//! Calls that take their time: signs of life, cancellation in each era's way, and nothing left afterwards.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::container::Containers;
+use crate::support::machine::{marked, marker, wait_until};
+use crate::support::server::{Server, server, shared};
+
+/// How long killing may take.
+const GONE: Duration = Duration::from_secs(5);
+
+/// How long a command may take to start on a busy machine.
+const STARTED: Duration = Duration::from_secs(15);
+
+/// Where a command is run: the tool and its further arguments.
+type Place = (&'static str, Value);
+
+fn on_host() -> Place {
+    ("system_shell", json!({}))
+}
+
+/// The host, and a container where there can be one; they live as long as the last value.
+fn places() -> (Vec<Place>, Server, Option<Containers>) {
+    let Some(mut containers) = Containers::new() else {
+        return (vec![on_host()], server().policy("admin").start(), None);
+    };
+    let server = server()
+        .policy("admin")
+        .lxcpath(containers.lxcpath())
+        .start();
+    containers.make("alpha");
+    containers.tool("lxc-start", "alpha", &["-d"]);
+    let inside = ("container_shell", json!({ "container": "alpha" }));
+    (vec![on_host(), inside], server, Some(containers))
+}
+
+fn arguments(place: &Place, line: &str) -> Value {
+    let mut arguments = place.1.clone();
+    arguments["command"] = json!(line);
+    arguments
+}
+
+/// A line that leaves a background child, a process out of its session and one in front.
+fn stubborn(marker: &str) -> String {
+    format!("echo before; sleep {marker} & (setsid sleep {marker} &) ; sleep {marker}")
+}
+
+fn runs(marker: &str) {
+    wait_until("all three run", STARTED, || marked(marker).len() >= 3);
+}
+
+fn is_gone(marker: &str) {
+    wait_until("all are gone", GONE, || marked(marker).is_empty());
+}
+
+/// The server still runs commands afterwards.
+fn goes_on(client: &Client, place: &Place) {
+    let answer = client.call(place.0, arguments(place, "echo on")).send();
+    assert_eq!(answer.data()["stdout"], "on\n");
+}
+
+#[test]
+fn a_long_call_shows_that_it_lives_to_a_client_that_takes_events() {
+    let server = shared("admin");
+    for client in [server.client(), server.client().http2()] {
+        let call = client.call("system_shell", json!({ "command": "sleep 3; echo done" }));
+        let mut stream = call.progress(json!("tok")).open();
+        assert_eq!(stream.head.headers["content-type"], "text/event-stream");
+        let beat = stream.message();
+        assert_eq!(beat["method"], "notifications/progress", "{beat}");
+        assert_eq!(beat["params"]["progressToken"], "tok");
+        assert!(beat["params"]["progress"].is_number());
+        let last = stream.message();
+        assert_eq!(
+            last["result"]["structuredContent"]["stdout"], "done\n",
+            "{last}"
+        );
+        stream.ends();
+    }
+}
+
+#[test]
+fn a_long_call_of_a_session_shows_that_it_lives() {
+    let server = shared("admin");
+    let session = server.client().session("2025-06-18");
+    let call = session.call("system_shell", json!({ "command": "sleep 4.5" }));
+    let messages = call.progress(json!(7)).send().messages();
+    let (answer, beats) = messages.split_last().unwrap();
+    assert_eq!(answer["result"]["structuredContent"]["exit_code"], 0);
+    let progress: Vec<f64> = beats
+        .iter()
+        .map(|beat| {
+            assert_eq!(beat["params"]["progressToken"], 7);
+            beat["params"]["progress"].as_f64().unwrap()
+        })
+        .collect();
+    assert!(
+        !progress.is_empty() && progress.is_sorted_by(|a, b| a < b),
+        "{progress:?}"
+    );
+}
+
+#[test]
+fn a_long_call_without_a_token_reports_nothing_on_the_way() {
+    let server = shared("admin");
+    let call = server
+        .client()
+        .call("system_shell", json!({ "command": "sleep 3" }));
+    assert_eq!(call.send().messages().len(), 1);
+}
+
+#[test]
+fn a_long_call_is_one_json_object_for_a_client_that_takes_no_events() {
+    let server = shared("admin");
+    let call = server
+        .client()
+        .call("system_shell", json!({ "command": "sleep 3; echo done" }));
+    let answer = call.progress(json!(1)).accept("application/json").send();
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert_eq!(answer.data()["stdout"], "done\n");
+}
+
+#[test]
+fn a_short_call_with_a_token_is_one_json_object() {
+    let server = shared("admin");
+    let call = server.client().call("whoami", json!({})).progress(json!(1));
+    assert!(!call.send().is_stream());
+}
+
+#[test]
+fn time_that_is_up_kills_everything_and_returns_what_was_printed() {
+    let (places, server, _containers) = places();
+    for place in &places {
+        let marker = marker();
+        let mut arguments = arguments(place, &stubborn(&marker));
+        arguments["timeout_s"] = json!(2);
+        let running = server.client().call(place.0, arguments).begin();
+        runs(&marker);
+        let outcome = running.finish().data();
+        assert_eq!(outcome["timed_out"], true, "{outcome}");
+        assert_eq!(outcome["stdout"], "before\n");
+        assert_eq!(outcome.get("exit_code"), None);
+        assert!(
+            marked(&marker).is_empty(),
+            "the answer comes after the killing"
+        );
+    }
+}
+
+#[test]
+fn a_command_that_ends_is_answered_although_its_child_holds_the_pipe() {
+    let (places, server, _containers) = places();
+    for place in &places {
+        let marker = marker();
+        let begun = Instant::now();
+        let line = format!("(setsid sleep {marker} &) ; echo out; echo err >&2; exit 3");
+        let outcome = server
+            .client()
+            .call(place.0, arguments(place, &line))
+            .send()
+            .data();
+        assert!(begun.elapsed() < GONE, "{:?}", begun.elapsed());
+        assert_eq!(outcome["exit_code"], 3);
+        assert_eq!(
+            (&outcome["stdout"], &outcome["stderr"]),
+            (&json!("out\n"), &json!("err\n"))
+        );
+        assert!(marked(&marker).is_empty());
+    }
+}
+
+#[test]
+fn a_modern_client_that_goes_cancels_its_call() {
+    let (places, server, _containers) = places();
+    for place in &places {
+        for (way, client) in server.clients() {
+            let marker = marker();
+            let call = client.call(place.0, arguments(place, &stubborn(&marker)));
+            let running = call.clone().begin();
+            runs(&marker);
+            drop(running);
+            is_gone(&marker);
+            // The same when the stream is already open.
+            let stream = call.progress(json!(1)).accept("text/event-stream").open();
+            runs(&marker);
+            drop(stream);
+            is_gone(&marker);
+            let _ = way;
+        }
+        goes_on(&server.client(), place);
+    }
+}
+
+#[test]
+fn a_modern_call_is_cancelled_by_a_reset_and_its_neighbours_are_not() {
+    let server = shared("admin");
+    let client = server.client().http2();
+    let mut connection = client.connection();
+    let start = |marker: &str, connection: &mut _| {
+        let call = client.call("system_shell", json!({ "command": stubborn(marker) }));
+        call.accept("text/event-stream").open_over(connection)
+    };
+    let (first, second) = (marker(), marker());
+    let stream = start(&first, &mut connection);
+    let other = start(&second, &mut connection);
+    runs(&first);
+    runs(&second);
+    drop(stream);
+    is_gone(&first);
+    assert!(marked(&second).len() >= 3);
+    drop(other);
+    is_gone(&second);
+    let answer = client.call("whoami", json!({})).send_over(&mut connection);
+    assert_eq!(answer.status, 200);
+}
+
+#[test]
+fn a_stateful_client_that_goes_does_not_cancel_its_call() {
+    let (places, server, _containers) = places();
+    for place in &places {
+        for client in [server.client(), server.client().http2()] {
+            let session = client.session("2025-11-25");
+            let marker = marker();
+            let call = session
+                .call(place.0, arguments(place, &stubborn(&marker)))
+                .id(json!("gone"));
+            let running = call.begin();
+            runs(&marker);
+            drop(running);
+            std::thread::sleep(Duration::from_secs(1));
+            assert!(marked(&marker).len() >= 3, "it goes on");
+            let answer = session.notify("notifications/cancelled", &json!({ "requestId": "gone" }));
+            assert_eq!(answer.status, 202);
+            is_gone(&marker);
+        }
+    }
+}
+
+#[test]
+fn a_stateful_call_is_cancelled_by_a_notification_and_by_the_end_of_its_session() {
+    let (places, server, _containers) = places();
+    for place in &places {
+        for by_delete in [false, true] {
+            let session = server.client().session("2025-06-18");
+            let marker = marker();
+            let call = session
+                .call(place.0, arguments(place, &stubborn(&marker)))
+                .id(json!(77));
+            let running = call.begin();
+            runs(&marker);
+            for other in [json!("77"), json!(78), json!(null)] {
+                session.notify("notifications/cancelled", &json!({ "requestId": other }));
+            }
+            std::thread::sleep(Duration::from_millis(300));
+            assert!(marked(&marker).len() >= 3 && !running.is_finished());
+            if by_delete {
+                assert_eq!(session.delete().status, 204);
+            } else {
+                session.notify("notifications/cancelled", &json!({ "requestId": 77 }));
+            }
+            is_gone(&marker);
+            let answer = running.finish();
+            assert!(
+                !answer.body.contains("\"result\""),
+                "no answer to what was cancelled: {answer:?}"
+            );
+        }
+        goes_on(&server.client(), place);
+    }
+}
+
+#[test]
+fn one_session_cannot_cancel_the_calls_of_another() {
+    let server = shared("admin");
+    let (mine, other) = (
+        server.client().session("2025-06-18"),
+        server.client().session("2025-06-18"),
+    );
+    let marker = marker();
+    let call = mine
+        .call("system_shell", json!({ "command": stubborn(&marker) }))
+        .id(json!(5));
+    let running = call.begin();
+    runs(&marker);
+    other.notify("notifications/cancelled", &json!({ "requestId": 5 }));
+    server
+        .client()
+        .modern("notifications/cancelled")
+        .param("requestId", json!(5))
+        .without_id()
+        .send();
+    assert_eq!(other.delete().status, 204);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(marked(&marker).len() >= 3 && !running.is_finished());
+    mine.delete();
+    is_gone(&marker);
+}
+
+#[test]
+fn long_output_is_cut_in_the_middle_and_strange_bytes_are_replaced() {
+    let server = shared("admin");
+    let run = |line: &str| {
+        let call = server
+            .client()
+            .call("system_shell", json!({ "command": line }));
+        call.send().data()
+    };
+    let long = run("echo first; yes | head -c 1000000; echo; echo last");
+    let text = long["stdout"].as_str().unwrap();
+    assert!(text.starts_with("first\n") && text.ends_with("last\n") && text.len() < 100_000);
+    assert_eq!(
+        (&long["truncated"], &long["stdout_bytes"]),
+        (&json!(true), &json!(1_000_012))
+    );
+    let strange = run(r"printf '\377\033[31mred'");
+    assert_eq!(strange["stdout"], "\u{fffd}\u{1b}[31mred");
+}
+
+#[test]
+fn a_container_that_does_not_run_or_exist_is_told_apart() {
+    let (places, server, containers) = places();
+    if places.len() < 2 {
+        return;
+    }
+    let mut containers = containers.unwrap();
+    containers.make("idle");
+    let call = |name: &str| {
+        let arguments = json!({ "container": name, "command": "true" });
+        server
+            .client()
+            .call("container_shell", arguments)
+            .send()
+            .failure()
+    };
+    assert!(call("idle").contains("container_start"), "{}", call("idle"));
+    assert!(
+        call("nothing").contains("container_list"),
+        "{}",
+        call("nothing")
+    );
+}

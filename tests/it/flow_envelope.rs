@@ -1,0 +1,162 @@
+//! What a body may be in the stateless era, and what an answer holds.
+
+use serde_json::{Value, json};
+
+use crate::support::server::shared;
+
+const PARSE: i64 = -32_700;
+const INVALID_REQUEST: i64 = -32_600;
+const HEADERS_DIFFER: i64 = -32_020;
+
+#[test]
+#[rustfmt::skip]
+fn what_is_not_one_message_is_400() {
+    let server = shared("observe");
+    for (way, client) in server.clients() {
+        let list = client.modern("tools/list");
+        let whole = String::from_utf8(list.bytes()).unwrap();
+        let sent = |body: &str| list.clone().body(body.as_bytes());
+        let twice = whole.replacen('{', r#"{"id":1,"#, 1);
+        let nest = format!("\"deep\":{}{},\"_meta\":", "[".repeat(70), "]".repeat(70));
+        let deep = whole.replacen("\"_meta\":", &nest, 1);
+        let inner = whole.replacen("\"_meta\":{", "\"_meta\":{\"a\":1,\"a\":2,", 1);
+        assert!(deep.len() > whole.len() && inner.len() > whole.len());
+        let rows = [
+            ("nothing", sent(""), (400, PARSE)),
+            ("half a message", sent(&whole[..whole.len() / 2]), (400, PARSE)),
+            ("two messages", sent(&format!("{whole}{whole}")), (400, PARSE)),
+            ("no JSON", sent("<html>"), (400, PARSE)),
+            ("no UTF-8", list.clone().body(b"{\"\xff\":1}"), (400, PARSE)),
+            ("the same key twice", sent(&twice), (400, PARSE)),
+            ("the same key twice inside", sent(&inner), (400, PARSE)),
+            ("nested too deep", sent(&deep), (400, PARSE)),
+            ("a number", sent("1"), (400, INVALID_REQUEST)),
+            ("null", sent("null"), (400, INVALID_REQUEST)),
+            ("no version of JSON-RPC", list.clone().field("jsonrpc", json!("1.0")), (400, INVALID_REQUEST)),
+            ("id null", list.clone().id(Value::Null), (400, INVALID_REQUEST)),
+            ("id a list", list.clone().id(json!([1])), (400, INVALID_REQUEST)),
+            ("id a fraction", list.clone().id(json!(1.5)), (400, INVALID_REQUEST)),
+            ("method a number", list.clone().field("method", json!(1)), (400, INVALID_REQUEST)),
+            ("params a list", list.clone().field("params", json!([])), (400, INVALID_REQUEST)),
+            ("an empty batch", sent("[]"), (400, INVALID_REQUEST)),
+            ("a batch", sent(&format!("[{whole}]")), (400, INVALID_REQUEST)),
+            (
+                "a response",
+                sent(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+                (400, INVALID_REQUEST),
+            ),
+        ];
+        for (what, request, expected) in rows {
+            let answer = request.send();
+            assert_eq!(answer.verdict(), expected, "{way}: {what}: {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn ids_come_back_as_they_were() {
+    let server = shared("observe");
+    for (way, client) in server.clients() {
+        for id in [
+            json!(0),
+            json!(-7),
+            json!(9_007_199_254_740_993_i64),
+            json!("7"),
+            json!(""),
+            json!("ü\"\\"),
+        ] {
+            let good = client.modern("tools/list").id(id.clone()).send();
+            assert_eq!(good.rpc()["id"], id, "{way}");
+            let bad = client.modern("nothing").id(id.clone()).send();
+            assert_eq!(bad.rpc()["id"], id, "{way}");
+        }
+    }
+}
+
+#[test]
+fn a_notification_is_202_and_its_headers_are_checked_if_there() {
+    let server = shared("observe");
+    for (way, client) in server.clients() {
+        let note = client.modern("notifications/cancelled").without_id();
+        let answer = note.clone().send();
+        assert_eq!((answer.status, answer.body.as_str()), (202, ""), "{way}");
+        assert_eq!(note.clone().without("mcp-method").send().status, 202);
+        assert_eq!(
+            note.clone().header("mcp-method", "x").send().verdict(),
+            (400, HEADERS_DIFFER)
+        );
+        assert_eq!(client.modern("nothing").without_id().send().status, 202);
+    }
+}
+
+#[test]
+fn any_accept_header_of_a_post_is_answered() {
+    let server = shared("observe");
+    for (way, client) in server.clients() {
+        let list = client.modern("tools/list");
+        let takes = [
+            "*/*",
+            "application/json",
+            "application/*, text/plain;q=0.1",
+            "text/html",
+        ];
+        for accept in takes {
+            let answer = list.clone().accept(accept).send();
+            assert_eq!(answer.verdict(), (200, 0), "{way}: {accept}");
+            assert_eq!(answer.header("content-type"), Some("application/json"));
+        }
+        assert_eq!(list.clone().without("accept").send().verdict(), (200, 0));
+        let stream = list.accept("text/event-stream").send();
+        assert!(stream.is_stream() && stream.verdict() == (200, 0));
+        assert_eq!(stream.header("x-accel-buffering"), Some("no"));
+    }
+}
+
+#[test]
+fn a_result_says_its_type_how_long_it_holds_and_who_gave_it() {
+    let server = shared("observe");
+    let client = server.client();
+    let read = client
+        .modern("resources/read")
+        .uri("gatewren:///mcp/system-prompt");
+    let cacheable = [
+        client.modern("server/discover"),
+        client.modern("tools/list"),
+        client.modern("resources/list"),
+        client.modern("resources/templates/list"),
+        read,
+    ];
+    for request in cacheable {
+        let result = request.send().result();
+        assert_eq!(result["resultType"], "complete");
+        assert!(result["ttlMs"].is_u64(), "{result}");
+        assert_eq!(result["cacheScope"], "private");
+        let server = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
+        assert_eq!(server["name"], "gatewren");
+    }
+    let call = client.call("whoami", json!({})).send().result();
+    assert_eq!(call["resultType"], "complete");
+    assert!(
+        call.get("ttlMs").is_none() && call.get("cacheScope").is_none(),
+        "{call}"
+    );
+}
+
+#[test]
+fn discover_says_what_the_server_can_do() {
+    let server = shared("observe");
+    let result = server.client().modern("server/discover").send().result();
+    assert_eq!(result["supportedVersions"], json!(["2026-07-28"]));
+    assert!(result["capabilities"]["tools"].is_object());
+    assert_eq!(result["capabilities"]["resources"]["subscribe"], true);
+    assert!(
+        result["capabilities"].get("prompts").is_none(),
+        "none are served"
+    );
+    assert!(
+        result["instructions"]
+            .as_str()
+            .unwrap()
+            .contains("container_shell")
+    );
+}

@@ -1,0 +1,210 @@
+//! Who comes in: under which name, from which page, with which token.
+
+use crate::support::server::shared;
+
+#[test]
+fn a_host_that_is_not_ours_is_421() {
+    let server = shared("observe");
+    let port = server.address().port();
+    for (way, client) in server.clients() {
+        for host in [
+            "evil.example",
+            "evil.example:443",
+            "127.0.0.1.evil.example",
+            "10.255.255.254",
+        ] {
+            let answer = client.modern("tools/list").host(host).send();
+            assert_eq!(answer.status, 421, "{way}: {host}");
+            assert!(answer.body.contains("access.allowed_hosts"), "{answer:?}");
+        }
+        for host in [
+            format!("localhost:{port}"),
+            "LOCALHOST".to_owned(),
+            format!("[::1]:{port}"),
+        ] {
+            let answer = client.modern("tools/list").host(&host).send();
+            assert_eq!(answer.status, 200, "{way}: {host}");
+        }
+    }
+}
+
+#[test]
+fn none_or_two_host_headers_are_400() {
+    let server = shared("observe");
+    for hosts in [
+        "",
+        "Host: localhost\r\nHost: localhost\r\n",
+        "Host: a b\r\n",
+        "Host: \r\n",
+    ] {
+        let mut socket = server.client().raw();
+        socket.say(format!("GET /health HTTP/1.1\r\n{hosts}\r\n").as_bytes());
+        let (status, text) = socket.answer();
+        assert_eq!(status, 400, "{hosts:?}: {text}");
+    }
+}
+
+#[test]
+fn an_origin_that_is_not_ours_is_403() {
+    let server = shared("observe");
+    let evil = [
+        "https://evil.example",
+        "null",
+        "http://localhost.evil.example",
+        "file://",
+        "",
+    ];
+    for (way, client) in server.clients() {
+        for origin in evil {
+            for verb in ["POST", "GET", "DELETE", "OPTIONS"] {
+                let request = client.modern("tools/list").header("origin", origin);
+                let request = if verb == "POST" {
+                    request
+                } else {
+                    client.request(verb, "/mcp").header("origin", origin)
+                };
+                let answer = request.send();
+                assert_eq!(answer.status, 403, "{way}: {verb} {origin:?}");
+                assert_eq!(answer.header("access-control-allow-origin"), None);
+            }
+        }
+    }
+    let answer = server
+        .client()
+        .request("GET", "/health")
+        .header("origin", "null")
+        .send();
+    assert_eq!(answer.status, 403);
+}
+
+#[test]
+fn two_origins_are_403_although_one_is_ours() {
+    let server = shared("observe");
+    let request = server
+        .client()
+        .modern("tools/list")
+        .header("origin", "https://localhost");
+    assert_eq!(request.send().status, 200);
+    assert_eq!(
+        request.also("origin", b"https://localhost").send().status,
+        403
+    );
+}
+
+#[test]
+fn only_a_page_of_an_allowed_origin_may_read_answers() {
+    let server = shared("observe");
+    let ours = "https://localhost:3000";
+    for (way, client) in server.clients() {
+        let request = client.modern("tools/list");
+        let answer = request.clone().header("origin", ours).send();
+        assert_eq!(
+            answer.header("access-control-allow-origin"),
+            Some(ours),
+            "{way}"
+        );
+        let exposed = answer.header("access-control-expose-headers").unwrap();
+        assert!(exposed.contains("mcp-session-id"), "{exposed}");
+        assert_eq!(answer.header("vary"), Some("origin"));
+        assert_eq!(request.send().header("access-control-allow-origin"), None);
+    }
+}
+
+#[test]
+fn a_page_may_read_why_it_was_refused_but_only_when_its_origin_is_allowed() {
+    let server = shared("observe");
+    let request = server.client().with_token("gw_wrong").modern("tools/list");
+    let answer = request.header("origin", "https://localhost").send();
+    assert_eq!(answer.status, 401);
+    assert_eq!(
+        answer.header("access-control-allow-origin"),
+        Some("https://localhost")
+    );
+}
+
+#[test]
+fn a_preflight_is_204_and_lists_the_headers_of_mcp() {
+    let server = shared("observe");
+    for (way, client) in server.clients() {
+        let answer = client
+            .request("OPTIONS", "/mcp")
+            .without("authorization")
+            .header("origin", "https://localhost")
+            .header("access-control-request-method", "POST")
+            .header(
+                "access-control-request-headers",
+                "mcp-name, Mcp-Param-Region, x-other",
+            )
+            .send();
+        assert_eq!((answer.status, answer.body.as_str()), (204, ""), "{way}");
+        let headers = answer.header("access-control-allow-headers").unwrap();
+        for name in [
+            "authorization",
+            "mcp-session-id",
+            "last-event-id",
+            "mcp-param-region",
+        ] {
+            assert!(headers.contains(name), "{headers}");
+        }
+        assert!(!headers.contains("x-other"), "{headers}");
+        let plain = client.request("OPTIONS", "/mcp").send();
+        assert_eq!(plain.status, 204);
+        assert!(plain.header("allow").unwrap().contains("DELETE"));
+        assert_eq!(plain.header("access-control-allow-origin"), None);
+    }
+}
+
+#[test]
+fn no_token_a_wrong_one_or_two_are_401_and_name_no_oauth() {
+    let server = shared("observe");
+    let (path, good) = (
+        format!("/mcp?token={}", server.text("token")),
+        server.text("token"),
+    );
+    for (way, client) in server.clients() {
+        let request = client.modern("tools/list");
+        let mut wrong = good.to_owned();
+        wrong.replace_range(10..11, if &good[10..11] == "a" { "b" } else { "a" });
+        let refused = [
+            request.clone().without("authorization"),
+            request.clone().header("authorization", "Bearer"),
+            request
+                .clone()
+                .header("authorization", &format!("Bearer {wrong}")),
+            request
+                .clone()
+                .header("authorization", &format!("Basic {good}")),
+            request.clone().header("authorization", good),
+            request.clone().also("authorization", b"Bearer x"),
+            client
+                .request("GET", &path)
+                .without("authorization")
+                .accept("text/event-stream"),
+            client.request("DELETE", "/mcp").without("authorization"),
+        ];
+        for request in refused {
+            let answer = request.send();
+            assert_eq!(answer.status, 401, "{way}: {answer:?}");
+            let challenge = answer.header("www-authenticate").unwrap();
+            assert!(challenge.starts_with("Bearer "), "{challenge}");
+            assert!(!challenge.contains("resource_metadata"), "{challenge}");
+            assert!(!answer.body.contains(good) && !answer.body.contains(&wrong));
+        }
+        let answer = request
+            .header("authorization", &format!("bearer {good}"))
+            .send();
+        assert_eq!(answer.status, 200, "the scheme's case is free");
+    }
+}
+
+#[test]
+fn a_strangers_body_is_not_waited_for() {
+    let server = shared("observe");
+    let mut socket = server.client().raw();
+    socket.say(
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+          Content-Length: 1000\r\n\r\n",
+    );
+    let (status, text) = socket.answer();
+    assert_eq!(status, 401, "{text}");
+}

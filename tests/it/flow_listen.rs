@@ -1,0 +1,301 @@
+//! `subscriptions/listen`: acknowledged first, then what was asked for and nothing else, then a result.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::request::Request;
+use crate::support::server::{has_sqlite3, server, shared};
+use crate::support::stream::{Next, Stream};
+
+/// A time in which a notification would have come.
+const QUIET: Duration = Duration::from_millis(1500);
+
+fn listen(client: &Client, uris: &[&str]) -> Request {
+    let filter = json!({ "resourceSubscriptions": uris });
+    client
+        .modern("subscriptions/listen")
+        .param("notifications", filter)
+}
+
+fn open(client: &Client, uris: &[&str]) -> Stream {
+    let mut stream = listen(client, uris).open();
+    let first = stream.message();
+    assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(
+        first["params"]["notifications"]["resourceSubscriptions"],
+        json!(uris)
+    );
+    stream
+}
+
+fn subscription_id(message: &Value) -> &Value {
+    let part = if message.get("result").is_some() {
+        "result"
+    } else {
+        "params"
+    };
+    &message[part]["_meta"]["io.modelcontextprotocol/subscriptionId"]
+}
+
+#[test]
+fn the_acknowledgement_comes_first_with_what_is_honoured() {
+    let server = shared("operate");
+    for (way, client) in server.clients() {
+        for id in [json!(5), json!("5")] {
+            let filter = json!({
+                "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
+                "resourceSubscriptions": ["gatewren:///public/a", "file:///etc/passwd", "gatewren:///private"],
+                "unknown": true,
+            });
+            let request = client
+                .modern("subscriptions/listen")
+                .param("notifications", filter);
+            let mut stream = request.id(id.clone()).open();
+            assert_eq!(stream.status(), 200, "{way}");
+            let first = stream.message();
+            assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
+            assert_eq!(subscription_id(&first), &id, "{way}");
+            let honoured = json!({ "resourceSubscriptions": ["gatewren:///public/a"] });
+            assert_eq!(first["params"]["notifications"], honoured, "{way}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_filter_is_acknowledged_and_a_wrong_one_refused() {
+    let server = shared("operate");
+    let client = server.client();
+    let request = client
+        .modern("subscriptions/listen")
+        .param("notifications", json!({}));
+    let first = request.open().message();
+    assert_eq!(first["params"]["notifications"], json!({}));
+    for wrong in [
+        json!(1),
+        json!({ "resourceSubscriptions": "x" }),
+        json!({ "resourceSubscriptions": [1] }),
+    ] {
+        let request = client
+            .modern("subscriptions/listen")
+            .param("notifications", wrong);
+        assert_eq!(request.send().rpc()["error"]["code"], -32_602);
+    }
+    let many: Vec<String> = (0..1001)
+        .map(|n| format!("gatewren:///public/{n}"))
+        .collect();
+    let filter = json!({ "resourceSubscriptions": many });
+    let request = client
+        .modern("subscriptions/listen")
+        .param("notifications", filter);
+    assert_eq!(request.send().rpc()["error"]["code"], -32_602);
+}
+
+#[test]
+fn a_change_is_told_to_who_asked_for_it_and_nothing_else_is() {
+    if !has_sqlite3() {
+        return;
+    }
+    let server = shared("operate");
+    for (n, (way, client)) in server.clients().into_iter().enumerate() {
+        let (key, beside) = (format!("heard-{n}"), format!("heard-{n}x"));
+        let uri = format!("gatewren:///public/{key}");
+        let mut stream = listen(&client, &[&uri]).id(json!("mine")).open();
+        stream.message();
+        server.put(&beside, &json!(1));
+        stream.stays_quiet(QUIET);
+        server.put(&key, &json!({ "inside": 1 }));
+        let message = stream.message_within(Duration::from_secs(2));
+        assert_eq!(
+            message["method"], "notifications/resources/updated",
+            "{way}"
+        );
+        assert_eq!(message["params"]["uri"], json!(uri));
+        assert_eq!(subscription_id(&message), "mine");
+        assert!(message.get("id").is_none());
+    }
+}
+
+#[test]
+fn a_change_below_is_told_above_and_a_value_that_stays_is_not_told() {
+    if !has_sqlite3() {
+        return;
+    }
+    let server = shared("operate");
+    server.put("same", &json!({ "value": 1, "other": 1 }));
+    let client = server.client();
+    let (parent, value) = ("gatewren:///public/same", "gatewren:///public/same/value");
+    std::thread::sleep(Duration::from_millis(1200));
+    let (mut above, mut at) = (open(&client, &[parent]), open(&client, &[value]));
+    server.put("same", &json!({ "value": 1, "other": 1 }));
+    server.put("same/value", &json!(1));
+    above.stays_quiet(QUIET);
+    at.stays_quiet(Duration::ZERO);
+    server.put("same/other", &json!(2));
+    assert_eq!(above.updated(), parent);
+    at.stays_quiet(QUIET);
+    server.put("same/value", &json!(2));
+    assert_eq!(above.updated(), parent);
+    assert_eq!(at.updated(), value);
+}
+
+#[test]
+fn a_patch_that_does_not_apply_changes_and_tells_nothing() {
+    if !has_sqlite3() {
+        return;
+    }
+    let server = shared("operate");
+    let client = server.client();
+    let mut stream = open(&client, &["gatewren:///public"]);
+    server.patch_from_outside(&json!([
+        { "op": "add", "path": "/public/half", "value": 1 },
+        { "op": "remove", "path": "/public/nothing-here" },
+    ]));
+    server.patch_from_outside(&json!({ "no": "patch" }));
+    let until = Instant::now() + QUIET;
+    while Instant::now() < until {
+        // Other tests change the same state.
+        if let Next::Event(_) = stream.next(Duration::from_millis(200)) {}
+    }
+    let read = client
+        .modern("resources/read")
+        .uri("gatewren:///public/half")
+        .send();
+    assert_eq!(read.verdict(), (200, -32_602));
+    server.put("whole", &json!(1));
+    std::thread::sleep(QUIET);
+    let read = client
+        .modern("resources/read")
+        .uri("gatewren:///public/whole")
+        .send();
+    assert_eq!(read.verdict(), (200, 0), "the log goes on after it");
+}
+
+#[test]
+fn many_quick_changes_are_few_notifications_and_the_last_one_counts() {
+    if !has_sqlite3() {
+        return;
+    }
+    let server = shared("operate");
+    let uri = "gatewren:///public/quick";
+    let mut stream = open(&server.client(), &[uri]);
+    for n in 1..=40 {
+        server.put("quick", &json!(n));
+    }
+    let began = Instant::now();
+    let mut told = 0;
+    let mut last = None;
+    while let Next::Event(event) = stream.next(QUIET) {
+        told += 1;
+        last = Some((event.json(), began.elapsed()));
+    }
+    let (message, after) = last.expect("a notification");
+    assert_eq!(message["params"]["uri"], uri);
+    assert!(
+        (1..=8).contains(&told),
+        "{told} notifications, the last {after:?} after the last change"
+    );
+    let revision = message["params"]["_meta"]["gatewren/revision"].as_u64();
+    let read = server
+        .client()
+        .modern("resources/read")
+        .uri(uri)
+        .send()
+        .result();
+    assert_eq!(read["contents"][0]["text"], "40");
+    if let Some(revision) = revision {
+        assert!(
+            read["contents"][0]["_meta"]["gatewren/revision"]
+                .as_u64()
+                .unwrap()
+                >= revision
+        );
+    }
+}
+
+#[test]
+fn many_listen_at_once_over_one_connection_and_over_many() {
+    if !has_sqlite3() {
+        return;
+    }
+    let server = shared("operate");
+    let uri = "gatewren:///public/many";
+    let client = server.client().http2();
+    let mut connection = client.connection();
+    let mut streams: Vec<Stream> = (0..20)
+        .map(|n| {
+            listen(&client, &[uri])
+                .id(json!(n))
+                .open_over(&mut connection)
+        })
+        .collect();
+    streams.extend((20..30).map(|n| listen(&server.client(), &[uri]).id(json!(n)).open()));
+    for (n, stream) in streams.iter_mut().enumerate() {
+        assert_eq!(subscription_id(&stream.message()), n);
+    }
+    server.put("many", &json!(1));
+    for (n, stream) in streams.iter_mut().enumerate() {
+        let message = stream.message_within(Duration::from_secs(2));
+        assert_eq!(subscription_id(&message), n);
+    }
+    let answer = client.modern("tools/list").send_over(&mut connection);
+    assert_eq!(answer.status, 200, "calls go on beside them");
+}
+
+#[test]
+fn more_streams_than_an_agent_may_have_are_503_until_one_closes() {
+    let server = server().start();
+    let client = server.client().http2();
+    let mut connection = client.connection();
+    let request = listen(&client, &["gatewren:///public"]);
+    let mut streams: Vec<Stream> = (0..64)
+        .map(|_| request.open_over(&mut connection))
+        .collect();
+    for stream in &mut streams {
+        stream.message();
+    }
+    let refused = request.send_over(&mut connection);
+    assert_eq!(refused.status, 503);
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(
+        server.client().session("2025-06-18").get().send().status,
+        503
+    );
+    streams.pop();
+    let begun = Instant::now();
+    loop {
+        let mut stream = request.open_over(&mut connection);
+        if stream.status() == 200 {
+            stream.message();
+            break;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "its place never came free"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_stops_ends_each_stream_with_its_result() {
+    let mut server = server().start();
+    let mut streams = Vec::new();
+    for (n, (way, client)) in server.clients().into_iter().enumerate() {
+        let mut stream = listen(&client, &["gatewren:///public/quiet"])
+            .id(json!(n))
+            .open();
+        stream.message();
+        streams.push((way, stream));
+    }
+    server.signal(Signal::SIGTERM);
+    for (n, (way, stream)) in streams.iter_mut().enumerate() {
+        let last = stream.message();
+        assert_eq!(last["id"], n, "{way}: {last}");
+        assert_eq!(last["result"]["resultType"], "complete");
+        assert_eq!(subscription_id(&last), n);
+        stream.ends();
+    }
+    assert_eq!(server.ended_within(Duration::from_secs(5)).code(), Some(0));
+}

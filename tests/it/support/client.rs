@@ -1,0 +1,225 @@
+//! A client that trusts the server's own authority, and one connection of it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version};
+use serde_json::{Value, json};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+
+use super::raw::RawSocket;
+use super::request::Request;
+use super::session::Session;
+
+/// What clients do in the background runs here.
+pub fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all().build().unwrap()
+    })
+}
+
+/// A client of one server.
+#[derive(Clone)]
+pub struct Client {
+    pub address: SocketAddr,
+    pub token: String,
+    /// Each client comes from an address of its own, so that no test uses up another's rate.
+    source: Ipv4Addr,
+    roots: Arc<RootCertStore>,
+    tls: &'static SupportedProtocolVersion,
+    http2: bool,
+}
+
+impl Client {
+    pub fn new(address: SocketAddr, ca: &Path, token: &str) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots
+            .add(CertificateDer::from_pem_file(ca).unwrap())
+            .unwrap();
+        Self {
+            address,
+            token: token.to_owned(),
+            source: Self::next_source(),
+            roots: Arc::new(roots),
+            tls: &version::TLS13,
+            http2: false,
+        }
+    }
+
+    fn next_source() -> Ipv4Addr {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 77, 0, 1)) + count)
+    }
+
+    /// The same client from another address.
+    pub fn elsewhere(&self) -> Self {
+        Self {
+            source: Self::next_source(),
+            ..self.clone()
+        }
+    }
+
+    pub fn http2(mut self) -> Self {
+        self.http2 = true;
+        self
+    }
+
+    pub fn tls12(mut self) -> Self {
+        self.tls = &version::TLS12;
+        self
+    }
+
+    pub fn with_token(mut self, token: &str) -> Self {
+        token.clone_into(&mut self.token);
+        self
+    }
+
+    pub fn is_http2(&self) -> bool {
+        self.http2
+    }
+
+    /// A request with nothing but the token.
+    pub fn request(&self, verb: &str, path: &str) -> Request {
+        let bearer = format!("Bearer {}", self.token);
+        Request::new(self, verb, path).header("authorization", &bearer)
+    }
+
+    /// A POST to the endpoint with a message as it is given.
+    pub fn post(&self, message: Value) -> Request {
+        self.request("POST", "/mcp")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .message(message)
+    }
+
+    /// A complete request of 2026-07-28.
+    pub fn modern(&self, method: &str) -> Request {
+        self.post(json!({
+            "jsonrpc": "2.0", "id": 1, "method": method, "params": { "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            } }
+        }))
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", method)
+    }
+
+    /// A complete call of a tool in 2026-07-28.
+    pub fn call(&self, tool: &str, arguments: Value) -> Request {
+        self.modern("tools/call")
+            .name(tool)
+            .param("arguments", arguments)
+    }
+
+    /// `initialize` with a version and nothing else.
+    pub fn initialize(&self, version: &str) -> Request {
+        self.post(json!({
+            "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+                "protocolVersion": version, "capabilities": {},
+                "clientInfo": { "name": "test", "version": "1" },
+            }
+        }))
+    }
+
+    /// A stateful session that is ready for requests.
+    pub fn session(&self, version: &str) -> Session {
+        Session::open(self, version)
+    }
+
+    /// A TLS socket on which anything can be said.
+    pub fn raw(&self) -> RawSocket {
+        RawSocket::open(self.address, self.tls_config())
+    }
+
+    fn tls_config(&self) -> ClientConfig {
+        let mut config = ClientConfig::builder_with_protocol_versions(&[self.tls])
+            .with_root_certificates(self.roots.clone())
+            .with_no_client_auth();
+        let protocol: &[u8] = if self.http2 { b"h2" } else { b"http/1.1" };
+        config.alpn_protocols = vec![protocol.to_vec()];
+        config
+    }
+
+    /// Opens a connection.
+    pub async fn connect(&self) -> Connection {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((self.source, 0).into()).unwrap();
+        let stream: TcpStream = socket.connect(self.address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let name = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST).into());
+        let tls = TlsConnector::from(Arc::new(self.tls_config()));
+        let stream = tls.connect(name, stream).await.unwrap();
+        assert_eq!(
+            stream.get_ref().1.protocol_version(),
+            Some(self.tls.version)
+        );
+        let io = TokioIo::new(stream);
+        if self.http2 {
+            let (sender, driver) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+            let driver = tokio::spawn(async move { drop(driver.await) });
+            let sender = Sender::Http2(sender);
+            Connection { sender, driver }
+        } else {
+            let (sender, driver) = http1::handshake(io).await.unwrap();
+            let driver = tokio::spawn(async move { drop(driver.await) });
+            let sender = Sender::Http1(sender);
+            Connection { sender, driver }
+        }
+    }
+
+    /// Opens a connection that several requests go over.
+    pub fn connection(&self) -> Connection {
+        runtime().block_on(self.connect())
+    }
+}
+
+enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
+/// An open connection; dropping it closes it, whatever is under way.
+pub struct Connection {
+    sender: Sender,
+    driver: JoinHandle<()>,
+}
+
+impl Connection {
+    /// Sends one request and hears the head of its answer.
+    pub async fn send(
+        &mut self,
+        request: hyper::Request<Full<Bytes>>,
+    ) -> hyper::Result<hyper::Response<Incoming>> {
+        match &mut self.sender {
+            Sender::Http1(sender) => {
+                sender.ready().await?;
+                sender.send_request(request).await
+            }
+            Sender::Http2(sender) => {
+                sender.ready().await?;
+                sender.send_request(request).await
+            }
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}

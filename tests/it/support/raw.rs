@@ -1,0 +1,69 @@
+//! A TLS socket on which a test says what no client would.
+
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+/// How long a test waits for bytes.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// An open socket.
+pub struct RawSocket(StreamOwned<ClientConnection, TcpStream>);
+
+impl RawSocket {
+    pub fn open(address: SocketAddr, config: ClientConfig) -> Self {
+        let name = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST).into());
+        let tls = ClientConnection::new(Arc::new(config), name).unwrap();
+        let socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_nodelay(true).unwrap();
+        Self(StreamOwned::new(tls, socket))
+    }
+
+    /// Says something; a server that has already hung up is no error.
+    pub fn say(&mut self, bytes: &[u8]) {
+        let _ = self.0.write_all(bytes).and_then(|()| self.0.flush());
+    }
+
+    /// Says that nothing more comes.
+    pub fn hang_up(&mut self) {
+        self.0.conn.send_close_notify();
+        let _ = self.0.flush();
+    }
+
+    /// The status of the next answer and all that comes until the server stops talking; 0 when it hung up
+    /// without a word.
+    pub fn answer(&mut self) -> (u16, String) {
+        let mut bytes = Vec::new();
+        let mut part = [0; 4096];
+        loop {
+            match self.0.read(&mut part) {
+                Ok(0) | Err(_) => break,
+                Ok(length) => bytes.extend_from_slice(&part[..length]),
+            }
+            if is_whole(&bytes) {
+                break;
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let status = text.split(' ').nth(1).and_then(|word| word.parse().ok());
+        (status.unwrap_or(0), text)
+    }
+}
+
+/// Whether a head and as many bytes as it declares have come.
+fn is_whole(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes).to_ascii_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let declared = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let declared = declared.map_or(0, |length| length.trim().parse().unwrap());
+    body.len() >= declared
+}

@@ -1,0 +1,265 @@
+//! One request, put together like a sentence, and the ways to send it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::header::{HeaderName, HeaderValue};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::answer::Answer;
+use super::client::{Client, Connection, runtime};
+use super::stream::Stream;
+
+/// How long a test waits for an answer before it fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A request that has not been sent.
+#[derive(Clone)]
+pub struct Request {
+    client: Client,
+    verb: String,
+    path: String,
+    host: String,
+    headers: Vec<(String, Vec<u8>)>,
+    message: Option<Value>,
+    body: Vec<u8>,
+}
+
+impl Request {
+    pub fn new(client: &Client, verb: &str, path: &str) -> Self {
+        Self {
+            client: client.clone(),
+            verb: verb.to_owned(),
+            path: path.to_owned(),
+            host: client.address.to_string(),
+            headers: Vec::new(),
+            message: None,
+            body: Vec::new(),
+        }
+    }
+
+    /// Sets a header.
+    pub fn header(self, name: &str, value: &str) -> Self {
+        self.without(name).also(name, value.as_bytes())
+    }
+
+    /// Adds a header, beside one of the same name.
+    pub fn also(mut self, name: &str, value: &[u8]) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Takes a header away.
+    pub fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(known, _)| known != name);
+        self
+    }
+
+    pub fn host(mut self, host: &str) -> Self {
+        host.clone_into(&mut self.host);
+        self
+    }
+
+    pub fn accept(self, types: &str) -> Self {
+        self.header("accept", types)
+    }
+
+    /// The JSON-RPC message.
+    pub fn message(mut self, message: Value) -> Self {
+        self.message = Some(message);
+        self
+    }
+
+    /// A body in place of the message.
+    pub fn body(mut self, body: &[u8]) -> Self {
+        self.message = None;
+        body.clone_into(&mut self.body);
+        self
+    }
+
+    pub fn id(self, id: Value) -> Self {
+        self.field("id", id)
+    }
+
+    /// Sets a field of the message.
+    pub fn field(mut self, name: &str, value: Value) -> Self {
+        self.message.as_mut().unwrap()[name] = value;
+        self
+    }
+
+    /// Without its id the message is a notification.
+    pub fn without_id(mut self) -> Self {
+        let message = self.message.as_mut().unwrap();
+        message.as_object_mut().unwrap().remove("id");
+        self
+    }
+
+    /// Sets one of the parameters.
+    pub fn param(mut self, name: &str, value: Value) -> Self {
+        self.message.as_mut().unwrap()["params"][name] = value;
+        self
+    }
+
+    /// Sets an entry of `_meta`.
+    pub fn meta(mut self, name: &str, value: Value) -> Self {
+        self.message.as_mut().unwrap()["params"]["_meta"][name] = value;
+        self
+    }
+
+    /// Sets an entry of `_meta` that belongs to the protocol.
+    pub fn mcp_meta(self, name: &str, value: Value) -> Self {
+        self.meta(&format!("io.modelcontextprotocol/{name}"), value)
+    }
+
+    /// Takes such an entry away.
+    pub fn without_mcp_meta(mut self, name: &str) -> Self {
+        let meta = &mut self.message.as_mut().unwrap()["params"]["_meta"];
+        let name = format!("io.modelcontextprotocol/{name}");
+        meta.as_object_mut().unwrap().remove(&name);
+        self
+    }
+
+    /// The name that is called, in the body and, where the revision wants it, in the header.
+    pub fn name(self, name: &str) -> Self {
+        self.with_name_header(name).param("name", json!(name))
+    }
+
+    /// The resource that is meant.
+    pub fn uri(self, uri: &str) -> Self {
+        self.with_name_header(uri).param("uri", json!(uri))
+    }
+
+    fn with_name_header(self, name: &str) -> Self {
+        if self.headers.iter().any(|(known, _)| known == "mcp-method") {
+            self.header("mcp-name", name)
+        } else {
+            self
+        }
+    }
+
+    /// Asks for reports on the way.
+    pub fn progress(self, token: Value) -> Self {
+        self.meta("progressToken", token)
+    }
+
+    /// The bytes of the body.
+    pub fn bytes(&self) -> Vec<u8> {
+        let message = self.message.as_ref();
+        message.map_or_else(|| self.body.clone(), |m| m.to_string().into_bytes())
+    }
+
+    fn build(&self) -> hyper::Request<Full<Bytes>> {
+        let Self { host, path, .. } = self;
+        let mut request = hyper::Request::new(Full::new(Bytes::from(self.bytes())));
+        *request.method_mut() = self.verb.parse().unwrap();
+        let headers = request.headers_mut();
+        for (name, value) in &self.headers {
+            let name: HeaderName = name.parse().unwrap();
+            headers.append(name, HeaderValue::from_bytes(value).unwrap());
+        }
+        if self.client.is_http2() {
+            *request.uri_mut() = format!("https://{host}{path}").parse().unwrap();
+        } else {
+            headers.append("host", HeaderValue::from_str(host).unwrap());
+            *request.uri_mut() = path.parse().unwrap();
+        }
+        request
+    }
+
+    /// Sends it and waits for the whole answer. An agent that was too quick waits and tries again.
+    pub fn send(&self) -> Answer {
+        loop {
+            let answer = self.send_once();
+            if answer.status != 429 {
+                return answer;
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+
+    /// Sends it and waits for the whole answer.
+    pub fn send_once(&self) -> Answer {
+        self.begin().finish()
+    }
+
+    /// Sends it over a connection that stays.
+    pub fn send_over(&self, connection: &mut Connection) -> Answer {
+        let request = self.build();
+        runtime().block_on(async {
+            let answer = tokio::time::timeout(PATIENCE, whole(connection, request));
+            answer.await.expect("an answer in time")
+        })
+    }
+
+    /// Sends it, and waits for nothing.
+    pub fn begin(&self) -> Running {
+        let (client, request) = (self.client.clone(), self.build());
+        Running(Some(runtime().spawn(async move {
+            let mut connection = client.connect().await;
+            whole(&mut connection, request).await
+        })))
+    }
+
+    /// Sends it and hears the answer as it comes.
+    pub fn open(&self) -> Stream {
+        let request = self.build();
+        runtime().block_on(async {
+            let mut connection = self.client.connect().await;
+            let response = tokio::time::timeout(PATIENCE, connection.send(request)).await;
+            Stream::new(response.expect("a head in time").unwrap(), Some(connection))
+        })
+    }
+
+    /// The same over a connection that stays.
+    pub fn open_over(&self, connection: &mut Connection) -> Stream {
+        let request = self.build();
+        let response = runtime().block_on(connection.send(request)).unwrap();
+        Stream::new(response, None)
+    }
+}
+
+async fn whole(connection: &mut Connection, request: hyper::Request<Full<Bytes>>) -> Answer {
+    let response = connection.send(request).await.expect("an answer");
+    let (head, body) = response.into_parts();
+    let body = body.collect().await.expect("a whole body").to_bytes();
+    Answer::new(&head, body.to_vec())
+}
+
+/// A request under way; dropping it closes its connection.
+pub struct Running(Option<JoinHandle<Answer>>);
+
+impl Running {
+    /// Waits for the whole answer.
+    pub fn finish(mut self) -> Answer {
+        let task = self.0.take().unwrap();
+        let answer = runtime().block_on(async { tokio::time::timeout(PATIENCE, task).await });
+        answer.expect("an answer in time").unwrap()
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.0.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() && self.is_finished() {
+            self.show();
+        } else if let Some(task) = self.0.take() {
+            task.abort();
+        }
+    }
+}
+
+impl Running {
+    #[expect(
+        clippy::print_stderr,
+        reason = "shown with a test that failed, and only then"
+    )]
+    fn show(&mut self) {
+        let task = self.0.take().map(|task| runtime().block_on(task));
+        eprintln!("--- a call ended early\n{task:?}");
+    }
+}

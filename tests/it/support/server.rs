@@ -1,0 +1,291 @@
+//! The whole server as a black box: the real program on a free port, ended by its process number.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::machine::skip;
+
+/// What waits for the tests' end, however it comes, and then ends the server and takes its directory away.
+const GUARDIAN: &str = r#"cat > /dev/null; kill "$1" 2> /dev/null; sleep 3; rm -rf "$2""#;
+
+/// How to start one.
+pub struct Builder {
+    policy: String,
+    lxcpath: Option<PathBuf>,
+    directory: Option<PathBuf>,
+    env: Vec<(String, String)>,
+}
+
+/// A server with the policy `operate` and a directory of its own, unless something else is said.
+pub fn server() -> Builder {
+    Builder {
+        policy: "operate".to_owned(),
+        lxcpath: None,
+        directory: None,
+        env: Vec::new(),
+    }
+}
+
+impl Builder {
+    pub fn policy(mut self, policy: &str) -> Self {
+        policy.clone_into(&mut self.policy);
+        self
+    }
+
+    pub fn lxcpath(mut self, path: &Path) -> Self {
+        self.lxcpath = Some(path.to_owned());
+        self
+    }
+
+    /// A directory that somebody else made and takes away.
+    pub fn directory(mut self, path: &Path) -> Self {
+        self.directory = Some(path.to_owned());
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn start(self) -> Server {
+        let home = Directory::new();
+        let directory = self.directory.unwrap_or_else(|| home.0.join("state"));
+        let log = home.0.join("log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+        command.args(["try", "--json", "--listen", "127.0.0.1:0", "--policy"]);
+        command.arg(&self.policy).arg("--dir").arg(&directory);
+        if let Some(path) = &self.lxcpath {
+            command.arg("--lxcpath").arg(path);
+        }
+        command.env_remove("NOTIFY_SOCKET").envs(self.env);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
+        let guardian = guard(process.id(), &home.0);
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let said = serde_json::from_str(&line).unwrap_or_else(|_| {
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            panic!("the server said {line:?} and not where it serves; its log:\n{log}")
+        });
+        Server {
+            said,
+            log,
+            process,
+            guardian,
+            output,
+            _home: home,
+        }
+    }
+}
+
+fn guard(server: u32, directory: &Path) -> Child {
+    let mut guardian = Command::new("sh");
+    guardian.args(["-c", GUARDIAN, "guardian", &server.to_string()]);
+    guardian.arg(directory).stdin(Stdio::piped());
+    guardian.spawn().unwrap()
+}
+
+/// A directory of a test's own.
+pub struct Directory(pub PathBuf);
+
+impl Directory {
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("gatewren-it-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running server.
+pub struct Server {
+    /// What it printed when it served.
+    pub said: Value,
+    log: PathBuf,
+    process: Child,
+    guardian: Child,
+    output: BufReader<ChildStdout>,
+    _home: Directory,
+}
+
+impl Server {
+    /// A client with the token, on HTTP/1.1 and the newest TLS.
+    pub fn client(&self) -> Client {
+        Client::new(
+            self.address(),
+            Path::new(self.text("ca")),
+            self.text("token"),
+        )
+    }
+
+    /// Clients for each pair of HTTP and TLS versions.
+    pub fn clients(&self) -> Vec<(&'static str, Client)> {
+        vec![
+            ("HTTP/1.1, TLS 1.3", self.client()),
+            ("HTTP/1.1, TLS 1.2", self.client().tls12()),
+            ("HTTP/2, TLS 1.3", self.client().http2()),
+            ("HTTP/2, TLS 1.2", self.client().http2().tls12()),
+        ]
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        let url = self.text("url");
+        let rest = url.strip_prefix("https://").unwrap();
+        rest.strip_suffix("/mcp").unwrap().parse().unwrap()
+    }
+
+    /// One of the values that it printed.
+    pub fn text(&self, name: &str) -> &str {
+        self.said[name].as_str().unwrap()
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.process.id().try_into().unwrap()
+    }
+
+    /// The process numbers of its children: the helper.
+    pub fn children(&self) -> Vec<i32> {
+        let pid = self.pid();
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let text = text.unwrap_or_default();
+        text.split_whitespace()
+            .map(|n| n.parse().unwrap())
+            .collect()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid()), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub fn ended_within(&mut self, bound: Duration) -> ExitStatus {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return status;
+            }
+            assert!(begun.elapsed() < bound, "it still runs after {bound:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// What it printed after the first line; to be asked when it has ended.
+    pub fn rest_of_output(&mut self) -> String {
+        let mut rest = String::new();
+        while self.output.read_line(&mut rest).unwrap() > 0 {}
+        rest
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Changes the state as another program would, with SQLite's own shell.
+    pub fn patch_from_outside(&self, patch: &Value) {
+        let patch = patch.to_string().replace('\'', "''");
+        self.sqlite(&format!(
+            "BEGIN IMMEDIATE; INSERT INTO revision (id, at_ms, actor, patch) VALUES \
+             (1 + max((SELECT coalesce(max(id), 0) FROM revision), (SELECT max(revision) FROM snapshot)), \
+             unixepoch() * 1000, 'local:test', '{patch}'); COMMIT;"
+        ));
+    }
+
+    /// Adds or replaces one value of the public part.
+    pub fn put(&self, key: &str, value: &Value) {
+        self.patch_from_outside(&json!([
+            { "op": "add", "path": format!("/public/{key}"), "value": value }
+        ]));
+    }
+
+    fn sqlite(&self, sql: &str) {
+        let mut shell = Command::new("sqlite3");
+        shell.args(["-bail", "-cmd", ".timeout 5000", self.text("state_db"), sql]);
+        let output = shell.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && said.is_empty(), "{said}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        show_if_failing("the server", &self.log());
+        let _ = self.guardian.kill();
+        let _ = self.guardian.wait();
+        if let Ok(None) = self.process.try_wait() {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+    }
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "shown with a test that failed, and only then"
+)]
+fn show_if_failing(whose: &str, log: &str) {
+    if std::thread::panicking() {
+        eprintln!("--- the log of {whose}\n{log}---");
+    }
+}
+
+/// Whether SQLite's shell is here, which stands for other programs; says so when it is not.
+pub fn has_sqlite3() -> bool {
+    let found = Command::new("sqlite3").arg("--version").output().is_ok();
+    if !found {
+        skip("there is no program sqlite3");
+    }
+    found
+}
+
+/// A server that several tests use; it outlives them all.
+pub struct Shared(&'static Server);
+
+/// The server with this policy that is shared by the tests that leave it as it is.
+pub fn shared(policy: &'static str) -> Shared {
+    static SERVERS: OnceLock<Mutex<HashMap<&'static str, &'static Server>>> = OnceLock::new();
+    let servers = SERVERS.get_or_init(Mutex::default).lock();
+    let mut servers = servers.unwrap_or_else(std::sync::PoisonError::into_inner);
+    let start = || &*Box::leak(Box::new(server().policy(policy).start()));
+    Shared(servers.entry(policy).or_insert_with(start))
+}
+
+impl Deref for Shared {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        self.0
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        show_if_failing("the shared server", &self.0.log());
+    }
+}

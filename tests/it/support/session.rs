@@ -1,0 +1,112 @@
+//! A session of the stateful era.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::client::Client;
+use super::request::Request;
+use super::stream::Stream;
+
+/// A session.
+pub struct Session {
+    pub client: Client,
+    pub id: String,
+    pub version: String,
+    /// What `initialize` answered.
+    pub opened: Answer,
+    next_id: AtomicI64,
+}
+
+impl Session {
+    pub fn open(client: &Client, version: &str) -> Self {
+        let opened = client.initialize(version).send();
+        assert_eq!(opened.verdict(), (200, 0), "{opened:?}");
+        let id = opened
+            .header("mcp-session-id")
+            .expect("a session id")
+            .to_owned();
+        let session = Self {
+            client: client.clone(),
+            id,
+            version: opened.result()["protocolVersion"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+            opened,
+            next_id: AtomicI64::new(1),
+        };
+        let answer = session.notify("notifications/initialized", &json!({}));
+        assert_eq!((answer.status, answer.body.as_str()), (202, ""));
+        session
+    }
+
+    /// The same session as this client would go on with.
+    pub fn carried_on_by(&self, client: &Client) -> Self {
+        Self {
+            client: client.clone(),
+            id: self.id.clone(),
+            version: self.version.clone(),
+            opened: Answer {
+                status: self.opened.status,
+                headers: self.opened.headers.clone(),
+                body: self.opened.body.clone(),
+            },
+            next_id: AtomicI64::new(1_000),
+        }
+    }
+
+    /// A request with an id of its own.
+    pub fn request(&self, method: &str) -> Request {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        self.post(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": {} }))
+    }
+
+    /// A call of a tool.
+    pub fn call(&self, tool: &str, arguments: Value) -> Request {
+        self.request("tools/call")
+            .name(tool)
+            .param("arguments", arguments)
+    }
+
+    /// A POST with whatever message.
+    pub fn post(&self, message: Value) -> Request {
+        self.belonging(self.client.post(message))
+    }
+
+    pub fn notify(&self, method: &str, params: &Value) -> Answer {
+        self.post(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+            .send()
+    }
+
+    pub fn subscribe(&self, uri: &str) {
+        let answer = self.request("resources/subscribe").uri(uri).send();
+        assert_eq!(answer.result(), json!({}));
+    }
+
+    /// A request for the stream.
+    pub fn get(&self) -> Request {
+        self.belonging(self.client.request("GET", "/mcp"))
+            .accept("text/event-stream")
+    }
+
+    /// The stream, after what opens it.
+    pub fn stream(&self) -> Stream {
+        let mut stream = self.get().open();
+        assert_eq!(stream.status(), 200);
+        if self.version == "2025-11-25" {
+            assert_eq!(stream.event().data, "");
+        }
+        stream
+    }
+
+    pub fn delete(&self) -> Answer {
+        self.belonging(self.client.request("DELETE", "/mcp")).send()
+    }
+
+    fn belonging(&self, request: Request) -> Request {
+        let request = request.header("mcp-session-id", &self.id);
+        request.header("mcp-protocol-version", &self.version)
+    }
+}

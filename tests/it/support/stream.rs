@@ -1,0 +1,146 @@
+//! An answer heard as it comes: server-sent events.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::http::response::Parts;
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
+use super::client::{Connection, runtime};
+
+/// How long a message that is due may take.
+const DUE: Duration = Duration::from_secs(10);
+
+/// An event.
+#[derive(Debug, Clone, Default)]
+pub struct Event {
+    pub id: Option<String>,
+    pub data: String,
+}
+
+impl Event {
+    /// Reads the lines between two empty ones; `None` for comments alone.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut event = Self::default();
+        let mut is_event = false;
+        for line in text.lines() {
+            match line.split_once(':') {
+                Some(("id", value)) => event.id = Some(value.trim().to_owned()),
+                Some(("data", value)) => event.data.push_str(value.trim_start()),
+                Some(("event", value)) => assert_eq!(value.trim(), "message"),
+                Some(("", _)) => continue,
+                _ if line.is_empty() => continue,
+                _ => panic!("a line that is no event's: {line:?}"),
+            }
+            is_event = true;
+        }
+        is_event.then_some(event)
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.data).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+}
+
+/// What came next.
+#[derive(Debug)]
+pub enum Next {
+    Event(Event),
+    /// The stream has ended.
+    End,
+    /// Nothing, for as long as was waited.
+    Quiet,
+}
+
+/// An answer under way; dropping it closes its connection, or resets it on one that stays.
+pub struct Stream {
+    pub head: Parts,
+    body: Incoming,
+    text: String,
+    _connection: Option<Connection>,
+}
+
+impl Stream {
+    pub fn new(response: hyper::Response<Incoming>, connection: Option<Connection>) -> Self {
+        let (head, body) = response.into_parts();
+        Self {
+            head,
+            body,
+            text: String::new(),
+            _connection: connection,
+        }
+    }
+
+    pub fn status(&self) -> u16 {
+        self.head.status.as_u16()
+    }
+
+    /// The next event, comments left out.
+    pub fn next(&mut self, within: Duration) -> Next {
+        let until = Instant::now() + within;
+        loop {
+            while let Some(at) = self.text.find("\n\n") {
+                let event = Event::parse(&self.text[..at]);
+                self.text.drain(..at + 2);
+                if let Some(event) = event {
+                    return Next::Event(event);
+                }
+            }
+            let frame = async { timeout_at(until, self.body.frame()).await };
+            match runtime().block_on(frame) {
+                Err(_) => return Next::Quiet,
+                Ok(None | Some(Err(_))) => return Next::End,
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.text.push_str(std::str::from_utf8(&data).unwrap());
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next event, which must come.
+    pub fn event(&mut self) -> Event {
+        match self.next(DUE) {
+            Next::Event(event) => event,
+            other => panic!("an event was due: {other:?}"),
+        }
+    }
+
+    /// The next message, which must come.
+    pub fn message(&mut self) -> Value {
+        self.message_within(DUE)
+    }
+
+    /// The next message, which must come so soon.
+    pub fn message_within(&mut self, bound: Duration) -> Value {
+        match self.next(bound) {
+            Next::Event(event) => event.json(),
+            other => panic!("a message was due within {bound:?}: {other:?}"),
+        }
+    }
+
+    /// The URI that the next message says has changed.
+    pub fn updated(&mut self) -> String {
+        let message = self.message_within(Duration::from_secs(2));
+        assert_eq!(
+            message["method"], "notifications/resources/updated",
+            "{message}"
+        );
+        message["params"]["uri"].as_str().unwrap().to_owned()
+    }
+
+    /// Nothing comes for so long.
+    pub fn stays_quiet(&mut self, time: Duration) {
+        let next = self.next(time);
+        assert!(matches!(next, Next::Quiet), "{next:?}");
+    }
+
+    /// It ends, and nothing comes before.
+    pub fn ends(&mut self) {
+        let next = self.next(DUE);
+        assert!(matches!(next, Next::End), "{next:?}");
+    }
+}
