@@ -25,7 +25,7 @@ use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
 use crate::state::State;
 use crate::sys::{DirectoryLock, files, lock_directory};
-use crate::telemetry::{Heartbeat, Metrics, Notify};
+use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, Sessions};
 use crate::vault::Vault;
@@ -100,7 +100,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         shell: Shell::new(helper, stop.subscribe()),
         observer: observer.handle(),
     };
-    let catalog = catalog(&state, backends, &stop).map_err(failed)?;
+    let catalog = catalog(&state, backends).map_err(failed)?;
     let keys = (
         vault.key("request-state").await.map_err(failed)?,
         vault.key("session").await.map_err(failed)?,
@@ -158,11 +158,7 @@ struct Backends {
     observer: ObserverHandle,
 }
 
-fn catalog(
-    state: &State,
-    on: Backends,
-    stop: &watch::Sender<bool>,
-) -> Result<Catalog, CatalogError> {
+fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     let mut catalog = Catalog::new(Implementation {
         name: "gatewren".to_owned(),
         title: Some("gatewren".to_owned()),
@@ -208,7 +204,7 @@ pub fn serving(
     tls: Option<Arc<Tls>>,
     settings: &Settings,
 ) -> Serving {
-    let metrics = Arc::new(Metrics::default());
+    let metrics = engine.metrics.clone();
     let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions);
     Serving {
         front: Arc::new(Front {

@@ -8,8 +8,9 @@ use hyper::header::{ALLOW, HeaderValue, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
-use crate::guard::{Door, Guard, Refusal, expose, preflight};
-use crate::http::{Body, empty, json as json_response};
+use crate::config::Preset;
+use crate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
+use crate::http::{Body, empty, json as json_response, text};
 use crate::telemetry::Metrics;
 use crate::transport::Endpoint;
 
@@ -17,6 +18,7 @@ use crate::transport::Endpoint;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Surface {
     Mcp,
+    Metrics,
     Health,
     Discovery,
 }
@@ -26,6 +28,7 @@ enum Surface {
 #[rustfmt::skip]
 const PATHS: &[(&str, Door, Surface)] = &[
     ("/mcp",             Door::Agent, Surface::Mcp),
+    ("/metrics",         Door::Agent, Surface::Metrics),
     ("/health",          Door::Open,  Surface::Health),
     ("/.well-known/mcp", Door::Open,  Surface::Discovery),
 ];
@@ -74,9 +77,24 @@ impl Front {
             Door::Open => Ok(open(*surface, request.method())),
             Door::Agent => {
                 let admitted = self.guard.admit(request, peer).await?;
-                Ok(self.endpoint.answer(admitted).await)
+                match surface {
+                    Surface::Metrics => self.counted(&admitted),
+                    _ => Ok(self.endpoint.answer(admitted).await),
+                }
             }
         }
+    }
+
+    /// Counters in Prometheus' text format. They name tools that not every agent may know of.
+    fn counted(&self, admitted: &Admitted) -> Result<Response<Body>, Refusal> {
+        if admitted.who().preset() != Preset::Admin {
+            let words = "the metrics are for agents with the policy admin";
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "admin_required", words));
+        }
+        if admitted.head().method != Method::GET {
+            return Ok(not_allowed("GET, OPTIONS"));
+        }
+        Ok(text(self.metrics.render()))
     }
 
     fn refuse(&self, refusal: &Refusal, peer: SocketAddr) -> Response<Body> {
@@ -101,15 +119,19 @@ fn options(request: &Request<Incoming>) -> Response<Body> {
 
 fn open(surface: Surface, method: &Method) -> Response<Body> {
     if !matches!(*method, Method::GET | Method::HEAD) {
-        let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-        response
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
-        return response;
+        return not_allowed("GET, HEAD, OPTIONS");
     }
     let body = match surface {
         Surface::Health => json!({ "status": "ok" }),
-        Surface::Discovery | Surface::Mcp => json!({ "mcp_endpoint": "/mcp" }),
+        Surface::Discovery | Surface::Mcp | Surface::Metrics => json!({ "mcp_endpoint": "/mcp" }),
     };
     json_response(StatusCode::OK, body.to_string().into_bytes())
+}
+
+fn not_allowed(allowed: &'static str) -> Response<Body> {
+    let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
+    response
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static(allowed));
+    response
 }

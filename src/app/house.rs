@@ -14,10 +14,10 @@ use crate::config::{Settings, TlsMode};
 use crate::dispatch::Engine;
 use crate::guard::Hosts;
 use crate::helper_client::HelperChild;
-use crate::http::{InvalidSubject, Subject, Subjects, TlsSource};
+use crate::http::{InvalidSubject, Subject, Subjects, Tls, TlsSource};
 use crate::observer::Observer;
 use crate::state::State;
-use crate::sys::DirectoryLock;
+use crate::sys::{DirectoryLock, rfc3339};
 use crate::telemetry::Notify;
 use crate::vault::Vault;
 
@@ -75,8 +75,14 @@ impl House {
         let renewed = certificate(&self.settings)
             .map_err(|error| error.to_string())
             .and_then(|source| tls.reload_from(source).map_err(|error| error.to_string()));
-        if let Err(cause) = renewed {
-            tracing::error!(cause, "the certificate was not renewed; the old one stays");
+        match renewed {
+            Ok(()) => tracing::info!(
+                certificate = certificate_words(tls),
+                "the certificate is in use"
+            ),
+            Err(cause) => {
+                tracing::error!(cause, "the certificate was not renewed; the old one stays");
+            }
         }
     }
 
@@ -87,6 +93,15 @@ impl House {
             helper.stop().await;
         }
     }
+}
+
+/// What the certificate holds for and until when.
+fn certificate_words(tls: &Tls) -> String {
+    let subjects: Vec<String> = tls.subjects().iter().map(ToString::to_string).collect();
+    let expires_ms = u64::try_from(tls.expires())
+        .unwrap_or(0)
+        .saturating_mul(1_000);
+    format!("{} until {}", subjects.join(" "), rfc3339(expires_ms))
 }
 
 /// Keeps names, addresses and certificate as the box is, for as long as it runs.

@@ -12,10 +12,8 @@ mod serving;
 mod signals;
 mod watchdog;
 
-pub use build::{BuildError, HelperPlan, Plan, build};
+pub use build::{HelperPlan, Plan, build};
 #[cfg(feature = "everything")]
 pub use fixtures::{FixturePlan, Fixtures, run_fixtures};
-pub use front::Front;
 pub use house::House;
 pub use lifecycle::{open_sockets, run};
-pub use serving::Serving;

@@ -10,7 +10,7 @@ use super::house::House;
 use crate::auth::Principal;
 use crate::config::Preset;
 use crate::dispatch::{Call, Context};
-use crate::protocol::{ClientCapabilities, Id, Version};
+use crate::protocol::{ClientCapabilities, Id};
 use crate::telemetry::Beat;
 
 /// How often the parts are asked when no service manager sets the pace.
@@ -72,7 +72,6 @@ fn probe() -> Call {
             who: Principal::without_token("watchdog", Preset::Observe),
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             session: None,
-            version: Version::V2026_07_28,
             capabilities: ClientCapabilities::default(),
             log_level: None,
             hears_notes: false,

@@ -173,7 +173,6 @@ fn record(agent: Agent) -> ([u8; 32], Record) {
             id: AgentId::from(agent.id.as_str()),
             name: agent.name,
             preset: agent.preset,
-            overrides: agent.overrides,
             space: agent.space,
         }),
     };

@@ -13,4 +13,4 @@ pub use bootstrap::bootstrap;
 #[cfg(feature = "everything")]
 pub use fixed::FixedToken;
 pub use principal::{AgentId, Principal};
-pub use token::{MalformedToken, Token, TokenHash};
+pub use token::Token;

@@ -38,7 +38,6 @@ pub(super) struct Identity {
     pub id: AgentId,
     pub name: String,
     pub preset: Preset,
-    pub overrides: String,
     pub space: Option<String>,
 }
 
@@ -53,7 +52,6 @@ impl Principal {
             id: AgentId::from(name),
             name: name.to_owned(),
             preset,
-            overrides: "{}".to_owned(),
             space: None,
         }))
     }
@@ -71,11 +69,6 @@ impl Principal {
     /// What it may do.
     pub fn preset(&self) -> Preset {
         self.0.preset
-    }
-
-    /// What differs from the preset, as a JSON object.
-    pub fn overrides(&self) -> &str {
-        &self.0.overrides
     }
 
     /// The space that it is kept in; none sees the whole box.

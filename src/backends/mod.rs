@@ -11,17 +11,13 @@ mod shell;
 mod source;
 
 pub use error::{BackendError, ErrorKind};
-pub use host::{
-    Cpu, DiskTraffic, Gatewren, Host, InterfaceAddress, Metrics, Mount, NetworkTraffic, Pressure,
-    ServerInfo, Space, Temperature,
-};
-pub use lxc::{ContainerDetails, ContainerEvents, ContainerState, ContainerStatus, Lxc};
+pub use host::{Host, Metrics, Mount, ServerInfo};
+pub use lxc::{ContainerDetails, ContainerEvents, ContainerState, Lxc};
 pub use neutral::neutralise;
-pub use os_release::OsRelease;
 pub use outcome::ShellOutcome;
 pub use shell::{Shell, ShellCall};
 
-pub use crate::helper_client::{ContainerName, InvalidName, Program};
+pub use crate::helper_client::{ContainerName, Program};
 
 #[cfg(test)]
 mod lab;

@@ -6,7 +6,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 #[cfg(feature = "everything")]
 use super::everything;
-use super::{agent, audit, check, completions, helper, reaper, serve, trial};
+use super::{agent, audit, check, completions, describe, helper, reaper, serve, state, trial};
 
 /// The gate between AI clients and a home server.
 #[derive(Debug, Parser)]
@@ -31,6 +31,10 @@ enum Commands {
     Audit(audit::Args),
     /// Say whether the settings are good, and what to mend.
     Check(check::Args),
+    /// Print a settings file with every key, commented out at its default.
+    Describe(describe::Args),
+    /// Read and change the document that describes the box.
+    State(state::Args),
     /// Print the completions of a shell.
     Completions(completions::Args),
     /// Run commands for the front: the part that is root.
@@ -55,6 +59,8 @@ pub fn main() -> ExitCode {
         Commands::Agent(args) => agent::run(&args),
         Commands::Audit(args) => audit::run(&args),
         Commands::Check(args) => check::run(&args),
+        Commands::Describe(args) => describe::run(&args),
+        Commands::State(args) => state::run(&args),
         Commands::Completions(args) => completions::run(&args, Cli::command()),
     }
 }

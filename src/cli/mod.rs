@@ -5,6 +5,7 @@ mod agent;
 mod audit;
 mod check;
 mod completions;
+mod describe;
 mod entry;
 #[cfg(feature = "everything")]
 mod everything;
@@ -14,6 +15,7 @@ mod reaper;
 mod runtime;
 mod say;
 mod serve;
+mod state;
 mod trial;
 
 pub use entry::main;

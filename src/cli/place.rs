@@ -18,8 +18,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Opens the vault there; it must exist, because only the server makes one.
-    pub fn vault(&self) -> Result<Vault, String> {
+    /// A database there; it must exist, because only the server makes them.
+    pub fn file(&self, name: &str) -> Result<PathBuf, String> {
         let directory = match &self.dir {
             Some(directory) => directory.clone(),
             None => {
@@ -28,13 +28,18 @@ impl Place {
                     .state_dir
             }
         };
-        let file = directory.join("vault.db");
-        if !file.exists() {
-            return Err(format!(
-                "there is no {}; start gatewren once, or name its state directory with --dir",
-                file.display()
-            ));
+        let file = directory.join(name);
+        if file.exists() {
+            return Ok(file);
         }
-        Vault::open(&file).map_err(|e| e.to_string())
+        Err(format!(
+            "there is no {}; start gatewren once, or name its state directory with --dir",
+            file.display()
+        ))
+    }
+
+    /// The vault there.
+    pub fn vault(&self) -> Result<Vault, String> {
+        Vault::open(&self.file("vault.db")?).map_err(|e| e.to_string())
     }
 }

@@ -78,9 +78,11 @@ async fn serve(args: &Args) -> Result<ExitCode, String> {
     };
     let house = build(plan).await.map_err(|e| e.to_string())?;
     let token = token(&house, &directory, args.policy).await?;
+    let ca = house.serving.tls.as_ref().and_then(|tls| tls.ca());
     let words = Words {
         url: house.url.clone(),
         token,
+        ca: ca.unwrap_or_default(),
         directory,
         policy: args.policy,
     };
@@ -136,6 +138,7 @@ async fn token(house: &House, directory: &Path, policy: Preset) -> Result<Secret
 struct Words {
     url: String,
     token: Secret,
+    ca: PathBuf,
     directory: PathBuf,
     policy: Preset,
 }
@@ -153,16 +156,12 @@ impl Words {
         json!({
             "url": self.url,
             "token": self.token.expose(),
-            "ca": self.ca(),
+            "ca": self.ca,
             "state_db": self.directory.join("state.db"),
             "pid": std::process::id(),
             "policy": self.policy.as_str(),
         })
         .to_string()
-    }
-
-    fn ca(&self) -> PathBuf {
-        self.directory.join("tls").join("ca.pem")
     }
 
     fn human(&self) -> String {
@@ -172,7 +171,7 @@ impl Words {
             policy,
             ..
         } = self;
-        let (ca, token) = (self.ca(), self.token.expose());
+        let (ca, token) = (&self.ca, self.token.expose());
         let (ca, directory) = (ca.display(), directory.display());
         format!(
             "\

@@ -15,10 +15,9 @@ mod settings;
 mod shape;
 
 pub use error::{ConfigError, Problem};
-pub use glob::{Glob, InvalidGlob};
 pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, HostShell};
 pub use level::LogLevel;
 pub use load::SETTINGS_FILE;
 pub use preset::Preset;
 pub use reference::{helper_sample, settings_sample};
-pub use settings::{Access, Helper, Limits, Log, Lxc, Settings, Tls, TlsMode};
+pub use settings::{Limits, Settings, TlsMode};

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::auth::Principal;
 use crate::protocol::{
-    ClientCapabilities, Id, InputRequired, Inputs, Level, Notification, RpcError, Version,
+    ClientCapabilities, Id, InputRequired, Inputs, Level, Notification, RpcError,
 };
 use crate::registry::BoxFuture;
 
@@ -20,8 +20,6 @@ pub struct Context {
     pub address: IpAddr,
     /// Its session, in the stateful revisions.
     pub session: Option<String>,
-    /// The revision spoken.
-    pub version: Version,
     /// What the client can do.
     pub capabilities: ClientCapabilities,
     /// From which severity on it wants log messages.

@@ -1,5 +1,7 @@
 //! The engine: one catalog and what answering calls from it takes, shared by every connection.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -10,6 +12,7 @@ use super::{
 };
 use crate::protocol::{Level, RpcError};
 use crate::registry::Catalog;
+use crate::telemetry::Metrics;
 use crate::vault::Vault;
 
 /// Answers calls from one catalog; shared by every connection.
@@ -19,6 +22,8 @@ pub struct Engine {
     /// Where calls are recorded; fixtures have none.
     pub(super) vault: Option<Vault>,
     pub(super) sealer: Sealer,
+    /// Where calls and streams are counted.
+    pub metrics: Arc<Metrics>,
     /// Turns true when the server stops.
     pub(super) stop: watch::Receiver<bool>,
     /// How many calls of tools are under way, in whatever task.
@@ -37,6 +42,7 @@ impl Engine {
             catalog,
             vault,
             sealer: Sealer::new(seal_key),
+            metrics: Arc::default(),
             stop,
             under_way: watch::Sender::new(0),
         }

@@ -73,11 +73,6 @@ impl Interests {
         }
     }
 
-    /// Whether it wants to hear of nothing.
-    pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
     /// Waits until a URI is added.
     pub async fn changed(&self) {
         self.changed.notified().await;

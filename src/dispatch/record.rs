@@ -1,5 +1,7 @@
 //! What is written of a call: the intent before anything runs, the outcome after, and one journal line.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -8,11 +10,13 @@ use super::{call::Context, engine::Engine, reference};
 use crate::policy::Verdict;
 use crate::protocol::RpcError;
 use crate::registry::{Risk, Tool};
+use crate::telemetry::Metrics;
 use crate::vault::{AuditId, Entry, Outcome, Promise, Vault};
 
 /// The record of one call. One that is dropped before its end was cancelled, and says so.
 pub struct Record {
     under_way: watch::Sender<usize>,
+    metrics: Arc<Metrics>,
     audit: Option<(Vault, AuditId)>,
     tool: String,
     agent: String,
@@ -41,6 +45,7 @@ impl Record {
         engine.under_way.send_modify(|count| *count += 1);
         Ok(Self {
             under_way: engine.under_way.clone(),
+            metrics: engine.metrics.clone(),
             audit,
             tool: tool.name().to_owned(),
             agent: context.who.agent_id().to_string(),
@@ -59,6 +64,7 @@ impl Record {
     fn write(&mut self, outcome: &'static str, revision: Option<u64>) {
         self.ended = true;
         let duration_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.metrics.called(&self.tool, outcome);
         let audit = self.audit.take();
         let Self {
             tool,

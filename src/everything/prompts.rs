@@ -84,7 +84,14 @@ fn simple(_: &Map<String, Value>) -> Vec<PromptMessage> {
 fn with_arguments(given: &Map<String, Value>) -> Vec<PromptMessage> {
     let (first, second) = (text(given, "arg1"), text(given, "arg2"));
     let words = format!("Prompt with arguments: arg1='{first}', arg2='{second}'");
-    vec![says(words)]
+    let answer = Content::text("I have both arguments.");
+    vec![
+        says(words),
+        PromptMessage {
+            role: Role::Assistant,
+            content: answer,
+        },
+    ]
 }
 
 fn with_resource(given: &Map<String, Value>) -> Vec<PromptMessage> {

@@ -21,6 +21,7 @@ pub fn tools() -> Toolset<Samples> {
         .answering("test_audio_content", Risk::Read, audio)
         .answering("test_embedded_resource", Risk::Read, embedded)
         .answering("test_multiple_content_types", Risk::Read, mixed)
+        .answering("test_resource_link", Risk::Read, link)
         .answering("test_error_handling", Risk::Read, error)
 }
 
@@ -42,6 +43,19 @@ struct Text {}
 
 async fn text(_: Arc<Samples>, Text {}: Text, _: Cx) -> Result<Answer> {
     Ok(Answer::text("This is a simple text response for testing."))
+}
+
+/// Answers with a link to a resource.
+#[derive(Deserialize, JsonSchema)]
+struct Link {}
+
+async fn link(_: Arc<Samples>, Link {}: Link, _: Cx) -> Result<Answer> {
+    Ok(Answer::of(vec![Content::ResourceLink {
+        uri: "test://static-text".to_owned(),
+        name: "static-text".to_owned(),
+        description: Some("A resource to be read".to_owned()),
+        mime_type: Some("text/plain".to_owned()),
+    }]))
 }
 
 /// Answers with one picture.

@@ -16,6 +16,11 @@ pub fn tools(lists: Sender<ListChange>) -> Toolset<Lists> {
     Toolset::over(Arc::new(Lists(lists)))
         .answering("test_trigger_tool_change", Risk::Read, tools_changed)
         .answering("test_trigger_prompt_change", Risk::Read, prompts_changed)
+        .answering(
+            "test_trigger_resource_change",
+            Risk::Read,
+            resources_changed,
+        )
 }
 
 /// Tells everybody who listens that the list of tools has changed. It stays as it is.
@@ -36,6 +41,18 @@ async fn prompts_changed(
     _: Cx,
 ) -> Result<Answer> {
     Ok(announce(&lists, ListChange::Prompts))
+}
+
+/// Tells everybody who listens that the list of resources has changed. It stays as it is.
+#[derive(Deserialize, JsonSchema)]
+struct ResourcesChanged {}
+
+async fn resources_changed(
+    lists: Arc<Lists>,
+    ResourcesChanged {}: ResourcesChanged,
+    _: Cx,
+) -> Result<Answer> {
+    Ok(announce(&lists, ListChange::Resources))
 }
 
 fn announce(lists: &Lists, change: ListChange) -> Answer {

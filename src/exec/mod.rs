@@ -9,8 +9,8 @@ mod name;
 mod operation;
 
 pub use ending::{Ending, KillReason, RefusalCode};
-pub use frame::{Decoder, Frame, FrameError, MAX_FRAME_BYTES, Stream};
+pub use frame::{Decoder, Frame, Stream};
 pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
-pub use name::{ContainerName, InvalidName};
+pub use name::ContainerName;
 pub use operation::{Command, Operation, Program, Request};

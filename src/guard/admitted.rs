@@ -34,14 +34,6 @@ impl Admitted {
         &self.head
     }
 
-    /// A header's value as text; absent when there is none or it is not text.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.head
-            .headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    }
-
     /// The whole body.
     pub fn body(&self) -> &[u8] {
         &self.body

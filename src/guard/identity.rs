@@ -26,13 +26,10 @@ pub enum Identity {
 impl Identity {
     /// Waits until an agent would no longer come in: its token was revoked or has expired.
     pub async fn expelled(&self, who: &Principal) {
-        let Self::Agents(agents) = self else {
-            return std::future::pending().await;
-        };
-        let mut changes = agents.changes();
-        while agents.is_active(who.agent_id()) {
-            // Expiry changes nothing that would be heard.
-            let _ = tokio::time::timeout(LOOK, changes.changed()).await;
+        match self {
+            Self::Agents(agents) => until_inactive(agents, who).await,
+            #[cfg(feature = "everything")]
+            Self::Anybody(_) | Self::Fixed(_) => std::future::pending().await,
         }
     }
 
@@ -45,6 +42,14 @@ impl Identity {
             Self::Fixed(door) => door.identify(bearer(headers)?).map_err(refused),
             Self::Agents(agents) => agents.identify(bearer(headers)?).map_err(refused),
         }
+    }
+}
+
+async fn until_inactive(agents: &Agents, who: &Principal) {
+    let mut changes = agents.changes();
+    while agents.is_active(who.agent_id()) {
+        // Expiry changes nothing that would be heard.
+        let _ = tokio::time::timeout(LOOK, changes.changed()).await;
     }
 }
 

@@ -64,7 +64,7 @@ mod tests {
             program: Program::Shell("id".into()),
             user: None,
             cwd: None,
-            env: Default::default(),
+            env: std::collections::BTreeMap::new(),
         }
     }
 

@@ -12,11 +12,10 @@ mod sse;
 mod subject;
 mod tls;
 
-pub use authority::AuthorityError;
 pub use body::Body;
-pub use connection::{Handler, Server, Timeouts};
+pub use connection::{Server, Timeouts};
 pub use listen::{ConnectionCap, ListenError, bind, inherit};
-pub use reply::{empty, events, json};
+pub use reply::{empty, events, json, text};
 pub use sse::{Closed, EventSender};
 pub use subject::{InvalidSubject, Subject, Subjects};
-pub use tls::{Tls, TlsError, TlsSource};
+pub use tls::{Tls, TlsSource};

@@ -18,6 +18,16 @@ pub fn json(status: StatusCode, bytes: Vec<u8>) -> Response<Body> {
     response
 }
 
+/// Plain text.
+pub fn text(text: String) -> Response<Body> {
+    let mut response = Response::new(Body::whole(text));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    response
+}
+
 /// A status alone.
 pub fn empty(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());

@@ -161,6 +161,7 @@ impl Tls {
 
     /// Looks at the source again: renews what soon expires, reads what was exchanged. New
     /// connections get the new certificate; after an error they still get the old one.
+    #[cfg(test)]
     pub fn reload(&self) -> Result<(), TlsError> {
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         self.current.replace(Served::from(&source)?);

@@ -7,5 +7,5 @@ mod facts;
 mod handle;
 mod watch;
 
-pub use handle::{Nudge, ObserverHandle};
+pub use handle::ObserverHandle;
 pub use watch::Observer;

@@ -58,11 +58,6 @@ impl ClientCapabilities {
             _ => Ok(()),
         }
     }
-
-    /// The object, to be kept with a session.
-    pub fn as_object(&self) -> &Map<String, Value> {
-        &self.0
-    }
 }
 
 #[cfg(test)]

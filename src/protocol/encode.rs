@@ -69,9 +69,6 @@ fn untitled(object: &mut Map<String, Value>, version: Version) {
 }
 
 fn tool_for(tool: &mut Map<String, Value>, version: Version) {
-    if version < Version::V2025_11_25 {
-        tool.remove("execution");
-    }
     if version < Version::V2025_06_18 {
         tool.remove("outputSchema");
         if let Some(title) = tool.remove("title")

@@ -10,8 +10,6 @@ pub mod key {
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
     /// What the client can do, for this request.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// Who the client says that it is.
-    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
     /// From which severity on the request's stream carries log messages.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// Which server answered.

@@ -21,22 +21,21 @@ mod tool;
 mod version;
 
 pub use capabilities::ClientCapabilities;
-pub use content::{Annotations, Content, ResourceContents, Role};
-pub use cursor::{Page, page};
+pub use content::{Content, ResourceContents, Role};
+pub use cursor::page;
 pub use encode::{error_for_stateful, for_stateful};
 pub use error::{RpcError, code};
-pub use header::{HeaderValueError, decode_header_value, matches_argument};
+pub use header::{decode_header_value, matches_argument};
 pub use input::{InputRequired, Inputs};
-pub use json::{JsonError, parse};
 pub use jsonrpc::{
     Body, Id, Message, Notification as IncomingNotification, Request, Response, read,
 };
 pub use level::Level;
-pub use meta::{MetaError, RequestMeta, key};
+pub use meta::{RequestMeta, key};
 pub use notification::Notification;
 pub use prompt::{Prompt, PromptArgument, PromptMessage};
 pub use resource::{Resource, ResourceTemplate};
 pub use server::{Implementation, ServerCapabilities};
 pub use template::Template;
-pub use tool::{Execution, Tool, ToolAnnotations, header_parameters, is_portable_name};
+pub use tool::{Tool, ToolAnnotations, header_parameters, is_portable_name};
 pub use version::{MODERN_VERSIONS, Version};

@@ -21,9 +21,6 @@ pub struct Tool {
     pub output_schema: Option<Value>,
     /// Hints.
     pub annotations: ToolAnnotations,
-    /// Whether it can be a task; 2025-11-25 only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub execution: Option<Execution>,
 }
 
 /// What calling a tool may do; hints, not promises.
@@ -42,14 +39,6 @@ pub struct ToolAnnotations {
     pub idempotent_hint: bool,
     /// It reaches beyond this box.
     pub open_world_hint: bool,
-}
-
-/// How a tool may be run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Execution {
-    /// `forbidden`, `optional` or `required`.
-    pub task_support: &'static str,
 }
 
 /// Whether every client takes this name: dots, blanks and long names break some of them.

@@ -13,7 +13,7 @@ use super::{
     tool::Tool,
     toolset::Toolset,
 };
-use crate::protocol::{Implementation, ServerCapabilities};
+use crate::protocol::{Implementation, ServerCapabilities, is_portable_name};
 
 /// A list that has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +80,12 @@ impl Catalog {
             let name = tool.name().to_owned();
             tool.check()
                 .map_err(|why| CatalogError(format!("tool {name}: {why}")))?;
+            if !is_portable_name(&name) {
+                let rule = "1 to 48 of a-z, 0-9 and _: some clients break on any other";
+                return Err(CatalogError(format!(
+                    "tool {name:?} has a name that is not {rule}"
+                )));
+            }
             if tool.definition().description.is_empty() {
                 return Err(CatalogError(format!("tool {name} has no description")));
             }

@@ -16,7 +16,7 @@ mod toolset;
 
 pub use answer::Answer;
 pub use catalog::{Catalog, CatalogError, ListChange};
-pub use completion::{Completer, Completion, Reference};
+pub use completion::{Completion, Reference};
 pub use cx::{Caller, Cx};
 pub use error::{Interruption, Result, ToolError};
 pub use permit::Permit;

@@ -137,7 +137,6 @@ impl<B: Send + Sync + 'static> Toolset<B> {
             input_schema,
             output_schema: output,
             annotations: risk.annotations(),
-            execution: None,
         };
         let backend = self.backend.clone();
         let run = move |arguments: Map<String, Value>, cx: Cx| {

@@ -17,10 +17,8 @@ mod store;
 mod writer;
 
 pub use author::{Actor, Author};
-pub use changes::{Changes, Revision};
-pub use document::Document;
+pub use changes::Changes;
 pub use error::StateError;
-pub use operation::{Obstacle, Operation};
-pub use patch::{Patch, PatchError};
-pub use pointer::{InvalidPointer, Pointer};
+pub use patch::Patch;
+pub use pointer::Pointer;
 pub use store::State;

@@ -26,15 +26,15 @@ pub use cgroup::{
 pub use child::{Child, Exit};
 pub use clock::{now_ms, rfc3339};
 pub use datagram::send_datagram;
-pub use descriptors::{adopt_socket, close_from, launch_pipes, pipe};
-pub use disk_space::{DiskSpace, disk_space};
+pub use descriptors::{adopt_socket, launch_pipes, pipe};
+pub use disk_space::disk_space;
 pub use executable::{is_static, sealed_copy};
 pub use files::FileError;
 pub use keeper::{Keeper, Wake, adopt_orphans, reap, reap_any};
 pub use lock::{DirectoryLock, lock_directory};
 pub use network::interface_addresses;
 pub use process_table::{
-    Process, children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
+    children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
 };
 pub use random::{RandomError, random_bytes};
 pub use rooted::read_in_root;

@@ -52,11 +52,6 @@ impl Heartbeat {
         }
     }
 
-    /// Whether every part has been alive since then.
-    pub fn all_since(&self, then: Instant) -> bool {
-        self.missing_since(then).next().is_none()
-    }
-
     /// The parts that have not been alive since then.
     pub fn missing_since(&self, then: Instant) -> impl Iterator<Item = Beat> + '_ {
         let then = self.micros(then);
@@ -94,9 +89,9 @@ mod tests {
         heart.beat(Beat::AcceptLoop);
         heart.beat(Beat::Probe);
         assert_eq!(missing(start), [Beat::Store]);
-        assert!(!heart.all_since(start));
+        assert!(heart.missing_since(start).next().is_some());
         heart.beat(Beat::Store);
-        assert!(heart.all_since(start));
+        assert!(heart.missing_since(start).next().is_none());
         let later = Instant::now() + Duration::from_secs(1);
         assert_eq!(missing(later), Beat::ALL);
     }

@@ -62,11 +62,6 @@ impl Metrics {
         self.calls.count(tool, outcome);
     }
 
-    /// Streams that are open now.
-    pub fn streams_open(&self) -> u64 {
-        self.streams_open.load(Ordering::Relaxed)
-    }
-
     /// Connections that are open now.
     pub fn connections_open(&self) -> u64 {
         self.connections_open.load(Ordering::Relaxed)

@@ -8,5 +8,5 @@ mod notify;
 
 pub use heartbeat::{Beat, Heartbeat};
 pub use log::init;
-pub use metrics::{Metrics, OpenGuard};
+pub use metrics::Metrics;
 pub use notify::Notify;

@@ -1,6 +1,6 @@
 //! Notices to the service manager: ready, reloading, stopping, how it goes, still alive.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -27,7 +27,8 @@ impl Notify {
     }
 
     /// A service manager that listens on this socket and wants no sign of life.
-    pub fn to(socket: &OsStr) -> Self {
+    #[cfg(test)]
+    pub fn to(socket: &std::ffi::OsStr) -> Self {
         Self {
             socket: Some(socket.to_owned()),
             watchdog: None,
@@ -90,6 +91,8 @@ impl Notify {
 mod tests {
     use std::os::unix::net::UnixDatagram;
     use std::time::Duration;
+
+    use std::ffi::OsStr;
 
     use super::*;
     use crate::sys::Scratch;

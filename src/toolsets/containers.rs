@@ -45,7 +45,8 @@ struct Containers {
     containers: Vec<ContainerDetails>,
 }
 
-async fn list(lxc: Arc<Lxc>, List {}: List, _: Cx) -> Result<Containers> {
+async fn list(lxc: Arc<Lxc>, List {}: List, cx: Cx) -> Result<Containers> {
+    let lxc = lxc.named(cx.reference());
     Ok(Containers {
         containers: lxc.all().await.map_err(failed)?,
     })
@@ -60,7 +61,8 @@ struct Info {
     container: ContainerName,
 }
 
-async fn info(lxc: Arc<Lxc>, Info { container }: Info, _: Cx) -> Result<ContainerDetails> {
+async fn info(lxc: Arc<Lxc>, Info { container }: Info, cx: Cx) -> Result<ContainerDetails> {
+    let lxc = lxc.named(cx.reference());
     lxc.info(&container).await.map_err(failed)
 }
 
@@ -72,7 +74,8 @@ struct Start {
     container: ContainerName,
 }
 
-async fn start(lxc: Arc<Lxc>, Start { container }: Start, _: Cx) -> Result<ContainerDetails> {
+async fn start(lxc: Arc<Lxc>, Start { container }: Start, cx: Cx) -> Result<ContainerDetails> {
+    let lxc = lxc.named(cx.reference());
     lxc.start(&container).await.map_err(failed)?;
     lxc.info(&container).await.map_err(failed)
 }
@@ -93,7 +96,12 @@ struct Stop {
     grace_s: Grace,
 }
 
-async fn stop(lxc: Arc<Lxc>, Stop { container, grace_s }: Stop, _: Cx) -> Result<ContainerDetails> {
+async fn stop(
+    lxc: Arc<Lxc>,
+    Stop { container, grace_s }: Stop,
+    cx: Cx,
+) -> Result<ContainerDetails> {
+    let lxc = lxc.named(cx.reference());
     lxc.stop(&container, grace_s.duration())
         .await
         .map_err(failed)?;
@@ -114,8 +122,9 @@ struct Restart {
 async fn restart(
     lxc: Arc<Lxc>,
     Restart { container, grace_s }: Restart,
-    _: Cx,
+    cx: Cx,
 ) -> Result<ContainerDetails> {
+    let lxc = lxc.named(cx.reference());
     lxc.restart(&container, grace_s.duration())
         .await
         .map_err(failed)?;

@@ -82,7 +82,6 @@ fn context(session: &Session, admitted: &Admitted, hears_notes: bool) -> Context
         who: admitted.who().clone(),
         address: admitted.peer().ip(),
         session: Some(session.claims.session.to_string()),
-        version: session.claims.version(),
         capabilities: session.claims.capabilities(),
         log_level: session.level(),
         hears_notes,

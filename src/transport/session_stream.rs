@@ -51,7 +51,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         count: 0,
     };
     events(move |sender| async move {
-        let _place = place;
+        let _held = (place, endpoint.engine().metrics.stream());
         tokio::select! {
             _ = carry(&session, stream, listener, (sender, ids)) => {}
             () = endpoint.guard().expelled(&who) => {}

@@ -15,8 +15,7 @@ use crate::dispatch::{Call, Context, Engine, Outcome, Reply, subscription_ended}
 use crate::guard::Admitted;
 use crate::http::{Body, empty, json as json_response};
 use crate::protocol::{
-    Id, IncomingNotification, MODERN_VERSIONS, Message, Request, RequestMeta, RpcError, Version,
-    code,
+    Id, IncomingNotification, MODERN_VERSIONS, Message, Request, RequestMeta, RpcError, code,
 };
 
 /// Answers one message of the stateless era.
@@ -98,7 +97,6 @@ async fn serve(
         who: admitted.who().clone(),
         address: admitted.peer().ip(),
         session: None,
-        version: Version::V2026_07_28,
         capabilities: meta.capabilities,
         log_level: meta.log_level,
         hears_notes: accepts.events,
@@ -146,6 +144,7 @@ async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Respo
         Err(refusal) => return refusal.to_response(),
     };
     let (id, who, guard) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
+    let counted = endpoint.engine().metrics.stream();
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
         tokio::select! {
@@ -163,7 +162,7 @@ async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Respo
             events: true,
         },
         None,
-        place,
+        (place, counted),
     )
     .await
 }

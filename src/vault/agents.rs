@@ -1,7 +1,7 @@
 //! The agents: who may come in, by which token, allowed what.
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension as _, Row};
+use rusqlite::{Connection, Row};
 use tokio::sync::watch;
 
 use super::commit::Durability;
@@ -117,14 +117,6 @@ impl<'a> Agents<'a> {
         self.0.writer.leave_or_forget("note an agent's use", work);
     }
 
-    /// The agent with that token, revoked or expired ones too.
-    pub fn by_token_hash(&self, sha256: &[u8; 32]) -> Result<Option<Agent>, VaultError> {
-        let query = format!("SELECT {COLUMNS} FROM agent WHERE token_sha256 = ?1");
-        self.0.read("look up a token", |connection| {
-            connection.query_row(&query, [sha256], agent).optional()
-        })
-    }
-
     /// All agents, revoked and expired ones too, the oldest first.
     pub fn list(&self) -> Result<Vec<Agent>, VaultError> {
         let query = format!("SELECT {COLUMNS} FROM agent ORDER BY created_ms, id");
@@ -224,8 +216,7 @@ mod tests {
         drop(vault);
         let vault = Vault::open(&path).unwrap();
         assert_eq!(vault.agents().list().unwrap(), std::slice::from_ref(&added));
-        assert_eq!(vault.agents().by_token_hash(&[1; 32]).unwrap(), Some(added));
-        assert_eq!(vault.agents().by_token_hash(&[2; 32]).unwrap(), None);
+        assert_eq!(vault.agents().list().unwrap(), [added]);
     }
 
     #[tokio::test]

@@ -16,10 +16,8 @@ mod shared;
 mod store;
 mod writer;
 
-pub use agents::{Agent, Agents, NewAgent};
-pub use audit::{Audit, AuditId, Entry, Outcome, Promise};
+pub use agents::{Agent, NewAgent};
+pub use audit::{AuditId, Entry, Outcome, Promise};
 pub use chain::{Chain, Fault};
 pub use error::VaultError;
-pub use redact::{redact, redact_text};
-pub use sessions::Sessions;
 pub use store::Vault;

@@ -46,9 +46,9 @@ struct Source {
 }
 
 fn sources() -> Vec<Source> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = Vec::new();
-    let mut folders = vec![root.clone()];
+    let mut folders = vec![source.clone()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
@@ -61,7 +61,7 @@ fn sources() -> Vec<Source> {
                     .next()
                     .unwrap()
                     .to_owned();
-                let inside = path.strip_prefix(&root).unwrap();
+                let inside = path.strip_prefix(&source).unwrap();
                 let room = if inside.components().count() > 1 {
                     inside
                         .components()

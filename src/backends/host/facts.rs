@@ -12,7 +12,6 @@ use crate::sys::rfc3339;
 use super::super::os_release::OsRelease;
 use super::super::source;
 use super::addresses::{InterfaceAddress, addresses};
-use super::meminfo;
 use super::metrics::{self, Metrics};
 use super::mounts::{Mount, mounts};
 use super::platform::{Cpu, cpu, virtualization};

@@ -9,11 +9,6 @@ mod platform;
 mod traffic;
 mod usage;
 
-pub use addresses::InterfaceAddress;
-pub use facts::{Gatewren, Host, ServerInfo};
-pub use meminfo::Space;
-pub use metrics::{Metrics, Pressure};
+pub use facts::{Host, ServerInfo};
+pub use metrics::Metrics;
 pub use mounts::Mount;
-pub use platform::Cpu;
-pub use traffic::{DiskTraffic, NetworkTraffic};
-pub use usage::Temperature;

@@ -7,5 +7,5 @@ mod details;
 mod events;
 
 pub use containers::Lxc;
-pub use details::{ContainerDetails, ContainerState, ContainerStatus};
+pub use details::{ContainerDetails, ContainerState};
 pub use events::ContainerEvents;
