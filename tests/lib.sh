@@ -130,7 +130,6 @@ serve() {
         sleep .05
     done
     kill $served 2>/dev/null || true
-    say "no address from: ${*:2}"
-    cat "$file.err" >&2
+    echo "not ok a server starts: no address from ${*:2}: $(tail -n 1 "$file.err")"
     return 1
 }

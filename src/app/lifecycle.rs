@@ -8,11 +8,12 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::{
-    house::House,
-    serving::Accepting,
+    house::{House, follow},
+    serving::{Accepting, Serving},
     signals::{Asked, Signals},
     watchdog,
 };
+use crate::dispatch::Engine;
 use crate::http::{ListenError, bind, inherit};
 use crate::sys::inherited_sockets;
 
@@ -56,6 +57,7 @@ pub async fn run(
     let mut workers = JoinSet::new();
     house.start_workers(&mut workers);
     workers.spawn(watchdog::watch(house.clone()));
+    workers.spawn(follow(house.clone()));
     house.notify.status(&format!("serving {}", house.url));
     house.notify.ready();
     announce(&house);
@@ -68,10 +70,7 @@ pub async fn run(
         .notify
         .status("stopping: waiting for what is under way");
     house.stop.send_replace(true);
-    let clean = tokio::select! {
-        drained = tokio::time::timeout(house.serving.limits.drain, drain(&house, accepting)) => drained.is_ok(),
-        () = told_again(&mut signals) => false,
-    };
+    let clean = drained(&house.serving, &house.engine, accepting, &mut signals).await;
     workers.shutdown().await;
     house.close_helper().await;
     if clean {
@@ -82,9 +81,21 @@ pub async fn run(
     ExitCode::FAILURE
 }
 
-async fn drain(house: &House, accepting: Accepting) {
-    accepting.gone().await;
-    house.engine.idle().await;
+/// Waits until everything has ended: false when the drain's time is over, or a second signal came.
+pub async fn drained(
+    serving: &Serving,
+    engine: &Engine,
+    accepting: Accepting,
+    signals: &mut Signals,
+) -> bool {
+    let drain = async {
+        accepting.gone().await;
+        engine.idle().await;
+    };
+    tokio::select! {
+        drained = tokio::time::timeout(serving.limits.drain, drain) => drained.is_ok(),
+        () = told_again(signals) => false,
+    }
 }
 
 async fn told_again(signals: &mut Signals) {

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod build;
+#[cfg(feature = "everything")]
+mod fixtures;
 mod front;
 mod house;
 mod lifecycle;
@@ -11,6 +13,8 @@ mod signals;
 mod watchdog;
 
 pub use build::{BuildError, HelperPlan, Plan, build};
+#[cfg(feature = "everything")]
+pub use fixtures::{FixturePlan, Fixtures, run_fixtures};
 pub use front::Front;
 pub use house::House;
 pub use lifecycle::{open_sockets, run};

@@ -3,10 +3,14 @@
 
 mod agents;
 mod bootstrap;
+#[cfg(feature = "everything")]
+mod fixed;
 mod principal;
 mod token;
 
 pub use agents::{Agents, AuthError};
 pub use bootstrap::bootstrap;
+#[cfg(feature = "everything")]
+pub use fixed::FixedToken;
 pub use principal::{AgentId, Principal};
 pub use token::{MalformedToken, Token, TokenHash};

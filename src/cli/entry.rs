@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-use super::{check, helper, reaper, serve, trial};
+#[cfg(feature = "everything")]
+use super::everything;
+use super::{agent, audit, check, completions, helper, reaper, serve, trial};
 
 /// The gate between AI clients and a home server.
 #[derive(Debug, Parser)]
@@ -20,10 +22,19 @@ enum Commands {
     Try(trial::Args),
     /// Serve as the settings say; systemd starts this.
     Serve(serve::Args),
-    /// Run commands for the front: the part that is root.
-    Helper(helper::Args),
+    /// Serve the reference fixtures for testing MCP clients.
+    #[cfg(feature = "everything")]
+    Everything(everything::Args),
+    /// Give out, list and revoke the tokens of AI clients.
+    Agent(agent::Args),
+    /// Check the record of every call.
+    Audit(audit::Args),
     /// Say whether the settings are good, and what to mend.
     Check(check::Args),
+    /// Print the completions of a shell.
+    Completions(completions::Args),
+    /// Run commands for the front: the part that is root.
+    Helper(helper::Args),
 }
 
 /// Everything that the program does.
@@ -38,7 +49,12 @@ pub fn main() -> ExitCode {
     match Cli::parse().command {
         Commands::Try(args) => trial::run(&args),
         Commands::Serve(args) => serve::run(&args),
+        #[cfg(feature = "everything")]
+        Commands::Everything(args) => everything::run(args),
         Commands::Helper(args) => helper::run(args),
+        Commands::Agent(args) => agent::run(&args),
+        Commands::Audit(args) => audit::run(&args),
         Commands::Check(args) => check::run(&args),
+        Commands::Completions(args) => completions::run(&args, Cli::command()),
     }
 }

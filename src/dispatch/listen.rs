@@ -11,7 +11,7 @@ use super::{
     engine::Engine,
     interests::{Due, Interests},
 };
-use crate::protocol::{Notification, RpcError, key};
+use crate::protocol::{Implementation, Notification, RpcError, key};
 use crate::registry::{Catalog, ListChange, ResourceSource};
 
 /// A stream's notifications wait here for its reader; beyond these they stay in the cursors.
@@ -211,6 +211,14 @@ impl Filter {
     }
 }
 
+/// The result with which the server ends a subscription; the client listens again or lets it be.
+pub fn ended(id: Value, server: &Implementation) -> Outcome {
+    let meta = Map::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
+    let mut result = json!({ "resultType": "complete", "_meta": meta });
+    server.sign(&mut result);
+    Outcome::Complete(result)
+}
+
 /// `subscriptions/listen`: a reply whose result comes when the server ends it.
 pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
     let mut filter = Filter::read(&call.params)?;
@@ -222,7 +230,8 @@ pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
     let listener = Listener::new(&engine.catalog, interests, engine.stop.clone());
     let (sender, notes) = mpsc::channel(QUEUED);
     let id = json!(call.id);
-    let outcome = Box::pin(run(listener, filter, sender, id));
+    let end = ended(id.clone(), &engine.catalog.server);
+    let outcome = Box::pin(run(listener, filter, sender, (id, end)));
     Ok(Reply {
         notes: Some(notes),
         outcome,
@@ -233,7 +242,7 @@ async fn run(
     mut listener: Listener,
     filter: Filter,
     notes: mpsc::Sender<Notification>,
-    id: Value,
+    (id, end): (Value, Outcome),
 ) -> Result<Outcome, RpcError> {
     let mark = |note: Notification| note.with_meta(key::SUBSCRIPTION_ID, id.clone());
     let mut open = notes.send(mark(filter.acknowledgement())).await.is_ok();
@@ -244,8 +253,5 @@ async fn run(
             None => break,
         }
     }
-    let meta = Map::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
-    Ok(Outcome::Complete(
-        json!({ "resultType": "complete", "_meta": meta }),
-    ))
+    Ok(end)
 }

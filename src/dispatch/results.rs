@@ -1,9 +1,9 @@
 //! What every result of the stateless shape carries.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::call::Outcome;
-use crate::protocol::{Implementation, key};
+use crate::protocol::Implementation;
 
 /// How long a client may keep what it was given. Lists depend on the agent's policy, so nothing is
 /// for sharing (2026-07-28, caching).
@@ -23,12 +23,7 @@ pub fn complete(mut result: Value, caching: Caching, server: &Implementation) ->
             object.insert("ttlMs".into(), json!(ttl_ms));
             object.insert("cacheScope".into(), json!("private"));
         }
-        let meta = object
-            .entry("_meta")
-            .or_insert_with(|| Value::Object(Map::new()));
-        if let Some(meta) = meta.as_object_mut() {
-            meta.insert(key::SERVER_INFO.into(), json!(server));
-        }
     }
+    server.sign(&mut result);
     Outcome::Complete(result)
 }

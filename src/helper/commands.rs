@@ -152,6 +152,8 @@ fn attach_argv(
         text(lxcpath.as_os_str().as_bytes())?,
         c"-l".to_owned(),
         c"ERROR".to_owned(),
+        c"-o".to_owned(),
+        c"none".to_owned(),
         c"-n".to_owned(),
         text(container.as_str().as_bytes())?,
         c"--clear-env".to_owned(),

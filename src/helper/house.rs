@@ -3,11 +3,13 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
+use tokio::time::{sleep, timeout};
 
 use crate::sys::{
     Cgroup, is_static, own_cgroup, own_pid, pid_namespace, process, sealed_copy, stale_cgroups,
@@ -18,6 +20,9 @@ use super::{
     containers::Containers,
     strays::Strays,
 };
+
+/// How long the start waits for what a dead helper left behind; what is busy then stays for the next start.
+const SWEEP_TIME: Duration = Duration::from_secs(2);
 
 /// How every cgroup of a call begins; the rest of the name says whose it is.
 const PREFIX: &str = "gatewren-exec-";
@@ -60,7 +65,7 @@ impl House {
     }
 
     /// A fresh cgroup below `parent` for one call; `None` where the machine has none to give.
-    pub fn cgroup(&self, parent: &std::path::Path, processes: u32) -> Option<Cgroup> {
+    pub fn cgroup(&self, parent: &Path, processes: u32) -> Option<Cgroup> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         match Cgroup::create(parent, &format!("{PREFIX}{}-{number}", self.owner)) {
             Ok(cgroup) => {
@@ -95,24 +100,32 @@ impl House {
 }
 
 /// Kills and removes the cgroups that a dead helper left behind; those of a living one are left alone.
-pub fn sweep_stale_cgroups() {
+pub async fn sweep_stale_cgroups() {
     let own_namespace = namespace().unwrap_or_default();
-    for path in stale_cgroups(PREFIX) {
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default();
-        if !is_stale(name, &own_namespace, |pid| process(pid).map(|p| p.started)) {
-            continue;
-        }
-        let removed = Cgroup::open(path.clone()).and_then(|cgroup| {
-            if cgroup.populated() {
-                cgroup.kill()?;
+    let name = |path: &Path| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    let alive = |pid| process(pid).map(|p| p.started);
+    let mut stale = stale_cgroups(PREFIX);
+    stale.retain(|path| name(path).is_some_and(|name| is_stale(&name, &own_namespace, alive)));
+    let cgroups: Vec<Cgroup> = stale.into_iter().flat_map(Cgroup::open).collect();
+    for cgroup in cgroups.iter().filter(|cgroup| cgroup.populated()) {
+        let killed = cgroup.kill();
+        tracing::warn!(path = ?cgroup.path(), ?killed, "left by a dead helper");
+    }
+    let removed = timeout(SWEEP_TIME, async {
+        for cgroup in &cgroups {
+            while cgroup
+                .remove()
+                .is_err_and(|e| e.kind() == io::ErrorKind::ResourceBusy)
+            {
+                sleep(Duration::from_millis(2)).await;
             }
-            // What was just killed needs a moment; the next start has it then.
-            cgroup.remove()
-        });
-        tracing::info!(?path, ?removed, "a cgroup of a dead helper");
+        }
+    });
+    if removed.await.is_err() {
+        tracing::warn!("some cgroups of a dead helper stay until the next start");
     }
 }
 

@@ -6,6 +6,13 @@ use crate::exec::{ContainerName, Operation};
 
 use super::{ceilings::GRACE_SECONDS, tools::Tool};
 
+/// Keeps a tool from writing a log file beside its standard error. Where there is no container of the name,
+/// as with the pattern of lxc-monitor, it would make a directory for it among the containers.
+const NO_LOG_FILE: [&str; 2] = ["-o", "none"];
+
+/// Whose log file the owner looks for when something went wrong.
+const WITH_LOG: [&str; 2] = ["lxc-start", "lxc-stop"];
+
 /// The tool for an operation; `None` for operations that are not a tool's.
 ///
 /// Always with `-l ERROR`: without it some of them fail and print nothing.
@@ -47,9 +54,15 @@ fn tool(
 ) -> Tool {
     let lxcpath = lxcpath.to_string_lossy();
     let fixed = ["-P", &lxcpath, "-l", "ERROR"];
+    let log: &[&str] = if WITH_LOG.contains(&name) {
+        &[]
+    } else {
+        &NO_LOG_FILE
+    };
     // A name begins with a letter or a digit, so it cannot be taken for an option.
     let named = container.into_iter().flat_map(|name| ["-n", name.as_str()]);
-    let args = fixed.into_iter().chain(named).chain(more.iter().copied());
+    let given = log.iter().chain(more).copied();
+    let args = fixed.into_iter().chain(named).chain(given);
     Tool {
         name,
         args: args.map(str::to_owned).collect(),
@@ -73,6 +86,8 @@ mod tests {
         assert_eq!(stop(0), "-P /c -l ERROR -n alpha --kill");
         assert_eq!(stop(7), "-P /c -l ERROR -n alpha -t 7");
         assert_eq!(stop(u32::MAX), "-P /c -l ERROR -n alpha -t 120");
+        let list = tool_for(&Operation::ContainerList, Path::new("/c")).unwrap();
+        assert_eq!(list.args.join(" "), "-P /c -l ERROR -o none -1");
         assert_eq!(tool_for(&Operation::Ping, Path::new("/c")), None);
     }
 }

@@ -1,5 +1,6 @@
 //! One connection: its request, its operation, its end.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ use tokio::time::timeout;
 use crate::exec::{ContainerName, Decoder, Ending, Frame, Operation, RefusalCode, Request, Stream};
 
 use super::{
-    ceilings::{REQUEST_TIME, limits},
+    ceilings::{MAX_EVENT_STREAMS, REQUEST_TIME, limits},
     commands::{in_container, on_host, require_root},
     files,
     house::House,
@@ -103,7 +104,7 @@ async fn perform(
 }
 
 /// The configuration file of a container that exists.
-fn existing(house: &House, container: &ContainerName) -> Result<std::path::PathBuf, Refusal> {
+fn existing(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
     require_root()?;
     house.containers.check_exists(container)?;
     Ok(house.containers.config(container))
@@ -121,11 +122,11 @@ async fn run_tool(
 }
 
 /// A line for each change of state, until the caller hangs up. lxc-monitor leaves a daemon behind, which
-/// would hold the directory for half a minute; the last stream to end takes it along.
+/// would keep the directory busy for half a minute; the last stream to end takes it along, if it is ours.
 async fn events(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     let outcome = run_tool(house, pump, &Operation::ContainerEvents).await;
-    let last = house.event_streams.available_permits() + 1 == super::ceilings::MAX_EVENT_STREAMS;
-    if last && outcome.is_ok() {
+    let last = house.event_streams.available_permits() + 1 == MAX_EVENT_STREAMS;
+    if last && house.strays.has_monitor_daemon() {
         let tool = end_monitor_daemon(house.containers.lxcpath());
         if tools::output(&tool, &house.strays).await.is_err() {
             tracing::debug!("lxc-monitord goes by itself");

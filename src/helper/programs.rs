@@ -50,6 +50,7 @@ pub fn find(name: &str) -> Result<PathBuf, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exec::Ending;
 
     #[test]
     fn a_name_with_a_slash_is_a_path_and_relative_folders_are_not_searched() {
@@ -64,5 +65,18 @@ mod tests {
             [c"/a/x".to_owned(), c"/c/x".to_owned()]
         );
         assert!(candidates("a\0b", PATH).any(|c| c.is_err()));
+    }
+
+    #[test]
+    fn a_missing_tool_is_named_with_its_remedy() {
+        let refused = Ending::from(find("lxc-no-such-tool").unwrap_err());
+        let Ending::Refused { code, message } = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(code, RefusalCode::MissingProgram);
+        assert_eq!(
+            message,
+            "lxc-no-such-tool is not installed; install it with: apt install lxc"
+        );
     }
 }

@@ -55,7 +55,7 @@ pub struct Settings {
 /// When the socket or the signals cannot be used.
 pub async fn serve(settings: Settings) -> io::Result<()> {
     adopt_orphans()?;
-    sweep_stale_cgroups();
+    sweep_stale_cgroups().await;
     settings.listener.set_nonblocking(true)?;
     let listener = tokio::net::UnixListener::from_std(settings.listener)?;
     let mut ends = Ends::new(settings.lifeline)?;

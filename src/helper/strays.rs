@@ -15,7 +15,10 @@ use crate::sys::{
 };
 
 /// Programs that outlive the operation that started them.
-const DAEMONS: &[&str] = &["lxc-start", "lxc-monitord"];
+const DAEMONS: &[&str] = &["lxc-start", MONITOR_DAEMON];
+
+/// What lxc-monitor leaves running.
+const MONITOR_DAEMON: &str = "lxc-monitord";
 
 /// Who among our children was started by us.
 #[derive(Debug, Default)]
@@ -39,6 +42,13 @@ impl Strays {
         let known = self.known().clone();
         let strays = children().into_iter().filter(|pid| !known.contains(pid));
         strays.filter(|pid| end(*pid)).count()
+    }
+
+    /// Whether LXC's monitor daemon is our child: one that was there before us is not.
+    pub fn has_monitor_daemon(&self) -> bool {
+        let known = self.known().clone();
+        let mut strays = children().into_iter().filter(|pid| !known.contains(pid));
+        strays.any(|pid| program(pid).is_some_and(|name| name == MONITOR_DAEMON))
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeSet<i32>> {
@@ -88,10 +98,13 @@ fn is_spared(pid: i32) -> bool {
 }
 
 fn is_daemon(pid: i32) -> bool {
-    let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) else {
-        return false;
-    };
-    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    program(pid).is_some_and(|name| DAEMONS.contains(&name.as_str()))
+}
+
+/// The name of the file that a process executes.
+fn program(pid: i32) -> Option<String> {
+    let file = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let name = file.file_name()?.to_string_lossy().into_owned();
     // After an upgrade the old file is marked so.
-    DAEMONS.contains(&name.trim_end_matches(" (deleted)"))
+    Some(name.trim_end_matches(" (deleted)").to_owned())
 }

@@ -182,7 +182,7 @@ async fn watch(recipe: Recipe, first: Alive, mut stopped: oneshot::Receiver<()>)
 mod tests {
     use super::*;
     use crate::exec::{Command, Ending, Limits, Operation, Program};
-    use crate::sys::{children, process, terminate};
+    use crate::sys::{process, terminate};
     use std::path::PathBuf;
 
     /// The program beside these tests; `None`, after saying so, when only the tests were built.
@@ -230,11 +230,10 @@ mod tests {
         Ok(finished.stdout.text_lossy())
     }
 
-    fn helpers() -> Vec<i32> {
-        let line = |pid: &i32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let mut found = children();
-        found.retain(|pid| line(pid).starts_with(b"gatewren\0helper\0"));
-        found
+    /// The helper's number: its command's parent is the reaper, whose parent it is.
+    async fn pid_of(helper: &Helper) -> i32 {
+        let line = "read -r a b c parent rest < /proc/$PPID/stat; echo $parent";
+        echo(helper, line).await.unwrap().trim().parse().unwrap()
     }
 
     #[tokio::test]
@@ -243,14 +242,12 @@ mod tests {
         let folder = scratch("child");
         let (child, helper) = HelperChild::spawn(&exe, &folder, None).unwrap();
         assert_eq!(echo(&helper, "echo one").await.unwrap(), "one\n");
-        let [pid] = helpers()[..] else {
-            panic!("{:?}", helpers())
-        };
+        let pid = pid_of(&helper).await;
         let in_flight = tokio::spawn({
             let helper = helper.clone();
             async move { echo(&helper, "sleep 20").await }
         });
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        sleep(Duration::from_millis(300)).await;
         terminate(pid, true);
         let lost = in_flight.await.unwrap().unwrap_err();
         assert!(
@@ -259,14 +256,50 @@ mod tests {
         );
         assert!(lost.to_string().contains("try again"));
         assert_eq!(echo(&helper, "echo two").await.unwrap(), "two\n");
-        let [next] = helpers()[..] else {
-            panic!("{:?}", helpers())
-        };
+        let next = pid_of(&helper).await;
         assert_ne!(pid, next);
         child.stop().await;
         assert_eq!(process(next), None);
         let gone = echo(&helper, "echo three").await.unwrap_err();
         assert!(matches!(gone, HelperError::Unreachable(_)), "{gone:?}");
+        std::fs::remove_dir_all(folder.parent().unwrap()).unwrap();
+    }
+
+    fn resident_kb() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        line.unwrap()
+            .trim()
+            .trim_end_matches(" kB")
+            .parse()
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_front_stays_small_while_a_command_prints_a_gigabyte() {
+        let Some(exe) = exe() else { return };
+        let folder = scratch("gigabyte");
+        let (child, helper) = HelperChild::spawn(&exe, &folder, None).unwrap();
+        echo(&helper, "true").await.unwrap();
+        let before = resident_kb();
+        let printing = tokio::spawn({
+            let helper = helper.clone();
+            async move { echo(&helper, "head -c 1073741824 /dev/zero").await }
+        });
+        let mut most = before;
+        while !printing.is_finished() {
+            most = most.max(resident_kb());
+            sleep(Duration::from_millis(5)).await;
+        }
+        let text = printing.await.unwrap().unwrap();
+        assert!(
+            text.contains("[... 1073741624 bytes left out ...]"),
+            "{}",
+            text.len()
+        );
+        eprintln!("resident: {before} kB before, at most {most} kB");
+        assert!(most - before < 16_000, "{before} kB, then {most} kB");
+        child.stop().await;
         std::fs::remove_dir_all(folder.parent().unwrap()).unwrap();
     }
 }

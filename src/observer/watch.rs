@@ -103,12 +103,17 @@ impl Observer {
                     self.look().await;
                     self.agenda.look_again();
                 }
-                Occasion::Events(Ok(news)) => self.hear(&news).await,
+                Occasion::Events(Ok(news)) => {
+                    // Only now: a monitor that is refused is refused after it was opened.
+                    self.complaints
+                        .note("container events", Ok::<_, String>(()));
+                    self.hear(&news).await;
+                }
                 Occasion::Events(Err(cause)) => {
                     events = None;
                     self.complaints
                         .note("container events", Err::<(), _>(cause));
-                    self.agenda.events = Instant::now() + LIST_EVERY;
+                    self.agenda.events = Instant::now() + RETRY_EVERY;
                 }
                 Occasion::Due => self.keep_up(&mut events).await,
             }
@@ -120,9 +125,10 @@ impl Observer {
         let now = Instant::now();
         if events.is_none() && self.agenda.events <= now {
             self.agenda.events = now + RETRY_EVERY;
-            *events = self
-                .complaints
-                .note("container events", self.lxc.events().await);
+            *events = match self.lxc.events().await {
+                Ok(opened) => Some(opened),
+                Err(cause) => self.complaints.note("container events", Err(cause)),
+            };
             // What happened before the monitor was ready is not reported.
             self.agenda.look_again();
         }

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::meta::key;
+
 /// Name and version of a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Implementation {
@@ -13,6 +15,19 @@ pub struct Implementation {
     pub title: Option<String>,
     /// Its version.
     pub version: String,
+}
+
+impl Implementation {
+    /// Says in a result's `_meta` who answered (2026-07-28, basic).
+    pub fn sign(&self, result: &mut Value) {
+        let Some(result) = result.as_object_mut() else {
+            return;
+        };
+        let meta = result.entry("_meta").or_insert_with(|| json!({}));
+        if let Some(meta) = meta.as_object_mut() {
+            meta.insert(key::SERVER_INFO.to_owned(), json!(self));
+        }
+    }
 }
 
 /// What the server offers; a part that is absent answers -32601.

@@ -12,6 +12,7 @@ use super::random::random_bytes;
 
 const PRIVATE_DIRECTORY: u32 = 0o700;
 const PRIVATE_FILE: u32 = 0o600;
+const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// What could not be done with which file, and why.
 #[derive(Debug)]
@@ -52,16 +53,17 @@ impl std::error::Error for FileError {
 
 /// Makes a directory that only its owner may enter (0700), and its parents where they are missing.
 ///
-/// One that is there already is made as private.
+/// One that is there already stays as it is: it may be somebody's home. It is refused when everybody may
+/// write into it, because then nothing that is kept there is ours.
 pub fn private_dir(path: &Path) -> Result<(), FileError> {
     let made = DirBuilder::new()
         .recursive(true)
         .mode(PRIVATE_DIRECTORY)
         .create(path);
     made.map_err(|cause| FileError::new("make the directory", path, cause))?;
-    if mode(path)? != PRIVATE_DIRECTORY {
-        std::fs::set_permissions(path, Permissions::from_mode(PRIVATE_DIRECTORY))
-            .map_err(|cause| FileError::new("make private", path, cause))?;
+    if mode(path)? & WRITABLE_BY_ALL != 0 {
+        let cause = io::Error::other("everybody may write into it; name a directory of its own");
+        return Err(FileError::new("use the directory", path, cause));
     }
     Ok(())
 }
@@ -151,14 +153,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_private_directory_is_0700_also_when_it_was_not() {
+    fn a_new_directory_is_0700_and_an_old_one_is_left_as_it_is() {
         let scratch = Scratch::new();
         let deep = scratch.join("a/b");
         private_dir(&deep).unwrap();
         assert_eq!(mode(&deep).unwrap(), 0o700);
         std::fs::set_permissions(&deep, Permissions::from_mode(0o755)).unwrap();
         private_dir(&deep).unwrap();
-        assert_eq!(mode(&deep).unwrap(), 0o700);
+        assert_eq!(mode(&deep).unwrap(), 0o755);
+        std::fs::set_permissions(&deep, Permissions::from_mode(0o1777)).unwrap();
+        assert!(
+            private_dir(&deep)
+                .unwrap_err()
+                .to_string()
+                .contains("of its own")
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod disk_space;
 mod executable;
 pub mod files;
 mod keeper;
+mod lock;
 mod network;
 mod process_table;
 mod random;
@@ -30,6 +31,7 @@ pub use disk_space::{DiskSpace, disk_space};
 pub use executable::{is_static, sealed_copy};
 pub use files::FileError;
 pub use keeper::{Keeper, Wake, adopt_orphans, reap, reap_any};
+pub use lock::{DirectoryLock, lock_directory};
 pub use network::interface_addresses;
 pub use process_table::{
     Process, children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,

@@ -22,6 +22,10 @@ const QUEUED: usize = 64;
 /// A call asks its person at most so often; then it fails.
 const MAX_ROUNDS: usize = 16;
 
+/// Said at once: a question that reaches nobody would keep its call waiting for the person in vain.
+const UNREACHABLE: &str = "this call has a question for the person at the client, and there is no stream to \
+                           ask it on; send the call alone, with Accept: application/json, text/event-stream";
+
 /// Starts a request and hands back where its messages and its end arrive.
 pub fn start(
     endpoint: &Arc<Endpoint>,
@@ -115,6 +119,9 @@ impl Running {
         for _ in 0..MAX_ROUNDS {
             match self.once(inputs, stream).await? {
                 Outcome::Complete(result) => return Ok(result),
+                Outcome::Ask(..) if !self.context.hears_notes => {
+                    return Err(RpcError::invalid_request(UNREACHABLE));
+                }
                 Outcome::Ask(question, _) => {
                     let responses =
                         question::gather(&self.session, stream, &question.requests).await?;

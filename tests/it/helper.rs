@@ -282,7 +282,7 @@ fn containers_are_listed_described_started_and_stopped() {
     let Some(mut own) = Containers::new() else {
         return;
     };
-    let root = own.make("wren");
+    own.make("wren");
     let helper = Helper::start(own.lxcpath());
     let run = |operation: &Value| helper.run(operation);
     assert_eq!(run(&json!({ "do": "container_list" })).stdout(), "wren\n");
@@ -403,6 +403,8 @@ fn changes_of_state_are_reported_as_they_happen() {
     }
     drop(events);
     let lxcpath = own.lxcpath().to_str().unwrap().to_owned();
+    let names = fs::read_dir(own.lxcpath()).unwrap().count();
+    assert_eq!(names, 1, "the tools leave nothing among the containers");
     wait_until("no monitor is left", SOON, || {
         marked(&lxcpath)
             .iter()

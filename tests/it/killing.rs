@@ -295,3 +295,51 @@ fn twenty_calls_at_once_do_not_disturb_each_other() {
         wait_until("it is gone", GONE, || marked(&marker).is_empty());
     }
 }
+
+#[test]
+fn who_forks_without_end_is_outrun() {
+    for (helper, command) in places() {
+        let marker = marker();
+        let line = format!("while :; do (setsid sleep {marker} &) ; done");
+        let finished = helper.ask(&command(&line), 700).finish();
+        assert_eq!(finished.ending, json!({ "killed": { "why": "timeout" } }));
+        assert!(
+            marked(&marker).is_empty(),
+            "nothing is left when the answer comes"
+        );
+    }
+}
+
+#[test]
+fn the_next_helper_kills_what_a_dead_one_could_not() {
+    let Some(mount) = crate::support::machine::cgroup2() else {
+        return skip("no cgroup v2");
+    };
+    let helper = Helper::start(Path::new("/nonexistent"));
+    let template = marker();
+    let call = helper.ask(&host(&format!("exec sleep {template}")), 60_000);
+    wait_until("it runs", STARTED, || !sleeping(&template).is_empty());
+    let Some(living) = call_cgroups(helper.pid()).pop() else {
+        return skip("no call has a cgroup of its own here");
+    };
+    // As the living helper's, but of a start that never was.
+    let name = living.file_name().unwrap().to_str().unwrap();
+    let parts: Vec<&str> = name.split('-').collect();
+    let stale = mount.join(format!("gatewren-exec-{}-{}-1-0", parts[2], helper.pid()));
+    fs::create_dir(&stale).unwrap();
+    let mut orphan = std::process::Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .unwrap();
+    fs::write(stale.join("cgroup.procs"), orphan.id().to_string()).unwrap();
+
+    let next = Helper::start(Path::new("/nonexistent"));
+    next.run(&json!({ "do": "ping" }));
+    assert!(!orphan.wait().unwrap().success());
+    wait_until("it is removed", GONE, || !stale.exists());
+    assert!(
+        living.exists() && sleeping(&template).len() == 1,
+        "a living helper's is left alone"
+    );
+    drop(call);
+}

@@ -8,6 +8,8 @@
 )]
 
 mod check;
+#[cfg(feature = "everything")]
+mod everything;
 mod flow_calls;
 mod flow_envelope;
 mod flow_guard;

@@ -1,0 +1,126 @@
+//! The reference fixtures behind the same guard, transport and engine as the house, and nothing of the box.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::{
+    build::{BuildError, serving},
+    house::{certificate, hosts},
+    lifecycle::drained,
+    serving::Serving,
+    signals::{Asked, Signals},
+};
+use crate::auth::{FixedToken, Principal};
+use crate::config::{Limits, Preset, Settings};
+use crate::dispatch::Engine;
+use crate::everything;
+use crate::guard::{Guard, Identity};
+use crate::http::Tls;
+use crate::sys::{Secret, random_bytes};
+use crate::transport::Sessions;
+
+/// A test calls as fast as it can, all from one address and as one agent.
+const CALLS_A_MINUTE: u32 = 600_000;
+
+/// What to serve the fixtures behind.
+#[derive(Debug)]
+pub struct FixturePlan {
+    /// The address as bound.
+    pub address: SocketAddr,
+    /// The directory of the authority's files; plain HTTP when absent.
+    pub tls: Option<PathBuf>,
+    /// The token that callers need; everybody comes in when absent.
+    pub token: Option<Secret>,
+}
+
+/// Fixtures that can be served.
+pub struct Fixtures {
+    /// Where clients reach them.
+    pub url: String,
+    engine: Arc<Engine>,
+    serving: Arc<Serving>,
+    stop: watch::Sender<bool>,
+}
+
+impl Fixtures {
+    /// Builds them. Sessions and sealed state end with the process: their keys are random.
+    pub fn build(plan: FixturePlan) -> Result<Self, BuildError> {
+        let settings = Settings {
+            state_dir: plan.tls.clone().unwrap_or_default(),
+            limits: limits(),
+            ..Settings::default()
+        };
+        let tls = match &plan.tls {
+            Some(_) => Some(Arc::new(
+                Tls::load(certificate(&settings).map_err(BuildError::new)?)
+                    .map_err(BuildError::new)?,
+            )),
+            None => None,
+        };
+        let stop = watch::Sender::new(false);
+        let catalog = everything::catalog().map_err(BuildError::new)?;
+        let key = random_bytes().map_err(BuildError::new)?;
+        let engine = Arc::new(Engine::new(catalog, None, &key, stop.subscribe()));
+        let guard = Guard::new(identity(plan.token), hosts(&settings), &settings.limits);
+        let key = random_bytes().map_err(BuildError::new)?;
+        let sessions = Sessions::new(&key, settings.limits.session_idle.as_secs(), None);
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let serving = serving(&engine, Arc::new(guard), sessions, tls, &settings);
+        Ok(Self {
+            url: format!("{scheme}://{}/mcp", plan.address),
+            engine,
+            serving: Arc::new(serving),
+            stop,
+        })
+    }
+}
+
+/// Serves fixtures until SIGTERM or SIGINT; `announce` is called when they are served.
+pub async fn run_fixtures(
+    fixtures: Fixtures,
+    sockets: Vec<TcpListener>,
+    announce: impl FnOnce(&Fixtures),
+) -> ExitCode {
+    let mut signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(cause) => {
+            tracing::error!(%cause, "cannot listen for signals");
+            return ExitCode::FAILURE;
+        }
+    };
+    let accepting = fixtures
+        .serving
+        .clone()
+        .start(sockets, &fixtures.stop.subscribe());
+    announce(&fixtures);
+    while signals.next().await == Asked::Reload {}
+    fixtures.stop.send_replace(true);
+    if drained(&fixtures.serving, &fixtures.engine, accepting, &mut signals).await {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn identity(token: Option<Secret>) -> Identity {
+    let who = Principal::without_token("everything", Preset::Admin);
+    match token {
+        Some(token) => Identity::Fixed(FixedToken::new(token, who)),
+        None => Identity::Anybody(who),
+    }
+}
+
+fn limits() -> Limits {
+    let per_second = CALLS_A_MINUTE / 60;
+    Limits {
+        address_rate: per_second,
+        address_burst: per_second,
+        agent_rate: CALLS_A_MINUTE,
+        ..Limits::default()
+    }
+}

@@ -1,0 +1,173 @@
+//! `gatewren everything`: reference fixtures, for testing MCP clients and for the conformance suite.
+
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use serde_json::json;
+
+use super::runtime;
+use crate::app::{FixturePlan, Fixtures, run_fixtures};
+use crate::config::LogLevel;
+use crate::http::bind;
+use crate::sys::{Secret, files, random_bytes};
+use crate::telemetry;
+
+/// Serve the reference fixtures for testing MCP clients: one tool, prompt or resource for each feature of
+/// the protocol. They know nothing of the box and change nothing.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// How clients connect
+    #[arg(value_enum, default_value = "streamableHttp")]
+    transport: Transport,
+
+    /// Where to listen; port 0 takes a free one. Other than loopback needs --tls and --token
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+
+    /// Print one JSON object on standard output instead of words
+    #[arg(long)]
+    json: bool,
+
+    /// Serve https, with a certificate of an authority of our own
+    #[arg(long)]
+    tls: bool,
+
+    /// Let in only who sends this token: Authorization: Bearer TOKEN
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+
+    /// Where to keep the authority's files between runs; a directory that goes when we go if absent
+    #[arg(long, value_name = "DIR", requires = "tls")]
+    dir: Option<PathBuf>,
+
+    /// The least serious log line on standard error: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "warn")]
+    log: LogLevel,
+}
+
+/// How clients connect; the names are those of the reference server of the MCP project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Transport {
+    #[value(name = "streamableHttp")]
+    StreamableHttp,
+    #[value(name = "stdio", hide = true)]
+    Stdio,
+    #[value(name = "sse", hide = true)]
+    Sse,
+}
+
+/// Exit code for a command line that cannot be served, as clap's own.
+const BAD_USAGE: u8 = 2;
+
+/// Serves until SIGTERM or Ctrl-C.
+pub fn run(args: Args) -> ExitCode {
+    telemetry::init(args.log);
+    if let Err(words) = check(&args) {
+        return fail(words, ExitCode::from(BAD_USAGE));
+    }
+    let outcome = match runtime::build() {
+        Ok(runtime) => runtime.block_on(serve(args)),
+        Err(cause) => Err(cause.to_string()),
+    };
+    outcome.unwrap_or_else(|words| fail(&words, ExitCode::FAILURE))
+}
+
+fn fail(words: &str, code: ExitCode) -> ExitCode {
+    let _ = writeln!(io::stderr(), "gatewren: {words}");
+    code
+}
+
+fn check(args: &Args) -> Result<(), &'static str> {
+    if args.transport != Transport::StreamableHttp {
+        return Err(
+            "the fixtures are served over streamableHttp only; stdio and sse are not built yet",
+        );
+    }
+    if args
+        .token
+        .as_deref()
+        .is_some_and(|token| token.trim().is_empty())
+    {
+        return Err("--token is empty, which nobody could send; give some text");
+    }
+    if !args.listen.ip().is_loopback() && (!args.tls || args.token.is_none()) {
+        return Err(
+            "fixtures that can be reached from elsewhere need both --tls and --token; \
+             or listen on 127.0.0.1",
+        );
+    }
+    Ok(())
+}
+
+async fn serve(args: Args) -> Result<ExitCode, String> {
+    // Its own socket, never one that was handed over: that could be open to others.
+    let socket = bind(args.listen).await.map_err(|e| e.to_string())?;
+    let bound = socket.local_addr().unwrap_or(args.listen);
+    let directory = args.tls.then(|| Directory::make(args.dir)).transpose()?;
+    let path = directory.as_ref().map(|directory| directory.path.clone());
+    let plan = FixturePlan {
+        address: bound,
+        tls: path.clone(),
+        token: args.token.map(|token| Secret::new(token.trim())),
+    };
+    let fixtures = Fixtures::build(plan).map_err(|e| e.to_string())?;
+    let announce = |fixtures: &Fixtures| print(&fixtures.url, path.as_deref(), args.json);
+    Ok(run_fixtures(fixtures, vec![socket], announce).await)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|e| format!("--dir {}: {e}", path.display()))
+}
+
+/// A name in the directory for temporary files that nobody else has.
+fn fresh() -> Result<PathBuf, String> {
+    let name = u64::from_ne_bytes(random_bytes().map_err(|e| e.to_string())?);
+    Ok(std::env::temp_dir().join(format!("gatewren-everything-{name:016x}")))
+}
+
+/// Where the authority's files are; removed in the end if nobody named it.
+struct Directory {
+    path: PathBuf,
+    ours: bool,
+}
+
+impl Directory {
+    fn make(named: Option<PathBuf>) -> Result<Self, String> {
+        if let Some(path) = named {
+            let path = absolute(&path)?;
+            return Ok(Self { path, ours: false });
+        }
+        let path = fresh()?;
+        files::private_dir(&path).map_err(|e| e.to_string())?;
+        Ok(Self { path, ours: true })
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if self.ours {
+            // What stays behind is a key that nobody trusts any more.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn print(url: &str, directory: Option<&Path>, as_json: bool) {
+    let ca = directory.map(|directory| directory.join("tls").join("ca.pem"));
+    let text = match (as_json, &ca) {
+        (true, None) => json!({ "url": url }).to_string(),
+        (true, Some(ca)) => json!({ "url": url, "ca": ca }).to_string(),
+        (false, None) => format!("gatewren serves its fixtures at {url}\nCtrl-C stops it."),
+        (false, Some(ca)) => format!(
+            "gatewren serves its fixtures at {url}\n  \
+             the certificate is signed by {}\nCtrl-C stops it.",
+            ca.display()
+        ),
+    };
+    let mut out = io::stdout().lock();
+    // Whoever started us may have closed its end; it serves all the same.
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}

@@ -1,0 +1,67 @@
+//! The fixtures put together: what the conformance suite looks for, by the names that it looks for.
+
+use std::sync::Arc;
+
+use super::{
+    prompts,
+    resources::{self, Fixtures},
+    tools_content, tools_input, tools_lists, tools_notes, tools_rounds, tools_schema,
+};
+use crate::protocol::Implementation;
+use crate::registry::{Catalog, CatalogError};
+
+/// What a model is told of this server first.
+const INSTRUCTIONS: &str = "Fixtures for testing MCP clients: every tool, prompt and resource shows one \
+                            feature of the protocol, and none of them changes anything.";
+
+/// A catalog of fixtures, which every transport can serve.
+pub fn catalog() -> Result<Catalog, CatalogError> {
+    let mut catalog = Catalog::new(Implementation {
+        name: "gatewren-everything".to_owned(),
+        title: Some("gatewren's reference fixtures".to_owned()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    catalog.instructions = Some(INSTRUCTIONS.to_owned());
+    catalog.offer_logging();
+    let lists = catalog.announce_list_changes();
+    catalog.add(tools_content::tools())?;
+    catalog.add(tools_notes::tools())?;
+    catalog.add(tools_input::tools())?;
+    catalog.add(tools_rounds::tools())?;
+    catalog.add(tools_schema::tools())?;
+    catalog.add(tools_lists::tools(lists))?;
+    for prompt in prompts::rows() {
+        catalog.add_prompt(prompt);
+    }
+    catalog.set_resources(Arc::new(Fixtures::new()));
+    catalog.set_completer(Box::new(|asked| {
+        let mut values = prompts::complete(asked);
+        values.extend(resources::complete(asked));
+        values
+    }));
+    Ok(catalog)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_tool_is_one_that_anybody_may_call() {
+        // The suite sends its mangled headers with a call of the first tool, without arguments.
+        let catalog = catalog().unwrap();
+        let first = catalog.tools().next().unwrap();
+        assert_eq!(first.name(), "echo");
+        assert!(first.definition().input_schema.get("required").is_none());
+    }
+
+    #[test]
+    fn one_tool_repeats_a_parameter_as_a_header() {
+        let catalog = catalog().unwrap();
+        let tool = catalog.tool("test_header_parameter").unwrap();
+        assert_eq!(
+            tool.header_parameters(),
+            [("Region".to_owned(), vec!["region".to_owned()])]
+        );
+    }
+}

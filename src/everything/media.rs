@@ -1,0 +1,27 @@
+//! A picture and a sound, small enough to stand in the source.
+
+use crate::protocol::Content;
+
+/// Four by four pixels of brown.
+pub const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAEElEQVR42mPoirKBIwbiOADZIxIB7gIAcQAAAABJRU5ErkJggg==";
+
+/// Two milliseconds of a tone, 8 kHz, 8 bits, mono.
+const WAV: &str =
+    "UklGRjQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YRAAAACAoLCggGBQYICgsKCAYFBg";
+
+/// The picture as a block.
+pub fn picture() -> Content {
+    Content::Image {
+        data: PNG.to_owned(),
+        mime_type: "image/png".to_owned(),
+        annotations: None,
+    }
+}
+
+/// The sound as a block.
+pub fn sound() -> Content {
+    Content::Audio {
+        data: WAV.to_owned(),
+        mime_type: "audio/wav".to_owned(),
+    }
+}

@@ -1,0 +1,186 @@
+//! The fixtures' server from outside: what it refuses, what it says, how it ends.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// A server of fixtures; killed if a test fails before it has ended.
+struct Server {
+    child: Child,
+    said: Value,
+}
+
+impl Server {
+    fn start(options: &[&str]) -> Self {
+        let mut child = command(options)
+            .arg("--json")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let out = child.stdout.as_mut().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        let said = serde_json::from_str(&line).unwrap();
+        Self { child, said }
+    }
+
+    fn address(&self) -> SocketAddr {
+        let url = self.said["url"].as_str().unwrap();
+        let (_, rest) = url.split_once("://").unwrap();
+        rest.strip_suffix("/mcp").unwrap().parse().unwrap()
+    }
+
+    /// One request on a connection of its own: status line, headers and body.
+    fn post(&self, headers: &str, body: &Value) -> String {
+        let body = body.to_string();
+        let mut stream = TcpStream::connect(self.address()).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        write!(
+            stream,
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n{headers}\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// A new session's id.
+    fn session(&self, version: &str) -> String {
+        let answer = self.post("", &initialize(version));
+        let header = answer.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("mcp-session-id").then_some(value)
+        });
+        header.unwrap().trim().to_owned()
+    }
+
+    fn stop(mut self) -> ExitStatus {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    command.arg("everything").args(options);
+    command
+}
+
+fn initialize(version: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": version, "capabilities": { "elicitation": {} },
+        "clientInfo": { "name": "test", "version": "1" } } })
+}
+
+#[test]
+fn what_would_be_open_to_others_is_refused() {
+    for (options, word) in [
+        (vec!["--listen", "0.0.0.0:0"], "--token"),
+        (vec!["--listen", "0.0.0.0:0", "--tls"], "--token"),
+        (vec!["--listen", "[::]:0", "--token", "x"], "--tls"),
+        (vec!["--token", " "], "--token"),
+        (vec!["stdio"], "streamableHttp"),
+        (vec!["sse"], "streamableHttp"),
+    ] {
+        let output = command(&options).output().unwrap();
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options:?}: {words}");
+        assert!(words.contains(word), "{options:?}: {words}");
+        assert!(output.stdout.is_empty(), "{options:?}");
+    }
+}
+
+#[test]
+fn it_serves_until_it_is_told_to_stop() {
+    let server = Server::start(&["streamableHttp"]);
+    assert!(server.address().ip().is_loopback());
+    let answer = server.post("", &initialize("2025-11-25"));
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(answer.contains("gatewren-everything"), "{answer}");
+    assert!(server.stop().success());
+}
+
+#[test]
+fn with_a_token_nobody_comes_in_without_it() {
+    let server = Server::start(&["--token", "open sesame"]);
+    let status = |headers: &str| {
+        let answer = server.post(headers, &initialize("2025-11-25"));
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!(status(""), "401");
+    assert_eq!(status("Authorization: Bearer open\r\n"), "401");
+    assert_eq!(status("Authorization: Bearer open sesame\r\n"), "200");
+}
+
+#[test]
+fn its_own_authority_goes_when_it_goes() {
+    let server = Server::start(&["--tls"]);
+    assert!(
+        server.said["url"].as_str().unwrap().starts_with("https://"),
+        "{}",
+        server.said
+    );
+    let ca = server.said["ca"].as_str().unwrap().to_owned();
+    let directory = Path::new(&ca).parent().unwrap().parent().unwrap();
+    assert!(Path::new(&ca).is_file(), "{ca}");
+    assert!(server.stop().success());
+    assert!(!directory.exists(), "{}", directory.display());
+}
+
+#[test]
+fn a_question_that_nobody_can_hear_fails_the_call_at_once() {
+    let server = Server::start(&[]);
+    let ask = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+        "name": "test_elicitation", "arguments": { "message": "Who?" } } });
+    for (version, body) in [("2025-11-25", ask.clone()), ("2025-03-26", json!([ask]))] {
+        let session = server.session(version);
+        let headers = format!("Mcp-Session-Id: {session}\r\nAccept: application/json\r\n");
+        let answer = server.post(&headers, &body);
+        assert!(answer.contains("-32600"), "{version}: {answer}");
+        assert!(answer.contains("text/event-stream"), "{version}: {answer}");
+    }
+}
+
+#[test]
+fn every_result_says_who_answered() {
+    let server = Server::start(&[]);
+    for tool in ["echo", "test_input_required_result_elicitation"] {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": tool, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} } } } });
+        let headers = format!(
+            "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n"
+        );
+        let answer = server.post(&headers, &body);
+        assert!(answer.contains("resultType"), "{answer}");
+        assert!(
+            answer.contains("modelcontextprotocol/serverInfo"),
+            "{answer}"
+        );
+    }
+}
