@@ -21,6 +21,7 @@ mod flow_policy;
 mod flow_refusals;
 mod flow_robustness;
 mod flow_sessions;
+mod flow_settings;
 mod flow_streams;
 mod helper;
 mod house_rules;
