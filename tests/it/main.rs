@@ -10,6 +10,7 @@
 mod check;
 #[cfg(feature = "everything")]
 mod everything;
+mod flow_agents;
 mod flow_calls;
 mod flow_envelope;
 mod flow_guard;
