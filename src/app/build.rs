@@ -97,7 +97,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let backends = Backends {
         lxc,
         host,
-        shell: Shell::new(helper),
+        shell: Shell::new(helper, stop.subscribe()),
         observer: observer.handle(),
     };
     let catalog = catalog(&state, backends, &stop).map_err(failed)?;
@@ -172,7 +172,7 @@ fn catalog(
     catalog.add(toolsets::access())?;
     catalog.add(toolsets::server(Arc::new(on.host)))?;
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
-    catalog.add(toolsets::shell(on.shell, stop.subscribe()))?;
+    catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     catalog.add(toolsets::state(Arc::new(state.clone())))?;
     catalog.set_resources(Arc::new(StateResources::new(
         state.clone(),

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::helper_client::{Command, ContainerName, Helper, Limits, Operation, Program};
+use tokio::sync::watch;
+
+use crate::helper_client::{Command, ContainerName, Helper, Limits, Operation, Program, finish};
 
 use super::{
     error::BackendError,
@@ -15,6 +17,9 @@ const OUTPUT_BYTES: u64 = 2 << 30;
 
 /// The most processes of one command at once.
 const PROCESSES: u32 = 4096;
+
+/// When the server stops, a command may still run so long to its own end.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// One command to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,12 +40,14 @@ pub struct ShellCall {
 #[derive(Debug, Clone)]
 pub struct Shell {
     helper: Helper,
+    stop: watch::Receiver<bool>,
 }
 
 impl Shell {
-    /// Over this helper.
-    pub fn new(helper: Helper) -> Self {
-        Self { helper }
+    /// Over this helper. When `stop` turns true, a command has [`GRACE`] to end by itself; then it is
+    /// killed and what it printed is its answer.
+    pub fn new(helper: Helper, stop: watch::Receiver<bool>) -> Self {
+        Self { helper, stop }
     }
 
     /// Runs a command on the host; `reference` names the call in the helper's log.
@@ -79,11 +86,13 @@ impl Shell {
         limits: Limits,
         reference: &str,
     ) -> Result<ShellOutcome, BackendError> {
-        let finished = self
-            .helper
-            .run(operation, limits, reference, INLINE)
-            .await?;
-        ShellOutcome::of(finished)
+        let running = self.helper.start(operation, limits, reference).await?;
+        ShellOutcome::of(finish(running, limits, INLINE, self.stopped()).await?)
+    }
+
+    async fn stopped(&self) {
+        let _ = self.stop.clone().wait_for(|stop| *stop).await;
+        tokio::time::sleep(GRACE).await;
     }
 }
 

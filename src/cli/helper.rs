@@ -6,6 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
+use crate::config::{HELPER_POLICY_FILE, HelperPolicy};
 use crate::helper::{Lifeline, Settings, serve};
 use crate::sys::{adopt_socket, own_pid, own_uid};
 
@@ -25,6 +26,10 @@ pub struct Args {
     /// The user whose connections are served; the helper's own when absent
     #[arg(long, value_name = "UID")]
     allow_uid: Option<u32>,
+
+    /// What the owner lets be done on this box at all; everything when the standard file does not exist
+    #[arg(long, value_name = "FILE", default_value = HELPER_POLICY_FILE)]
+    policy: PathBuf,
 
     /// End, and kill everything, when standard input closes
     #[arg(long)]
@@ -53,7 +58,10 @@ fn live(args: Args, listener: UnixListener) -> io::Result<()> {
     } else {
         None
     };
+    // A policy that cannot be read bounds nothing, so nothing is run.
+    let policy = HelperPolicy::load(&args.policy).map_err(io::Error::other)?;
     let settings = Settings {
+        policy,
         listener,
         lxcpath: std::path::absolute(args.lxcpath.unwrap_or_else(usual_lxcpath))?,
         allow_uid: args.allow_uid.unwrap_or_else(own_uid),

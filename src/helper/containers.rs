@@ -60,11 +60,15 @@ impl Containers {
         if self.config(name).is_file() {
             return Ok(());
         }
-        let message = format!(
-            "there is no container '{name}' in {}; container_list shows those that exist",
-            self.lxcpath.display()
-        );
-        Err(Refusal::new(RefusalCode::NoSuchContainer, message))
+        Err(self.absent(name))
+    }
+
+    /// That there is no such container.
+    pub fn absent(&self, name: &ContainerName) -> Refusal {
+        let message =
+            format!("there is no container '{name}'; container_list shows those that exist");
+        tracing::debug!(%name, lxcpath = %self.lxcpath.display(), "no such container");
+        Refusal::new(RefusalCode::NoSuchContainer, message)
     }
 
     /// The container, if a command can be run in it now.

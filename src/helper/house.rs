@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
+use crate::config::HelperPolicy;
 use crate::sys::{
     Cgroup, is_static, own_cgroup, own_pid, pid_namespace, process, sealed_copy, stale_cgroups,
 };
@@ -38,6 +39,8 @@ pub struct House {
     pub operations: Semaphore,
     /// One permit for each stream of events.
     pub event_streams: Semaphore,
+    /// What the owner lets be done here at all.
+    pub policy: HelperPolicy,
     /// True once the helper is to end.
     pub shutdown: watch::Receiver<bool>,
     /// The cgroup below which host commands are born.
@@ -48,14 +51,15 @@ pub struct House {
 }
 
 impl House {
-    /// For the containers below `lxcpath`.
-    pub fn new(lxcpath: PathBuf, shutdown: watch::Receiver<bool>) -> Self {
+    /// For the containers below `lxcpath`, within the owner's policy.
+    pub fn new(lxcpath: PathBuf, policy: HelperPolicy, shutdown: watch::Receiver<bool>) -> Self {
         let strays = Arc::<Strays>::default();
         Self {
             containers: Containers::below(lxcpath, Arc::clone(&strays)),
             strays,
             operations: Semaphore::new(MAX_OPERATIONS),
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),
+            policy,
             shutdown,
             own_cgroup: own_cgroup(),
             reaper: Mutex::default(),

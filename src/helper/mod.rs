@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod bounds;
 mod cage;
 mod ceilings;
 mod commands;

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use crate::exec::{ContainerName, Decoder, Ending, Frame, Operation, RefusalCode, Request, Stream};
 
 use super::{
+    bounds,
     ceilings::{MAX_EVENT_STREAMS, REQUEST_TIME, limits},
     commands::{in_container, on_host, require_root},
     files,
@@ -81,6 +82,13 @@ async fn perform(
     operation: &Operation,
     processes: u32,
 ) -> Result<Ending, Refusal> {
+    if let Some(container) = operation.container()
+        && !house.policy.allows_container(container.as_str())
+    {
+        // As if it did not exist: the front is not told what it may not see.
+        return Err(house.containers.absent(container));
+    }
+    bounds::check(&house.policy, operation)?;
     match operation {
         Operation::Ping => Ok(Ending::Exited { code: 0 }),
         Operation::HostCommand { command } => on_host(house, pump, command, processes).await,
@@ -99,7 +107,7 @@ async fn perform(
             existing(house, container)?;
             run_tool(house, pump, operation).await
         }
-        Operation::ContainerList => run_tool(house, pump, operation).await,
+        Operation::ContainerList => list(house, pump).await,
     }
 }
 
@@ -121,9 +129,26 @@ async fn run_tool(
     tools::carry(&tool, pump, &house.strays).await
 }
 
+/// The names of the containers that may be seen.
+async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+    if bounds::sees_all(&house.policy) {
+        return run_tool(house, pump, &Operation::ContainerList).await;
+    }
+    require_root()?;
+    let tool = tool_for(&Operation::ContainerList, house.containers.lxcpath());
+    let tool = tool.ok_or_else(|| Refusal::failed("no tool does this"))?;
+    let names = tools::output(&tool, &house.strays).await?;
+    let seen = bounds::visible(&house.policy, names.as_bytes());
+    print(pump, move || Ok(seen)).await
+}
+
 /// A line for each change of state, until the caller hangs up. lxc-monitor leaves a daemon behind, which
 /// would keep the directory busy for half a minute; the last stream to end takes it along, if it is ours.
 async fn events(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+    if !bounds::sees_all(&house.policy) {
+        let message = "events name every container, and the owner lets only some be seen here";
+        return Err(Refusal::new(RefusalCode::Forbidden, message));
+    }
     let outcome = run_tool(house, pump, &Operation::ContainerEvents).await;
     let last = house.event_streams.available_permits() + 1 == MAX_EVENT_STREAMS;
     if last && house.strays.has_monitor_daemon() {

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep, timeout};
 
+use crate::config::HelperPolicy;
 use crate::sys::adopt_orphans;
 
 use super::{
@@ -45,6 +46,8 @@ pub struct Settings {
     pub lxcpath: PathBuf,
     /// The only user whose connections are served.
     pub allow_uid: u32,
+    /// What the owner lets be done here at all.
+    pub policy: HelperPolicy,
     /// Ends the helper when it closes.
     pub lifeline: Option<Lifeline>,
 }
@@ -60,7 +63,7 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let listener = tokio::net::UnixListener::from_std(settings.listener)?;
     let mut ends = Ends::new(settings.lifeline)?;
     let (stop, stopping) = watch::channel(false);
-    let house = Arc::new(House::new(settings.lxcpath, stopping));
+    let house = Arc::new(House::new(settings.lxcpath, settings.policy, stopping));
     let mut calls = JoinSet::new();
     let mut children = signal(SignalKind::child())?;
     let mut tick = interval(STRAY_TIME);

@@ -2,18 +2,19 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use crate::exec::{Ending, Frame, Limits, Operation, Request, Stream};
+use crate::exec::{Frame, Limits, Operation, Request};
 
 use super::{
     address::Address,
-    captured::{Capture, Captured, Collector},
+    captured::Capture,
     error::HelperError,
+    finished::{Finished, finish},
     running::Running,
 };
 
@@ -21,26 +22,10 @@ use super::{
 /// restart of a helper that died.
 const ACCEPT_TIME: Duration = Duration::from_secs(10);
 
-/// How long past its own limit an operation may take to be killed and reported.
-const KILL_TIME: Duration = Duration::from_secs(15);
-
 /// The front's way to the helper; a clone is a pointer.
 #[derive(Debug, Clone)]
 pub struct Helper {
     address: Arc<Address>,
-}
-
-/// An operation that ended, with what was kept of its output.
-#[derive(Debug, Clone)]
-pub struct Finished {
-    /// How it ended.
-    pub ending: Ending,
-    /// Milliseconds from the request to the end.
-    pub duration_ms: u64,
-    /// What it printed.
-    pub stdout: Captured,
-    /// What it complained of.
-    pub stderr: Captured,
 }
 
 impl Helper {
@@ -91,19 +76,8 @@ impl Helper {
         reference: &str,
         capture: Capture,
     ) -> Result<Finished, HelperError> {
-        let begun = Instant::now();
         let running = self.start(operation, limits, reference).await?;
-        let bound = Duration::from_millis(limits.timeout_ms).saturating_add(KILL_TIME);
-        let Ok(collected) = timeout(bound, collect(running, capture)).await else {
-            return Err(HelperError::Lost("it did not keep the time limit".into()));
-        };
-        let (ending, stdout, stderr) = collected?;
-        Ok(Finished {
-            ending,
-            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-            stdout: stdout.finish(),
-            stderr: stderr.finish(),
-        })
+        finish(running, limits, capture, std::future::pending()).await
     }
 
     async fn hand_over(&self, request: &[u8]) -> Result<Running, HelperError> {
@@ -117,21 +91,6 @@ impl Helper {
             Ok(other) => Err(HelperError::Protocol(format!("first frame {other:?}"))),
             Err(HelperError::Lost(cause)) => Err(HelperError::Unreachable(cause)),
             Err(other) => Err(other),
-        }
-    }
-}
-
-async fn collect(
-    mut running: Running,
-    capture: Capture,
-) -> Result<(Ending, Collector, Collector), HelperError> {
-    let (mut stdout, mut stderr) = (Collector::new(capture), Collector::new(capture));
-    loop {
-        match running.next().await? {
-            Frame::Accepted => {}
-            Frame::Output(Stream::Stdout, bytes) => stdout.push(&bytes),
-            Frame::Output(Stream::Stderr, bytes) => stderr.push(&bytes),
-            Frame::End(ending) => return Ok((ending, stdout, stderr)),
         }
     }
 }

@@ -5,13 +5,15 @@ mod address;
 mod captured;
 mod child;
 mod error;
+mod finished;
 mod helper;
 mod running;
 
 pub use captured::{Capture, Captured};
 pub use child::HelperChild;
 pub use error::HelperError;
-pub use helper::{Finished, Helper};
+pub use finished::{Finished, finish};
+pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{

@@ -7,47 +7,14 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::watch;
 
 use super::{failure::failed, seconds::Seconds};
-use crate::backends::{
-    BackendError, ContainerName, Program, Shell, ShellCall, ShellOutcome, neutralise,
-};
+use crate::backends::{ContainerName, Program, Shell, ShellCall, ShellOutcome, neutralise};
 use crate::registry::{Answer, Cx, Result, Risk, ToolError, Toolset};
 
-/// When the server stops, a command may still run so long to its own end.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// The shells, and word of the server's end.
-pub struct Shells {
-    shell: Shell,
-    stop: watch::Receiver<bool>,
-}
-
-impl Shells {
-    /// Waits for the outcome; a server that stops kills what has not ended within the grace.
-    async fn finish(
-        &self,
-        running: impl Future<Output = std::result::Result<ShellOutcome, BackendError>>,
-    ) -> Result<ShellOutcome> {
-        let mut stop = self.stop.clone();
-        let stopped = async {
-            let _ = stop.wait_for(|stop| *stop).await;
-            tokio::time::sleep(GRACE).await;
-        };
-        tokio::select! {
-            outcome = running => outcome.map_err(failed),
-            () = stopped => Err(ToolError::new(
-                "The server is stopping; the command and everything that it started were killed.",
-            )
-            .into()),
-        }
-    }
-}
-
 /// The group, as a table.
-pub fn tools(shell: Shell, stop: watch::Receiver<bool>) -> Toolset<Shells> {
-    Toolset::over(Arc::new(Shells { shell, stop }))
+pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
+    Toolset::over(shell)
         .answering("system_shell", Risk::Execute, on_host)
         .titled("Run a command on the host")
         .returning::<ShellOutcome>()
@@ -88,7 +55,7 @@ struct OnHost {
     env: BTreeMap<String, String>,
 }
 
-async fn on_host(shells: Arc<Shells>, asked: OnHost, cx: Cx) -> Result<Answer> {
+async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
     let call = ShellCall {
         command: program(asked.command, asked.argv)?,
         timeout: asked.timeout_s.duration(),
@@ -96,11 +63,7 @@ async fn on_host(shells: Arc<Shells>, asked: OnHost, cx: Cx) -> Result<Answer> {
         cwd: asked.cwd,
         env: asked.env,
     };
-    answer(
-        &shells
-            .finish(shells.shell.host(call, cx.reference()))
-            .await?,
-    )
+    answer(&shell.host(call, cx.reference()).await.map_err(failed)?)
 }
 
 /// Runs a command in a running LXC container with `/bin/sh -c`, in a clean environment, without input
@@ -129,7 +92,7 @@ struct InContainer {
     env: BTreeMap<String, String>,
 }
 
-async fn in_container(shells: Arc<Shells>, asked: InContainer, cx: Cx) -> Result<Answer> {
+async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<Answer> {
     let call = ShellCall {
         command: program(asked.command, asked.argv)?,
         timeout: asked.timeout_s.duration(),
@@ -137,10 +100,10 @@ async fn in_container(shells: Arc<Shells>, asked: InContainer, cx: Cx) -> Result
         cwd: asked.cwd,
         env: asked.env,
     };
-    let running = shells
-        .shell
-        .container(&asked.container, call, cx.reference());
-    answer(&shells.finish(running).await?)
+    let outcome = shell
+        .container(&asked.container, call, cx.reference())
+        .await;
+    answer(&outcome.map_err(failed)?)
 }
 
 fn program(

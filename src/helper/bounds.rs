@@ -1,0 +1,106 @@
+//! What this box lets be done at all: the owner's file, which the front cannot write.
+
+use crate::config::{HelperPolicy, HostShell};
+use crate::exec::{Operation, RefusalCode};
+
+use super::refusal::Refusal;
+
+/// Refuses what the owner's file does not allow, whatever the front's policy says.
+pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Refusal> {
+    match operation {
+        Operation::HostCommand { .. } if policy.host_shell == HostShell::Off => forbidden(
+            "commands on the host are off on this box; its owner can set host_shell = \"full\"",
+        ),
+        Operation::ContainerStart { .. } | Operation::ContainerStop { .. }
+            if !policy.lxc_writes =>
+        {
+            forbidden(
+                "containers are not started or stopped here; the box's owner can set lxc_writes = true",
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The lines of a list of containers that may be seen.
+pub fn visible(policy: &HelperPolicy, names: &[u8]) -> Vec<u8> {
+    let seen = |line: &&[u8]| {
+        std::str::from_utf8(line).is_ok_and(|name| policy.allows_container(name.trim_end()))
+    };
+    names
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter(seen)
+        .collect::<Vec<_>>()
+        .concat()
+}
+
+/// Whether every container may be seen, so that nothing has to be left out of what is reported.
+pub fn sees_all(policy: &HelperPolicy) -> bool {
+    policy.containers.iter().any(|glob| glob.as_str() == "*")
+}
+
+fn forbidden(message: &str) -> Result<(), Refusal> {
+    Err(Refusal::new(
+        RefusalCode::Forbidden,
+        format!("{message} in /etc/gatewren/helper.toml"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::{Command, Program};
+
+    fn policy() -> HelperPolicy {
+        HelperPolicy {
+            host_shell: HostShell::Off,
+            containers: vec!["arr-*".parse().unwrap()],
+            lxc_writes: false,
+        }
+    }
+
+    fn shell() -> Command {
+        Command {
+            program: Program::Shell("id".into()),
+            user: None,
+            cwd: None,
+            env: Default::default(),
+        }
+    }
+
+    #[test]
+    fn what_the_file_does_not_allow_is_refused() {
+        let code = |operation| match check(&policy(), &operation) {
+            Ok(()) => None,
+            Err(refusal) => match crate::exec::Ending::from(refusal) {
+                crate::exec::Ending::Refused { code, .. } => Some(code),
+                _ => None,
+            },
+        };
+        let inside = "arr-sonarr".parse().unwrap();
+        assert_eq!(
+            code(Operation::HostCommand { command: shell() }),
+            Some(RefusalCode::Forbidden)
+        );
+        assert_eq!(
+            code(Operation::ContainerStart { container: inside }),
+            Some(RefusalCode::Forbidden)
+        );
+        assert_eq!(code(Operation::Ping), None);
+        let defaults = HelperPolicy::default();
+        assert_eq!(
+            check(&defaults, &Operation::HostCommand { command: shell() }),
+            Ok(())
+        );
+        assert!(sees_all(&defaults) && !sees_all(&policy()));
+    }
+
+    #[test]
+    fn a_list_shows_only_what_may_be_seen() {
+        assert_eq!(
+            visible(&policy(), b"arr-a\njellyfin\narr-b\n"),
+            b"arr-a\narr-b\n"
+        );
+        assert_eq!(visible(&policy(), b""), b"");
+    }
+}
