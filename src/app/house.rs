@@ -65,6 +65,7 @@ impl House {
     pub fn reload(&self) {
         self.notify.reloading();
         self.refresh();
+        tracing::info!("reloaded");
         self.notify.ready();
     }
 

@@ -48,7 +48,8 @@ impl Guard {
             ),
             by_agent: Rate::new(per_second, f64::from(limits.agent_rate)),
             calls: Concurrency::new(limits.agent_calls as usize),
-            streams: Concurrency::new(limits.max_streams_per_agent as usize),
+            streams: Concurrency::new(limits.max_streams_per_agent as usize)
+                .together(limits.max_streams as usize),
         }
     }
 
@@ -110,7 +111,8 @@ impl Guard {
     /// A place among an agent's open streams, which are counted apart from its calls.
     pub fn stream(&self, who: &Principal) -> Result<CallPermit, Refusal> {
         self.streams.enter(who.agent_id()).ok_or_else(|| {
-            let words = "this agent has as many open streams as it may; close one";
+            let words =
+                "as many streams are open as this agent, or all together, may have; close one";
             Refusal::later(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too_many_streams",

@@ -82,11 +82,15 @@ pub fn household(address: IpAddr) -> IpAddr {
 
 /// A place among an agent's calls; dropping it makes room.
 #[derive(Debug)]
-pub struct CallPermit(#[expect(dead_code, reason = "dropping it is its use")] OwnedSemaphorePermit);
+pub struct CallPermit(
+    #[expect(dead_code, reason = "dropping it is its use")]
+    (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
+);
 
-/// How many calls each agent may have at once.
+/// How many calls each agent may have at once, and all of them together.
 pub struct Concurrency {
     most: usize,
+    together: Option<Arc<Semaphore>>,
     agents: Mutex<HashMap<AgentId, Arc<Semaphore>>>,
 }
 
@@ -95,17 +99,32 @@ impl Concurrency {
     pub fn new(most: usize) -> Self {
         Self {
             most,
+            together: None,
             agents: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// And so many in all.
+    #[must_use]
+    pub fn together(self, most: usize) -> Self {
+        Self {
+            together: Some(Arc::new(Semaphore::new(most))),
+            ..self
         }
     }
 
     /// Takes a place, if there is one. Agents are as many as the owner made.
     pub fn enter(&self, agent: &AgentId) -> Option<CallPermit> {
+        let shared = match &self.together {
+            Some(places) => Some(places.clone().try_acquire_owned().ok()?),
+            None => None,
+        };
         let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         let places = agents
             .entry(agent.clone())
             .or_insert_with(|| Arc::new(Semaphore::new(self.most)));
-        places.clone().try_acquire_owned().ok().map(CallPermit)
+        let own = places.clone().try_acquire_owned().ok()?;
+        Some(CallPermit((own, shared)))
     }
 }
 

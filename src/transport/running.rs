@@ -51,13 +51,14 @@ pub fn start(
     };
     let (notes, receiver) = mpsc::channel(QUEUED);
     let (finish, finished) = oneshot::channel();
+    let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
     tokio::spawn(async move {
+        // Whoever asked may be gone; the call was theirs all the same.
         tokio::select! {
-            body = running.run(&notes) => {
-                // Whoever asked may be gone; the call was theirs all the same.
-                let _ = finish.send(End { status: StatusCode::OK, body });
-            }
+            biased;
+            body = running.run(&notes) => drop(finish.send(End { status: StatusCode::OK, body })),
             () = in_flight.cancelled() => {}
+            () = endpoint.guard().expelled(&who) => drop(finish.send(End::expelled(&id))),
         }
     });
     Answering {

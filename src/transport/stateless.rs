@@ -116,10 +116,15 @@ async fn serve(
     if call.method == "subscriptions/listen" {
         return listen(endpoint, call, accepts).await;
     }
-    let id = call.id.clone();
+    let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
-    let engine = endpoint.engine().clone();
-    let end = Box::pin(async move { Some(end(&engine, &id, outcome.await)) });
+    let end = Box::pin(async move {
+        Some(tokio::select! {
+            biased;
+            outcome = outcome => end(house.engine(), &id, outcome),
+            () = house.guard().expelled(&who) => End::expelled(&id),
+        })
+    });
     respond(
         Answering { notes, end },
         accepts,

@@ -9,9 +9,9 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at};
 
-use super::wire::Wire;
+use super::wire::{self, Wire};
 use crate::http::{Body, EventSender, empty, events, json};
-use crate::protocol::Notification;
+use crate::protocol::{Id, Notification, RpcError};
 
 /// A call that is this long under way opens its stream, so that nobody takes silence for death.
 const HEARTBEAT: Duration = Duration::from_secs(2);
@@ -30,6 +30,19 @@ pub struct End {
     pub status: StatusCode,
     /// A JSON-RPC message.
     pub body: Vec<u8>,
+}
+
+impl End {
+    /// For an agent that lost its token while its call was under way.
+    pub fn expelled(id: &Id) -> Self {
+        let error = RpcError::invalid_request(
+            "this agent's token was revoked or has expired; the call was ended",
+        );
+        Self {
+            status: StatusCode::UNAUTHORIZED,
+            body: wire::error(Some(id), &error),
+        }
+    }
 }
 
 /// What the client takes.

@@ -68,7 +68,7 @@ fn a_stop_ends_streams_finishes_short_calls_and_kills_long_ones() {
     let client = server.client();
     let session = client.session("2025-11-25");
     let mut get = session.stream();
-    let filter = json!({ "resourceSubscriptions": ["gatewren:///public"] });
+    let filter = json!({ "resourceSubscriptions": ["gatewren:///public/quiet"] });
     let mut listen = client
         .modern("subscriptions/listen")
         .param("notifications", filter)

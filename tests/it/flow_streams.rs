@@ -131,7 +131,7 @@ fn a_change_while_no_stream_was_open_is_told_to_the_next_one() {
             assert_eq!(stream.event().data, "", "{way}: primed");
             stream
         };
-        resume(&told).stays_quiet(QUIET);
+        resume(&told).stays_quiet(Duration::from_millis(300));
         server.put(&key, &json!(2));
         assert_eq!(resume(&told).updated(), uri, "{way}");
         assert_eq!(resume(&primed).updated(), uri, "{way}");

@@ -10,6 +10,7 @@
 mod check;
 #[cfg(feature = "everything")]
 mod everything;
+mod flow_agents;
 mod flow_calls;
 mod flow_envelope;
 mod flow_guard;
@@ -21,6 +22,7 @@ mod flow_policy;
 mod flow_refusals;
 mod flow_robustness;
 mod flow_sessions;
+mod flow_settings;
 mod flow_streams;
 mod helper;
 mod house_rules;

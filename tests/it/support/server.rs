@@ -1,6 +1,7 @@
 //! The whole server as a black box: the real program on a free port, ended by its process number.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -16,7 +17,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::machine::skip;
+use super::machine::{skip, wait_until};
 
 /// What waits for the tests' end, however it comes, and then ends the server and takes its directory away.
 const GUARDIAN: &str = r#"cat > /dev/null; kill "$1" 2> /dev/null; sleep 3; rm -rf "$2""#;
@@ -26,6 +27,7 @@ pub struct Builder {
     policy: String,
     lxcpath: Option<PathBuf>,
     directory: Option<PathBuf>,
+    settings: Option<String>,
     env: Vec<(String, String)>,
 }
 
@@ -35,6 +37,7 @@ pub fn server() -> Builder {
         policy: "operate".to_owned(),
         lxcpath: None,
         directory: None,
+        settings: None,
         env: Vec::new(),
     }
 }
@@ -56,6 +59,12 @@ impl Builder {
         self
     }
 
+    /// Serves with these settings, as TOML, and not as a trial.
+    pub fn settings(mut self, toml: &str) -> Self {
+        self.settings = Some(toml.to_owned());
+        self
+    }
+
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
@@ -63,33 +72,61 @@ impl Builder {
 
     pub fn start(self) -> Server {
         let home = Directory::new();
-        let directory = self.directory.unwrap_or_else(|| home.0.join("state"));
-        let log = home.0.join("log");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
-        command.args(["try", "--json", "--listen", "127.0.0.1:0", "--policy"]);
-        command.arg(&self.policy).arg("--dir").arg(&directory);
+        let directory = self.directory.clone();
+        let directory = directory.unwrap_or_else(|| home.join("state"));
+        let Some(settings) = &self.settings else {
+            return self.launch(home, &self.trial(&directory));
+        };
+        // There must be an agent first.
+        let said = self
+            .launch(Directory::new(), &self.trial(&directory))
+            .said
+            .clone();
+        let file = home.join("gatewren.toml");
+        let own = format!("listen = [\"127.0.0.1:0\"]\nstate_dir = {directory:?}\n");
+        fs::write(&file, own + settings).unwrap();
+        let args = ["serve".into(), "--config".into(), file.into()];
+        let mut server = self.launch(home, &args);
+        server.said = said;
+        server.said["url"] = json!(server.url_in_log());
+        server
+    }
+
+    fn trial(&self, directory: &Path) -> Vec<OsString> {
+        let fixed = ["try", "--json", "--listen", "127.0.0.1:0", "--policy"];
+        let mut args: Vec<OsString> = fixed.iter().map(OsString::from).collect();
+        args.extend([
+            OsString::from(&self.policy),
+            "--dir".into(),
+            directory.into(),
+        ]);
         if let Some(path) = &self.lxcpath {
-            command.arg("--lxcpath").arg(path);
+            args.extend(["--lxcpath".into(), path.into()]);
         }
-        command.env_remove("NOTIFY_SOCKET").envs(self.env);
+        args
+    }
+
+    fn launch(&self, home: Directory, args: &[OsString]) -> Server {
+        let log = home.join("log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+        command.args(args).env_remove("NOTIFY_SOCKET");
+        command.envs(self.env.iter().cloned());
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = command.stderr(File::create(&log).unwrap()).spawn().unwrap();
         let guardian = guard(process.id(), &home.0);
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        let said = serde_json::from_str(&line).unwrap_or_else(|_| {
-            let log = fs::read_to_string(&log).unwrap_or_default();
-            panic!("the server said {line:?} and not where it serves; its log:\n{log}")
-        });
-        Server {
-            said,
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let mut server = Server {
+            said: Value::Null,
             log,
             process,
             guardian,
             output,
             _home: home,
+        };
+        if args.first().is_some_and(|first| first == "try") {
+            server.read_what_it_says();
         }
+        server
     }
 }
 
@@ -136,6 +173,23 @@ pub struct Server {
 }
 
 impl Server {
+    fn read_what_it_says(&mut self) {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        let said = serde_json::from_str(&line);
+        self.said = said.unwrap_or_else(|_| panic!("it said {line:?} and not where it serves"));
+    }
+
+    fn url_in_log(&self) -> String {
+        let url = || {
+            let log = self.log();
+            let rest = log.split_once("url=\"")?.1;
+            Some(rest.split_once('"')?.0.to_owned())
+        };
+        wait_until("it serves", Duration::from_secs(10), || url().is_some());
+        url().unwrap()
+    }
+
     /// A client with the token, on HTTP/1.1 and the newest TLS.
     pub fn client(&self) -> Client {
         Client::new(

@@ -1,0 +1,154 @@
+//! The owner gives and takes tokens while the server runs, and every call is on record.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::machine::{marked, marker, wait_until};
+use crate::support::server::{Directory, Server, server};
+
+/// How soon a running server follows what the command line changed.
+const SOON: Duration = Duration::from_secs(5);
+
+/// What a command of the program prints as JSON, and its exit code.
+fn tell(directory: &Path, args: &[&str]) -> (Value, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    command.args(args).arg("--json").arg("--dir").arg(directory);
+    let output = command.output().unwrap();
+    let said = serde_json::from_slice(&output.stdout);
+    let said = said.unwrap_or_else(|_| panic!("{args:?}: {output:?}"));
+    (said, output.status.code())
+}
+
+fn add(directory: &Path, policy: &str) -> Value {
+    tell(directory, &["agent", "add", "visitor", "--policy", policy]).0
+}
+
+fn admin_in(home: &Directory) -> Server {
+    server().policy("admin").directory(&home.0).start()
+}
+
+#[test]
+fn an_agent_that_is_added_comes_in_and_has_nothing_of_anothers() {
+    let home = Directory::new();
+    let server = admin_in(&home);
+    let visitor = add(&home.0, "observe");
+    let client = server
+        .client()
+        .with_token(visitor["token"].as_str().unwrap());
+    let list = client.modern("tools/list");
+    wait_until("it comes in", SOON, || list.send().status == 200);
+    let data = client.call("whoami", json!({})).send().data();
+    assert_eq!(
+        (&data["name"], &data["policy"]),
+        (&json!("visitor"), &json!("observe"))
+    );
+    assert_eq!(data["agent"], visitor["id"]);
+    let session = server.client().session("2025-11-25");
+    let stolen = session.carried_on_by(&client);
+    assert_eq!(stolen.request("ping").send().status, 404);
+    assert_eq!(stolen.delete().status, 404);
+    assert_eq!(
+        session.request("ping").send().status,
+        200,
+        "the owner of it still has it"
+    );
+}
+
+#[test]
+fn an_agent_that_is_revoked_is_out_with_its_streams_and_calls() {
+    let home = Directory::new();
+    let server = admin_in(&home);
+    let visitor = add(&home.0, "admin");
+    let client = server
+        .client()
+        .with_token(visitor["token"].as_str().unwrap());
+    let list = client.modern("tools/list");
+    wait_until("it comes in", SOON, || list.send().status == 200);
+    let session = client.session("2025-11-25");
+    let mut get = session.stream();
+    let filter = json!({ "resourceSubscriptions": [] });
+    let mut listen = client
+        .modern("subscriptions/listen")
+        .param("notifications", filter)
+        .open();
+    listen.message();
+    let (_, code) = tell(
+        &home.0,
+        &["agent", "revoke", visitor["id"].as_str().unwrap()],
+    );
+    assert_eq!(code, Some(0));
+    wait_until("it is refused", SOON, || list.send().status == 401);
+    assert_eq!(session.request("ping").send().status, 401);
+    get.ends();
+    assert_eq!(listen.message()["result"]["resultType"], "complete");
+    listen.ends();
+    assert_eq!(server.client().modern("tools/list").send().status, 200);
+}
+
+#[test]
+fn a_revoked_agents_running_command_is_killed() {
+    let home = Directory::new();
+    let server = admin_in(&home);
+    let visitor = add(&home.0, "admin");
+    let client = server
+        .client()
+        .with_token(visitor["token"].as_str().unwrap());
+    let list = client.modern("tools/list");
+    wait_until("it comes in", SOON, || list.send().status == 200);
+    let marks = [marker(), marker()];
+    let shell = |mark: &String| json!({ "command": format!("sleep {mark}") });
+    let modern = client.call("system_shell", shell(&marks[0])).begin();
+    let session = client.session("2025-06-18");
+    let stateful = session.call("system_shell", shell(&marks[1])).begin();
+    for mark in &marks {
+        wait_until("it runs", SOON, || !marked(mark).is_empty());
+    }
+    tell(
+        &home.0,
+        &["agent", "revoke", visitor["id"].as_str().unwrap()],
+    );
+    for mark in &marks {
+        wait_until("it is killed", SOON, || marked(mark).is_empty());
+    }
+    for call in [modern, stateful] {
+        // The stream may have been open already, with its status.
+        let (status, code) = call.finish().verdict();
+        assert!(
+            [200, 401].contains(&status) && code == -32_600,
+            "{status} {code}"
+        );
+    }
+}
+
+#[test]
+fn every_call_is_on_record_also_those_that_were_cut_short() {
+    let home = Directory::new();
+    let server = admin_in(&home);
+    let client = server.client();
+    let rows = || {
+        tell(&home.0, &["audit", "verify"]).0["rows"]
+            .as_u64()
+            .unwrap()
+    };
+    let before = rows();
+    client.call("whoami", json!({})).send().data();
+    client
+        .call("system_shell", json!({ "command": 5 }))
+        .send()
+        .failure();
+    let mark = marker();
+    let call = client.call(
+        "system_shell",
+        json!({ "command": format!("sleep {mark}") }),
+    );
+    let running = call.begin();
+    wait_until("it runs", SOON, || !marked(&mark).is_empty());
+    drop(running);
+    // An intent and an outcome each.
+    wait_until("six rows", SOON, || rows() == before + 6);
+    let (said, code) = tell(&home.0, &["audit", "verify"]);
+    assert_eq!((said["intact"].as_bool(), code), (Some(true), Some(0)));
+}

@@ -1,0 +1,202 @@
+//! What the owner sets holds: hosts, origins, times and numbers.
+
+use std::fs;
+use std::io::Read as _;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use crate::support::machine::{marked, marker, wait_until};
+use crate::support::server::{Directory, server};
+use crate::support::stream::Stream;
+
+/// What a bound of one second may become on a busy machine.
+const ABOUT_A_SECOND: std::ops::Range<Duration> =
+    Duration::from_millis(900)..Duration::from_secs(4);
+
+#[test]
+fn hosts_and_origins_that_the_owner_allows_are_let_in() {
+    let server = server()
+        .settings(
+            "[access]\nallowed_hosts = [\"box.example\"]\n\
+             allowed_origins = [\"https://chat.example:8000\"]\n",
+        )
+        .start();
+    for (way, client) in server.clients() {
+        let list = client.modern("tools/list");
+        assert_eq!(
+            list.clone().host("box.example:9").send().status,
+            200,
+            "{way}"
+        );
+        assert_eq!(
+            list.clone().host("other.example").send().status,
+            421,
+            "{way}"
+        );
+        let page = "https://chat.example:8000";
+        let answer = list.clone().header("origin", page).send();
+        assert_eq!(
+            answer.header("access-control-allow-origin"),
+            Some(page),
+            "{way}"
+        );
+        for other in [
+            "https://chat.example",
+            "http://chat.example:8000",
+            "https://chat.example:8001",
+        ] {
+            assert_eq!(
+                list.clone().header("origin", other).send().status,
+                403,
+                "{way}: {other}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_handshake_a_head_and_a_body_that_take_too_long_are_cut_off() {
+    let server = server()
+        .settings(
+            "[limits]\nhandshake_timeout = \"1s\"\nheader_timeout = \"1s\"\nbody_timeout = \"1s\"\n",
+        )
+        .start();
+    let begun = Instant::now();
+    let mut silent = TcpStream::connect(server.address()).unwrap();
+    silent
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    assert!(matches!(silent.read(&mut [0]), Ok(0) | Err(_)));
+    assert!(
+        ABOUT_A_SECOND.contains(&begun.elapsed()),
+        "{:?}",
+        begun.elapsed()
+    );
+
+    let mut slow = server.client().raw();
+    let begun = Instant::now();
+    slow.say(b"GET /health HTTP/1.1\r\nHost: local");
+    slow.answer();
+    assert!(
+        ABOUT_A_SECOND.contains(&begun.elapsed()),
+        "{:?}",
+        begun.elapsed()
+    );
+
+    let mut slow = server.client().raw();
+    let begun = Instant::now();
+    let token = server.text("token");
+    slow.say(
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Authorization: Bearer {token}\r\nContent-Length: 10\r\n\r\n{{"
+        )
+        .as_bytes(),
+    );
+    let (status, text) = slow.answer();
+    assert_eq!(status, 408, "{text}");
+    assert!(
+        ABOUT_A_SECOND.contains(&begun.elapsed()),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[test]
+fn a_stop_that_takes_longer_than_it_may_is_exit_1_and_leaves_nothing() {
+    let mut server = server()
+        .policy("admin")
+        .settings("[limits]\ndrain = \"1s\"\n")
+        .start();
+    let marker = marker();
+    let line = format!("(setsid sleep {marker} &) ; sleep {marker}");
+    let _call = server
+        .client()
+        .call("system_shell", json!({ "command": line }))
+        .begin();
+    wait_until("it runs", Duration::from_secs(5), || {
+        marked(&marker).len() >= 2
+    });
+    let begun = Instant::now();
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended_within(Duration::from_secs(10)).code(), Some(1));
+    assert!(
+        ABOUT_A_SECOND.contains(&begun.elapsed()),
+        "{:?}",
+        begun.elapsed()
+    );
+    wait_until("nothing is left", Duration::from_secs(5), || {
+        marked(&marker).is_empty()
+    });
+}
+
+#[test]
+fn connections_beyond_the_cap_wait_for_their_turn() {
+    let server = server().settings("[limits]\nmax_connections = 2\n").start();
+    let client = server.client();
+    let (first, second) = (client.connection(), client.connection());
+    let waiting = client.modern("tools/list").begin();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!waiting.is_finished());
+    drop(first);
+    assert_eq!(waiting.finish().status, 200);
+    drop(second);
+}
+
+#[test]
+fn an_agent_in_a_hurry_is_429_and_another_is_not() {
+    let home = Directory::new();
+    drop(server().policy("observe").directory(&home.0).start());
+    let server = server()
+        .directory(&home.0)
+        .settings("[limits]\nagent_rate = 5\n")
+        .start();
+    let list = server.client().modern("tools/list");
+    for _ in 0..5 {
+        assert_eq!(list.send_once().status, 200);
+    }
+    let refused = list.send_once();
+    assert_eq!(
+        (refused.status, refused.json()["error"].as_str()),
+        (429, Some("agent_rate"))
+    );
+    assert!(
+        refused
+            .header("retry-after")
+            .unwrap()
+            .parse::<u32>()
+            .unwrap()
+            >= 1
+    );
+    let other = fs::read_to_string(home.join("token-observe")).unwrap();
+    let other = server.client().with_token(other.trim());
+    assert_eq!(other.modern("tools/list").send_once().status, 200);
+}
+
+#[test]
+fn all_agents_together_have_no_more_streams_than_they_may() {
+    let home = Directory::new();
+    drop(server().policy("observe").directory(&home.0).start());
+    let limits = "[limits]\nmax_streams = 3\nmax_streams_per_agent = 2\n";
+    let server = server().directory(&home.0).settings(limits).start();
+    let other = fs::read_to_string(home.join("token-observe")).unwrap();
+    let listen = |client: &crate::support::client::Client| {
+        let filter = json!({ "resourceSubscriptions": [] });
+        client
+            .modern("subscriptions/listen")
+            .param("notifications", filter)
+            .open()
+    };
+    let (one, other) = (server.client(), server.client().with_token(other.trim()));
+    let mut open: Vec<Stream> = vec![listen(&one), listen(&one)];
+    assert_eq!(listen(&one).status(), 503, "one agent has had its share");
+    open.push(listen(&other));
+    assert_eq!(
+        open.iter().map(Stream::status).collect::<Vec<_>>(),
+        [200; 3]
+    );
+    assert_eq!(listen(&other).status(), 503, "the house is full");
+}
