@@ -1,6 +1,7 @@
 //! Builds the house: the one place that knows every room.
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -9,21 +10,21 @@ use tokio::sync::watch;
 
 use super::{
     front::Front,
-    house::{House, hosts},
-    names::{box_addresses, box_names},
+    house::{House, certificate, hosts},
     serving::Serving,
 };
 use crate::auth::Agents;
 use crate::backends::{Host, Lxc, Shell};
-use crate::config::{Settings, TlsMode};
+use crate::config::Settings;
 use crate::dispatch::Engine;
 use crate::guard::{Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
-use crate::http::{Subject, Subjects, Tls, TlsSource};
-use crate::observer::{Nudge, Observer};
+use crate::http::Tls;
+use crate::observer::{Observer, ObserverHandle};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
 use crate::state::State;
+use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Metrics, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, Sessions};
@@ -76,20 +77,21 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         address,
     } = plan;
     let directory = settings.state_dir.clone();
-    crate::sys::files::private_dir(&directory).map_err(failed)?;
+    files::private_dir(&directory).map_err(failed)?;
+    let lock = lock(&directory)?;
     let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
     let state = State::open(&directory.join("state.db")).map_err(failed)?;
-    let tls = Arc::new(Tls::load(certificate(&settings)?).map_err(failed)?);
+    let tls = Arc::new(Tls::load(certificate(&settings).map_err(failed)?).map_err(failed)?);
     let (child, helper) = start_helper(helper, settings.lxc.lxcpath.as_deref())?;
     let stop = watch::Sender::new(false);
-    let lxc = Arc::new(Lxc::new(helper.clone()));
-    let host = Arc::new(Host::new());
-    let observer = Observer::new(state.clone(), lxc.clone(), host.clone());
+    let lxc = Lxc::new(helper.clone());
+    let host = Host::new();
+    let observer = Observer::new(state.clone(), lxc.clone(), Host::new());
     let backends = Backends {
         lxc,
         host,
         shell: Shell::new(helper),
-        nudge: observer.nudge(),
+        observer: observer.handle(),
     };
     let catalog = catalog(&state, backends, &stop).map_err(failed)?;
     let keys = (
@@ -123,42 +125,30 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         serving: Arc::new(serving),
         notify: Arc::new(Notify::from_env()),
         stop,
+        _lock: lock,
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
     })
 }
 
-/// Where the certificate comes from and what it is to hold for.
-fn certificate(settings: &Settings) -> Result<TlsSource, BuildError> {
-    if let (TlsMode::Files, Some(cert), Some(key)) = (
-        settings.tls.mode,
-        settings.tls.cert.clone(),
-        settings.tls.key.clone(),
-    ) {
-        return Ok(TlsSource::Files { cert, key });
-    }
-    let asked: Result<Vec<Subject>, _> = settings.names.iter().map(|name| name.parse()).collect();
-    let names = box_names(&[])
-        .into_iter()
-        .filter_map(|name| name.parse().ok());
-    let found = names
-        .chain(box_addresses().into_iter().map(Subject::Address))
-        .collect();
-    Ok(TlsSource::Own {
-        directory: settings.state_dir.join("tls"),
-        subjects: Subjects {
-            asked: asked.map_err(failed)?,
-            found,
-        },
+/// Two servers that keep the same state would each undo what the other has seen.
+fn lock(directory: &Path) -> Result<DirectoryLock, BuildError> {
+    lock_directory(directory).map_err(|cause| {
+        let directory = directory.display();
+        BuildError(if cause.kind() == io::ErrorKind::WouldBlock {
+            format!("another gatewren keeps its state in {directory}; stop it, or name another directory")
+        } else {
+            format!("cannot lock {directory}: {cause}")
+        })
     })
 }
 
 /// What tools stand on.
 struct Backends {
-    lxc: Arc<Lxc>,
-    host: Arc<Host>,
+    lxc: Lxc,
+    host: Host,
     shell: Shell,
-    nudge: Nudge,
+    observer: ObserverHandle,
 }
 
 fn catalog(
@@ -173,18 +163,18 @@ fn catalog(
     });
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
     catalog.add(toolsets::access())?;
-    catalog.add(toolsets::server(on.host))?;
-    catalog.add(toolsets::containers(on.lxc))?;
+    catalog.add(toolsets::server(Arc::new(on.host)))?;
+    catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(on.shell, stop.subscribe()))?;
     catalog.add(toolsets::state(Arc::new(state.clone())))?;
     catalog.set_resources(Arc::new(StateResources::new(
         state.clone(),
         INSTRUCTIONS.to_owned(),
     )));
-    let nudge = on.nudge;
+    let observer = on.observer;
     catalog.set_settle(Box::new(move || {
-        let nudge = nudge.clone();
-        Box::pin(async move { Some(nudge.settled().await) })
+        let observer = observer.clone();
+        Box::pin(async move { Some(observer.seen(observer.nudge()).await) })
     }));
     Ok(catalog)
 }

@@ -1,6 +1,7 @@
 //! The house: everything that a running gatewren holds.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -9,14 +10,22 @@ use super::{
     names::{box_addresses, box_names},
     serving::Serving,
 };
-use crate::config::Settings;
+use crate::config::{Settings, TlsMode};
 use crate::dispatch::Engine;
-use crate::guard::{Guard, Hosts};
+use crate::guard::Hosts;
 use crate::helper_client::HelperChild;
+use crate::http::{InvalidSubject, Subject, Subjects, TlsSource};
 use crate::observer::Observer;
 use crate::state::State;
+use crate::sys::DirectoryLock;
 use crate::telemetry::Notify;
 use crate::vault::Vault;
+
+/// So often the box's addresses are looked at; new ones are in the certificate a moment later.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// So often the certificate is looked at although nothing has changed, because it expires.
+const RENEWAL: Duration = Duration::from_hours(12);
 
 /// A running gatewren.
 pub struct House {
@@ -36,6 +45,7 @@ pub struct House {
     pub notify: Arc<Notify>,
     /// Turned true to stop.
     pub stop: watch::Sender<bool>,
+    pub(super) _lock: DirectoryLock,
     pub(super) observer: Mutex<Option<Observer>>,
     pub(super) helper: Mutex<Option<HelperChild>>,
 }
@@ -44,23 +54,30 @@ impl House {
     /// Starts what runs beside the connections.
     pub fn start_workers(&self, workers: &mut JoinSet<()>) {
         if let Some(observer) = lock(&self.observer).take() {
-            workers.spawn(observer.run(self.stop.subscribe()));
+            let mut stop = self.stop.subscribe();
+            workers.spawn(observer.run(async move {
+                let _ = stop.wait_for(|stop| *stop).await;
+            }));
         }
     }
 
-    /// Reads the certificate again and follows the box's names and addresses; streams stay open.
+    /// Does what `systemctl reload` asks for; streams stay open.
     pub fn reload(&self) {
         self.notify.reloading();
-        self.serving.front.guard.set_hosts(hosts(&self.settings));
-        if let Some(tls) = &self.serving.tls {
-            match tls.reload() {
-                Ok(()) => tracing::info!("reloaded"),
-                Err(cause) => {
-                    tracing::error!(%cause, "the certificate was not reloaded; the old one stays")
-                }
-            }
-        }
+        self.refresh();
         self.notify.ready();
+    }
+
+    /// Follows the box's names and addresses, and takes the certificate that fits them now.
+    pub fn refresh(&self) {
+        self.serving.front.guard.set_hosts(hosts(&self.settings));
+        let Some(tls) = &self.serving.tls else { return };
+        let renewed = certificate(&self.settings)
+            .map_err(|error| error.to_string())
+            .and_then(|source| tls.reload_from(source).map_err(|error| error.to_string()));
+        if let Err(cause) = renewed {
+            tracing::error!(cause, "the certificate was not renewed; the old one stays");
+        }
     }
 
     /// Ends the helper that this house started, if it did, with everything that it runs.
@@ -70,11 +87,46 @@ impl House {
             helper.stop().await;
         }
     }
+}
 
-    /// Who comes in.
-    pub fn guard(&self) -> &Guard {
-        &self.serving.front.guard
+/// Keeps names, addresses and certificate as the box is, for as long as it runs.
+pub async fn follow(house: Arc<House>) {
+    let mut known = box_addresses();
+    let mut looked = tokio::time::Instant::now();
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let addresses = box_addresses();
+        if addresses != known || looked.elapsed() >= RENEWAL {
+            tracing::info!("the box's addresses changed, or it is time to look at the certificate");
+            (known, looked) = (addresses, tokio::time::Instant::now());
+            house.refresh();
+        }
     }
+}
+
+/// Where the certificate comes from and what it is to hold for now.
+pub fn certificate(settings: &Settings) -> Result<TlsSource, InvalidSubject> {
+    if let (TlsMode::Files, Some(cert), Some(key)) = (
+        settings.tls.mode,
+        settings.tls.cert.clone(),
+        settings.tls.key.clone(),
+    ) {
+        return Ok(TlsSource::Files { cert, key });
+    }
+    let asked: Result<Vec<Subject>, _> = settings.names.iter().map(|name| name.parse()).collect();
+    let names = box_names(&[])
+        .into_iter()
+        .filter_map(|name| name.parse().ok());
+    let found = names
+        .chain(box_addresses().into_iter().map(Subject::Address))
+        .collect();
+    Ok(TlsSource::Own {
+        directory: settings.state_dir.join("tls"),
+        subjects: Subjects {
+            asked: asked?,
+            found,
+        },
+    })
 }
 
 /// The hosts and origins that are allowed now.

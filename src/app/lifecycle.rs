@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::{
-    house::House,
+    house::{House, follow},
     serving::Accepting,
     signals::{Asked, Signals},
     watchdog,
@@ -56,6 +56,7 @@ pub async fn run(
     let mut workers = JoinSet::new();
     house.start_workers(&mut workers);
     workers.spawn(watchdog::watch(house.clone()));
+    workers.spawn(follow(house.clone()));
     house.notify.status(&format!("serving {}", house.url));
     house.notify.ready();
     announce(&house);

@@ -15,9 +15,9 @@ pub fn box_names(configured: &[String]) -> Vec<String> {
         names.extend([format!("{short}.local"), short, host]);
     }
     names.push("localhost".to_owned());
-    names
-        .iter_mut()
-        .for_each(|name| *name = name.to_ascii_lowercase());
+    for name in &mut names {
+        *name = name.to_ascii_lowercase();
+    }
     names.retain(|name| !name.is_empty() && name != ".local");
     names.sort();
     names.dedup();

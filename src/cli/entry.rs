@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-use super::{helper, reaper, serve, trial};
+use super::{agent, audit, check, completions, helper, reaper, serve, trial};
 
 /// The gate between AI clients and a home server.
 #[derive(Debug, Parser)]
@@ -20,6 +20,14 @@ enum Commands {
     Try(trial::Args),
     /// Serve as the settings say; systemd starts this.
     Serve(serve::Args),
+    /// Give out, list and revoke the tokens of AI clients.
+    Agent(agent::Args),
+    /// Check the record of every call.
+    Audit(audit::Args),
+    /// Say whether the settings are good, and what to mend.
+    Check(check::Args),
+    /// Print the completions of a shell.
+    Completions(completions::Args),
     /// Run commands for the front: the part that is root.
     Helper(helper::Args),
 }
@@ -37,5 +45,9 @@ pub fn main() -> ExitCode {
         Commands::Try(args) => trial::run(&args),
         Commands::Serve(args) => serve::run(&args),
         Commands::Helper(args) => helper::run(args),
+        Commands::Agent(args) => agent::run(&args),
+        Commands::Audit(args) => audit::run(&args),
+        Commands::Check(args) => check::run(&args),
+        Commands::Completions(args) => completions::run(&args, Cli::command()),
     }
 }

@@ -64,7 +64,7 @@ async fn serve(settings: Settings) -> ExitCode {
     {
         Ok(house) => {
             run_house(house, sockets, |house| {
-                tracing::info!(url = house.url, "serving")
+                tracing::info!(url = house.url, "serving");
             })
             .await
         }

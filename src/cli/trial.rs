@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::runtime;
+use super::{runtime, say::fail};
 use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house};
 use crate::auth::{Agents, bootstrap};
 use crate::config::{LogLevel, Preset, Settings};
@@ -52,10 +52,7 @@ pub fn run(args: &Args) -> ExitCode {
         Ok(runtime) => runtime.block_on(serve(args)),
         Err(cause) => Err(cause.to_string()),
     };
-    outcome.unwrap_or_else(|words| {
-        let _ = writeln!(io::stderr(), "gatewren: {words}");
-        ExitCode::FAILURE
-    })
+    outcome.unwrap_or_else(|words| fail(&words))
 }
 
 async fn serve(args: &Args) -> Result<ExitCode, String> {

@@ -98,7 +98,7 @@ async fn rung(bell: Option<&mut watch::Receiver<u64>>) {
         None => false,
     };
     if !rings {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
@@ -211,6 +211,12 @@ impl Filter {
     }
 }
 
+/// The result with which the server ends a subscription; the client listens again or lets it be.
+pub fn ended(id: Value) -> Outcome {
+    let meta = Map::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
+    Outcome::Complete(json!({ "resultType": "complete", "_meta": meta }))
+}
+
 /// `subscriptions/listen`: a reply whose result comes when the server ends it.
 pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
     let mut filter = Filter::read(&call.params)?;
@@ -244,8 +250,5 @@ async fn run(
             None => break,
         }
     }
-    let meta = Map::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
-    Ok(Outcome::Complete(
-        json!({ "resultType": "complete", "_meta": meta }),
-    ))
+    Ok(ended(id))
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::protocol::{RpcError, ServerCapabilities};
 
 /// A method: its name, the feature that offers it, and what answers it.
-type Row = (&'static str, fn(&ServerCapabilities) -> bool, Handler);
+type Row = (&'static str, fn(ServerCapabilities) -> bool, Handler);
 
 enum Handler {
     /// At once.
@@ -38,10 +38,11 @@ const METHODS: &[Row] = &[
 ];
 
 /// A stream on which nothing can ever be heard would only be held open.
-fn listens(offered: &ServerCapabilities) -> bool {
+fn listens(offered: ServerCapabilities) -> bool {
     offered.resources || offered.lists_change
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape of every row")]
 fn listening(engine: Arc<Engine>, call: Call) -> Reply {
     listen::listen(&engine, &call).unwrap_or_else(|error| Reply::ready(Err(error)))
 }
@@ -65,6 +66,6 @@ impl Engine {
         let offered = self.catalog.capabilities();
         METHODS
             .iter()
-            .find(|(name, offers, _)| *name == method && offers(&offered))
+            .find(|(name, offers, _)| *name == method && offers(offered))
     }
 }

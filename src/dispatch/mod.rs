@@ -20,4 +20,4 @@ mod tools;
 pub use call::{Call, Context, Outcome, Reply};
 pub use engine::Engine;
 pub use interests::Interests;
-pub use listen::{Event, Listener};
+pub use listen::{Event, Listener, ended as subscription_ended};

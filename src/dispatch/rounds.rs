@@ -66,7 +66,7 @@ pub fn ask(
         call.context
             .capabilities
             .require(method, params)
-            .map_err(RpcError::missing_capability)?;
+            .map_err(|required| RpcError::missing_capability(&required))?;
     }
     let who = call.context.who.agent_id().as_str();
     let sealed = question

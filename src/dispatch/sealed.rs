@@ -40,13 +40,13 @@ impl Sealer {
 
     /// Seals state for one agent and one request.
     pub fn seal(&self, state: Value, who: &str, asked: &str) -> String {
-        let sealed = Sealed {
+        let inner = Sealed {
             until: now_s() + LIFETIME_S,
             who: who.into(),
             asked: asked.into(),
             state,
         };
-        let body = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&sealed).unwrap_or_default());
+        let body = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&inner).unwrap_or_default());
         let tag = hmac::sign(&self.key, body.as_bytes());
         format!("v1.{body}.{}", URL_SAFE_NO_PAD.encode(tag))
     }
@@ -104,13 +104,13 @@ mod tests {
     #[test]
     fn only_the_same_agent_and_request_open_it() {
         let sealer = Sealer::new(&[7; 32]);
-        let sealed = sealer.seal(json!({"step": 1}), "a", "q");
-        assert_eq!(sealer.open(&sealed, "a", "q").unwrap(), json!({"step": 1}));
+        let carried = sealer.seal(json!({"step": 1}), "a", "q");
+        assert_eq!(sealer.open(&carried, "a", "q").unwrap(), json!({"step": 1}));
         for (text, who, asked) in [
-            (sealed.as_str(), "b", "q"),
-            (sealed.as_str(), "a", "other"),
-            (&format!("{sealed}-TAMPERED"), "a", "q"),
-            (&sealed.replacen("v1.", "v1.A", 1), "a", "q"),
+            (carried.as_str(), "b", "q"),
+            (carried.as_str(), "a", "other"),
+            (&format!("{carried}-TAMPERED"), "a", "q"),
+            (&carried.replacen("v1.", "v1.A", 1), "a", "q"),
             ("", "a", "q"),
         ] {
             assert!(
@@ -118,6 +118,6 @@ mod tests {
                 "{text} {who} {asked}"
             );
         }
-        assert!(Sealer::new(&[8; 32]).open(&sealed, "a", "q").is_err());
+        assert!(Sealer::new(&[8; 32]).open(&carried, "a", "q").is_err());
     }
 }

@@ -120,6 +120,11 @@ impl Guard {
         })
     }
 
+    /// Waits until an agent that came in would no longer come in.
+    pub async fn expelled(&self, who: &Principal) {
+        self.identity.expelled(who).await;
+    }
+
     fn place(&self, who: &Principal) -> Result<CallPermit, Refusal> {
         self.by_agent
             .take(who.agent_id().clone(), Instant::now())

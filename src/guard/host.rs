@@ -78,15 +78,13 @@ impl Hosts {
 
     fn is_ours(&self, host: &str) -> bool {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        match bare.parse::<IpAddr>() {
-            Ok(address) => self.addresses.contains(&address.to_canonical()),
-            Err(_) => {
-                let name = bare.trim_end_matches('.');
-                self.names
-                    .iter()
-                    .any(|known| known.eq_ignore_ascii_case(name))
-            }
+        if let Ok(address) = bare.parse::<IpAddr>() {
+            return self.addresses.contains(&address.to_canonical());
         }
+        let name = bare.trim_end_matches('.');
+        self.names
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name))
     }
 }
 

@@ -1,10 +1,15 @@
 //! Who asks, from the headers alone: a stranger's body is never read.
 
+use std::time::Duration;
+
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 
 use super::refusal::Refusal;
 use crate::auth::{Agents, AuthError, Principal};
+
+/// A token's expiry ends its open streams so soon after.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// How callers of the door `Agent` are known.
 pub enum Identity {
@@ -15,6 +20,18 @@ pub enum Identity {
 }
 
 impl Identity {
+    /// Waits until an agent would no longer come in: its token was revoked or has expired.
+    pub async fn expelled(&self, who: &Principal) {
+        let Self::Agents(agents) = self else {
+            return std::future::pending().await;
+        };
+        let mut changes = agents.changes();
+        while agents.is_active(who.agent_id()) {
+            // Expiry changes nothing that would be heard.
+            let _ = tokio::time::timeout(LOOK, changes.changed()).await;
+        }
+    }
+
     /// Identifies the sender of these headers.
     pub fn identify(&self, headers: &HeaderMap) -> Result<Principal, Refusal> {
         match self {

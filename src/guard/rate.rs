@@ -76,7 +76,7 @@ impl<K: Eq + Hash> Rate<K> {
 pub fn household(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
-        v4 => v4,
+        IpAddr::V4(v4) => IpAddr::V4(v4),
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Recipe<'a> {
     pub reaper: BorrowedFd<'a>,
     /// Where all of it is born.
     pub cgroup: Option<Cgroup>,
+    /// Version 1 groups to enter besides, as open `cgroup.procs` files.
+    pub memberships: Vec<File>,
 }
 
 /// A call's processes.
@@ -82,6 +84,7 @@ impl Cage {
             ],
             directories: vec![c"/".to_owned()],
             cgroup: recipe.cgroup.as_ref().map(Cgroup::fd),
+            memberships: recipe.memberships.iter().map(|file| file.as_fd()).collect(),
             with_parent: WithParent::Dies,
             identity: None,
         };

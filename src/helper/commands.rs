@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -42,6 +42,7 @@ pub async fn on_host(
         argv: reaper_argv().into(),
         reaper: own.as_fd(),
         cgroup: cgroup.and_then(|parent| house.cgroup(parent, processes)),
+        memberships: Vec::new(),
     };
     let shell = if Path::new("/bin/bash").exists() {
         "/bin/bash"
@@ -69,11 +70,18 @@ pub async fn in_container(
     let reaper = house.reaper().map_err(|e| no_reaper(&e))?;
     let payload = running.payload.as_deref();
     let cgroup = payload.and_then(|parent| house.cgroup(parent, processes));
+    // With `-eCGROUP` LXC enters none of the container's groups for us.
+    let memberships = if cgroup.is_some() {
+        memberships(&running.limiting)?
+    } else {
+        Vec::new()
+    };
     let recipe = Recipe {
         program: text(attach.as_os_str().as_bytes())?,
         argv: attach_argv(house.containers.lxcpath(), container, cgroup.is_some())?,
         reaper: reaper.as_fd(),
         cgroup,
+        memberships,
     };
     run(house, pump, recipe, &launch(command, "/bin/sh")).await
 }
@@ -152,6 +160,14 @@ fn attach_argv(
     argv.push(c"--".to_owned());
     argv.extend(reaper_argv());
     Ok(argv)
+}
+
+/// A container's device rules and limits on a machine with version 1: a command that is not under them
+/// does not run.
+fn memberships(groups: &[PathBuf]) -> Result<Vec<File>, Refusal> {
+    let open = |group: &PathBuf| File::options().write(true).open(group.join("cgroup.procs"));
+    let opened: io::Result<_> = groups.iter().map(open).collect();
+    opened.map_err(|e| Refusal::failed(format!("the container's cgroups cannot be entered: {e}")))
 }
 
 fn no_reaper(cause: &io::Error) -> Refusal {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::exec::{ContainerName, RefusalCode};
-use crate::sys::{cgroup2_mount, freezer_state, process};
+use crate::sys::{cgroup2_mount, freezer_state, limiting_groups, process};
 
 use super::{lxc::question, refusal::Refusal, strays::Strays, tools::output};
 
@@ -21,6 +21,8 @@ pub struct Running {
     started: u64,
     /// Its own cgroup, version 2; absent on a machine without.
     pub payload: Option<PathBuf>,
+    /// Its version 1 groups, on a machine that still has them: its devices and limits.
+    pub limiting: Vec<PathBuf>,
     /// Version 1's freezer file, on a machine that still has it.
     freezer: Option<PathBuf>,
 }
@@ -123,6 +125,7 @@ impl Running {
             init,
             started: process.started,
             payload,
+            limiting: limiting_groups(init),
             freezer: freezer_state(init),
         })
     }

@@ -164,8 +164,8 @@ fn start(launch: &Launch) -> Result<Child, Refusal> {
             Some(cwd) => strings([cwd.clone()])?,
             None => strings([home.to_owned(), "/".to_owned()])?,
         },
-        cgroup: None,
         with_parent: WithParent::Dies,
+        ..Spawn::default()
     };
     spawn.spawn().map_err(|error| explain(launch, &error))
 }

@@ -177,3 +177,96 @@ async fn watch(recipe: Recipe, first: Alive, mut stopped: oneshot::Receiver<()>)
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::{Command, Ending, Limits, Operation, Program};
+    use crate::sys::{children, process, terminate};
+    use std::path::PathBuf;
+
+    /// The program beside these tests; `None`, after saying so, when only the tests were built.
+    fn exe() -> Option<PathBuf> {
+        let tests = std::env::current_exe().unwrap();
+        let exe = tests.parent().unwrap().parent().unwrap().join("gatewren");
+        if !exe.is_file() {
+            eprintln!("SKIPPED: helper_client::child: gatewren itself is not built");
+            return None;
+        }
+        Some(exe)
+    }
+
+    fn scratch(name: &str) -> PathBuf {
+        // Deeper than a socket's path may be.
+        let deep = "d".repeat(120);
+        std::env::temp_dir()
+            .join(format!("gatewren-{name}-{}", own_pid()))
+            .join(deep)
+    }
+
+    fn own_pid() -> i32 {
+        crate::sys::own_pid()
+    }
+
+    async fn echo(helper: &Helper, line: &str) -> Result<String, HelperError> {
+        let command = Command {
+            program: Program::Shell(line.to_owned()),
+            user: None,
+            cwd: None,
+            env: [].into(),
+        };
+        let limits = Limits {
+            timeout_ms: 30_000,
+            output_bytes: 1 << 40,
+            processes: 100,
+        };
+        let capture = crate::helper_client::Capture {
+            head: 100,
+            tail: 100,
+        };
+        let operation = Operation::HostCommand { command };
+        let finished = helper.run(operation, limits, "test", capture).await?;
+        assert_eq!(finished.ending, Ending::Exited { code: 0 });
+        Ok(finished.stdout.text_lossy())
+    }
+
+    fn helpers() -> Vec<i32> {
+        let line = |pid: &i32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut found = children();
+        found.retain(|pid| line(pid).starts_with(b"gatewren\0helper\0"));
+        found
+    }
+
+    #[tokio::test]
+    async fn a_helper_that_dies_takes_its_calls_and_the_next_call_works() {
+        let Some(exe) = exe() else { return };
+        let folder = scratch("child");
+        let (child, helper) = HelperChild::spawn(&exe, &folder, None).unwrap();
+        assert_eq!(echo(&helper, "echo one").await.unwrap(), "one\n");
+        let [pid] = helpers()[..] else {
+            panic!("{:?}", helpers())
+        };
+        let in_flight = tokio::spawn({
+            let helper = helper.clone();
+            async move { echo(&helper, "sleep 20").await }
+        });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        terminate(pid, true);
+        let lost = in_flight.await.unwrap().unwrap_err();
+        assert!(
+            matches!(lost, HelperError::Lost(_)) && lost.retry_helps(),
+            "{lost:?}"
+        );
+        assert!(lost.to_string().contains("try again"));
+        assert_eq!(echo(&helper, "echo two").await.unwrap(), "two\n");
+        let [next] = helpers()[..] else {
+            panic!("{:?}", helpers())
+        };
+        assert_ne!(pid, next);
+        child.stop().await;
+        assert_eq!(process(next), None);
+        let gone = echo(&helper, "echo three").await.unwrap_err();
+        assert!(matches!(gone, HelperError::Unreachable(_)), "{gone:?}");
+        std::fs::remove_dir_all(folder.parent().unwrap()).unwrap();
+    }
+}

@@ -69,15 +69,15 @@ impl ClientCapabilities {
 mod tests {
     use super::*;
 
-    fn declared(value: Value) -> ClientCapabilities {
+    fn declared(value: &Value) -> ClientCapabilities {
         ClientCapabilities::new(value.as_object().unwrap().clone())
     }
 
     #[test]
     fn elicitation_without_a_mode_means_forms() {
-        assert!(declared(json!({"elicitation": {}})).elicitation_form());
-        assert!(!declared(json!({"elicitation": {"url": {}}})).elicitation_form());
-        assert!(declared(json!({"elicitation": {"url": {}}})).elicitation_url());
-        assert!(!declared(json!({})).elicitation_form());
+        assert!(declared(&json!({"elicitation": {}})).elicitation_form());
+        assert!(!declared(&json!({"elicitation": {"url": {}}})).elicitation_form());
+        assert!(declared(&json!({"elicitation": {"url": {}}})).elicitation_url());
+        assert!(!declared(&json!({})).elicitation_form());
     }
 }

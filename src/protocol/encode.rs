@@ -20,7 +20,7 @@ pub fn for_stateful(method: &str, mut result: Value, version: Version) -> Value 
         "resources/list" => each(object, "resources", |resource| untitled(resource, version)),
         "resources/templates/list" => {
             each(object, "resourceTemplates", |template| {
-                untitled(template, version)
+                untitled(template, version);
             });
         }
         _ => {}
@@ -110,7 +110,7 @@ fn link_as_text(block: &mut Map<String, Value>) {
 mod tests {
     use super::*;
 
-    fn modern(extra: Value) -> Value {
+    fn modern(extra: &Value) -> Value {
         let mut result = json!({ "resultType": "complete", "_meta": { key::SERVER_INFO: {} } });
         result
             .as_object_mut()
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn nothing_modern_reaches_a_session() {
-        let list = modern(json!({ "tools": [], "ttlMs": 5, "cacheScope": "private" }));
+        let list = modern(&json!({ "tools": [], "ttlMs": 5, "cacheScope": "private" }));
         assert_eq!(
             for_stateful("tools/list", list, Version::V2025_11_25),
             json!({ "tools": [] })
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn structured_content_by_revision() {
-        let result = modern(json!({ "content": [], "structuredContent": [1] }));
+        let result = modern(&json!({ "content": [], "structuredContent": [1] }));
         let at = |version| for_stateful("tools/call", result.clone(), version);
         assert_eq!(at(Version::V2025_03_26), json!({ "content": [] }));
         assert_eq!(

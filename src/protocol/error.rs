@@ -81,7 +81,7 @@ impl RpcError {
     }
 
     /// -32021; `required` is the capabilities object that the client would have to declare.
-    pub fn missing_capability(required: Value) -> Self {
+    pub fn missing_capability(required: &Value) -> Self {
         Self::new(
             code::MISSING_CAPABILITY,
             "the client did not declare a capability that this needs",

@@ -37,7 +37,7 @@ impl InputRequired {
 
     /// The result on the wire; `sealed` is the state as the client may carry it.
     pub fn to_result(&self, sealed: Option<String>) -> Value {
-        let mut result = json!({ "resultType": "input_required" });
+        let mut result = Map::from_iter([("resultType".to_owned(), json!("input_required"))]);
         if !self.requests.is_empty() {
             let requests: Map<String, Value> = self
                 .requests
@@ -46,12 +46,12 @@ impl InputRequired {
                     (key.clone(), json!({ "method": method, "params": params }))
                 })
                 .collect();
-            result["inputRequests"] = Value::Object(requests);
+            result.insert("inputRequests".to_owned(), Value::Object(requests));
         }
         if let Some(sealed) = sealed {
-            result["requestState"] = json!(sealed);
+            result.insert("requestState".to_owned(), json!(sealed));
         }
-        result
+        Value::Object(result)
     }
 }
 

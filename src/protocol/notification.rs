@@ -36,14 +36,17 @@ impl Notification {
         total: Option<f64>,
         message: Option<&str>,
     ) -> Self {
-        let mut params = json!({ "progressToken": token, "progress": progress });
-        if let Some(total) = total {
-            params["total"] = json!(total);
+        let mut params = Map::from_iter([
+            ("progressToken".to_owned(), token.clone()),
+            ("progress".to_owned(), json!(progress)),
+        ]);
+        params.extend(total.map(|total| ("total".to_owned(), json!(total))));
+        params.extend(message.map(|message| ("message".to_owned(), json!(message))));
+        Self {
+            method: "notifications/progress",
+            params,
+            revision: None,
         }
-        if let Some(message) = message {
-            params["message"] = json!(message);
-        }
-        Self::new("notifications/progress", params)
     }
 
     /// A log message.

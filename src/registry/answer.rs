@@ -1,7 +1,7 @@
 //! What a tool answers: content for the model, and the same as data.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::error::ToolError;
 use crate::protocol::Content;
@@ -35,7 +35,7 @@ impl Answer {
     }
 
     /// Data, and the same as text.
-    pub fn data(data: &impl Serialize) -> std::result::Result<Self, ToolError> {
+    pub fn data(data: &impl Serialize) -> Result<Self, ToolError> {
         let data = serde_json::to_value(data).map_err(|cause| {
             ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
         })?;
@@ -63,11 +63,15 @@ impl Answer {
 
     /// The result of `tools/call`.
     pub fn into_result(self) -> Value {
-        let mut result = json!({ "content": self.content, "isError": self.failed });
-        if let Some(structured) = self.structured {
-            result["structuredContent"] = structured;
-        }
-        result
+        let mut result = Map::from_iter([
+            ("content".to_owned(), json!(self.content)),
+            ("isError".to_owned(), json!(self.failed)),
+        ]);
+        result.extend(
+            self.structured
+                .map(|data| ("structuredContent".to_owned(), data)),
+        );
+        Value::Object(result)
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Tool {
     function: Box<Function>,
 }
 
-/// A tool's name and parameter names in the StartOS dialect.
+/// A tool's name and parameter names in the `StartOS` dialect.
 struct Alias {
     name: &'static str,
     /// Their parameter, ours.
@@ -75,7 +75,7 @@ impl Tool {
         &self.headers
     }
 
-    /// The name that it answers to in the StartOS dialect.
+    /// The name that it answers to in the `StartOS` dialect.
     pub fn alias(&self) -> Option<&'static str> {
         self.alias.as_ref().map(|alias| alias.name)
     }

@@ -89,7 +89,7 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(|tool| tool.definition_mut().title = Some(title.to_owned()))
     }
 
-    /// The last row answers to this name of the StartOS dialect too, with (their, our) parameters.
+    /// The last row answers to this name of the `StartOS` dialect too, with (their, our) parameters.
     #[must_use]
     pub fn startos(
         self,

@@ -184,7 +184,7 @@ mod tests {
     use serde_json::json;
     use tokio::time::timeout;
 
-    use crate::sys::Scratch;
+    use crate::sys::{Scratch, skip};
 
     use super::super::author::Actor;
     use super::super::changes::Revision;
@@ -345,7 +345,7 @@ mod tests {
             COMMIT;";
         let ran = Command::new("sqlite3").arg(state.path()).arg(sql).output();
         let Ok(ran) = ran else {
-            eprintln!("SKIPPED: the program sqlite3 is not installed");
+            skip("the program sqlite3 is not installed");
             return;
         };
         assert!(ran.status.success(), "{ran:?}");

@@ -118,6 +118,22 @@ pub fn freezer_state(pid: i32) -> Option<PathBuf> {
     )
 }
 
+/// The version 1 groups of `pid` that limit what a process may do or use: devices, memory and the like.
+///
+/// The freezer is left out: what is frozen there cannot even be killed.
+pub fn limiting_groups(pid: i32) -> Vec<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let lines = groups.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let controller = controllers.split(',').next()?;
+        let mount = mount_of(&mounts, "cgroup", Some(controller))?;
+        let limits = controller != "freezer" && !controller.starts_with("name=");
+        limits.then(|| mount.join(path.trim_start_matches('/')))
+    });
+    lines.filter(|path| path.is_dir()).collect()
+}
+
 /// Every group below the mount whose name begins with `prefix`.
 pub fn stale_cgroups(prefix: &str) -> Vec<PathBuf> {
     let (mut found, mut next) = (Vec::new(), Vec::new());

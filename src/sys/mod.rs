@@ -10,6 +10,7 @@ mod disk_space;
 mod executable;
 pub mod files;
 mod keeper;
+mod lock;
 mod network;
 mod process_table;
 mod random;
@@ -19,7 +20,9 @@ mod spawn;
 mod waiter;
 
 pub use activation::inherited_sockets;
-pub use cgroup::{Cgroup, cgroup2_mount, freezer_state, own_cgroup, stale_cgroups};
+pub use cgroup::{
+    Cgroup, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
+};
 pub use child::{Child, Exit};
 pub use clock::{now_ms, rfc3339};
 pub use datagram::send_datagram;
@@ -28,6 +31,7 @@ pub use disk_space::{DiskSpace, disk_space};
 pub use executable::{is_static, sealed_copy};
 pub use files::FileError;
 pub use keeper::{Keeper, Wake, adopt_orphans, reap, reap_any};
+pub use lock::{DirectoryLock, lock_directory};
 pub use network::interface_addresses;
 pub use process_table::{
     Process, children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
@@ -41,4 +45,8 @@ pub use waiter::{Waiter, Waker};
 #[cfg(test)]
 mod scratch;
 #[cfg(test)]
+mod skip;
+#[cfg(test)]
 pub use scratch::Scratch;
+#[cfg(test)]
+pub use skip::skip;

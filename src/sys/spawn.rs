@@ -41,6 +41,8 @@ pub struct Spawn<'a> {
     pub directories: Vec<CString>,
     /// An open cgroup v2 directory to be born in.
     pub cgroup: Option<BorrowedFd<'a>>,
+    /// Open `cgroup.procs` files of version 1 groups to enter besides.
+    pub memberships: Vec<BorrowedFd<'a>>,
     /// What happens to it when the *thread* that spawns it ends.
     pub with_parent: WithParent,
 }
@@ -264,7 +266,7 @@ impl<'a> Plan<'a> {
         // Fails only in a process that leads a session already, which is as good.
         let _ = unistd::setsid();
         umask(Mode::from_bits_truncate(0o022));
-        if enter_cgroup && let Err(errno) = self.enter_cgroup() {
+        if let Err(errno) = self.enter_cgroups(enter_cgroup) {
             return (1, errno);
         }
         if let Err(errno) = place(&self.spawn.fds) {
@@ -283,12 +285,15 @@ impl<'a> Plan<'a> {
         (5, self.execute())
     }
 
-    fn enter_cgroup(&self) -> Result<(), Errno> {
-        let Some(cgroup) = self.spawn.cgroup else {
-            return Ok(());
-        };
-        let procs = openat(cgroup, c"cgroup.procs", OFlag::O_WRONLY, Mode::empty())?;
-        unistd::write(&procs, b"0").map(drop)
+    fn enter_cgroups(&self, unified_too: bool) -> Result<(), Errno> {
+        for membership in &self.spawn.memberships {
+            unistd::write(membership, b"0")?;
+        }
+        if let Some(cgroup) = self.spawn.cgroup.filter(|_| unified_too) {
+            let procs = openat(cgroup, c"cgroup.procs", OFlag::O_WRONLY, Mode::empty())?;
+            unistd::write(&procs, b"0")?;
+        }
+        Ok(())
     }
 
     fn become_user(&self) -> Result<(), Errno> {
@@ -347,12 +352,19 @@ impl<'a> Plan<'a> {
 }
 
 /// Ignored signals survive `execve`, and Rust ignores SIGPIPE.
+///
+/// By the bare system call: libc refuses the two signals that it keeps for itself, which may be ignored as
+/// well. An action of zeros is the default action in every architecture's layout.
 fn default_signals() {
+    const DEFAULT: [u64; 4] = [0; 4];
+    let (action, size) = (DEFAULT.as_ptr(), size_of::<u64>());
     for signal in 1..=64 {
+        let none = ptr::null::<u64>();
         #[expect(unsafe_code, reason = "handlers are raw pointers")]
-        // SAFETY: the default action is no code of ours; numbers that do not exist are refused.
+        // SAFETY: the kernel reads `action`, which lives through the call and holds no handler of ours;
+        // the signals that cannot be set are refused.
         unsafe {
-            libc::signal(signal, libc::SIG_DFL);
+            libc::syscall(libc::SYS_rt_sigaction, signal, action, none, size);
         }
     }
 }

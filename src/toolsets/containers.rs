@@ -34,7 +34,7 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
 }
 
 /// Lists the LXC containers with state, addresses, operating system, autostart, memory and CPU use.
-/// container_info tells more of one.
+/// `container_info` tells more of one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
@@ -56,7 +56,7 @@ async fn list(lxc: Arc<Lxc>, List {}: List, _: Cx) -> Result<Containers> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Info {
-    /// The container's name, as container_list shows it.
+    /// The container's name, as `container_list` shows it.
     container: ContainerName,
 }
 
@@ -68,7 +68,7 @@ async fn info(lxc: Arc<Lxc>, Info { container }: Info, _: Cx) -> Result<Containe
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Start {
-    /// The container's name, as container_list shows it.
+    /// The container's name, as `container_list` shows it.
     container: ContainerName,
 }
 
@@ -86,7 +86,7 @@ type Grace = Seconds<0, 40, 10>;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Stop {
-    /// The container's name, as container_list shows it.
+    /// The container's name, as `container_list` shows it.
     container: ContainerName,
     /// Seconds to wait for an orderly end, at most 40; 0 forces at once.
     #[serde(default)]
@@ -104,7 +104,7 @@ async fn stop(lxc: Arc<Lxc>, Stop { container, grace_s }: Stop, _: Cx) -> Result
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restart {
-    /// The container's name, as container_list shows it.
+    /// The container's name, as `container_list` shows it.
     container: ContainerName,
     /// Seconds to wait for an orderly end, at most 40; 0 forces at once.
     #[serde(default)]

@@ -7,7 +7,7 @@ use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
 use crate::registry::{BoxFuture, ResourceSource};
 use crate::state::{Pointer, State};
 
-/// Our scheme, and the one that StartOS clients use for the same paths.
+/// Our scheme, and the one that `StartOS` clients use for the same paths.
 const SCHEMES: [&str; 2] = ["gatewren://", "startos://"];
 
 /// What a model is told of this box; not part of the state.

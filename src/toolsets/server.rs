@@ -20,7 +20,7 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
 }
 
 /// Describes the host: operating system, kernel, architecture, CPU, memory, network addresses and boot
-/// time. What changes from second to second is in server_metrics.
+/// time. What changes from second to second is in `server_metrics`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Info {}

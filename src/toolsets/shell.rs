@@ -67,8 +67,8 @@ type Timeout = Seconds<1, 300, 30>;
 /// Runs a command on the host with `/bin/bash -c`, in a clean environment, without input or terminal.
 /// Returns exit code or signal, stdout and stderr; long output is cut in the middle. When its time is
 /// up, or the call is cancelled, the command and everything that it started is killed, background
-/// processes too, and what it printed until then is returned with timed_out. For a command in a
-/// container use container_shell.
+/// processes too, and what it printed until then is returned with `timed_out`. For a command in a
+/// container use `container_shell`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OnHost {
@@ -107,11 +107,11 @@ async fn on_host(shells: Arc<Shells>, asked: OnHost, cx: Cx) -> Result<Answer> {
 /// or terminal. Returns exit code or signal, stdout and stderr; long output is cut in the middle. When
 /// its time is up, or the call is cancelled, the command and everything that it started in the
 /// container is killed, background processes too, and what it printed until then is returned with
-/// timed_out. container_list names the containers; container_start starts a stopped one.
+/// `timed_out`. `container_list` names the containers; `container_start` starts a stopped one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct InContainer {
-    /// The container's name, as container_list shows it.
+    /// The container's name, as `container_list` shows it.
     container: ContainerName,
     /// The command line, for sh. Give this or `argv`.
     command: Option<String>,
@@ -176,7 +176,7 @@ fn answer(outcome: &ShellOutcome) -> Result<Answer> {
 
 /// How it ended, in a line.
 fn summary(outcome: &ShellOutcome) -> String {
-    let seconds = std::time::Duration::from_millis(outcome.duration_ms).as_secs_f64();
+    let seconds = Duration::from_millis(outcome.duration_ms).as_secs_f64();
     match (outcome.exit_code, outcome.signal, outcome.killed_because) {
         (Some(code), ..) => format!("exit code {code} after {seconds:.3} s"),
         (_, Some(signal), _) => format!("ended by signal {signal} after {seconds:.3} s"),

@@ -76,7 +76,7 @@ struct Get {
 
 #[derive(Serialize, JsonSchema)]
 struct Part {
-    /// The revision that the value is true for; changes_since takes it.
+    /// The revision that the value is true for; `changes_since` takes it.
     revision: u64,
     /// The pointer that was read.
     pointer: String,
@@ -102,7 +102,7 @@ async fn get(state: Arc<State>, Get { pointer }: Get, _: Cx) -> Result<Part> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Since {
-    /// The revision after which to look, from state_get or an earlier answer.
+    /// The revision after which to look, from `state_get` or an earlier answer.
     revision: u64,
     /// Only changes at or below this JSON Pointer (RFC 6901); everywhere when absent.
     #[serde(default)]
@@ -120,7 +120,7 @@ struct History {
     revisions: Vec<Value>,
     /// Whether there are further ones; ask again from `revision`.
     more: bool,
-    /// True when the log no longer reaches back so far: read the state anew with state_get.
+    /// True when the log no longer reaches back so far: read the state anew with `state_get`.
     resync: bool,
 }
 

@@ -16,27 +16,36 @@ use crate::protocol::{RpcError, Version};
 /// The session's header.
 pub const SESSION: &str = "mcp-session-id";
 
-/// The session that a request names, or the response that says why there is none.
-pub fn find(endpoint: &Endpoint, admitted: &Admitted) -> Result<Arc<Session>, Response<Body>> {
+/// Why a request belongs to no session.
+#[derive(Debug)]
+pub struct NoSession(StatusCode, RpcError);
+
+impl NoSession {
+    /// The response that says so.
+    pub fn to_response(&self) -> Response<Body> {
+        refuse(self.0, None, &self.1)
+    }
+}
+
+/// The session that a request names.
+pub fn find(endpoint: &Endpoint, admitted: &Admitted) -> Result<Arc<Session>, NoSession> {
     let missing = || {
-        let error =
-            RpcError::invalid_request("the header Mcp-Session-Id is missing; initialize gives one");
-        refuse(StatusCode::BAD_REQUEST, None, &error)
+        let words = "the header Mcp-Session-Id is missing; initialize gives one";
+        NoSession(StatusCode::BAD_REQUEST, RpcError::invalid_request(words))
     };
     let id = headers::single(&admitted.head().headers, SESSION).map_err(|_| missing())?;
+    let agent = admitted.who().agent_id().as_str();
     endpoint
         .sessions()
-        .find(id.ok_or_else(missing)?, admitted.who().agent_id().as_str())
+        .find(id.ok_or_else(missing)?, agent)
         .ok_or_else(|| {
-            let error = RpcError::invalid_request(
-                "there is no such session, or it has ended; initialize again",
-            );
-            refuse(StatusCode::NOT_FOUND, None, &error)
+            let words = "there is no such session, or it has ended; initialize again";
+            NoSession(StatusCode::NOT_FOUND, RpcError::invalid_request(words))
         })
 }
 
 /// A version header of a stateful request names a stateful revision, or is absent.
-pub fn check_version(admitted: &Admitted) -> Result<(), Response<Body>> {
+pub fn check_version(admitted: &Admitted) -> Result<(), NoSession> {
     /// Before Streamable HTTP, but clients that fall back name it.
     const OLDEST_NAMED: &str = "2024-11-05";
     let named = headers::single(&admitted.head().headers, headers::VERSION)
@@ -46,10 +55,9 @@ pub fn check_version(admitted: &Admitted) -> Result<(), Response<Body>> {
         Some(date) if date != OLDEST_NAMED && Version::parse(date).is_none() => {
             let words = "the header MCP-Protocol-Version names a version that is not served; \
                          served are 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28";
-            Err(refuse(
+            Err(NoSession(
                 StatusCode::BAD_REQUEST,
-                None,
-                &RpcError::invalid_request(words),
+                RpcError::invalid_request(words),
             ))
         }
         _ => Ok(()),

@@ -10,7 +10,7 @@ use super::{session::Session, wire::ToClient};
 use crate::protocol::{Id, Request, RpcError};
 
 /// A person has so long to answer; then the call fails.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Puts a call's questions to the client and gathers the answers by key.
 pub async fn gather(

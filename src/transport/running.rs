@@ -32,7 +32,7 @@ pub fn start(
 ) -> Answering<ToClient> {
     let id = request.id.clone();
     if let Some(outcome) = methods::at_once(endpoint, session, &request) {
-        let body = wire::answer(Some(&id), outcome.as_ref().map_err(|error| error));
+        let body = wire::answer(Some(&id), outcome.as_ref());
         return ended(body);
     }
     let Some(in_flight) = session.begin(&id) else {

@@ -24,7 +24,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
     }
     let session = match lookup::find(endpoint, admitted) {
         Ok(session) => session,
-        Err(response) => return response,
+        Err(none) => return none.to_response(),
     };
     let place = match endpoint.guard().stream(admitted.who()) {
         Ok(place) => place,
@@ -43,6 +43,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         session.interests.clone(),
         engine.stopping(),
     );
+    let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
     let stream = session.open_stream();
     let ids = EventIds {
         revision: engine.revision(),
@@ -51,7 +52,10 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
     };
     events(move |sender| async move {
         let _place = place;
-        let _ = carry(&session, stream, listener, (sender, ids)).await;
+        tokio::select! {
+            _ = carry(&session, stream, listener, (sender, ids)) => {}
+            () = endpoint.guard().expelled(&who) => {}
+        }
     })
 }
 

@@ -26,8 +26,8 @@ pub async fn answer(
     admitted: Admitted,
     message: Message,
 ) -> Response<Body> {
-    if let Err(response) = check_version(&admitted) {
-        return response;
+    if let Err(none) = check_version(&admitted) {
+        return none.to_response();
     }
     if let Message::Request(request) = &message
         && request.method == "initialize"
@@ -36,7 +36,7 @@ pub async fn answer(
     }
     let session = match find(endpoint, &admitted) {
         Ok(session) => session,
-        Err(response) => return response,
+        Err(none) => return none.to_response(),
     };
     match message {
         Message::Request(request) => serve(endpoint, admitted, &session, request).await,
@@ -57,11 +57,11 @@ pub async fn answer_batch(
     admitted: Admitted,
     batch: Vec<Message>,
 ) -> Response<Body> {
-    if let Err(response) = check_version(&admitted) {
-        return response;
+    if let Err(none) = check_version(&admitted) {
+        return none.to_response();
     }
     match find(endpoint, &admitted) {
-        Err(response) => response,
+        Err(none) => none.to_response(),
         Ok(session) if session.claims.version() != Version::V2025_03_26 => {
             let error = RpcError::invalid_request(
                 "only sessions of 2025-03-26 take batches; send one message",
@@ -75,7 +75,7 @@ pub async fn answer_batch(
 /// DELETE: ends the session with everything that it has under way.
 pub async fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
     match find(endpoint, admitted) {
-        Err(response) => response,
+        Err(none) => none.to_response(),
         Ok(session) => {
             endpoint.sessions().end(&session).await;
             empty(StatusCode::NO_CONTENT)

@@ -11,7 +11,7 @@ use super::{
     stream::{Accepts, Answering, End, respond},
     wire,
 };
-use crate::dispatch::{Call, Context, Outcome, Reply};
+use crate::dispatch::{Call, Context, Outcome, Reply, subscription_ended};
 use crate::guard::Admitted;
 use crate::http::{Body, empty, json as json_response};
 use crate::protocol::{
@@ -94,7 +94,6 @@ async fn serve(
     meta: RequestMeta,
 ) -> Response<Body> {
     let accepts = Accepts::read(&admitted.head().headers);
-    let listens = request.method == "subscriptions/listen";
     let context = Context {
         who: admitted.who().clone(),
         address: admitted.peer().ip(),
@@ -104,38 +103,65 @@ async fn serve(
         log_level: meta.log_level,
         hears_notes: accepts.events,
     };
-    let mut permit = admitted.into_permit();
-    if listens {
-        match endpoint.guard().stream(&context.who) {
-            Ok(place) => permit = place,
-            Err(refusal) => return refusal.to_response(),
-        }
-    }
     let Request { id, method, params } = request;
     let token = params
         .get("_meta")
         .and_then(|m| m.get("progressToken"))
         .cloned();
     let call = Call {
-        id: id.clone(),
+        id,
         method,
         params,
         context,
         inputs: None,
     };
+    if call.method == "subscriptions/listen" {
+        return listen(endpoint, call, accepts).await;
+    }
+    let id = call.id.clone();
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move { Some(end(&id, outcome.await)) });
-    // A subscription is nothing but its stream.
-    let accepts = if listens {
-        Accepts {
-            json: false,
-            events: true,
-        }
-    } else {
-        accepts
+    respond(
+        Answering { notes, end },
+        accepts,
+        token,
+        admitted.into_permit(),
+    )
+    .await
+}
+
+/// A subscription: a stream that is counted apart from calls, and that ends with its agent.
+async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Response<Body> {
+    if !accepts.events {
+        let error =
+            RpcError::invalid_request("a subscription needs the header Accept: text/event-stream");
+        return json_response(
+            StatusCode::NOT_ACCEPTABLE,
+            wire::error(Some(&call.id), &error),
+        );
+    }
+    let place = match endpoint.guard().stream(&call.context.who) {
+        Ok(place) => place,
+        Err(refusal) => return refusal.to_response(),
     };
-    let token = token.filter(|_| !listens);
-    respond(Answering { notes, end }, accepts, token, permit).await
+    let (id, who, guard) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
+    let Reply { notes, outcome } = endpoint.engine().answer(call);
+    let end = Box::pin(async move {
+        tokio::select! {
+            outcome = outcome => Some(end(&id, outcome)),
+            () = guard.guard().expelled(&who) => Some(end(&id, Ok(subscription_ended(json!(id))))),
+        }
+    });
+    respond(
+        Answering { notes, end },
+        Accepts {
+            json: true,
+            events: true,
+        },
+        None,
+        place,
+    )
+    .await
 }
 
 fn end(id: &Id, outcome: Result<Outcome, RpcError>) -> End {

@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(added.id.len(), 22);
         drop(vault);
         let vault = Vault::open(&path).unwrap();
-        assert_eq!(vault.agents().list().unwrap(), [added.clone()]);
+        assert_eq!(vault.agents().list().unwrap(), std::slice::from_ref(&added));
         assert_eq!(vault.agents().by_token_hash(&[1; 32]).unwrap(), Some(added));
         assert_eq!(vault.agents().by_token_hash(&[2; 32]).unwrap(), None);
     }

@@ -1,6 +1,6 @@
 //! The way to the thread that writes: wait for the commit, or leave the work for it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;

@@ -7,6 +7,8 @@
     reason = "a test fails loudly"
 )]
 
+mod check;
+mod helper;
 mod house_rules;
 mod killing;
 mod support;

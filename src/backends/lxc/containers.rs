@@ -180,3 +180,74 @@ fn frozen(name: &ContainerName) -> BackendError {
         format!("container '{name}' is frozen; unfreeze it first (lxc-unfreeze -n {name})"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::lab::Lab;
+    use super::*;
+
+    const NO_GRACE: Duration = Duration::ZERO;
+
+    #[tokio::test]
+    async fn a_real_container_lives_through_its_states() {
+        let Some(lab) = Lab::find() else { return };
+        let (child, helper) = lab.helper();
+        let container = lab.create("states", "lxc.start.auto = 1\n");
+        let (lxc, name) = (Lxc::new(helper), container.name.parse().unwrap());
+        assert!(lxc.list().await.unwrap().contains(&name));
+        let details = lxc.info(&name).await.unwrap();
+        assert_eq!(
+            (details.state, details.init_pid),
+            (ContainerState::Stopped, None)
+        );
+        assert!(details.autostart && !details.unprivileged);
+        lxc.stop(&name, NO_GRACE).await.unwrap();
+
+        lxc.start(&name).await.unwrap();
+        lxc.start(&name).await.unwrap();
+        let first = lxc.info(&name).await.unwrap();
+        assert_eq!(first.state, ContainerState::Running);
+        assert!(
+            first.memory_bytes > Some(0) && first.cpu_usage_us > Some(0),
+            "{first:?}"
+        );
+        assert!(first.pids > Some(0), "{first:?}");
+        lxc.restart(&name, NO_GRACE).await.unwrap();
+        let second = lxc.status(&name).await.unwrap();
+        assert_ne!(second.init_pid, first.init_pid);
+
+        container.lxc("lxc-freeze", &[]);
+        let error = lxc.start(&name).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotRunning);
+        container.lxc("lxc-unfreeze", &[]);
+        lxc.stop(&name, NO_GRACE).await.unwrap();
+        assert_eq!(
+            lxc.status(&name).await.unwrap().state,
+            ContainerState::Stopped
+        );
+        assert!(
+            lxc.all()
+                .await
+                .unwrap()
+                .iter()
+                .any(|details| details.name == name)
+        );
+        child.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_container_that_does_not_exist_is_not_found() {
+        let Some(lab) = Lab::find() else { return };
+        let (child, helper) = lab.helper();
+        let (lxc, name) = (Lxc::new(helper), "nobody".parse().unwrap());
+        for error in [
+            lxc.info(&name).await.unwrap_err(),
+            lxc.start(&name).await.unwrap_err(),
+            lxc.stop(&name, NO_GRACE).await.unwrap_err(),
+        ] {
+            assert_eq!(error.kind, ErrorKind::NotFound, "{error}");
+            assert!(error.to_string().contains("nobody"), "{error}");
+        }
+        child.stop().await;
+    }
+}

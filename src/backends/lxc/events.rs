@@ -1,6 +1,6 @@
 //! Changes of containers' states as they happen (`lxc-monitor`).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::helper_client::{ContainerName, Frame, Running, Stream};
 
@@ -13,11 +13,9 @@ const MAX_LINE: usize = 4096;
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ContainerEvent {
-    /// Whose.
-    pub container: ContainerName,
-    /// How it stands now.
-    pub state: ContainerState,
+struct ContainerEvent {
+    container: ContainerName,
+    state: ContainerState,
 }
 
 /// The changes from now on; dropping it ends the monitor.
@@ -26,6 +24,7 @@ pub struct ContainerEvents {
     running: Running,
     lines: Lines,
     heard: String,
+    ended: Option<BackendError>,
 }
 
 /// Bytes becoming events.
@@ -41,14 +40,38 @@ impl ContainerEvents {
             running,
             lines: Lines::default(),
             heard: String::new(),
+            ended: None,
         }
     }
 
-    /// The next change. Safe to drop while it waits: no change is lost.
+    /// Waits for the next change and takes those that are there already with it: how each container that
+    /// changed stands now. Safe to drop while it waits: no change is lost.
     ///
     /// # Errors
     /// When the monitor ended, for whatever reason; ask for new events then.
-    pub async fn next(&mut self) -> Result<ContainerEvent, BackendError> {
+    pub async fn next(&mut self) -> Result<BTreeMap<ContainerName, ContainerState>, BackendError> {
+        if let Some(cause) = self.ended.take() {
+            return Err(cause);
+        }
+        let first = self.one().await?;
+        let mut news = BTreeMap::from([(first.container, first.state)]);
+        loop {
+            tokio::select! {
+                biased;
+                more = self.one() => match more {
+                    Ok(event) => news.insert(event.container, event.state),
+                    Err(cause) => {
+                        self.ended = Some(cause);
+                        break;
+                    }
+                },
+                () = std::future::ready(()) => break,
+            };
+        }
+        Ok(news)
+    }
+
+    async fn one(&mut self) -> Result<ContainerEvent, BackendError> {
         loop {
             if let Some(event) = self.lines.events.pop_front() {
                 return Ok(event);

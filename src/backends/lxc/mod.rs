@@ -8,4 +8,4 @@ mod events;
 
 pub use containers::Lxc;
 pub use details::{ContainerDetails, ContainerState, ContainerStatus};
-pub use events::{ContainerEvent, ContainerEvents};
+pub use events::ContainerEvents;

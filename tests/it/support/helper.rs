@@ -1,13 +1,13 @@
 //! The helper as a black box: the real program, spoken to byte by byte.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -31,36 +31,83 @@ pub struct Helper {
 impl Helper {
     /// Starts one that ends when it is told to.
     pub fn start(lxcpath: &Path) -> Self {
-        Self::start_with(lxcpath, None, &[])
+        Self::start_with(lxcpath, None, |_| {})
     }
 
     /// Starts one whose lifeline is held by another process, which stands for the front.
     pub fn start_with_front(lxcpath: &Path) -> Self {
         let mut front = Command::new("sleep");
         let front = front.arg("1000").stdout(Stdio::piped()).spawn().unwrap();
-        Self::start_with(lxcpath, Some(front), &["--lifeline"])
+        Self::start_with(lxcpath, Some(front), |command| {
+            command.arg("--lifeline");
+        })
     }
 
-    fn start_with(lxcpath: &Path, mut front: Option<Child>, args: &[&str]) -> Self {
+    /// Starts one as the test wants it.
+    pub fn start_as(lxcpath: &Path, adjust: impl FnOnce(&mut Command)) -> Self {
+        Self::start_with(lxcpath, None, adjust)
+    }
+
+    /// Starts a copy of the program that lies elsewhere.
+    pub fn start_program(exe: &Path, lxcpath: &Path, adjust: impl FnOnce(&mut Command)) -> Self {
+        let mut command = Command::new(exe);
+        command
+            .arg("helper")
+            .arg("--lxcpath")
+            .arg(lxcpath)
+            .stdin(Stdio::null());
+        adjust(&mut command);
+        Self::run_command(command, None, |command, fd| {
+            command.args(["--socket-fd", &fd.to_string()]);
+        })
+    }
+
+    fn start_with(
+        lxcpath: &Path,
+        mut front: Option<Child>,
+        adjust: impl FnOnce(&mut Command),
+    ) -> Self {
+        let stdin = front.as_mut().map_or_else(Stdio::null, |front| {
+            Stdio::from(front.stdout.take().unwrap())
+        });
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+        command
+            .arg("helper")
+            .arg("--lxcpath")
+            .arg(lxcpath)
+            .stdin(stdin);
+        adjust(&mut command);
+        Self::run_command(command, front, |command, fd| {
+            command.args(["--socket-fd", &fd.to_string()]);
+        })
+    }
+
+    /// Starts one as systemd does: descriptor 3, `LISTEN_FDS` and `LISTEN_PID`.
+    pub fn start_activated(lxcpath: &Path) -> Self {
+        let mut command = Command::new("/bin/sh");
+        command.stdin(Stdio::null());
+        Self::run_command(command, None, |command, fd| {
+            let line = "eval \"exec 3<&$1\"; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" helper --lxcpath \"$2\"";
+            command
+                .args(["-c", line, env!("CARGO_BIN_EXE_gatewren"), &fd.to_string()])
+                .arg(lxcpath);
+        })
+    }
+
+    fn run_command(
+        mut command: Command,
+        front: Option<Child>,
+        hand_over: impl FnOnce(&mut Command, i32),
+    ) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("gatewren-it-{}-{count}.sock", std::process::id());
         let socket = std::env::temp_dir().join(name);
         let listener = UnixListener::bind(&socket).unwrap();
-        let guard = STARTING.lock().unwrap_or_else(|e| e.into_inner());
+        hand_over(&mut command, listener.as_raw_fd());
+        let guard = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         fcntl(&listener, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
-        let stdin = front.as_mut().map_or_else(Stdio::null, |front| {
-            Stdio::from(front.stdout.take().unwrap())
-        });
-        let process = Command::new(env!("CARGO_BIN_EXE_gatewren"))
-            .args(["helper", "--socket-fd", &listener.as_raw_fd().to_string()])
-            .arg("--lxcpath")
-            .arg(lxcpath)
-            .args(args)
-            .stdin(stdin)
-            .process_group(0)
-            .spawn()
-            .unwrap();
+        let process = command.process_group(0).spawn().unwrap();
         fcntl(&listener, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
         drop(guard);
         Self {
@@ -87,14 +134,14 @@ impl Helper {
     pub fn ask(&self, operation: &Value, timeout_ms: u64) -> Call {
         self.ask_with(
             operation,
-            json!({
+            &json!({
                 "timeout_ms": timeout_ms, "output_bytes": 1_u64 << 40, "processes": 5000
             }),
         )
     }
 
     /// Asks for one operation with limits of the test's own.
-    pub fn ask_with(&self, operation: &Value, limits: Value) -> Call {
+    pub fn ask_with(&self, operation: &Value, limits: &Value) -> Call {
         let request = json!({ "operation": operation, "limits": limits, "reference": "it" });
         let payload = request.to_string();
         let mut stream = self.connect();

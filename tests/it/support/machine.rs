@@ -61,6 +61,16 @@ pub fn marked(marker: &str) -> Vec<i32> {
     found
 }
 
+/// Those of them that are `sleep` itself, and no shell that starts it.
+pub fn sleeping(marker: &str) -> Vec<i32> {
+    let mut found = marked(marker);
+    found.retain(|pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line == format!("sleep\0{marker}\0").as_bytes()
+    });
+    found
+}
+
 /// Whether there is such a process and it is no zombie.
 pub fn is_alive(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

