@@ -1,6 +1,7 @@
 //! The method: anchor, subject, anchor, again and again, everything in turn.
 
 use std::io::{Write as _, stderr};
+use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::args::Args;
@@ -29,6 +30,9 @@ const SMALL: Question = Question {
 
 /// About as long as a reply of `whoami`.
 const SMALL_REPLY: usize = 450;
+
+/// What gatewren does not answer rightly after this long, it never will.
+const KNOWN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Measures all rows. Each round starts all servers anew: how the memory of a process happens to lie is
 /// part of the noise, and no round sees the audit of another.
@@ -91,10 +95,7 @@ impl<'a> Pair<'a> {
                 size: SMALL_REPLY,
             });
         };
-        let (_, size) = Caller::open(&asked_of(ours, question))
-            .await?
-            .once()
-            .await?;
+        let size = first_right(&asked_of(ours, question)).await?;
         Ok(Self {
             anchor: Bare::over_tls(size, ours, pinning)?,
             subject: Subject::Ours(ours),
@@ -124,6 +125,19 @@ impl<'a> Pair<'a> {
             pid: bare.pid(),
             question: self.question,
             kind: Kind::Bare(self.size),
+        }
+    }
+}
+
+/// The size of the first right reply. A fresh gatewren does not know all about its box yet.
+async fn first_right(asked: &Asked<'_>) -> Result<usize, Error> {
+    let began = Instant::now();
+    loop {
+        let mut caller = Caller::open(asked).await?;
+        match caller.once().await {
+            Ok((_, size)) => return Ok(size),
+            Err(cause) if began.elapsed() > KNOWN_WITHIN => return Err(cause),
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
 }
