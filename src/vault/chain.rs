@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ring::digest::{Context, SHA256};
+use ring::digest::{SHA256, digest};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
@@ -79,13 +79,14 @@ impl fmt::Display for Chain {
 
 /// The SHA-256 of a row: the hash before it, then each value with its type and length.
 pub(super) fn hash(previous: &[u8; 32], values: &[Value]) -> [u8; 32] {
-    let mut context = Context::new(&SHA256);
-    context.update(b"gatewren audit 1\n");
-    context.update(previous);
+    // In one piece: fed in its fifty parts, the digest takes a quarter more instructions.
+    let mut row = Vec::with_capacity(1024);
+    row.extend_from_slice(b"gatewren audit 1\n");
+    row.extend_from_slice(previous);
     let mut put = |kind: u8, bytes: &[u8]| {
-        context.update(&[kind]);
-        context.update(&(bytes.len() as u64).to_be_bytes());
-        context.update(bytes);
+        row.push(kind);
+        row.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
+        row.extend_from_slice(bytes);
     };
     for value in values {
         match value {
@@ -97,7 +98,7 @@ pub(super) fn hash(previous: &[u8; 32], values: &[Value]) -> [u8; 32] {
         }
     }
     let mut sha256 = [0; 32];
-    sha256.copy_from_slice(context.finish().as_ref());
+    sha256.copy_from_slice(digest(&SHA256, &row).as_ref());
     sha256
 }
 

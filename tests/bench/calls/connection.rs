@@ -1,0 +1,143 @@
+//! A keep-alive connection of the client: one request out, one whole reply in.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::Error;
+
+/// A reply's head is no longer than this; a longer one is an error.
+const MAX_HEAD: usize = 16 * 1024;
+
+/// What both kinds of connection can do.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// Where a server is and how it is reached.
+#[derive(Clone)]
+pub struct Address {
+    socket: SocketAddr,
+    tls: Option<TlsConnector>,
+}
+
+impl Address {
+    /// Plain HTTP.
+    pub fn plain(socket: SocketAddr) -> Self {
+        Self { socket, tls: None }
+    }
+
+    /// TLS, with the authority in this PEM file.
+    pub fn tls(socket: SocketAddr, authority: &Path) -> Result<Self, Error> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_file_iter(authority)? {
+            roots.add(certificate?)?;
+        }
+        let config = ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let tls = Some(TlsConnector::from(Arc::new(config)));
+        Ok(Self { socket, tls })
+    }
+
+    /// Address and port, as a Host header says them.
+    pub fn socket(&self) -> SocketAddr {
+        self.socket
+    }
+
+    /// Connects.
+    pub async fn open(&self) -> Result<Connection, Error> {
+        let tcp = TcpStream::connect(self.socket).await?;
+        tcp.set_nodelay(true)?;
+        let stream: Box<dyn Stream> = match &self.tls {
+            None => Box::new(tcp),
+            Some(tls) => Box::new(tls.connect(self.socket.ip().into(), tcp).await?),
+        };
+        let input = Vec::with_capacity(MAX_HEAD);
+        Ok(Connection { stream, input })
+    }
+}
+
+/// An open connection.
+pub struct Connection {
+    stream: Box<dyn Stream>,
+    input: Vec<u8>,
+}
+
+/// A whole reply.
+#[derive(Debug)]
+pub struct Reply<'a> {
+    /// The status line and the headers.
+    head: &'a str,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+impl Connection {
+    /// Sends a request, head and body, and reads the whole reply to it.
+    pub async fn exchange(&mut self, request: &[u8]) -> Result<Reply<'_>, Error> {
+        self.stream.write_all(request).await?;
+        self.stream.flush().await?;
+        self.input.clear();
+        let (head, end) = loop {
+            self.more().await?;
+            if let Some(at) = self.input.windows(4).position(|four| four == b"\r\n\r\n") {
+                break (at, at + 4);
+            }
+            if self.input.len() > MAX_HEAD {
+                return Err("the head of a reply has no end".into());
+            }
+        };
+        let length = self.reply(head, end)?.length()?;
+        while self.input.len() < end + length {
+            self.more().await?;
+        }
+        if self.input.len() > end + length {
+            return Err("bytes after the end of a reply".into());
+        }
+        self.reply(head, end)
+    }
+
+    async fn more(&mut self) -> Result<(), Error> {
+        if self.stream.read_buf(&mut self.input).await? == 0 {
+            return Err("the server closed the connection".into());
+        }
+        Ok(())
+    }
+
+    fn reply(&self, head: usize, end: usize) -> Result<Reply<'_>, Error> {
+        let head = str::from_utf8(self.input.get(..head).unwrap_or_default())?;
+        let body = self.input.get(end..).unwrap_or_default();
+        Ok(Reply { head, body })
+    }
+}
+
+impl<'a> Reply<'a> {
+    /// The status code, as text.
+    pub fn status(&self) -> &'a str {
+        self.head.split(' ').nth(1).unwrap_or_default()
+    }
+
+    /// A header.
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        self.head.split("\r\n").skip(1).find_map(|line| {
+            let (known, value) = line.split_once(':')?;
+            known.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+
+    /// A plain result is one JSON object of known length; an event stream here is a fault. A status
+    /// that has no body has no length either.
+    fn length(&self) -> Result<usize, Error> {
+        match self.header("content-length") {
+            Some(length) => Ok(length.parse()?),
+            None if self.header("transfer-encoding").is_none() => Ok(0),
+            None => Err(format!("a reply without content-length: {}", self.head).into()),
+        }
+    }
+}

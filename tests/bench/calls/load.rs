@@ -1,0 +1,148 @@
+//! One sample: a closed loop on keep-alive connections, each with one call under way.
+
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use crate::Error;
+use crate::connection::{Address, Connection};
+use crate::machine::cpu_nanos;
+use crate::rows::{Question, Wire};
+use crate::spread::percentile;
+use crate::wire::{Head, INITIALIZE, INITIALIZED, Judge, Repeated};
+
+/// Calls on each connection before the clock starts.
+const WARM_UP: usize = 20;
+
+/// A server and what is asked of it.
+pub struct Asked<'a> {
+    /// Where it is.
+    pub address: &'a Address,
+    /// Its process.
+    pub pid: u32,
+    /// What is asked.
+    pub question: &'a Question,
+    /// What the server is.
+    pub kind: Kind<'a>,
+}
+
+/// What a server understands.
+#[derive(Clone, Copy)]
+pub enum Kind<'a> {
+    /// Nothing; its replies have so many bytes.
+    Bare(usize),
+    /// MCP, for whoever has this token.
+    Mcp(&'a str),
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    /// Calls a second.
+    pub rate: f64,
+    /// The server's CPU time per call, in microseconds.
+    pub cpu_us: f64,
+    /// The median latency, in microseconds.
+    pub p50_us: f64,
+    /// What 99 of 100 calls do not exceed, in microseconds.
+    pub p99_us: f64,
+    /// The client's share of a core; near 1 it is the client that was the limit.
+    pub client: f64,
+}
+
+/// Measures for so long on so many connections.
+pub async fn sample(asked: &Asked<'_>, connections: u32, time: Duration) -> Result<Sample, Error> {
+    let mut callers = Vec::new();
+    for _ in 0..connections {
+        let mut caller = Caller::open(asked).await?;
+        for _ in 0..WARM_UP {
+            caller.once().await?;
+        }
+        callers.push(caller);
+    }
+    let own = std::process::id();
+    let (server, client, began) = (cpu_nanos(asked.pid)?, cpu_nanos(own)?, Instant::now());
+    let end = began + time;
+    let mut loops = JoinSet::new();
+    for caller in callers {
+        loops.spawn(caller.until(end));
+    }
+    let mut took = Vec::new();
+    while let Some(ended) = loops.join_next().await {
+        took.extend(ended??);
+    }
+    let elapsed = began.elapsed();
+    let server = Duration::from_nanos(cpu_nanos(asked.pid)? - server);
+    let client = Duration::from_nanos(cpu_nanos(own)? - client);
+    let calls = f64::from(u32::try_from(took.len())?);
+    took.sort_unstable();
+    let micros = |percent| percentile(&took, percent).unwrap_or_default().as_secs_f64() * 1e6;
+    Ok(Sample {
+        rate: calls / elapsed.as_secs_f64(),
+        cpu_us: server.as_secs_f64() * 1e6 / calls,
+        p50_us: micros(50),
+        p99_us: micros(99),
+        client: client.as_secs_f64() / elapsed.as_secs_f64(),
+    })
+}
+
+/// One connection with its request.
+pub struct Caller {
+    connection: Connection,
+    request: Repeated,
+    judge: Judge,
+}
+
+impl Caller {
+    /// Connects, and begins a session where the wire has them.
+    pub async fn open(asked: &Asked<'_>) -> Result<Self, Error> {
+        let mut connection = asked.address.open().await?;
+        let head = Head::new(asked.address.socket());
+        let (head, judge) = match asked.kind {
+            Kind::Bare(size) => (head, Judge::Fixed(size)),
+            Kind::Mcp(token) => {
+                let mut head = head.with("authorization", &format!("Bearer {token}"));
+                if asked.question.wire == Wire::Stateful {
+                    head = begin_session(&mut connection, head).await?;
+                }
+                let known = Vec::new();
+                (head.with_question(asked.question), Judge::Result { known })
+            }
+        };
+        Ok(Self {
+            request: Repeated::new(&head, asked.question),
+            connection,
+            judge,
+        })
+    }
+
+    /// One call: how long it took, and the size of its reply.
+    pub async fn once(&mut self) -> Result<(Duration, usize), Error> {
+        let (request, id) = self.request.next()?;
+        let began = Instant::now();
+        let reply = self.connection.exchange(request).await?;
+        let took = began.elapsed();
+        self.judge.check(id, &reply)?;
+        Ok((took, reply.body.len()))
+    }
+
+    async fn until(mut self, end: Instant) -> Result<Vec<Duration>, Error> {
+        let mut took = Vec::with_capacity(1 << 14);
+        while Instant::now() < end {
+            took.push(self.once().await?.0);
+        }
+        Ok(took)
+    }
+}
+
+async fn begin_session(connection: &mut Connection, head: Head) -> Result<Head, Error> {
+    let reply = connection.exchange(&head.request(INITIALIZE)).await?;
+    let session = reply.header("mcp-session-id").map(str::to_owned);
+    let session = session.ok_or("initialize gave no session")?;
+    let head = head.with("mcp-session-id", &session);
+    let reply = connection.exchange(&head.request(INITIALIZED)).await?;
+    if reply.status() != "202" {
+        return Err(format!("notifications/initialized: status {}", reply.status()).into());
+    }
+    Ok(head)
+}

@@ -1,0 +1,98 @@
+//! What the kernel says of a process and of the machine, and which core runs what.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+
+use crate::Error;
+
+const SERVER_CORE: &str = "0";
+const CLIENT_CORE: &str = "1";
+
+/// CPU time of a process over its threads, in nanoseconds, user and kernel (`proc_pid_schedstat`). A
+/// thread that runs at this moment may lack its last few milliseconds.
+pub fn cpu_nanos(pid: u32) -> Result<u64, Error> {
+    let mut sum = 0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = fs::read_to_string(thread?.path().join("schedstat"))?;
+        let on_cpu = text.split(' ').next().unwrap_or_default();
+        sum += on_cpu.parse::<u64>()?;
+    }
+    Ok(sum)
+}
+
+/// Whether the servers and this client have a core each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pinning(bool);
+
+impl Pinning {
+    /// Moves this process to its core, where there are two and `taskset` is installed.
+    pub fn begin() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let pid = std::process::id().to_string();
+        let moved = cores > 1
+            && Command::new("taskset")
+                .args(["-acp", CLIENT_CORE, &pid])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success());
+        Self(moved)
+    }
+
+    /// Starts a server where it belongs; the process is the server's own either way.
+    pub fn server(self, program: &Path) -> Command {
+        if !self.0 {
+            return Command::new(program);
+        }
+        let mut command = Command::new("taskset");
+        command.args(["-c", SERVER_CORE]).arg(program);
+        command
+    }
+
+    /// For the report.
+    pub fn words(self) -> &'static str {
+        if self.0 {
+            "servers on core 0, client on core 1"
+        } else {
+            "NOT pinned (one core, or no taskset): servers and client take each other's time"
+        }
+    }
+}
+
+/// The machine, as far as figures depend on it.
+#[derive(Debug, Serialize)]
+pub struct Machine {
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// The processor's name.
+    pub processor: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Load over one minute: how busy it was with other things too.
+    pub load: String,
+}
+
+impl Machine {
+    /// Looks at it; before [`Pinning::begin`] takes cores away.
+    pub fn look() -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let processors = read("/proc/cpuinfo");
+        let named = processors.lines().find(|l| l.starts_with("model name"));
+        let name = named.and_then(|line| line.split_once(": "));
+        Self {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            processor: name.map_or("unknown", |(_, name)| name).to_owned(),
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            load: load(),
+        }
+    }
+}
+
+/// The load of the last minute.
+pub fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,181 @@
+//! What is said at the end: a table for people, JSON for programs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::load::Sample;
+use crate::machine::Machine;
+use crate::rounds::Triple;
+use crate::spread::Spread;
+
+/// A client this busy may have been the limit itself: then only CPU per call compares the servers.
+const CLIENT_BUSY: f64 = 0.9;
+
+/// One row at one number of connections.
+pub struct Cell {
+    /// The row.
+    pub row: &'static str,
+    /// Connections with a call each under way.
+    pub connections: u32,
+    /// The bytes of a reply's body.
+    pub bytes: usize,
+    /// One a round.
+    pub triples: Vec<Triple>,
+}
+
+/// Everything that was measured.
+pub struct Report {
+    /// Where.
+    pub machine: Machine,
+    /// The load when all was done.
+    pub load_after: String,
+    /// Which core ran what.
+    pub pinning: &'static str,
+    /// How often.
+    pub rounds: u32,
+    /// How long a sample.
+    pub seconds: f64,
+    /// The figures.
+    pub cells: Vec<Cell>,
+}
+
+/// One figure of anchor and subject, and the ratio of the pairs.
+struct Compared {
+    anchor: Spread,
+    subject: Spread,
+    ratio: Spread,
+}
+
+impl Cell {
+    /// A cell that is still empty.
+    pub fn new(row: &'static str, connections: u32) -> Self {
+        Self {
+            row,
+            connections,
+            bytes: 0,
+            triples: Vec::new(),
+        }
+    }
+
+    /// The ratio is taken within each triple: what slows the machine down slows down both.
+    fn compare(&self, figure: fn(&Sample) -> f64) -> Compared {
+        let anchor = |t: &Triple| {
+            let [before, after] = &t.anchor;
+            f64::midpoint(figure(before), figure(after))
+        };
+        let triples = || self.triples.iter();
+        Compared {
+            anchor: Spread::of(triples().map(anchor)),
+            subject: Spread::of(triples().map(|t| figure(&t.subject))),
+            ratio: Spread::of(triples().map(|t| figure(&t.subject) / anchor(t))),
+        }
+    }
+
+    /// How far two samples of the anchor, a second apart, differ: the noise of this very cell.
+    fn noise(&self) -> Spread {
+        Spread::of(self.triples.iter().map(|triple| {
+            let [before, after] = triple.anchor;
+            (before.cpu_us - after.cpu_us).abs() / f64::midpoint(before.cpu_us, after.cpu_us)
+        }))
+    }
+
+    fn line(&self) -> String {
+        let rate = self.compare(|s| s.rate);
+        let cpu = self.compare(|s| s.cpu_us);
+        let p50 = self.compare(|s| s.p50_us);
+        let p99 = self.compare(|s| s.p99_us);
+        let client = self.compare(|s| s.client);
+        let limit = client.anchor.median.max(client.subject.median);
+        let mark = if limit > CLIENT_BUSY { " *" } else { "" };
+        format!(
+            "| {} | {} | {:.0} / {:.0} | {}{mark} | {:.1} / {:.1} | {} | {:.0} / {:.0} | {:.0} / {:.0} | {:.0} % |",
+            self.row,
+            self.connections,
+            rate.anchor.median,
+            rate.subject.median,
+            ratio(rate.ratio),
+            cpu.anchor.median,
+            cpu.subject.median,
+            ratio(cpu.ratio),
+            p50.anchor.median,
+            p50.subject.median,
+            p99.anchor.median,
+            p99.subject.median,
+            self.noise().median * 100.0
+        )
+    }
+
+    fn json(&self) -> Value {
+        let figure = |figure: fn(&Sample) -> f64| {
+            let Compared {
+                anchor,
+                subject,
+                ratio,
+            } = self.compare(figure);
+            json!({ "anchor": anchor, "subject": subject, "ratio": ratio })
+        };
+        json!({
+            "row": self.row,
+            "connections": self.connections,
+            "reply_bytes": self.bytes,
+            "calls_per_second": figure(|s| s.rate),
+            "server_cpu_us_per_call": figure(|s| s.cpu_us),
+            "p50_us": figure(|s| s.p50_us),
+            "p99_us": figure(|s| s.p99_us),
+            "client_cores": figure(|s| s.client),
+            "anchor_cpu_noise": self.noise(),
+        })
+    }
+}
+
+fn ratio(spread: Spread) -> String {
+    let Spread { low, median, high } = spread;
+    format!("**{median:.2}** ({low:.2}-{high:.2})")
+}
+
+impl Report {
+    /// For people.
+    pub fn markdown(&self) -> String {
+        let Machine {
+            cores,
+            processor,
+            kernel,
+            load,
+        } = &self.machine;
+        let mut text = format!(
+            "{processor}, {cores} cores, Linux {kernel}, load {load} before and {} after; {}.\n\
+             {} rounds of anchor, subject, anchor, {} s each; medians, in brackets the quartiles.\n\n\
+             | row | connections | calls/s: anchor / ours | share of the anchor \
+             | CPU us per call: anchor / ours | x anchor \
+             | p50 us: anchor / ours | p99 us: anchor / ours | noise |\n\
+             | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+            self.load_after, self.pinning, self.rounds, self.seconds
+        );
+        for cell in &self.cells {
+            // Text takes everything.
+            let _ = writeln!(text, "{}", cell.line());
+        }
+        text.push_str(
+            "\nCPU is the server process's, user and kernel, all threads. Noise: how far the anchor's CPU \
+             per call differs from itself within a triple.\n\
+             * the client was busy more than 90 % of the time, so the share flatters the slower server; \
+             go by CPU per call.",
+        );
+        text
+    }
+
+    /// For programs.
+    pub fn json(&self) -> String {
+        let cells: Vec<Value> = self.cells.iter().map(Cell::json).collect();
+        json!({
+            "machine": self.machine,
+            "load_after": self.load_after,
+            "pinning": self.pinning,
+            "rounds": self.rounds,
+            "seconds_per_sample": self.seconds,
+            "cells": cells,
+        })
+        .to_string()
+    }
+}

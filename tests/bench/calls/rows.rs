@@ -1,0 +1,75 @@
+//! The rows of the table: what is asked.
+
+/// Which conversation is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// 2025-11-25: `initialize`, a session, then calls.
+    Stateful,
+    /// 2026-07-28: every request says all about itself.
+    Stateless,
+}
+
+/// A request of MCP.
+#[derive(Debug)]
+pub struct Question {
+    /// Which conversation.
+    pub wire: Wire,
+    /// The method.
+    pub method: &'static str,
+    /// What `Mcp-Name` repeats.
+    pub name: Option<&'static str>,
+    /// Members of the parameters, as JSON.
+    pub params: &'static str,
+}
+
+/// A row: its name, and what is asked of gatewren in it.
+pub struct Row {
+    /// What the table calls it.
+    pub name: &'static str,
+    /// The question; absent for the row that says what TLS alone costs, hyper over hyper.
+    pub question: Option<Question>,
+}
+
+/// The whole table.
+pub const ROWS: &[Row] = &[
+    Row {
+        name: "hyper over TLS, by plain hyper",
+        question: None,
+    },
+    Row {
+        name: "whoami, 2026-07-28",
+        question: Some(Question {
+            wire: Wire::Stateless,
+            method: "tools/call",
+            name: Some("whoami"),
+            params: r#""name":"whoami","arguments":{}"#,
+        }),
+    },
+    Row {
+        name: "whoami, 2025-11-25",
+        question: Some(Question {
+            wire: Wire::Stateful,
+            method: "tools/call",
+            name: None,
+            params: r#""name":"whoami","arguments":{}"#,
+        }),
+    },
+    Row {
+        name: "resources/read serverInfo, 2026-07-28",
+        question: Some(Question {
+            wire: Wire::Stateless,
+            method: "resources/read",
+            name: Some("gatewren:///public/serverInfo"),
+            params: r#""uri":"gatewren:///public/serverInfo""#,
+        }),
+    },
+    Row {
+        name: "tools/list, 2026-07-28",
+        question: Some(Question {
+            wire: Wire::Stateless,
+            method: "tools/list",
+            name: None,
+            params: "",
+        }),
+    },
+];
