@@ -68,13 +68,18 @@ impl Claims {
         format!("{body}.{}", URL_SAFE_NO_PAD.encode(tag))
     }
 
+    /// Whether its time is over.
+    pub fn has_expired(&self) -> bool {
+        self.expires_s <= now_s()
+    }
+
     /// Reads an id that this server signed and that has not expired.
     pub fn verify(id: &str, key: &hmac::Key) -> Option<Self> {
         let (body, tag) = id.split_once('.').filter(|_| id.len() <= MAX_ID_BYTES)?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
         hmac::verify(key, body.as_bytes(), &tag).ok()?;
         let claims: Self = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(body).ok()?).ok()?;
-        (claims.expires_s > now_s()).then_some(claims)
+        (!claims.has_expired()).then_some(claims)
     }
 }
 

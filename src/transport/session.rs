@@ -19,6 +19,8 @@ pub type ClientAnswer = Result<Value, Value>;
 
 /// A session.
 pub struct Session {
+    /// Its whole id, as its client sends it.
+    pub id: Box<str>,
     /// What its id says.
     pub claims: Claims,
     /// The resources that it is subscribed to.
@@ -36,8 +38,9 @@ pub struct Session {
 
 impl Session {
     /// A session without anything under way.
-    pub fn new(claims: Claims) -> Arc<Self> {
+    pub fn new(id: &str, claims: Claims) -> Arc<Self> {
         Arc::new(Self {
+            id: id.into(),
             claims,
             interests: Arc::default(),
             level: Mutex::new(None),
@@ -211,12 +214,8 @@ mod tests {
     use crate::protocol::Version;
 
     fn session() -> Arc<Session> {
-        Session::new(Claims::new(
-            "a",
-            Version::V2025_11_25,
-            &serde_json::Map::new(),
-            60,
-        ))
+        let none = serde_json::Map::new();
+        Session::new("id", Claims::new("a", Version::V2025_11_25, &none, 60))
     }
 
     #[tokio::test]
