@@ -45,10 +45,10 @@ async fn write(engine: &Engine, mut call: Call) -> Result<Outcome, RpcError> {
     let row = engine.catalog.prompt(name).cloned().ok_or_else(|| {
         RpcError::invalid_params(format!("unknown prompt: {name}; prompts/list names them"))
     })?;
-    let asked = rounds::inputs(engine, &mut call)?;
+    let (inputs, binding) = rounds::inputs(engine, &mut call, true)?;
     let arguments = rounds::arguments(&mut call.params)?;
     required(&row, &arguments)?;
-    let cx = rounds::surroundings(&call, reference::next(), asked.inputs.clone());
+    let cx = rounds::surroundings(&call, reference::next(), inputs);
     match (row.function)(arguments, cx).await {
         Ok(answer) => {
             let mut result = Map::from_iter([("messages".to_owned(), json!(answer.messages))]);
@@ -57,7 +57,7 @@ async fn write(engine: &Engine, mut call: Call) -> Result<Outcome, RpcError> {
             }
             Ok(engine.complete(Value::Object(result), Caching::None))
         }
-        Err(Interruption::Ask(question)) => rounds::ask(engine, &call, &asked, question),
+        Err(Interruption::Ask(question)) => rounds::ask(engine, &call, &binding, question),
         Err(Interruption::Failed(error)) => Err(RpcError::invalid_params(error.to_string())),
         Err(Interruption::Rpc(error)) => Err(error),
     }

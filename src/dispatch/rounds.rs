@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::{
     call::{Call, Outcome},
     engine::Engine,
+    reference,
     sealed::digest_of,
 };
 use crate::protocol::{InputRequired, Inputs, RpcError};
@@ -27,39 +28,36 @@ pub fn arguments(params: &mut Map<String, Value>) -> Result<Map<String, Value>, 
     }
 }
 
-/// What earlier rounds of a call have gathered, and what names the call.
-pub struct Asked {
-    /// The answers and the opened state.
-    pub inputs: Inputs,
-    digest: String,
-}
+/// What the state of a call is bound to: a digest of its parameters; absent where none is carried.
+pub struct Binding(Option<String>);
 
 /// Takes the earlier rounds out of a call's parameters, or from the stateful adapter.
-pub fn inputs(engine: &Engine, call: &mut Call) -> Result<Asked, RpcError> {
+///
+/// The digest covers the whole parameters, so it is made only for a call that brings state, or whose
+/// function may give some to carry (`remembers`); within a session nothing is carried.
+pub fn inputs(
+    engine: &Engine,
+    call: &mut Call,
+    remembers: bool,
+) -> Result<(Inputs, Binding), RpcError> {
     let (mut inputs, sealed) = Inputs::take(&mut call.params)?;
-    // Only a call that is part of several rounds needs a name for itself.
-    let digest = digest_of(&call.method, &call.params);
     if let Some(gathered) = call.inputs.take() {
-        return Ok(Asked {
-            inputs: gathered,
-            digest,
-        });
+        return Ok((gathered, Binding(None)));
     }
-    if let Some(sealed) = sealed {
-        inputs.state = Some(engine.sealer.open(
-            &sealed,
-            call.context.who.agent_id().as_str(),
-            &digest,
-        )?);
+    let bound = remembers || sealed.is_some();
+    let digest = bound.then(|| digest_of(&call.method, &call.params));
+    if let (Some(sealed), Some(digest)) = (sealed, &digest) {
+        let who = call.context.who.agent_id().as_str();
+        inputs.state = Some(engine.sealer.open(&sealed, who, digest)?);
     }
-    Ok(Asked { inputs, digest })
+    Ok((inputs, Binding(digest)))
 }
 
 /// Turns a question into an outcome, if the client has said that it can be asked.
 pub fn ask(
     engine: &Engine,
     call: &Call,
-    asked: &Asked,
+    binding: &Binding,
     question: InputRequired,
 ) -> Result<Outcome, RpcError> {
     for (method, params) in question.requests.values() {
@@ -69,11 +67,24 @@ pub fn ask(
             .map_err(|required| RpcError::missing_capability(&required))?;
     }
     let who = call.context.who.agent_id().as_str();
-    let sealed = question
-        .state
-        .clone()
-        .map(|state| engine.sealer.seal(state, who, &asked.digest));
+    let sealed = match (&question.state, &binding.0) {
+        (Some(state), Some(digest)) => Some(engine.sealer.seal(state.clone(), who, digest)),
+        (Some(_), None) if call.context.session.is_none() => return Err(undeclared(call)),
+        _ => None,
+    };
     Ok(Outcome::Ask(question, sealed))
+}
+
+/// State that is bound to nothing would be good for every other call, so it never leaves.
+fn undeclared(call: &Call) -> RpcError {
+    let reference = reference::next();
+    let method = &call.method;
+    tracing::error!(
+        reference,
+        method,
+        "a tool carries state without saying so in its row"
+    );
+    RpcError::internal(&reference)
 }
 
 /// A call's surroundings as its function sees them.

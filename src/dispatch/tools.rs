@@ -12,7 +12,7 @@ use super::{
     reference,
     resources::cursor,
     results::Caching,
-    rounds::{Asked, arguments, ask, inputs, name, surroundings},
+    rounds::{Binding, arguments, ask, inputs, name, surroundings},
 };
 use crate::policy::{Verdict, judge, sees};
 use crate::protocol::{RpcError, page};
@@ -58,10 +58,10 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
             "unknown tool: {name}; tools/list names those that you may call"
         ))
     })?;
-    let asked = inputs(&engine, &mut call)?;
+    let (inputs, binding) = inputs(&engine, &mut call, tool.remembers())?;
     let mut arguments = arguments(&mut call.params)?;
     tool.translate(&name, &mut arguments);
-    let mut cx = surroundings(&call, reference::next(), asked.inputs.clone());
+    let mut cx = surroundings(&call, reference::next(), inputs);
     let token = call
         .params
         .get("_meta")
@@ -74,7 +74,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
         notes = Some(receiver);
     }
     let outlives = tool.risk().outlives_its_client();
-    let running = run(engine, call, tool, (arguments, cx), asked);
+    let running = run(engine, call, tool, (arguments, cx), binding);
     Ok(Reply {
         notes,
         outcome: if outlives {
@@ -101,7 +101,7 @@ async fn run(
     call: Call,
     tool: Arc<Tool>,
     (arguments, cx): (Map<String, Value>, Cx),
-    asked: Asked,
+    binding: Binding,
 ) -> Result<Outcome, RpcError> {
     let verdict = judge(&call.context.who, &tool);
     let record = Record::begin(
@@ -130,7 +130,7 @@ async fn run(
         }
         Err(Interruption::Ask(question)) => {
             record.end("asked", None);
-            ask(&engine, &call, &asked, question)
+            ask(&engine, &call, &binding, question)
         }
         Err(Interruption::Rpc(error)) => {
             record.end("refused", None);

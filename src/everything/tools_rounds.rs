@@ -23,10 +23,10 @@ pub fn tools() -> Toolset<Rounds> {
         .answering("test_input_required_result_elicitation", Risk::Read, elicitation)
         .answering("test_input_required_result_sampling", Risk::Read, sampling)
         .answering("test_input_required_result_list_roots", Risk::Read, list_roots)
-        .answering("test_input_required_result_request_state", Risk::Read, request_state)
-        .answering("test_input_required_result_tampered_state", Risk::Read, tampered_state)
-        .answering("test_input_required_result_multiple_inputs", Risk::Read, multiple_inputs)
-        .answering("test_input_required_result_multi_round", Risk::Read, multi_round)
+        .answering("test_input_required_result_request_state", Risk::Read, request_state).remembers()
+        .answering("test_input_required_result_tampered_state", Risk::Read, tampered_state).remembers()
+        .answering("test_input_required_result_multiple_inputs", Risk::Read, multiple_inputs).remembers()
+        .answering("test_input_required_result_multi_round", Risk::Read, multi_round).remembers()
         .answering("test_input_required_result_capabilities", Risk::Read, capabilities)
 }
 

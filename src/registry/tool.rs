@@ -14,6 +14,7 @@ pub struct Tool {
     definition: protocol::Tool,
     risk: Risk,
     syncs_state: bool,
+    remembers: bool,
     alias: Option<Alias>,
     headers: Vec<(String, Vec<String>)>,
     function: Box<Function>,
@@ -33,6 +34,7 @@ impl Tool {
             definition,
             risk,
             syncs_state: false,
+            remembers: false,
             alias: None,
             headers: Vec::new(),
             function,
@@ -70,6 +72,11 @@ impl Tool {
         self.syncs_state
     }
 
+    /// Whether its questions may carry state from one round to the next.
+    pub fn remembers(&self) -> bool {
+        self.remembers
+    }
+
     /// The arguments that a 2026-07-28 client repeats as `Mcp-Param-*`: header name and path.
     pub fn header_parameters(&self) -> &[(String, Vec<String>)] {
         &self.headers
@@ -102,6 +109,10 @@ impl Tool {
 
     pub(super) fn set_syncs_state(&mut self) {
         self.syncs_state = true;
+    }
+
+    pub(super) fn set_remembers(&mut self) {
+        self.remembers = true;
     }
 
     pub(super) fn definition_mut(&mut self) -> &mut protocol::Tool {

@@ -105,6 +105,12 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(Tool::set_syncs_state)
     }
 
+    /// The last row's questions carry state from one round to the next.
+    #[must_use]
+    pub fn remembers(self) -> Self {
+        self.last(Tool::set_remembers)
+    }
+
     /// The rows.
     pub fn into_tools(self) -> Vec<Tool> {
         self.tools
