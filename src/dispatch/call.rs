@@ -1,10 +1,12 @@
 //! A call as it arrives and a reply as it leaves, the same for every method and every revision.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
+use super::listing::Listing;
 use crate::auth::Principal;
 use crate::protocol::{
     ClientCapabilities, Id, InputRequired, Inputs, Level, Notification, RpcError,
@@ -48,6 +50,8 @@ pub struct Call {
 pub enum Outcome {
     /// With a result.
     Complete(Value),
+    /// With a list that was written before.
+    Listed(Arc<Listing>),
     /// With a question; the text is the sealed state that comes back with the answers.
     Ask(InputRequired, Option<String>),
 }

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use super::{
     call::Outcome,
+    listing::Listings,
     results::{self, Caching},
     sealed::Sealer,
 };
@@ -21,6 +22,8 @@ pub struct Engine {
     pub catalog: Catalog,
     /// Where calls are recorded; fixtures have none.
     pub(super) vault: Option<Vault>,
+    /// First pages of `tools/list`.
+    pub(super) tool_lists: Listings,
     pub(super) sealer: Sealer,
     /// Where calls and streams are counted.
     pub metrics: Arc<Metrics>,
@@ -41,6 +44,7 @@ impl Engine {
         Self {
             catalog,
             vault,
+            tool_lists: Listings::default(),
             sealer: Sealer::new(seal_key),
             metrics: Arc::default(),
             stop,
@@ -70,6 +74,11 @@ impl Engine {
     }
 
     pub(super) fn complete(&self, result: Value, caching: Caching) -> Outcome {
+        Outcome::Complete(self.completed(result, caching))
+    }
+
+    /// A complete result, for who writes it out before it becomes an outcome.
+    pub(super) fn completed(&self, result: Value, caching: Caching) -> Value {
         results::complete(result, caching, &self.catalog.server)
     }
 

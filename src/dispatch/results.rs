@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::call::Outcome;
 use crate::protocol::Implementation;
 
 /// How long a client may keep what it was given. Lists depend on the agent's policy, so nothing is
@@ -16,7 +15,7 @@ pub enum Caching {
 }
 
 /// Finishes a result: its type, its caching hints and who answered.
-pub fn complete(mut result: Value, caching: Caching, server: &Implementation) -> Outcome {
+pub fn complete(mut result: Value, caching: Caching, server: &Implementation) -> Value {
     if let Some(object) = result.as_object_mut() {
         object.insert("resultType".into(), json!("complete"));
         if let Caching::Private(ttl_ms) = caching {
@@ -25,5 +24,5 @@ pub fn complete(mut result: Value, caching: Caching, server: &Implementation) ->
         }
     }
     server.sign(&mut result);
-    Outcome::Complete(result)
+    result
 }

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use super::{
     call::{Call, Outcome, Reply},
     engine::Engine,
+    listing::Listing,
     record::Record,
     reference,
     resources::cursor,
@@ -27,18 +28,28 @@ const QUEUED_NOTES: usize = 64;
 /// `tools/list`.
 pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let who = &call.context.who;
-    let seen: Vec<&_> = engine
-        .catalog
-        .tools()
-        .filter(|tool| sees(who, tool))
-        .map(|tool| tool.definition())
-        .collect();
-    let page = page(&seen, cursor(&call.params)?)?;
+    let seen = engine.catalog.tools().map(|tool| sees(who, tool)).collect();
+    match cursor(&call.params)? {
+        None => {
+            let listing = engine.tool_lists.find_or_write(seen, |seen| {
+                let first = page_of(engine, seen, None)?;
+                Ok(Listing::of(&call.method, &first))
+            });
+            listing.map(Outcome::Listed)
+        }
+        further => page_of(engine, &seen, further).map(Outcome::Complete),
+    }
+}
+
+fn page_of(engine: &Engine, seen: &[bool], cursor: Option<&str>) -> Result<Value, RpcError> {
+    let tools = engine.catalog.tools().zip(seen).filter(|(_, seen)| **seen);
+    let definitions: Vec<&_> = tools.map(|(tool, _)| tool.definition()).collect();
+    let page = page(&definitions, cursor)?;
     let mut result = Map::from_iter([("tools".to_owned(), json!(page.items))]);
     if let Some(next) = page.next {
         result.insert("nextCursor".into(), json!(next));
     }
-    Ok(engine.complete(Value::Object(result), Caching::Private(LIST_TTL_MS)))
+    Ok(engine.completed(Value::Object(result), Caching::Private(LIST_TTL_MS)))
 }
 
 /// `tools/call`.

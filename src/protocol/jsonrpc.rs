@@ -149,14 +149,17 @@ fn response(
 
 impl Response {
     /// The bytes of an answer; an error without an id answers a body that had none.
-    pub fn write(id: Option<&Id>, outcome: Result<&Value, &RpcError>) -> Vec<u8> {
+    pub fn write<T: Serialize + ?Sized>(
+        id: Option<&Id>,
+        outcome: Result<&T, &RpcError>,
+    ) -> Vec<u8> {
         #[derive(Serialize)]
-        struct Answer<'a> {
+        struct Answer<'a, T: ?Sized> {
             jsonrpc: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
             id: Option<&'a Id>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            result: Option<&'a Value>,
+            result: Option<&'a T>,
             #[serde(skip_serializing_if = "Option::is_none")]
             error: Option<&'a RpcError>,
         }

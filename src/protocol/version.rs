@@ -19,6 +19,14 @@ pub enum Version {
 pub const MODERN_VERSIONS: &[&str] = &["2026-07-28"];
 
 impl Version {
+    /// Every revision, the oldest first.
+    pub const ALL: [Self; 4] = [
+        Self::V2025_03_26,
+        Self::V2025_06_18,
+        Self::V2025_11_25,
+        Self::V2026_07_28,
+    ];
+
     /// The newest revision that `initialize` can settle on.
     pub const LATEST_STATEFUL: Self = Self::V2025_11_25;
 

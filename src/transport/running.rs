@@ -98,27 +98,23 @@ struct Running {
 
 impl Running {
     async fn run(self, stream: &mpsc::Sender<ToClient>) -> Vec<u8> {
-        let version = self.session.claims.version();
-        let outcome = self.rounds(stream).await;
-        let method = &self.request.method;
-        match outcome {
-            Ok(result) => wire::answer(
-                Some(&self.request.id),
-                Ok(&for_stateful(method, result, version)),
-            ),
-            Err(error) => wire::answer(
-                Some(&self.request.id),
-                Err(&error_for_stateful(method, error)),
-            ),
-        }
+        let Request { id, method, .. } = &self.request;
+        let body = self.rounds(stream).await;
+        body.unwrap_or_else(|error| wire::error(Some(id), &error_for_stateful(method, error)))
     }
 
     /// The same call again and again, each time with the answers to what it asked the time before.
-    async fn rounds(&self, stream: &mpsc::Sender<ToClient>) -> Result<serde_json::Value, RpcError> {
+    async fn rounds(&self, stream: &mpsc::Sender<ToClient>) -> Result<Vec<u8>, RpcError> {
+        let Request { id, method, .. } = &self.request;
+        let version = self.session.claims.version();
         let mut inputs = Inputs::default();
         for _ in 0..MAX_ROUNDS {
             match self.once(inputs, stream).await? {
-                Outcome::Complete(result) => return Ok(result),
+                Outcome::Complete(result) => {
+                    let result = for_stateful(method, result, version);
+                    return Ok(wire::answer(Some(id), Ok(&result)));
+                }
+                Outcome::Listed(list) => return Ok(wire::listed(id, &list, version)),
                 Outcome::Ask(..) if !self.context.hears_notes => {
                     return Err(RpcError::invalid_request(UNREACHABLE));
                 }

@@ -15,7 +15,8 @@ use crate::dispatch::{Call, Context, Engine, Outcome, Reply, subscription_ended}
 use crate::guard::Admitted;
 use crate::http::{Body, empty, json as json_response};
 use crate::protocol::{
-    Id, IncomingNotification, MODERN_VERSIONS, Message, Request, RequestMeta, RpcError, code,
+    Id, IncomingNotification, MODERN_VERSIONS, Message, Request, RequestMeta, RpcError, Version,
+    code,
 };
 
 /// Answers one message of the stateless era.
@@ -178,6 +179,10 @@ fn end(engine: &Engine, id: &Id, outcome: Result<Outcome, RpcError>) -> End {
         Ok(Outcome::Complete(result)) => End {
             status: StatusCode::OK,
             body: wire::answer(Some(id), Ok(&result)),
+        },
+        Ok(Outcome::Listed(list)) => End {
+            status: StatusCode::OK,
+            body: wire::listed(id, &list, Version::V2026_07_28),
         },
         Ok(Outcome::Ask(question, sealed)) => {
             let mut result = question.to_result(sealed);

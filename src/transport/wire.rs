@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::protocol::{Id, Notification, Request, RpcError};
+use crate::dispatch::Listing;
+use crate::protocol::{Id, Notification, Request, Response, RpcError, Version};
 
 /// A message that can be written.
 pub trait Wire: Send + 'static {
@@ -51,7 +52,12 @@ impl Wire for ToClient {
 
 /// The bytes of an answer with a result or an error.
 pub fn answer(id: Option<&Id>, outcome: Result<&Value, &RpcError>) -> Vec<u8> {
-    crate::protocol::Response::write(id, outcome)
+    Response::write(id, outcome)
+}
+
+/// The bytes of an answer with a list, as a revision has it.
+pub fn listed(id: &Id, list: &Listing, version: Version) -> Vec<u8> {
+    Response::write(Some(id), Ok(list.text(version)))
 }
 
 /// A refusal's body: a JSON-RPC error, with the request's id where it is known.

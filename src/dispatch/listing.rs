@@ -1,0 +1,111 @@
+//! Lists as text: a long list is written once for everybody who sees the same of it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::protocol::{RpcError, Version, for_stateful};
+
+/// So many are kept, more than there are presets; at it, others are written for each call.
+const MAX_KEPT: usize = 16;
+
+/// The result of a list method, written for each revision.
+pub struct Listing([(Version, Box<RawValue>); Version::ALL.len()]);
+
+impl fmt::Debug for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listing")
+    }
+}
+
+impl Listing {
+    /// Writes the complete result of the stateless shape for every revision.
+    pub(super) fn of(method: &str, result: &Value) -> Self {
+        Self(Version::ALL.map(|version| {
+            let result = result.clone();
+            let shaped = if version.is_modern() {
+                result
+            } else {
+                for_stateful(method, result, version)
+            };
+            // Text keys and finite numbers only: nothing here can fail to be written.
+            (version, to_raw_value(&shaped).unwrap_or_default())
+        }))
+    }
+
+    /// The result as a revision has it.
+    pub fn text(&self, version: Version) -> &RawValue {
+        let Self(texts) = self;
+        let found = texts.iter().find(|(of, _)| *of == version);
+        found.map_or(RawValue::NULL, |(_, text)| text)
+    }
+}
+
+/// The lists of one method that were written, by what is seen of it: one truth for each entry there is.
+#[derive(Default)]
+pub(super) struct Listings(Mutex<HashMap<Vec<bool>, Arc<Listing>>>);
+
+impl Listings {
+    /// The list for those who see this much, written if it was not yet.
+    pub(super) fn find_or_write(
+        &self,
+        seen: Vec<bool>,
+        write: impl FnOnce(&[bool]) -> Result<Listing, RpcError>,
+    ) -> Result<Arc<Listing>, RpcError> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listing) = kept.get(&seen) {
+            return Ok(listing.clone());
+        }
+        let listing = Arc::new(write(&seen)?);
+        if kept.len() < MAX_KEPT {
+            kept.insert(seen, listing.clone());
+        }
+        Ok(listing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn listing(name: &str) -> Listing {
+        let tools = json!([{ "name": name, "title": "A", "annotations": {} }]);
+        let result = json!({ "resultType": "complete", "tools": tools });
+        Listing::of("tools/list", &result)
+    }
+
+    #[test]
+    fn each_revision_has_its_own_text() {
+        let listing = listing("a");
+        let text = |version| listing.text(version).get();
+        assert!(text(Version::V2026_07_28).contains("resultType"));
+        assert_eq!(
+            text(Version::V2025_03_26),
+            r#"{"tools":[{"annotations":{"title":"A"},"name":"a"}]}"#
+        );
+        assert!(text(Version::V2025_11_25).contains(r#""title":"A"}]"#));
+    }
+
+    #[test]
+    fn whoever_sees_something_else_is_given_something_else() {
+        let listings = Listings::default();
+        let found = |seen: &[bool], name| {
+            let found = listings.find_or_write(seen.to_vec(), |_| Ok(listing(name)));
+            let text = found.unwrap().text(Version::V2025_11_25).to_string();
+            text.contains(&format!("\"{name}\""))
+        };
+        assert!(found(&[true, false], "a"));
+        assert!(!found(&[true, false], "b"), "it was written already");
+        assert!(found(&[true, true], "b"));
+        for n in 0..MAX_KEPT {
+            found(&vec![false; n], "x");
+        }
+        assert!(found(&[true, false, true], "c"));
+        assert!(found(&[true, false, true], "d"), "there is no more place");
+    }
+}
