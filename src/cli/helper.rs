@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 use crate::config::{HELPER_POLICY_FILE, HelperPolicy};
 use crate::helper::{Lifeline, Settings, serve};
-use crate::sys::{adopt_socket, own_pid, own_uid};
+use crate::sys::{adopt_socket, own_pid, own_uid, usual_descriptor_limit};
 
 /// The first descriptor that systemd hands over, `sd_listen_fds(3)`.
 const FIRST_HANDED_OVER: RawFd = 3;
@@ -67,6 +67,7 @@ fn live(args: Args, listener: UnixListener) -> io::Result<()> {
         allow_uid: args.allow_uid.unwrap_or_else(own_uid),
         lifeline,
     };
+    usual_descriptor_limit();
     // One thread, the one that began: what it starts is killed by the kernel when the thread ends, and
     // this one ends with the process only.
     let runtime = tokio::runtime::Builder::new_current_thread()
