@@ -134,6 +134,7 @@ fn guard(server: u32, directory: &Path) -> Child {
     let mut guardian = Command::new("sh");
     guardian.args(["-c", GUARDIAN, "guardian", &server.to_string()]);
     guardian.arg(directory).stdin(Stdio::piped());
+    guardian.stdout(Stdio::null()).stderr(Stdio::null());
     guardian.spawn().unwrap()
 }
 
