@@ -1,7 +1,5 @@
 //! The shape of an agent's token, and the hash that is kept of it.
 
-use std::fmt;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
@@ -17,6 +15,8 @@ const BODY_CHARS: usize = 43;
 /// The end that tells a mistyped token from an unknown one without asking the vault.
 const CHECKSUM_CHARS: usize = 6;
 
+const LENGTH: usize = PREFIX.len() + BODY_CHARS + CHECKSUM_CHARS;
+
 /// The SHA-256 of a token: all that is kept of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenHash([u8; 32]);
@@ -28,21 +28,8 @@ impl TokenHash {
     }
 }
 
-/// A text that has the shape of a token and the checksum that belongs to it.
-#[derive(Debug, Clone)]
-pub struct Token(TokenHash);
-
-/// The text is no token: mistyped, cut off, or something else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MalformedToken;
-
-impl fmt::Display for MalformedToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this is not a whole gatewren token: it begins with gw_ and has 52 characters")
-    }
-}
-
-impl std::error::Error for MalformedToken {}
+/// The tokens of agents.
+pub struct Token;
 
 impl Token {
     /// A new token, to be shown once, and the hash to keep.
@@ -54,23 +41,20 @@ impl Token {
         Ok((Secret::new(text), hash))
     }
 
-    /// Reads a token from what a client sent.
-    pub fn parse(text: &str) -> Result<Self, MalformedToken> {
-        let at = PREFIX.len() + BODY_CHARS;
-        let (body, check) = text.split_at_checked(at).ok_or(MalformedToken)?;
-        let random = body.strip_prefix(PREFIX).ok_or(MalformedToken)?;
-        let decoded = URL_SAFE_NO_PAD.decode(random);
-        let well_made = decoded.is_ok_and(|bytes| bytes.len() == 32);
-        if well_made && check == checksum(body) {
-            Ok(Self(sha256(text)))
-        } else {
-            Err(MalformedToken)
-        }
+    /// The hash to look a text up by; none of what is too long or too short to be a token.
+    pub(super) fn hash(text: &str) -> Option<TokenHash> {
+        (text.len() == LENGTH).then(|| sha256(text))
     }
 
-    /// The hash to look it up by.
-    pub fn hash(&self) -> TokenHash {
-        self.0
+    /// Whether a text has the shape of a token and the checksum that belongs to it; else it was
+    /// mistyped, cut off, or is something else.
+    pub(super) fn is_whole(text: &str) -> bool {
+        let Some((body, check)) = text.split_at_checked(PREFIX.len() + BODY_CHARS) else {
+            return false;
+        };
+        let random = body.strip_prefix(PREFIX);
+        let decoded = random.and_then(|random| URL_SAFE_NO_PAD.decode(random).ok());
+        decoded.is_some_and(|bytes| bytes.len() == 32) && check == checksum(body)
     }
 }
 
@@ -96,20 +80,22 @@ mod tests {
         let text = secret.expose();
         assert_eq!(text.len(), 52);
         assert!(text.starts_with("gw_"));
-        assert_eq!(Token::parse(text).unwrap().hash(), hash);
+        assert!(Token::is_whole(text));
+        assert_eq!(Token::hash(text), Some(hash));
         let (other, _) = Token::mint().unwrap();
         assert_ne!(secret, other);
     }
 
     #[test]
     fn one_wrong_character_anywhere_is_noticed() {
-        let (secret, _) = Token::mint().unwrap();
+        let (secret, hash) = Token::mint().unwrap();
         let text = secret.expose();
         for at in 0..text.len() {
             let mut bytes = text.as_bytes().to_vec();
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
             let wrong = String::from_utf8(bytes).unwrap();
-            assert_eq!(Token::parse(&wrong).unwrap_err(), MalformedToken, "{at}");
+            assert!(!Token::is_whole(&wrong), "{at}");
+            assert_ne!(Token::hash(&wrong), Some(hash), "{at}");
         }
     }
 
@@ -129,7 +115,7 @@ mod tests {
             &"ä".repeat(26),
             &"g".repeat(1 << 20),
         ] {
-            assert!(Token::parse(bad).is_err());
+            assert!(!Token::is_whole(bad));
         }
     }
 }

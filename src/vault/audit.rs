@@ -1,7 +1,7 @@
 //! The audit: before a call runs what it is about to do, after it what came of it.
 
 use std::fmt;
-use std::path::Path;
+use std::sync::Arc;
 
 use ring::digest::{SHA256, digest};
 use rusqlite::types::Value;
@@ -13,8 +13,9 @@ use super::error::VaultError;
 use super::open;
 use super::redact::redact;
 use super::row::to_column;
-use super::writer::Writer;
-use crate::sys::{now_ms, random_bytes};
+use super::shared::Shared;
+use super::tail::Tail;
+use crate::sys::now_ms;
 
 /// A call that is about to run.
 #[derive(Debug, Clone)]
@@ -71,27 +72,28 @@ impl fmt::Display for AuditId {
 
 /// The door to the table.
 pub struct Audit<'a> {
-    writer: &'a Writer,
-    path: &'a Path,
+    shared: &'a Shared,
 }
 
 impl<'a> Audit<'a> {
-    pub(super) fn new(writer: &'a Writer, path: &'a Path) -> Self {
-        Self { writer, path }
+    pub(super) fn new(shared: &'a Shared) -> Self {
+        Self { shared }
     }
 
     /// Writes down what is about to be done; nothing may run before the answer comes.
     pub async fn intent(&self, entry: Entry<'_>, promise: Promise) -> Result<AuditId, VaultError> {
-        let id = AuditId(format!("{:032x}", u128::from_be_bytes(random_bytes()?)));
+        let id = AuditId(self.shared.ids.next());
         let record = Record::of_intent(&id, &entry);
-        let work = move |connection: &Connection| append(connection, record);
+        let tail = Arc::clone(&self.shared.tail);
+        let work = move |connection: &Connection| append(connection, &tail, record);
+        let writer = &self.shared.writer;
         let doing = "write to the audit";
         match promise {
             Promise::Committed => {
                 let durability = Durability::Power;
-                self.writer.write(doing, durability, work, |()| ()).await?;
+                writer.write(doing, durability, work, |()| ()).await?;
             }
-            Promise::Queued => self.writer.leave(doing, work).await?,
+            Promise::Queued => writer.leave(doing, work).await?,
         }
         Ok(id)
     }
@@ -100,17 +102,20 @@ impl<'a> Audit<'a> {
     /// where a call was dropped; there are no more of these than calls at once.
     pub fn outcome(&self, id: AuditId, outcome: Outcome) -> Result<(), VaultError> {
         let record = Record::of_outcome(id, outcome);
-        let work = move |connection: &Connection| append(connection, record);
-        self.writer.leave_uncounted("write to the audit", work)
+        let tail = Arc::clone(&self.shared.tail);
+        let work = move |connection: &Connection| append(connection, &tail, record);
+        let writer = &self.shared.writer;
+        writer.leave_uncounted("write to the audit", work)
     }
 
     /// Looks at every row and says which is the first that was altered, moved or taken away.
     ///
     /// This reads the whole audit and blocks while it does.
     pub fn verify(&self) -> Result<Chain, VaultError> {
-        let connection = open::reading(self.path)?;
+        let path = &self.shared.path;
+        let connection = open::reading(path)?;
         chain::verify(&connection)
-            .map_err(|cause| VaultError::from_sqlite(self.path, "read the audit", &cause))
+            .map_err(|cause| VaultError::from_sqlite(path, "read the audit", &cause))
     }
 }
 
@@ -197,14 +202,15 @@ impl Record {
 const INSERT: &str =
     "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-fn append(connection: &Connection, record: Record) -> Result<(), rusqlite::Error> {
-    let (seq, previous) = chain::end(connection)?;
+fn append(connection: &Connection, tail: &Tail, record: Record) -> Result<(), rusqlite::Error> {
+    let (seq, previous) = tail.end(connection)?;
     let values = record.values(seq);
     let sha256 = chain::hash(&previous, &values);
     let hashes = [previous.to_vec().into(), sha256.to_vec().into()];
     connection
         .prepare_cached(INSERT)?
         .execute(params_from_iter(values.into_iter().chain(hashes)))?;
+    tail.grew(seq, sha256);
     Ok(())
 }
 
@@ -472,5 +478,56 @@ mod tests {
         }
         vault.probe().await.unwrap();
         assert_eq!(vault.audit().verify().unwrap(), Chain::Intact { rows: 400 });
+    }
+
+    #[tokio::test]
+    async fn two_processes_that_write_in_turn_make_one_chain() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let (ours, theirs) = (Vault::open(&path).unwrap(), Vault::open(&path).unwrap());
+        for vault in [&ours, &theirs, &theirs, &ours, &ours, &theirs] {
+            let arguments = json!({});
+            let promise = Promise::Committed;
+            let id = vault.audit().intent(entry(&arguments), promise).await;
+            vault.audit().outcome(id.unwrap(), ok()).unwrap();
+            vault.probe().await.unwrap();
+        }
+        assert_eq!(ours.audit().verify().unwrap(), Chain::Intact { rows: 12 });
+    }
+
+    /// Three calls' outcomes, of which the group that carries them loses some.
+    async fn in_one_group(spoil: &'static str) -> (Vault, Scratch) {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let writer = &vault.shared.writer;
+        let held = writer.leave_uncounted("wait", move |_| {
+            wait.recv().unwrap();
+            Ok(())
+        });
+        held.unwrap();
+        let outcome = |id: &str| vault.audit().outcome(AuditId(id.to_owned()), ok()).unwrap();
+        outcome("first");
+        let spoiled = writer.leave_uncounted("spoil", |connection| connection.execute_batch(spoil));
+        spoiled.unwrap();
+        outcome("first");
+        outcome("second");
+        go.send(()).unwrap();
+        vault.probe().await.ok();
+        outcome("third");
+        vault.probe().await.unwrap();
+        (vault, scratch)
+    }
+
+    #[tokio::test]
+    async fn a_row_that_is_refused_leaves_no_gap() {
+        let (vault, _scratch) = in_one_group("SELECT 1").await;
+        assert_eq!(vault.audit().verify().unwrap(), Chain::Intact { rows: 3 });
+    }
+
+    #[tokio::test]
+    async fn a_group_that_is_undone_leaves_no_gap() {
+        let (vault, _scratch) = in_one_group("ROLLBACK").await;
+        assert_eq!(vault.audit().verify().unwrap(), Chain::Intact { rows: 1 });
     }
 }

@@ -1,7 +1,7 @@
 //! The thread that writes: what waits together is committed together.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::OwnedSemaphorePermit;
@@ -39,86 +39,129 @@ pub(super) struct Job {
     pub place: Option<OwnedSemaphorePermit>,
 }
 
-/// Runs jobs until nobody can send any more. `elsewhere` is called after another process has written.
-pub(super) fn run(connection: &Connection, jobs: &Receiver<Job>, elsewhere: &dyn Fn(&Connection)) {
-    let mut synchronous = None;
-    let mut seen = data_version(connection);
-    let mut looked = Instant::now();
+/// Runs jobs until nobody can send any more.
+///
+/// `elsewhere` is called after another process has written. `forget` is called before a job that can
+/// no longer trust what earlier jobs have seen: another process has written, or rows were undone.
+pub(super) fn run(
+    connection: &Connection,
+    jobs: &Receiver<Job>,
+    elsewhere: &dyn Fn(&Connection),
+    forget: &dyn Fn(),
+) {
+    let mut file = File {
+        connection,
+        forget,
+        synchronous: None,
+        version: data_version(connection),
+    };
+    let mut told = file.version;
     loop {
         match jobs.recv_timeout(LOOK_EVERY) {
             Ok(first) => {
                 let mut group = vec![first];
                 group.extend(jobs.try_iter().take(MAX_GROUP - 1));
-                commit(connection, group, &mut synchronous);
+                file.commit(group);
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => file.look(),
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        if looked.elapsed() >= LOOK_EVERY {
-            looked = Instant::now();
-            let version = data_version(connection);
-            if version != seen {
-                seen = version;
-                elsewhere(connection);
-            }
+        if file.version != told {
+            told = file.version;
+            elsewhere(connection);
         }
     }
 }
 
-/// One transaction for the group; a job that fails is undone alone.
-fn commit(connection: &Connection, mut group: Vec<Job>, synchronous: &mut Option<Durability>) {
-    let committed = begin(connection, &group, synchronous)
-        .and_then(|()| {
-            for job in &mut group {
-                one(connection, job.work.as_mut())?;
-            }
-            connection.execute_batch("COMMIT")
-        })
-        .map_err(|cause| cause.to_string());
-    if committed.is_err() {
-        // Where no transaction stands open there is nothing to undo, and SQLite says so.
-        let _ = connection.execute_batch("ROLLBACK");
-    }
-    for job in group {
-        job.work
-            .finish(committed.as_ref().copied().map_err(String::as_str));
-        drop(job.place);
-    }
+/// The file as the thread knows it.
+struct File<'a> {
+    connection: &'a Connection,
+    forget: &'a dyn Fn(),
+    /// What its commits are set to survive.
+    synchronous: Option<Durability>,
+    /// Changes when another connection has committed.
+    version: Option<i64>,
 }
 
-fn begin(
-    connection: &Connection,
-    group: &[Job],
-    synchronous: &mut Option<Durability>,
-) -> Result<(), rusqlite::Error> {
-    let wanted = if group.iter().any(|job| job.durability == Durability::Power) {
-        Durability::Power
-    } else {
-        Durability::Process
-    };
-    if *synchronous != Some(wanted) {
-        let word = match wanted {
-            Durability::Process => "NORMAL",
-            Durability::Power => "FULL",
+impl File<'_> {
+    /// One transaction for the group; a job that fails is undone alone.
+    fn commit(&mut self, mut group: Vec<Job>) {
+        let begun = self.begin(&group);
+        // From here on nobody else can write before the commit.
+        self.look();
+        let committed = begun
+            .and_then(|()| self.work(&mut group))
+            .map_err(|cause| cause.to_string());
+        if committed.is_err() {
+            // Where no transaction stands open there is nothing to undo, and SQLite says so.
+            let _ = self.run("ROLLBACK");
+            (self.forget)();
+        }
+        for job in group {
+            job.work
+                .finish(committed.as_ref().copied().map_err(String::as_str));
+            drop(job.place);
+        }
+    }
+
+    fn begin(&mut self, group: &[Job]) -> Result<(), rusqlite::Error> {
+        let wanted = if group.iter().any(|job| job.durability == Durability::Power) {
+            Durability::Power
+        } else {
+            Durability::Process
         };
-        connection.pragma_update(None, "synchronous", word)?;
-        *synchronous = Some(wanted);
+        if self.synchronous != Some(wanted) {
+            let word = match wanted {
+                Durability::Process => "NORMAL",
+                Durability::Power => "FULL",
+            };
+            self.connection.pragma_update(None, "synchronous", word)?;
+            self.synchronous = Some(wanted);
+        }
+        self.run("BEGIN IMMEDIATE")
     }
-    connection.execute_batch("BEGIN IMMEDIATE")
+
+    /// Does the jobs and ends the transaction.
+    fn work(&self, group: &mut [Job]) -> Result<(), rusqlite::Error> {
+        if let [alone] = group {
+            // It needs no savepoint: the transaction is all that there is to undo.
+            if alone.work.run(self.connection) {
+                return self.run("COMMIT");
+            }
+            (self.forget)();
+            return self.run("ROLLBACK");
+        }
+        for job in group {
+            self.run("SAVEPOINT job")?;
+            if !job.work.run(self.connection) {
+                (self.forget)();
+                self.run("ROLLBACK TO job")?;
+            }
+            self.run("RELEASE job")?;
+        }
+        self.run("COMMIT")
+    }
+
+    /// Notices whether another process has written.
+    fn look(&mut self) {
+        let version = data_version(self.connection);
+        // A file that cannot be asked may have changed.
+        if self.version != version || version.is_none() {
+            self.version = version;
+            (self.forget)();
+        }
+    }
+
+    fn run(&self, statement: &str) -> Result<(), rusqlite::Error> {
+        self.connection.prepare_cached(statement)?.execute([])?;
+        Ok(())
+    }
 }
 
-fn one(connection: &Connection, work: &mut dyn Work) -> Result<(), rusqlite::Error> {
-    connection.prepare_cached("SAVEPOINT job")?.execute([])?;
-    if !work.run(connection) {
-        connection.prepare_cached("ROLLBACK TO job")?.execute([])?;
-    }
-    connection.prepare_cached("RELEASE job")?.execute([])?;
-    Ok(())
-}
-
-/// Changes when another connection has committed; a file that cannot be asked has not changed.
+/// The number that the file's other writers change; one that cannot be asked for is none.
 fn data_version(connection: &Connection) -> Option<i64> {
     connection
-        .pragma_query_value(None, "data_version", |row| row.get(0))
+        .prepare_cached("PRAGMA data_version")
+        .and_then(|mut asked| asked.query_row([], |row| row.get(0)))
         .ok()
 }

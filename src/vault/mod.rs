@@ -6,6 +6,7 @@ mod audit;
 mod chain;
 mod commit;
 mod error;
+mod ids;
 mod keys;
 mod migration;
 mod open;
@@ -14,6 +15,7 @@ mod row;
 mod sessions;
 mod shared;
 mod store;
+mod tail;
 mod writer;
 
 pub use agents::{Agent, NewAgent};

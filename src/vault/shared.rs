@@ -1,12 +1,14 @@
 //! What the doors of the vault share: the writing thread, a connection that reads, a count of changes.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::error::VaultError;
+use super::ids::Ids;
+use super::tail::Tail;
 use super::writer::Writer;
 
 /// The open vault behind its doors.
@@ -17,6 +19,10 @@ pub(super) struct Shared {
     pub reader: Mutex<Connection>,
     /// Counts changes to the agents, ours and those of other processes.
     pub agent_changes: watch::Sender<u64>,
+    /// Where the audit's next row belongs.
+    pub tail: Arc<Tail>,
+    /// Names the calls in the audit.
+    pub ids: Ids,
 }
 
 impl Shared {

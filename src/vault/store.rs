@@ -10,17 +10,19 @@ use super::agents::Agents;
 use super::audit::Audit;
 use super::commit::Durability;
 use super::error::VaultError;
+use super::ids::Ids;
 use super::keys;
 use super::migration::STEPS;
 use super::open;
 use super::sessions::{Revoked, Sessions};
 use super::shared::Shared;
+use super::tail::Tail;
 use super::writer::Writer;
 
 /// An open vault; a clone is the same one. Dropping the last writes what waits and closes the file.
 #[derive(Clone)]
 pub struct Vault {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     revoked: Arc<Revoked>,
 }
 
@@ -37,17 +39,22 @@ impl Vault {
             .map_err(|cause| VaultError::from_sqlite(path, "read its sessions", &cause))?;
         let changes = watch::Sender::new(0);
         let (count, theirs) = (changes.clone(), Arc::clone(&revoked));
-        let writer = Writer::start(writing, path, move |connection| {
+        let elsewhere = move |connection: &Connection| {
             if let Err(cause) = theirs.load(connection) {
                 tracing::error!(%cause, "the vault could not read its sessions again");
             }
             count.send_modify(|changes| *changes += 1);
-        })?;
+        };
+        let tail = Arc::new(Tail::default());
+        let forgetful = Arc::clone(&tail);
+        let writer = Writer::start(writing, path, elsewhere, move || forgetful.forget())?;
         let shared = Arc::new(Shared {
             path: path.into(),
             writer,
             reader: Mutex::new(reading),
             agent_changes: changes,
+            tail,
+            ids: Ids::new()?,
         });
         Ok(Self { shared, revoked })
     }
@@ -64,7 +71,7 @@ impl Vault {
 
     /// What was done, by whom.
     pub fn audit(&self) -> Audit<'_> {
-        Audit::new(&self.shared.writer, &self.shared.path)
+        Audit::new(&self.shared)
     }
 
     /// A secret of the server's own, such as the key that signs session ids; made at its first use.

@@ -23,16 +23,18 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread. `elsewhere` is called in it after another process has written.
+    /// Starts the thread. It calls `elsewhere` after another process has written, and `forget` before
+    /// work that can no longer trust what earlier work has seen.
     pub(super) fn start(
         connection: Connection,
         path: &Path,
         elsewhere: impl Fn(&Connection) + Send + 'static,
+        forget: impl Fn() + Send + 'static,
     ) -> Result<Self, VaultError> {
         let (jobs, waiting) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("vault".to_owned())
-            .spawn(move || commit::run(&connection, &waiting, &elsewhere))
+            .spawn(move || commit::run(&connection, &waiting, &elsewhere, &forget))
             .map_err(|cause| VaultError::Refused {
                 doing: "start its writing thread",
                 cause: cause.to_string(),
