@@ -83,7 +83,8 @@ impl Builder {
             .said
             .clone();
         let file = home.join("gatewren.toml");
-        let own = format!("listen = [\"127.0.0.1:0\"]\nstate_dir = {directory:?}\n");
+        let place = json!(directory);
+        let own = format!("listen = [\"127.0.0.1:0\"]\nstate_dir = {place}\n");
         fs::write(&file, own + settings).unwrap();
         let args = ["serve".into(), "--config".into(), file.into()];
         let mut server = self.launch(home, &args);
