@@ -4,7 +4,7 @@
 //!
 //! 1. [`http`] accepts a connection under a cap, does TLS, and reads one request's head.
 //! 2. [`app`]'s front looks up the path: which door it stands behind and what answers there.
-//! 3. [`guard`] lets it in or refuses it: rate, host, origin, type, identity, body. What comes out is
+//! 3. [`guard`] lets it in or refuses it: host, origin, type, identity, rate, body. What comes out is
 //!    an `Admitted`, which nothing else makes.
 //! 4. [`transport`] reads the JSON-RPC message and decides the era. A stateless request brings its
 //!    context in `_meta`; for a stateful one the session supplies it.

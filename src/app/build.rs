@@ -76,7 +76,7 @@ fn failed(cause: impl fmt::Display) -> BuildError {
     BuildError::new(cause)
 }
 
-/// Builds a house.
+/// Builds a house: its stores, its certificate, its helper, what stands on them, and its door.
 pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let Plan {
         settings,
@@ -89,39 +89,25 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
     let state = State::open(&directory.join("state.db")).map_err(failed)?;
     let tls = Arc::new(Tls::load(certificate(&settings).map_err(failed)?).map_err(failed)?);
-    let (child, helper) = start_helper(helper, settings.lxc.lxcpath.as_deref())?;
+    let (child, helper) = start_helper(helper, &settings)?;
     let stop = watch::Sender::new(false);
     let lxc = Lxc::new(helper.clone());
-    let host = Host::new();
     let observer = Observer::new(state.clone(), lxc.clone(), Host::new());
     let backends = Backends {
         lxc,
-        host,
+        host: Host::new(),
         shell: Shell::new(helper, stop.subscribe()),
         observer: observer.handle(),
     };
     let catalog = catalog(&state, backends).map_err(failed)?;
-    let keys = (
-        vault.key("request-state").await.map_err(failed)?,
-        vault.key("session").await.map_err(failed)?,
-    );
+    let key = vault.key("request-state").await.map_err(failed)?;
     let engine = Arc::new(Engine::new(
         catalog,
         Some(vault.clone()),
-        &keys.0,
+        &key,
         stop.subscribe(),
     ));
-    let agents = Agents::new(vault.clone()).map_err(failed)?;
-    let guard = Arc::new(Guard::new(
-        Identity::Agents(agents),
-        hosts(&settings),
-        &settings.limits,
-    ));
-    let sessions = Sessions::new(
-        &keys.1,
-        settings.limits.session_idle.as_secs(),
-        Some(vault.clone()),
-    );
+    let (guard, sessions) = door(&vault, &settings).await?;
     let serving = serving(&engine, guard, sessions, Some(tls), &settings);
     Ok(House {
         url: format!("https://{address}/mcp"),
@@ -136,6 +122,18 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
     })
+}
+
+/// Who comes in, and the sessions of those who did.
+async fn door(vault: &Vault, settings: &Settings) -> Result<(Arc<Guard>, Sessions), BuildError> {
+    let agents = Agents::new(vault.clone()).map_err(failed)?;
+    let guard = Guard::new(Identity::Agents(agents), hosts(settings), &settings.limits);
+    let key = vault.key("session").await.map_err(failed)?;
+    let lifetime_s = settings.limits.session_idle.as_secs();
+    Ok((
+        Arc::new(guard),
+        Sessions::new(&key, lifetime_s, Some(vault.clone())),
+    ))
 }
 
 /// Two servers that keep the same state would each undo what the other has seen.
@@ -184,14 +182,17 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
 
 fn start_helper(
     plan: HelperPlan,
-    lxcpath: Option<&Path>,
+    settings: &Settings,
 ) -> Result<(Option<HelperChild>, Helper), BuildError> {
     match plan {
         HelperPlan::Socket(path) => Ok((None, Helper::connect_to(path))),
         HelperPlan::Child(directory) => {
             let exe = std::env::current_exe().map_err(failed)?;
-            let (child, helper) = HelperChild::spawn(&exe, &directory, lxcpath).map_err(failed)?;
-            Ok((Some(child), helper))
+            let lxcpath = settings.lxc.lxcpath.as_deref();
+            let started = HelperChild::spawn(&exe, &directory, lxcpath, settings.log.level);
+            started
+                .map(|(child, helper)| (Some(child), helper))
+                .map_err(failed)
         }
     }
 }

@@ -16,16 +16,13 @@ use super::{
     signals::{Asked, Signals},
 };
 use crate::auth::{FixedToken, Principal};
-use crate::config::{Limits, Preset, Settings};
+use crate::config::{Preset, Settings};
 use crate::dispatch::Engine;
 use crate::everything;
 use crate::guard::{Guard, Identity};
 use crate::http::Tls;
 use crate::sys::{Secret, random_bytes};
 use crate::transport::Sessions;
-
-/// A test calls as fast as it can, all from one address and as one agent.
-const CALLS_A_MINUTE: u32 = 600_000;
 
 /// What to serve the fixtures behind.
 #[derive(Debug)]
@@ -52,7 +49,6 @@ impl Fixtures {
     pub fn build(plan: FixturePlan) -> Result<Self, BuildError> {
         let settings = Settings {
             state_dir: plan.tls.clone().unwrap_or_default(),
-            limits: limits(),
             ..Settings::default()
         };
         let tls = match &plan.tls {
@@ -112,15 +108,5 @@ fn identity(token: Option<Secret>) -> Identity {
     match token {
         Some(token) => Identity::Fixed(FixedToken::new(token, who)),
         None => Identity::Anybody(who),
-    }
-}
-
-fn limits() -> Limits {
-    let per_second = CALLS_A_MINUTE / 60;
-    Limits {
-        address_rate: per_second,
-        address_burst: per_second,
-        agent_rate: CALLS_A_MINUTE,
-        ..Limits::default()
     }
 }

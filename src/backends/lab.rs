@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::config::LogLevel;
 use crate::helper_client::{Helper, HelperChild};
 use crate::sys::{Scratch, skip};
 
@@ -41,6 +42,7 @@ impl Lab {
             &self.program,
             &self.scratch.join("run"),
             Some(&self.lxcpath),
+            LogLevel::Info,
         )
         .unwrap()
     }
@@ -57,7 +59,13 @@ impl Lab {
         std::fs::write(&bare, script).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(&bare, mode).unwrap();
-        HelperChild::spawn(&bare, &self.scratch.join("run"), Some(&self.lxcpath)).unwrap()
+        HelperChild::spawn(
+            &bare,
+            &self.scratch.join("run"),
+            Some(&self.lxcpath),
+            LogLevel::Info,
+        )
+        .unwrap()
     }
 
     /// A stopped container that goes with what is returned; `more` are lines of its configuration.

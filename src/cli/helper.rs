@@ -6,9 +6,10 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use crate::config::{HELPER_POLICY_FILE, HelperPolicy};
+use crate::config::{HELPER_POLICY_FILE, HelperPolicy, LogLevel};
 use crate::helper::{Lifeline, Settings, serve};
-use crate::sys::{adopt_socket, own_pid, own_uid};
+use crate::sys::{adopt_socket, own_pid, own_uid, usual_descriptor_limit};
+use crate::telemetry;
 
 /// The first descriptor that systemd hands over, `sd_listen_fds(3)`.
 const FIRST_HANDED_OVER: RawFd = 3;
@@ -35,6 +36,10 @@ pub struct Args {
     #[arg(long)]
     lifeline: bool,
 
+    /// The least serious log line: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log: LogLevel,
+
     /// The listening socket, for starters that cannot say `LISTEN_PID`
     #[arg(long, value_name = "N")]
     socket_fd: Option<RawFd>,
@@ -42,6 +47,7 @@ pub struct Args {
 
 /// Serves until told to end.
 pub fn run(args: Args) -> ExitCode {
+    telemetry::init(args.log);
     match listener(args.socket_fd).and_then(|listener| live(args, listener)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(cause) => {
@@ -67,6 +73,7 @@ fn live(args: Args, listener: UnixListener) -> io::Result<()> {
         allow_uid: args.allow_uid.unwrap_or_else(own_uid),
         lifeline,
     };
+    usual_descriptor_limit();
     // One thread, the one that began: what it starts is killed by the kernel when the thread ends, and
     // this one ends with the process only.
     let runtime = tokio::runtime::Builder::new_current_thread()

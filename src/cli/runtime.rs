@@ -4,11 +4,15 @@ use std::io;
 
 use tokio::runtime::{Builder, Runtime};
 
+use crate::sys::raise_descriptor_limit;
+
 /// On so few cores one thread serves more calls a second than several that wake each other.
 const FEW_CORES: usize = 2;
 
 /// A runtime: one thread on a small box, one a core on a larger one.
 pub fn build() -> io::Result<Runtime> {
+    let descriptors = raise_descriptor_limit();
+    tracing::debug!(descriptors, "each connection takes one");
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut builder = if cores <= FEW_CORES {
         Builder::new_current_thread()

@@ -70,6 +70,7 @@ async fn serve(args: &Args) -> Result<ExitCode, String> {
     };
     settings.listen = vec![bound];
     settings.lxc.lxcpath.clone_from(&args.lxcpath);
+    settings.log.level = args.log;
     let helper = HelperPlan::Child(directory.join("run"));
     let plan = Plan {
         settings,

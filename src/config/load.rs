@@ -136,19 +136,19 @@ mod tests {
         let write = |name: &str, text: &str| std::fs::write(scratch.join(name), text).unwrap();
         write(
             "gatewren.toml",
-            "names = [\"a\"]\n[limits]\ndrain = \"1s\"\nmax_streams = 100\n",
+            "names = [\"a\"]\n[limits]\ndrain = \"1s\"\nmax_connections = 100\n",
         );
         std::fs::create_dir(scratch.join("conf.d")).unwrap();
         write("conf.d/20-b.toml", "[limits]\ndrain = \"3s\"\n");
         write(
             "conf.d/10-a.toml",
-            "[limits]\ndrain = \"2s\"\nmax_streams = 200\n",
+            "[limits]\ndrain = \"2s\"\nmax_connections = 200\n",
         );
         write("conf.d/30.toml.bak", "nonsense");
         write("conf.d/.40.toml", "nonsense");
         let settings = Settings::load(&path).unwrap();
         assert_eq!(settings.limits.drain, Duration::from_secs(3));
-        assert_eq!(settings.limits.max_streams, 200);
+        assert_eq!(settings.limits.max_connections, 200);
         assert_eq!(settings.names, ["a"]);
         write("conf.d/15-bad.toml", "\nnames = 1\n");
         let said = Settings::load(&path).unwrap_err();
@@ -252,7 +252,7 @@ gatewren.toml:16: log.level must be one of error, warn, info, debug, trace, in q
         );
         assert_eq!(
             problems("[limits]\nmax_streams = 8\n"),
-            "gatewren.toml: limits.max_streams_per_agent is 64, but limits.max_streams, for all \
+            "gatewren.toml: limits.max_streams_per_agent is 1024, but limits.max_streams, for all \
              agents together, is 8; raise the second or lower the first"
         );
     }

@@ -65,7 +65,7 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("limits", "drain", limits.drain, Time(SECOND..=5 * MINUTE),
         "How long a stop waits for calls that are running."),
     key!("limits", "address_rate", limits.address_rate, Count(1..=100_000),
-        "Requests a second from one address before it has said who it is."),
+        "Requests a second without a good token from one address; those with one do not count."),
     key!("limits", "address_burst", limits.address_burst, Count(1..=100_000),
         "How many of those may come at once."),
     key!("limits", "agent_rate", limits.agent_rate, Count(1..=1_000_000),

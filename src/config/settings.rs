@@ -142,19 +142,19 @@ impl Default for Settings {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            max_connections: 1024,
+            max_connections: 4096,
             handshake_timeout: Duration::from_secs(10),
             header_timeout: Duration::from_secs(10),
             body_limit: 1 << 20,
             body_timeout: Duration::from_secs(30),
-            max_streams_per_agent: 64,
-            max_streams: 1024,
+            max_streams_per_agent: 1024,
+            max_streams: 4096,
             session_idle: Duration::from_hours(30 * 24),
             drain: Duration::from_secs(30),
             address_rate: 50,
             address_burst: 200,
-            agent_rate: 600,
-            agent_calls: 32,
+            agent_rate: 600_000,
+            agent_calls: 256,
         }
     }
 }

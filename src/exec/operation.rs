@@ -86,6 +86,17 @@ impl Operation {
         }
     }
 
+    /// Whether it changes nothing.
+    pub fn only_looks(&self) -> bool {
+        !matches!(
+            self,
+            Self::HostCommand { .. }
+                | Self::ContainerCommand { .. }
+                | Self::ContainerStart { .. }
+                | Self::ContainerStop { .. }
+        )
+    }
+
     /// The container it is about, if it is about one.
     pub fn container(&self) -> Option<&ContainerName> {
         match self {

@@ -66,17 +66,13 @@ impl Guard {
         *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(hosts);
     }
 
-    /// The first links, which every path has: address rate, Host, Origin.
+    /// The first links, which every path has: Host and Origin.
     pub fn greet(&self, head: &Parts, peer: SocketAddr) -> Result<(), Refusal> {
         let hosts = self.hosts();
-        self.by_address
-            .take(household(peer.ip()), Instant::now())
-            .map_err(|after| {
-                let words = "too many requests from this address";
-                Refusal::later(StatusCode::TOO_MANY_REQUESTS, "address_rate", words, after)
-            })?;
-        hosts.check_host(head)?;
-        hosts.check_origin(&head.headers)
+        let known = hosts
+            .check_host(head)
+            .and_then(|()| hosts.check_origin(&head.headers));
+        known.map_err(|refusal| self.charge(peer, refusal))
     }
 
     /// The whole chain for a door that asks for an agent.
@@ -87,11 +83,9 @@ impl Guard {
     ) -> Result<Admitted, Refusal> {
         let (head, body) = request.into_parts();
         let posts = head.method == Method::POST;
-        if posts {
-            check_type(&head.headers)?;
-            self.body.check_declared(&body)?;
-        }
-        let who = self.identity.identify(&head.headers)?;
+        let who = self
+            .known(&head, posts.then_some(&body))
+            .map_err(|refusal| self.charge(peer, refusal))?;
         let permit = self.place(&who)?;
         // Only POST has a body that means anything.
         let body = if posts {
@@ -106,6 +100,27 @@ impl Guard {
             body,
             permit,
         })
+    }
+
+    /// Charges a request that showed no token to its address. Whoever holds one is never charged, so that
+    /// a stranger cannot lock out a neighbour.
+    pub fn charge(&self, peer: SocketAddr, refusal: Refusal) -> Refusal {
+        match self.by_address.take(household(peer.ip()), Instant::now()) {
+            Ok(()) => refusal,
+            Err(after) => {
+                let words = "too many requests without a token from this address";
+                Refusal::later(StatusCode::TOO_MANY_REQUESTS, "address_rate", words, after)
+            }
+        }
+    }
+
+    /// Who asks, from the head alone.
+    fn known(&self, head: &Parts, body: Option<&Incoming>) -> Result<Principal, Refusal> {
+        if let Some(body) = body {
+            check_type(&head.headers)?;
+            self.body.check_declared(body)?;
+        }
+        self.identity.identify(&head.headers)
     }
 
     /// A place among an agent's open streams, which are counted apart from its calls.

@@ -1,4 +1,4 @@
-//! Who and what may come in, in this order: rate, host, origin, type and length, identity, body.
+//! Who and what may come in, in this order: host, origin, type and length, identity, rate, body.
 #![forbid(unsafe_code)]
 
 mod admitted;

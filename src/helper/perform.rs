@@ -192,15 +192,17 @@ async fn print(
     Ok(Ending::Exited { code: 0 })
 }
 
-/// One line an operation. No argument and no variable's value is in it: they may be secret.
+/// One line an operation: what changes something as information, what only looks for whoever wants to
+/// know. No argument and no variable's value is in it: they may be secret.
 fn log(request: &Request, ending: &Ending, begun: Instant) {
     let reference: String = request.reference.chars().take(REFERENCE_CHARS).collect();
-    tracing::info!(
-        reference = reference.escape_debug().to_string(),
-        operation = request.operation.name(),
-        container = request.operation.container().map(ContainerName::as_str),
-        ending = %ending,
-        duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "operation"
-    );
+    let reference = reference.escape_debug().to_string();
+    let operation = request.operation.name();
+    let container = request.operation.container().map(ContainerName::as_str);
+    let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    if request.operation.only_looks() {
+        tracing::debug!(reference, operation, container, %ending, duration_ms, "operation");
+    } else {
+        tracing::info!(reference, operation, container, %ending, duration_ms, "operation");
+    }
 }

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::config::LogLevel;
 use crate::sys::{Child, Spawn, pipe};
 
 use super::{address::Address, error::HelperError, helper::Helper};
@@ -51,10 +52,11 @@ impl HelperChild {
         exe: &Path,
         socket_dir: &Path,
         lxcpath: Option<&Path>,
+        log: LogLevel,
     ) -> Result<(Self, Helper), HelperError> {
         let unreachable = |e: io::Error| HelperError::Unreachable(e.to_string());
         let (address, listener) = Address::listen_in(socket_dir).map_err(unreachable)?;
-        let recipe = Recipe::new(exe, lxcpath, listener).map_err(unreachable)?;
+        let recipe = Recipe::new(exe, lxcpath, log, listener).map_err(unreachable)?;
         let first = recipe.start().map_err(unreachable)?;
         let (stop, stopped) = oneshot::channel();
         let watcher = tokio::spawn(watch(recipe, first, stopped));
@@ -88,13 +90,20 @@ struct Recipe {
 }
 
 impl Recipe {
-    fn new(exe: &Path, lxcpath: Option<&Path>, listener: UnixListener) -> io::Result<Self> {
+    fn new(
+        exe: &Path,
+        lxcpath: Option<&Path>,
+        log: LogLevel,
+        listener: UnixListener,
+    ) -> io::Result<Self> {
         let mut argv = vec![
             c"gatewren".to_owned(),
             c"helper".to_owned(),
             c"--lifeline".to_owned(),
             c"--socket-fd".to_owned(),
             c"3".to_owned(),
+            c"--log".to_owned(),
+            CString::new(log.to_string())?,
         ];
         if let Some(lxcpath) = lxcpath {
             argv.push(c"--lxcpath".to_owned());
@@ -105,7 +114,9 @@ impl Recipe {
                 .ok()
                 .map(|value| format!("{name}={value}"))
         };
-        let env = ["PATH", "GATEWREN_LOG"].into_iter().filter_map(named);
+        let env = ["PATH", "INVOCATION_ID", "JOURNAL_STREAM"]
+            .into_iter()
+            .filter_map(named);
         Ok(Self {
             exe: CString::new(exe.as_os_str().as_bytes())?,
             argv,
@@ -240,7 +251,7 @@ mod tests {
     async fn a_helper_that_dies_takes_its_calls_and_the_next_call_works() {
         let Some(exe) = exe() else { return };
         let folder = scratch("child");
-        let (child, helper) = HelperChild::spawn(&exe, &folder, None).unwrap();
+        let (child, helper) = HelperChild::spawn(&exe, &folder, None, LogLevel::Info).unwrap();
         assert_eq!(echo(&helper, "echo one").await.unwrap(), "one\n");
         let pid = pid_of(&helper).await;
         let in_flight = tokio::spawn({
@@ -279,7 +290,7 @@ mod tests {
     async fn the_front_stays_small_while_a_command_prints_a_gigabyte() {
         let Some(exe) = exe() else { return };
         let folder = scratch("gigabyte");
-        let (child, helper) = HelperChild::spawn(&exe, &folder, None).unwrap();
+        let (child, helper) = HelperChild::spawn(&exe, &folder, None, LogLevel::Info).unwrap();
         echo(&helper, "true").await.unwrap();
         let before = resident_kb();
         let printing = tokio::spawn({

@@ -61,7 +61,8 @@ impl Notification {
     pub fn resource_updated(uri: &str, revision: u64) -> Self {
         let mut note = Self::new("notifications/resources/updated", json!({ "uri": uri }));
         note.revision = Some(revision);
-        note
+        // So that a client can ask what has changed, and until when it knows.
+        note.with_meta("gatewren/revision", json!(revision))
     }
 
     /// Puts a key under the parameters' `_meta`.

@@ -33,9 +33,28 @@ pub struct State {
 struct Inner {
     shared: Arc<Shared>,
     database_id: String,
+    /// There until the end.
+    line: Option<Line>,
+    writer: Option<thread::JoinHandle<()>>,
+}
+
+/// The way to the writer.
+#[derive(Debug)]
+struct Line {
     // In this order: the waker, when it goes, lets the writer find that no more jobs can come.
     jobs: mpsc::Sender<Job>,
     waker: Waker,
+}
+
+impl Drop for Inner {
+    /// Waits for the writer, so that the last connection folds the log into the file.
+    fn drop(&mut self) {
+        self.line = None;
+        if let Some(writer) = self.writer.take() {
+            // A panic in the thread was reported when it happened.
+            let _ = writer.join();
+        }
+    }
 }
 
 impl State {
@@ -116,7 +135,12 @@ impl State {
 
     /// Reads once through SQLite and sees that the writer lives; for the watchdog.
     pub async fn probe(&self) -> Result<(), StateError> {
-        if self.inner.jobs.is_closed() {
+        if self
+            .inner
+            .line
+            .as_ref()
+            .is_none_or(|line| line.jobs.is_closed())
+        {
             return Err(StateError::Stopped);
         }
         let shared = Arc::clone(&self.inner.shared);
@@ -133,12 +157,9 @@ impl State {
             wish,
             answer,
         };
-        self.inner
-            .jobs
-            .send(job)
-            .await
-            .map_err(|_| StateError::Stopped)?;
-        self.inner.waker.wake();
+        let line = self.inner.line.as_ref().ok_or(StateError::Stopped)?;
+        line.jobs.send(job).await.map_err(|_| StateError::Stopped)?;
+        line.waker.wake();
         answered.await.unwrap_or(Err(StateError::Stopped))
     }
 
@@ -158,7 +179,7 @@ impl State {
         }
         let writer = Writer::new(connection, Arc::clone(&shared), loaded.since_snapshot);
         let (jobs, waiting) = mpsc::channel(MAX_WAITING);
-        thread::Builder::new()
+        let writer = thread::Builder::new()
             .name("state-writer".into())
             .spawn(move || writer.run(waiting, &waiter))
             .map_err(|error| StateError::io(path, &error))?;
@@ -166,8 +187,8 @@ impl State {
             inner: Arc::new(Inner {
                 shared,
                 database_id,
-                jobs,
-                waker,
+                line: Some(Line { jobs, waker }),
+                writer: Some(writer),
             }),
         })
     }

@@ -12,6 +12,7 @@ pub mod files;
 mod keeper;
 mod lock;
 mod network;
+mod open_files;
 mod process_table;
 mod random;
 mod rooted;
@@ -33,6 +34,7 @@ pub use files::FileError;
 pub use keeper::{Keeper, Wake, adopt_orphans, reap, reap_any};
 pub use lock::{DirectoryLock, lock_directory};
 pub use network::interface_addresses;
+pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
 pub use process_table::{
     children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
 };

@@ -34,8 +34,9 @@ type Timeout = Seconds<1, 300, 30>;
 /// Runs a command on the host with `/bin/bash -c`, in a clean environment, without input or terminal.
 /// Returns exit code or signal, stdout and stderr; long output is cut in the middle. When its time is
 /// up, or the call is cancelled, the command and everything that it started is killed, background
-/// processes too, and what it printed until then is returned with `timed_out`. For a command in a
-/// container use `container_shell`.
+/// processes too, and what it printed until then is returned with `timed_out`. Whatever it leaves
+/// running ends with it, a container too that it started with lxc-start: use `container_start` for that,
+/// and `container_shell` for a command in a container.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OnHost {

@@ -22,7 +22,7 @@ fn admin() -> Server {
 
 /// A line that leaves a process out of its session and one in front.
 fn stubborn(marker: &str) -> String {
-    format!("(setsid sleep {marker} &) ; sleep {marker}")
+    format!("echo before; (setsid sleep {marker} &) ; sleep {marker}")
 }
 
 fn runs(marker: &str) {
@@ -106,8 +106,9 @@ fn a_stop_ends_streams_finishes_short_calls_and_kills_long_ones() {
             .unwrap()
             .ends_with("done\n")
     );
-    let killed = is_killed.finish().failure();
-    assert!(killed.contains("stopping"), "{killed}");
+    let killed = is_killed.finish().data();
+    assert_eq!(killed["killed_because"], "shutdown", "{killed}");
+    assert_eq!(killed["stdout"], "before\n", "what it printed is not lost");
     assert_eq!(server.ended_within(STOPPED).code(), Some(0));
     assert!(marked(&long).is_empty() && marked(&orphan).is_empty());
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::request::Request;
-use crate::support::server::{has_sqlite3, server, shared};
+use crate::support::server::{Directory, has_sqlite3, server, shared};
 use crate::support::stream::{Next, Stream};
 
 /// A time in which a notification would have come.
@@ -247,13 +247,14 @@ fn many_listen_at_once_over_one_connection_and_over_many() {
 
 #[test]
 fn more_streams_than_an_agent_may_have_are_503_until_one_closes() {
-    let server = server().start();
+    let home = Directory::new();
+    drop(server().directory(&home.0).start());
+    let limit = "[limits]\nmax_streams_per_agent = 8\n";
+    let server = server().directory(&home.0).settings(limit).start();
     let client = server.client().http2();
     let mut connection = client.connection();
     let request = listen(&client, &["gatewren:///public"]);
-    let mut streams: Vec<Stream> = (0..64)
-        .map(|_| request.open_over(&mut connection))
-        .collect();
+    let mut streams: Vec<Stream> = (0..8).map(|_| request.open_over(&mut connection)).collect();
     for stream in &mut streams {
         stream.message();
     }

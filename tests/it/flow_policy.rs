@@ -196,7 +196,11 @@ fn the_names_of_the_startos_dialect_are_understood() {
         json!({ "id": "no-such-box", "command": "true" }),
     )
     .failure();
-    let refused = if is_root() { "no-such-box" } else { "need root" };
+    let refused = if is_root() {
+        "no-such-box"
+    } else {
+        "need root"
+    };
     assert!(inside.contains(refused), "{inside}");
     assert!(shell("auth.get-pubkey", json!({})).data()["policy"] == "admin");
     let state = shell("db.dump", json!({ "pointer": "/public" })).data();

@@ -84,7 +84,8 @@ impl Helper {
 
     /// Starts one as systemd does: descriptor 3, `LISTEN_FDS` and `LISTEN_PID`.
     pub fn start_activated(lxcpath: &Path) -> Self {
-        let mut command = Command::new("/bin/sh");
+        // Not every `sh` takes a descriptor of two digits, which it has beside many other tests.
+        let mut command = Command::new("bash");
         command.stdin(Stdio::null());
         Self::run_command(command, None, |command, fd| {
             let line = "eval \"exec 3<&$1\"; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" helper --lxcpath \"$2\"";

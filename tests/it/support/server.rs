@@ -83,7 +83,10 @@ impl Builder {
             .said
             .clone();
         let file = home.join("gatewren.toml");
-        let own = format!("listen = [\"127.0.0.1:0\"]\nstate_dir = {directory:?}\n");
+        let own = format!(
+            "listen = [\"127.0.0.1:0\"]\nstate_dir = \"{}\"\n",
+            directory.display()
+        );
         fs::write(&file, own + settings).unwrap();
         let args = ["serve".into(), "--config".into(), file.into()];
         let mut server = self.launch(home, &args);
@@ -134,6 +137,7 @@ fn guard(server: u32, directory: &Path) -> Child {
     let mut guardian = Command::new("sh");
     guardian.args(["-c", GUARDIAN, "guardian", &server.to_string()]);
     guardian.arg(directory).stdin(Stdio::piped());
+    guardian.stdout(Stdio::null()).stderr(Stdio::null());
     guardian.spawn().unwrap()
 }
 
