@@ -47,7 +47,7 @@ struct Line {
 }
 
 impl Drop for Inner {
-    /// Waits for the writer, so that the last connection folds the log into the file.
+    /// Waits for the writer, which folds its write-ahead log into the file at the end.
     fn drop(&mut self) {
         self.line = None;
         if let Some(writer) = self.writer.take() {

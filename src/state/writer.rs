@@ -109,9 +109,18 @@ impl Writer {
                         let _ = job.answer.send(result);
                     }
                     Err(mpsc::error::TryRecvError::Empty) => break,
-                    Err(mpsc::error::TryRecvError::Disconnected) => return,
+                    Err(mpsc::error::TryRecvError::Disconnected) => return self.close(),
                 }
             }
+        }
+    }
+
+    /// Folds the log of the file system into the database, so that the file alone is the whole.
+    fn close(self) {
+        let fold = "PRAGMA wal_checkpoint(TRUNCATE)";
+        if let Err(cause) = self.connection.query_row(fold, [], |_| Ok(())) {
+            // Another program reads; the next start finds everything all the same.
+            tracing::debug!(%cause, "the state database keeps its write-ahead log");
         }
     }
 
