@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::helper::{Call, Helper, container, host};
 use crate::support::machine::{
-    call_cgroups, is_alive, lxcpath, marked, marker, skip, sleeping, wait_until,
+    call_cgroups, is_alive, lxcpath, marked, marker, runs, skip, sleeping, wait_until,
 };
 
 /// How long the kernel and the helper have to end everything.
@@ -198,7 +198,8 @@ fn a_cancelled_call_still_hears_what_was_printed() {
             &command(&format!("echo before; exec sleep {marker}")),
             60_000,
         );
-        wait_until("it runs", STARTED, || !marked(&marker).is_empty());
+        // The shell carries the marker too, before it has printed anything.
+        wait_until("it has printed", STARTED, || runs(&["sleep", &marker]));
         call.cancel();
         let finished = call.finish();
         assert_eq!(finished.ending, json!({ "killed": { "why": "cancelled" } }));

@@ -43,6 +43,15 @@ pub fn marker() -> String {
     format!("7{:07}{count:03}", std::process::id())
 }
 
+/// Whether a process runs with just these words.
+pub fn runs(words: &[&str]) -> bool {
+    let line: String = words.iter().map(|word| format!("{word}\0")).collect();
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.into_iter().any(|entry| {
+        fs::read(entry.path().join("cmdline")).is_ok_and(|bytes| bytes == line.as_bytes())
+    })
+}
+
 /// The living processes with `marker` among their arguments; dead ones that nobody waited for do not count.
 pub fn marked(marker: &str) -> Vec<i32> {
     let mut found = Vec::new();
