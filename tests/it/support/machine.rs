@@ -45,7 +45,7 @@ pub fn marker() -> String {
 
 /// Whether a process runs with just these words.
 pub fn runs(words: &[&str]) -> bool {
-    let line: String = words.iter().map(|word| format!("{word}\0")).collect();
+    let line = format!("{}\0", words.join("\0"));
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.into_iter().any(|entry| {
         fs::read(entry.path().join("cmdline")).is_ok_and(|bytes| bytes == line.as_bytes())
