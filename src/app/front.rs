@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::config::Preset;
 use crate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
-use crate::http::{Body, empty, json as json_response, text};
+use crate::http::{Body, empty, json as json_response, not_allowed, text};
 use crate::telemetry::Metrics;
 use crate::transport::Endpoint;
 
@@ -126,12 +126,4 @@ fn open(surface: Surface, method: &Method) -> Response<Body> {
         Surface::Discovery | Surface::Mcp | Surface::Metrics => json!({ "mcp_endpoint": "/mcp" }),
     };
     json_response(StatusCode::OK, body.to_string().into_bytes())
-}
-
-fn not_allowed(allowed: &'static str) -> Response<Body> {
-    let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-    response
-        .headers_mut()
-        .insert(ALLOW, HeaderValue::from_static(allowed));
-    response
 }

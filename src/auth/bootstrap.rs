@@ -1,9 +1,9 @@
-//! The agent that `gatewren try` makes for itself.
+//! New agents: those that the owner makes, and the one that `gatewren try` makes for itself.
 
 use super::token::Token;
 use crate::config::Preset;
 use crate::sys::Secret;
-use crate::vault::{NewAgent, Vault, VaultError};
+use crate::vault::{Agent, NewAgent, Vault, VaultError};
 
 /// Makes an agent of that name and preset and says its token; one of the same name and preset that
 /// was there before is revoked, because its token is lost.
@@ -15,7 +15,16 @@ pub async fn bootstrap(vault: &Vault, name: &str, preset: Preset) -> Result<Secr
             vault.agents().revoke(&agent.id).await?;
         }
     }
-    let (secret, hash) = Token::mint()?;
+    add_agent(vault, name, preset).await.map(|(_, token)| token)
+}
+
+/// Makes an agent and its token, which is not kept: whoever gets it here is the only one to see it.
+pub async fn add_agent(
+    vault: &Vault,
+    name: &str,
+    preset: Preset,
+) -> Result<(Agent, Secret), VaultError> {
+    let (token, hash) = Token::mint()?;
     let agent = NewAgent {
         name: name.to_owned(),
         token_sha256: *hash.as_bytes(),
@@ -24,6 +33,5 @@ pub async fn bootstrap(vault: &Vault, name: &str, preset: Preset) -> Result<Secr
         space: None,
         expires_ms: None,
     };
-    vault.agents().add(agent).await?;
-    Ok(secret)
+    Ok((vault.agents().add(agent).await?, token))
 }

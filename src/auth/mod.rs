@@ -9,8 +9,7 @@ mod principal;
 mod token;
 
 pub use agents::{Agents, AuthError};
-pub use bootstrap::bootstrap;
+pub use bootstrap::{add_agent, bootstrap};
 #[cfg(feature = "everything")]
 pub use fixed::FixedToken;
 pub use principal::{AgentId, Principal};
-pub use token::Token;

@@ -6,10 +6,10 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::{place::Place, runtime, say::conclude};
-use crate::auth::Token;
+use crate::auth::add_agent;
 use crate::config::Preset;
 use crate::sys::rfc3339;
-use crate::vault::{Agent, NewAgent, Vault};
+use crate::vault::{Agent, Vault};
 
 /// Give out, list and revoke the tokens of AI clients.
 #[derive(Debug, clap::Args)]
@@ -67,16 +67,8 @@ fn act(args: &Args) -> Result<String, String> {
 }
 
 async fn add(vault: &Vault, name: &str, preset: Preset, json: bool) -> Result<String, String> {
-    let (token, hash) = Token::mint().map_err(|e| e.to_string())?;
-    let agent = NewAgent {
-        name: name.to_owned(),
-        token_sha256: *hash.as_bytes(),
-        preset,
-        overrides: "{}".to_owned(),
-        space: None,
-        expires_ms: None,
-    };
-    let agent = vault.agents().add(agent).await.map_err(|e| e.to_string())?;
+    let added = add_agent(vault, name, preset).await;
+    let (agent, token) = added.map_err(|e| e.to_string())?;
     let token = token.expose();
     Ok(if json {
         json!({ "id": agent.id, "name": agent.name, "policy": preset.as_str(), "token": token })

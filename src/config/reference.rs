@@ -61,7 +61,7 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("limits", "max_streams", limits.max_streams, Count(1..=65_536),
         "Open event streams of all agents."),
     key!("limits", "session_idle", limits.session_idle, Time(MINUTE..=365 * DAY),
-        "How long a session may go unused before its client must begin a new one."),
+        "How long a session lasts, used or not, before its client must begin a new one."),
     key!("limits", "drain", limits.drain, Time(SECOND..=5 * MINUTE),
         "How long a stop waits for calls that are running."),
     key!("limits", "address_rate", limits.address_rate, Count(1..=100_000),

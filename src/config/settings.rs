@@ -80,7 +80,7 @@ pub struct Limits {
     pub max_streams_per_agent: u32,
     /// Open streams of all agents.
     pub max_streams: u32,
-    /// How long a session may go unused.
+    /// How long a session lasts, used or not.
     pub session_idle: Duration,
     /// How long a stop waits for what is running.
     pub drain: Duration,

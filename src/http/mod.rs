@@ -15,7 +15,7 @@ mod tls;
 pub use body::Body;
 pub use connection::{Server, Timeouts};
 pub use listen::{ConnectionCap, ListenError, bind, inherit};
-pub use reply::{empty, events, json, text};
+pub use reply::{empty, events, json, not_allowed, text};
 pub use sse::{Closed, EventSender};
 pub use subject::{InvalidSubject, Subject, Subjects};
 pub use tls::{Tls, TlsSource};

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 
 use super::{
@@ -10,7 +9,7 @@ use super::{
     headers, session_stream, stateful, stateless,
 };
 use crate::guard::Admitted;
-use crate::http::{Body, empty};
+use crate::http::{Body, not_allowed};
 use crate::protocol::{Body as Messages, Message, RequestMeta, RpcError, Version, read};
 
 impl Endpoint {
@@ -58,12 +57,4 @@ fn claims(message: &Message) -> bool {
         Message::Notification(note) => RequestMeta::claim(&note.params).is_some(),
         Message::Response(_) => false,
     }
-}
-
-fn not_allowed(allowed: &'static str) -> Response<Body> {
-    let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-    response
-        .headers_mut()
-        .insert(ALLOW, HeaderValue::from_static(allowed));
-    response
 }
