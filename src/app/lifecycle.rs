@@ -58,9 +58,10 @@ pub async fn run(
     house.start_workers(&mut workers);
     workers.spawn(watchdog::watch(house.clone()));
     workers.spawn(follow(house.clone()));
+    // The address comes first: who acts on READY=1 may rely on having been told where.
+    announce(&house);
     house.notify.status(&format!("serving {}", house.url));
     house.notify.ready();
-    announce(&house);
     while signals.next().await == Asked::Reload {
         house.reload();
     }
