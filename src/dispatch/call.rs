@@ -18,8 +18,8 @@ use crate::registry::BoxFuture;
 pub struct Context {
     /// The agent.
     pub who: Principal,
-    /// Its address.
-    pub address: IpAddr,
+    /// Its address; none where no network lies between.
+    pub address: Option<IpAddr>,
     /// Its session, in the stateful revisions.
     pub session: Option<String>,
     /// What the client can do.
@@ -28,6 +28,20 @@ pub struct Context {
     pub log_level: Option<Level>,
     /// Whether notifications can reach it while the call runs.
     pub hears_notes: bool,
+}
+
+impl Context {
+    /// Of a sender of whom nothing else is known yet.
+    pub fn of(who: Principal, address: Option<IpAddr>) -> Self {
+        Self {
+            who,
+            address,
+            session: None,
+            capabilities: ClientCapabilities::default(),
+            log_level: None,
+            hears_notes: false,
+        }
+    }
 }
 
 /// One call.

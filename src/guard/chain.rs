@@ -23,7 +23,7 @@ use crate::config::Limits;
 /// Everything that stands between a socket and the engine.
 pub struct Guard {
     hosts: RwLock<Arc<Hosts>>,
-    identity: Identity,
+    pub(super) identity: Identity,
     body: BodyLimit,
     by_address: Rate<IpAddr>,
     by_agent: Rate<AgentId>,
@@ -137,12 +137,18 @@ impl Guard {
         })
     }
 
+    /// The largest message that is read, in bytes.
+    pub fn largest_message(&self) -> usize {
+        self.body.bytes
+    }
+
     /// Waits until an agent that came in would no longer come in.
     pub async fn expelled(&self, who: &Principal) {
         self.identity.expelled(who).await;
     }
 
-    fn place(&self, who: &Principal) -> Result<CallPermit, Refusal> {
+    /// A place among an agent's calls, of which it may begin only so many a minute.
+    pub fn place(&self, who: &Principal) -> Result<CallPermit, Refusal> {
         self.by_agent
             .take(who.agent_id().clone(), Instant::now())
             .map_err(|after| {

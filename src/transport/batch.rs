@@ -2,53 +2,57 @@
 
 use std::sync::Arc;
 
-use hyper::{Response, StatusCode};
-
 use super::{
-    endpoint::{Endpoint, refuse},
-    methods,
-    running::start,
-    session::Session,
-    stream::Answering,
+    endpoint::Endpoint, methods, running::start, session::Session, stream::Answering,
     wire::ToClient,
 };
-use crate::guard::Admitted;
-use crate::http::{Body, empty, json};
-use crate::protocol::{Message, RpcError};
+use crate::dispatch::Context;
+use crate::protocol::{Message, RpcError, Version};
 
-/// Answers a batch. Its requests run side by side; what they say on the way is not sent.
-pub async fn answer(
-    endpoint: &Arc<Endpoint>,
-    admitted: Admitted,
-    session: &Arc<Session>,
-    batch: Vec<Message>,
-) -> Response<Body> {
-    let joins = |m: &Message| matches!(m, Message::Request(r) if r.method == "initialize");
-    if batch.iter().any(joins) {
-        let error = RpcError::invalid_request("initialize stands alone, never in a batch");
-        return refuse(StatusCode::BAD_REQUEST, None, &error);
-    }
-    let mut running = Vec::new();
-    for message in batch {
-        match message {
-            Message::Request(request) => {
-                running.push(start(endpoint, session, request, &admitted, false));
+/// The requests of a batch, under way side by side.
+pub struct Batch(Vec<Answering<ToClient>>);
+
+impl Batch {
+    /// Starts its requests; what they say on the way is not sent.
+    pub fn start(
+        endpoint: &Arc<Endpoint>,
+        sender: &Context,
+        session: &Arc<Session>,
+        messages: Vec<Message>,
+    ) -> Result<Self, RpcError> {
+        if session.claims.version() != Version::V2025_03_26 {
+            let words = "only sessions of 2025-03-26 take batches; send one message";
+            return Err(RpcError::invalid_request(words));
+        }
+        let joins = |m: &Message| matches!(m, Message::Request(r) if r.method == "initialize");
+        if messages.iter().any(joins) {
+            let words = "initialize stands alone, never in a batch";
+            return Err(RpcError::invalid_request(words));
+        }
+        let mut running = Vec::new();
+        for message in messages {
+            match message {
+                Message::Request(request) => {
+                    running.push(start(endpoint, session, request, sender, false));
+                }
+                Message::Notification(note) => methods::notified(session, &note),
+                Message::Response(response) => session.deliver(&response.id, response.outcome),
             }
-            Message::Notification(note) => methods::notified(session, &note),
-            Message::Response(response) => session.deliver(&response.id, response.outcome),
         }
+        Ok(Self(running))
     }
-    if running.is_empty() {
-        return empty(StatusCode::ACCEPTED);
-    }
-    let mut answers = Vec::new();
-    for mut one in running {
-        if let Some(end) = finish(&mut one).await {
-            answers.push(end);
+
+    /// Its answers in one array; `None` when there is nothing to answer, or no longer.
+    pub async fn answers(self) -> Option<Vec<u8>> {
+        let mut answers = Vec::new();
+        for mut one in self.0 {
+            answers.extend(finish(&mut one).await);
         }
+        if answers.is_empty() {
+            return None;
+        }
+        Some([b"[".as_slice(), &answers.join(b",".as_slice()), b"]"].concat())
     }
-    let body = [b"[".as_slice(), &answers.join(b",".as_slice()), b"]"].concat();
-    json(StatusCode::OK, body)
 }
 
 async fn finish(answering: &mut Answering<ToClient>) -> Option<Vec<u8>> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use hyper::{Response, StatusCode};
 
 use super::{sessions::Sessions, wire};
-use crate::dispatch::Engine;
-use crate::guard::Guard;
+use crate::dispatch::{Context, Engine};
+use crate::guard::{Admitted, Guard};
 use crate::http::{Body, json};
 use crate::protocol::{Id, RpcError};
 
@@ -38,6 +38,11 @@ impl Endpoint {
     pub(super) fn sessions(&self) -> &Sessions {
         &self.sessions
     }
+}
+
+/// Who sent an admitted request, and from where.
+pub fn sender(admitted: &Admitted) -> Context {
+    Context::of(admitted.who().clone(), Some(admitted.peer().ip()))
 }
 
 /// A JSON-RPC error with an HTTP status.

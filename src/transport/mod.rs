@@ -1,22 +1,29 @@
-//! Streamable HTTP in both eras: from an admitted request to a call, from a reply to a response.
+//! Streamable HTTP and stdio in both eras: from what has arrived to a call, from a reply to what is sent.
 #![forbid(unsafe_code)]
 
 mod batch;
 mod claims;
 mod endpoint;
+mod handshake;
 mod headers;
+mod in_flight;
+mod link;
 mod lookup;
 mod methods;
 mod question;
+mod relay;
 mod running;
 mod session;
 mod session_stream;
 mod sessions;
 mod stateful;
 mod stateless;
+mod stdio;
 mod stream;
 mod verbs;
 mod wire;
 
 pub use endpoint::Endpoint;
+pub use link::Ended;
 pub use sessions::Sessions;
+pub use stdio::serve as serve_stdio;

@@ -13,7 +13,6 @@ use super::{
     wire::{self, ToClient},
 };
 use crate::dispatch::{Call, Context, Outcome};
-use crate::guard::Admitted;
 use crate::protocol::{Inputs, Request, RpcError, error_for_stateful, for_stateful};
 
 /// Messages of a call wait here for its reader; the call waits when they are so many.
@@ -31,7 +30,7 @@ pub fn start(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
     request: Request,
-    admitted: &Admitted,
+    sender: &Context,
     hears_notes: bool,
 ) -> Answering<ToClient> {
     let id = request.id.clone();
@@ -46,12 +45,12 @@ pub fn start(
     let running = Running {
         endpoint: endpoint.clone(),
         session: session.clone(),
-        context: context(session, admitted, hears_notes),
+        context: context(session, sender, hears_notes),
         request,
     };
     let (notes, receiver) = mpsc::channel(QUEUED);
     let (finish, finished) = oneshot::channel();
-    let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
+    let (endpoint, session, who) = (endpoint.clone(), session.clone(), sender.who.clone());
     tokio::spawn(async move {
         // Whoever asked may be gone; the call was theirs all the same.
         tokio::select! {
@@ -60,6 +59,8 @@ pub fn start(
             () = in_flight.cancelled() => {}
             () = endpoint.guard().expelled(&who) => drop(finish.send(End::expelled(&id))),
         }
+        drop(in_flight);
+        session.touch();
     });
     Answering {
         notes: Some(receiver),
@@ -78,14 +79,13 @@ fn ended(body: Vec<u8>) -> Answering<ToClient> {
     }
 }
 
-fn context(session: &Session, admitted: &Admitted, hears_notes: bool) -> Context {
+fn context(session: &Session, sender: &Context, hears_notes: bool) -> Context {
     Context {
-        who: admitted.who().clone(),
-        address: admitted.peer().ip(),
         session: Some(session.claims.session.to_string()),
         capabilities: session.claims.capabilities(),
         log_level: session.level(),
         hears_notes,
+        ..sender.clone()
     }
 }
 

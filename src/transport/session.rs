@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
-use super::claims::{Claims, now_s};
+use super::{
+    claims::{Claims, now_s},
+    in_flight::{CallInFlight, InFlight},
+};
 use crate::dispatch::Interests;
 use crate::protocol::{Id, Level};
 
@@ -26,7 +29,7 @@ pub struct Session {
     /// The resources that it is subscribed to.
     pub interests: Arc<Interests>,
     level: Mutex<Option<Level>>,
-    calls: Mutex<HashMap<Id, Arc<Notify>>>,
+    calls: InFlight,
     questions: Mutex<HashMap<i64, oneshot::Sender<ClientAnswer>>>,
     next_question: AtomicI64,
     streams: Mutex<Vec<u64>>,
@@ -44,7 +47,7 @@ impl Session {
             claims,
             interests: Arc::default(),
             level: Mutex::new(None),
-            calls: Mutex::default(),
+            calls: InFlight::new(MAX_OPEN),
             questions: Mutex::default(),
             next_question: AtomicI64::new(1),
             streams: Mutex::default(),
@@ -62,7 +65,7 @@ impl Session {
 
     /// When it was last used, seconds since 1970; `None` while something is under way.
     pub fn idle_since(&self) -> Option<u64> {
-        let busy = !lock(&self.calls).is_empty() || !lock(&self.streams).is_empty();
+        let busy = !self.calls.is_empty() || !lock(&self.streams).is_empty();
         (!busy).then(|| self.used_s.load(Ordering::Relaxed))
     }
 
@@ -77,25 +80,13 @@ impl Session {
     }
 
     /// Begins a call; `None` when its id is under way or too many are.
-    pub fn begin(self: &Arc<Self>, id: &Id) -> Option<CallInFlight> {
-        let mut calls = lock(&self.calls);
-        if calls.len() >= MAX_OPEN || calls.contains_key(id) {
-            return None;
-        }
-        let cancelled = Arc::new(Notify::new());
-        calls.insert(id.clone(), cancelled.clone());
-        Some(CallInFlight {
-            session: self.clone(),
-            id: id.clone(),
-            cancelled,
-        })
+    pub fn begin(&self, id: &Id) -> Option<CallInFlight> {
+        self.calls.begin(id)
     }
 
     /// Cancels a call; one that is unknown or has ended is left alone.
     pub fn cancel(&self, id: &Id) {
-        if let Some(cancelled) = lock(&self.calls).get(id) {
-            cancelled.notify_one();
-        }
+        self.calls.cancel(id);
     }
 
     /// Opens a question to the client: its id, and where the answer arrives.
@@ -134,35 +125,12 @@ impl Session {
     /// Ends everything that is under way.
     pub fn end(&self) {
         self.ended.send_replace(true);
-        for cancelled in lock(&self.calls).values() {
-            cancelled.notify_one();
-        }
+        self.calls.cancel_all();
     }
 
     /// Hears when the session has ended.
     pub fn ended(&self) -> watch::Receiver<bool> {
         self.ended.subscribe()
-    }
-}
-
-/// A call under way; dropping it takes it off the list.
-pub struct CallInFlight {
-    session: Arc<Session>,
-    id: Id,
-    cancelled: Arc<Notify>,
-}
-
-impl CallInFlight {
-    /// Waits for the client to cancel it.
-    pub async fn cancelled(&self) {
-        self.cancelled.notified().await;
-    }
-}
-
-impl Drop for CallInFlight {
-    fn drop(&mut self) {
-        lock(&self.session.calls).remove(&self.id);
-        self.session.touch();
     }
 }
 
@@ -231,16 +199,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_id_is_in_flight_once_and_cancelled_once() {
+    async fn a_session_is_not_idle_while_a_call_is_under_way() {
         let session = session();
         let call = session.begin(&Id::Number(1)).unwrap();
-        assert!(session.begin(&Id::Number(1)).is_none());
         assert!(session.idle_since().is_none());
-        session.cancel(&Id::Number(2));
-        session.cancel(&Id::Number(1));
+        session.end();
         call.cancelled().await;
         drop(call);
-        assert!(session.begin(&Id::Number(1)).is_some());
+        assert!(session.idle_since().is_some());
     }
 
     #[tokio::test]

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use hyper::header::HeaderValue;
 use hyper::{Response, StatusCode};
-use serde_json::{Map, Value, json};
 
 use super::{
-    batch,
-    endpoint::{Endpoint, refuse},
+    batch::Batch,
+    endpoint::{Endpoint, refuse, sender},
+    handshake::Hello,
     lookup::{SESSION, check_version, find},
     methods::notified,
     running::start,
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::guard::Admitted;
 use crate::http::{Body, empty, json as json_response};
-use crate::protocol::{Message, Request, RpcError, Version};
+use crate::protocol::{Message, Request};
 
 /// Answers one message of the stateful era.
 pub async fn answer(
@@ -62,13 +62,13 @@ pub async fn answer_batch(
     }
     match find(endpoint, &admitted) {
         Err(none) => none.to_response(),
-        Ok(session) if session.claims.version() != Version::V2025_03_26 => {
-            let error = RpcError::invalid_request(
-                "only sessions of 2025-03-26 take batches; send one message",
-            );
-            refuse(StatusCode::BAD_REQUEST, None, &error)
-        }
-        Ok(session) => batch::answer(endpoint, admitted, &session, batch).await,
+        Ok(session) => match Batch::start(endpoint, &sender(&admitted), &session, batch) {
+            Err(error) => refuse(StatusCode::BAD_REQUEST, None, &error),
+            Ok(batch) => match batch.answers().await {
+                Some(answers) => json_response(StatusCode::OK, answers),
+                None => empty(StatusCode::ACCEPTED),
+            },
+        },
     }
 }
 
@@ -84,41 +84,16 @@ pub async fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Respo
 }
 
 fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request) -> Response<Body> {
-    let Some(asked) = request
-        .params
-        .get("protocolVersion")
-        .and_then(Value::as_str)
-    else {
-        let error = RpcError::invalid_params(
-            "initialize needs params.protocolVersion, a date such as 2025-11-25",
-        );
-        return json_response(StatusCode::OK, wire::error(Some(&request.id), &error));
+    let hello = match Hello::read(request) {
+        Ok(hello) => hello,
+        Err(error) => return json_response(StatusCode::OK, wire::error(Some(&request.id), &error)),
     };
-    let version = Version::negotiate(asked);
-    let none = Map::new();
-    let declared = request
-        .params
-        .get("capabilities")
-        .and_then(Value::as_object)
-        .unwrap_or(&none);
-    let (id, _) = endpoint
-        .sessions()
-        .create(admitted.who().agent_id().as_str(), version, declared);
-    let catalog = &endpoint.engine().catalog;
-    let mut server = json!(catalog.server);
-    if version < Version::V2025_06_18
-        && let Some(server) = server.as_object_mut()
-    {
-        server.remove("title");
-    }
-    let mut result = json!({
-        "protocolVersion": version.as_str(),
-        "capabilities": catalog.capabilities().to_object(),
-        "serverInfo": server,
-    });
-    if let (Some(text), Some(object)) = (&catalog.instructions, result.as_object_mut()) {
-        object.insert("instructions".into(), json!(text));
-    }
+    let (id, _) = endpoint.sessions().create(
+        admitted.who().agent_id().as_str(),
+        hello.version,
+        &hello.declared(),
+    );
+    let result = hello.answer(endpoint.engine());
     let mut response = json_response(StatusCode::OK, wire::answer(Some(&request.id), Ok(&result)));
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(SESSION, id);
@@ -133,11 +108,13 @@ async fn serve(
     request: Request,
 ) -> Response<Body> {
     let accepts = Accepts::read(&admitted.head().headers);
-    let token = request
-        .params
-        .get("_meta")
-        .and_then(|m| m.get("progressToken"))
-        .cloned();
-    let answering = start(endpoint, session, request, &admitted, accepts.events);
+    let token = wire::progress_token(&request.params);
+    let answering = start(
+        endpoint,
+        session,
+        request,
+        &sender(&admitted),
+        accepts.events,
+    );
     respond(answering, accepts, token, admitted.into_permit()).await
 }

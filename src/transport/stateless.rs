@@ -6,18 +6,21 @@ use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::{
-    endpoint::Endpoint,
+    endpoint::{Endpoint, sender},
     headers,
     stream::{Accepts, Answering, End, respond},
     wire,
 };
 use crate::dispatch::{Call, Context, Engine, Outcome, Reply, subscription_ended};
-use crate::guard::Admitted;
+use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, empty, json as json_response};
 use crate::protocol::{
-    Id, IncomingNotification, MODERN_VERSIONS, Message, Request, RequestMeta, RpcError, Version,
-    code,
+    Id, IncomingNotification, MODERN_VERSIONS, Message, Notification, Request, RequestMeta,
+    RpcError, Version, code,
 };
+
+/// The method whose reply is a subscription.
+pub const LISTEN: &str = "subscriptions/listen";
 
 /// Answers one message of the stateless era.
 pub async fn answer(
@@ -57,12 +60,7 @@ fn check(
             "the header MCP-Protocol-Version differs from the body's _meta",
         ));
     }
-    let meta = RequestMeta::read(&request.params)?;
-    if !MODERN_VERSIONS.contains(&meta.version.as_str()) {
-        let data = json!({ "supported": MODERN_VERSIONS, "requested": meta.version });
-        let words = "this protocol version is not served";
-        return Err(RpcError::new(code::UNSUPPORTED_VERSION, words).with_data(data));
-    }
+    let meta = read_meta(request)?;
     if version.is_none() {
         return Err(RpcError::header_mismatch(
             "the header MCP-Protocol-Version is missing",
@@ -74,6 +72,17 @@ fn check(
     } else {
         Err(RpcError::method_not_found(&request.method))
     }
+}
+
+/// A request's `_meta`, of a version that is served.
+pub fn read_meta(request: &Request) -> Result<RequestMeta, RpcError> {
+    let meta = RequestMeta::read(&request.params)?;
+    if MODERN_VERSIONS.contains(&meta.version.as_str()) {
+        return Ok(meta);
+    }
+    let data = json!({ "supported": MODERN_VERSIONS, "requested": meta.version });
+    let words = "this protocol version is not served";
+    Err(RpcError::new(code::UNSUPPORTED_VERSION, words).with_data(data))
 }
 
 /// The specification leaves a notification's headers open: what is there must be right.
@@ -94,29 +103,35 @@ async fn serve(
     meta: RequestMeta,
 ) -> Response<Body> {
     let accepts = Accepts::read(&admitted.head().headers);
+    let token = wire::progress_token(&request.params);
+    let call = call(request, meta, &sender(&admitted), accepts.events);
+    if call.method == LISTEN {
+        return listen(endpoint, call, accepts).await;
+    }
+    let answering = start(endpoint, call);
+    respond(answering, accepts, token, admitted.into_permit()).await
+}
+
+/// The call that a request makes.
+pub fn call(request: Request, meta: RequestMeta, sender: &Context, hears_notes: bool) -> Call {
+    let Request { id, method, params } = request;
     let context = Context {
-        who: admitted.who().clone(),
-        address: admitted.peer().ip(),
-        session: None,
         capabilities: meta.capabilities,
         log_level: meta.log_level,
-        hears_notes: accepts.events,
+        hears_notes,
+        ..sender.clone()
     };
-    let Request { id, method, params } = request;
-    let token = params
-        .get("_meta")
-        .and_then(|m| m.get("progressToken"))
-        .cloned();
-    let call = Call {
+    Call {
         id,
         method,
         params,
         context,
         inputs: None,
-    };
-    if call.method == "subscriptions/listen" {
-        return listen(endpoint, call, accepts).await;
     }
+}
+
+/// Starts a call, which ends with its agent.
+pub fn start(endpoint: &Arc<Endpoint>, call: Call) -> Answering<Notification> {
     let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
@@ -126,13 +141,7 @@ async fn serve(
             () = house.guard().expelled(&who) => End::expelled(&id),
         })
     });
-    respond(
-        Answering { notes, end },
-        accepts,
-        token,
-        admitted.into_permit(),
-    )
-    .await
+    Answering { notes, end }
 }
 
 /// A subscription: a stream that is counted apart from calls, and that ends with its agent.
@@ -145,32 +154,36 @@ async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Respo
             wire::error(Some(&call.id), &error),
         );
     }
-    let place = match endpoint.guard().stream(&call.context.who) {
-        Ok(place) => place,
+    let (answering, held) = match subscribe(endpoint, call) {
+        Ok(subscribed) => subscribed,
         Err(refusal) => return refusal.to_response(),
     };
-    let (id, who, guard) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
+    let accepts = Accepts {
+        json: true,
+        events: true,
+    };
+    respond(answering, accepts, None, held).await
+}
+
+/// Starts a subscription, which ends with its agent; what comes with it is held for as long as it lasts.
+pub fn subscribe(
+    endpoint: &Arc<Endpoint>,
+    call: Call,
+) -> Result<(Answering<Notification>, impl Send + use<>), Refusal> {
+    let place = endpoint.guard().stream(&call.context.who)?;
     let counted = endpoint.engine().metrics.stream();
+    let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
-        tokio::select! {
-            outcome = outcome => Some(end(guard.engine(), &id, outcome)),
-            () = guard.guard().expelled(&who) => {
-                let server = &guard.engine().catalog.server;
-                Some(end(guard.engine(), &id, Ok(subscription_ended(json!(id), server))))
+        Some(tokio::select! {
+            outcome = outcome => end(house.engine(), &id, outcome),
+            () = house.guard().expelled(&who) => {
+                let server = &house.engine().catalog.server;
+                end(house.engine(), &id, Ok(subscription_ended(json!(id), server)))
             }
-        }
+        })
     });
-    respond(
-        Answering { notes, end },
-        Accepts {
-            json: true,
-            events: true,
-        },
-        None,
-        (place, counted),
-    )
-    .await
+    Ok((Answering { notes, end }, (place, counted)))
 }
 
 fn end(engine: &Engine, id: &Id, outcome: Result<Outcome, RpcError>) -> End {

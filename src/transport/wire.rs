@@ -1,6 +1,6 @@
 //! What can be written to a client's stream before the answer.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::dispatch::Listing;
 use crate::protocol::{Id, Notification, Request, Response, RpcError, Version};
@@ -48,6 +48,11 @@ impl Wire for ToClient {
             Self::Ask(_) => None,
         }
     }
+}
+
+/// What a request's progress is to be reported under, if its client wants to hear of it.
+pub fn progress_token(params: &Map<String, Value>) -> Option<Value> {
+    params.get("_meta")?.get("progressToken").cloned()
 }
 
 /// The bytes of an answer with a result or an error.
