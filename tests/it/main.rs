@@ -28,4 +28,6 @@ mod flow_streams;
 mod helper;
 mod house_rules;
 mod killing;
+#[cfg(feature = "everything")]
+mod spec_questions;
 mod support;
