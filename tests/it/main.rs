@@ -29,5 +29,7 @@ mod helper;
 mod house_rules;
 mod killing;
 #[cfg(feature = "everything")]
+mod spec_offer;
+#[cfg(feature = "everything")]
 mod spec_questions;
 mod support;
