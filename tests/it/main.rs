@@ -8,6 +8,7 @@
 )]
 
 mod check;
+mod checklist;
 #[cfg(feature = "everything")]
 mod everything;
 mod flow_agents;
