@@ -185,6 +185,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_first_schema_is_brought_forward_without_its_sessions() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let first = open::writing(&path, &STEPS[..1]).unwrap();
+        first
+            .execute_batch(
+                "INSERT INTO session VALUES ('ended', 1, 2);
+                 INSERT INTO key VALUES ('kept', zeroblob(32));",
+            )
+            .unwrap();
+        drop(first);
+        let vault = Vault::open(&path).unwrap();
+        assert_eq!(vault.sessions().list().unwrap(), []);
+        assert_eq!(vault.key("kept").await.unwrap(), [0; 32]);
+    }
+
+    #[tokio::test]
     async fn another_process_is_noticed() {
         let scratch = Scratch::new();
         let path = scratch.join("vault.db");
