@@ -28,5 +28,7 @@ mod flow_streams;
 mod helper;
 mod house_rules;
 mod killing;
+#[cfg(feature = "everything")]
+mod spec_questions;
 mod spec_sessions;
 mod support;
