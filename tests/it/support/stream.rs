@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use super::client::{Connection, runtime};
 
 /// How long a message that is due may take.
-const DUE: Duration = Duration::from_secs(10);
+const DUE: Duration = Duration::from_secs(20);
 
 /// An event.
 #[derive(Debug, Clone, Default)]
@@ -124,7 +124,7 @@ impl Stream {
 
     /// The URI that the next message says has changed.
     pub fn updated(&mut self) -> String {
-        let message = self.message_within(Duration::from_secs(2));
+        let message = self.message();
         assert_eq!(
             message["method"], "notifications/resources/updated",
             "{message}"
