@@ -11,7 +11,7 @@ use super::{
     endpoint::{Endpoint, refuse},
     lookup::{SESSION, check_version, find},
     methods::notified,
-    running::start,
+    running::{at_once, start},
     session::Session,
     stream::{Accepts, respond},
     wire,
@@ -138,6 +138,18 @@ async fn serve(
         .get("_meta")
         .and_then(|m| m.get("progressToken"))
         .cloned();
-    let answering = start(endpoint, session, request, &admitted, accepts.events);
-    respond(answering, accepts, token, admitted.into_permit()).await
+    let answering = match at_once(endpoint, session, &request) {
+        Some(answering) => answering,
+        None => match endpoint.call(&admitted) {
+            Ok(place) => start(
+                endpoint,
+                session,
+                request,
+                &admitted,
+                (accepts.events, place),
+            ),
+            Err(refusal) => return endpoint.turn_away(&refusal),
+        },
+    };
+    respond(answering, accepts, token, ()).await
 }

@@ -107,16 +107,24 @@ async fn serve(
         .get("_meta")
         .and_then(|m| m.get("progressToken"))
         .cloned();
-    let call = Call {
+    let mut call = Call {
         id,
         method,
         params,
         context,
         inputs: None,
+        held: None,
     };
     if call.method == "subscriptions/listen" {
-        return listen(endpoint, call, accepts).await;
+        return listen(endpoint, &admitted, call, accepts).await;
     }
+    if !endpoint.engine().answers_at_once(&call.method) {
+        match endpoint.call(&admitted) {
+            Ok(place) => call.held = Some(place),
+            Err(refusal) => return endpoint.turn_away(&refusal),
+        }
+    }
+    let held = call.held.clone();
     let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
@@ -126,17 +134,16 @@ async fn serve(
             () = house.guard().expelled(&who) => End::expelled(&id),
         })
     });
-    respond(
-        Answering { notes, end },
-        accepts,
-        token,
-        admitted.into_permit(),
-    )
-    .await
+    respond(Answering { notes, end }, accepts, token, held).await
 }
 
 /// A subscription: a stream that is counted apart from calls, and that ends with its agent.
-async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Response<Body> {
+async fn listen(
+    endpoint: &Arc<Endpoint>,
+    admitted: &Admitted,
+    call: Call,
+    accepts: Accepts,
+) -> Response<Body> {
     if !accepts.events {
         let error =
             RpcError::invalid_request("a subscription needs the header Accept: text/event-stream");
@@ -145,12 +152,11 @@ async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Respo
             wire::error(Some(&call.id), &error),
         );
     }
-    let place = match endpoint.guard().stream(&call.context.who) {
+    let place = match endpoint.stream(admitted) {
         Ok(place) => place,
-        Err(refusal) => return refusal.to_response(),
+        Err(refusal) => return endpoint.turn_away(&refusal),
     };
     let (id, who, guard) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
-    let counted = endpoint.engine().metrics.stream();
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
         tokio::select! {
@@ -168,7 +174,7 @@ async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Respo
             events: true,
         },
         None,
-        (place, counted),
+        place,
     )
     .await
 }

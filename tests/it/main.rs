@@ -28,4 +28,5 @@ mod flow_streams;
 mod helper;
 mod house_rules;
 mod killing;
+mod spec_limits;
 mod support;
