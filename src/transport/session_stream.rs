@@ -22,9 +22,10 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
             RpcError::invalid_request("a stream needs the header Accept: text/event-stream");
         return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
     }
-    let session = match lookup::find(endpoint, admitted) {
+    let found = lookup::check_version(admitted).and_then(|()| lookup::find(endpoint, admitted));
+    let session = match found {
         Ok(session) => session,
-        Err(none) => return none.to_response(),
+        Err(none) => return none.to_response(None),
     };
     let place = match endpoint.stream(admitted) {
         Ok(place) => place,

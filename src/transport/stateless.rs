@@ -50,19 +50,9 @@ fn check(
     let headers = &admitted.head().headers;
     let version = headers::single(headers, headers::VERSION)?;
     let claim = RequestMeta::claim(&request.params).and_then(Value::as_str);
-    if let (Some(header), Some(claim)) = (version, claim)
-        && header != claim
-    {
-        return Err(RpcError::header_mismatch(
-            "the header MCP-Protocol-Version differs from the body's _meta",
-        ));
-    }
+    agree(version, claim)?;
     let meta = RequestMeta::read(&request.params)?;
-    if !MODERN_VERSIONS.contains(&meta.version.as_str()) {
-        let data = json!({ "supported": MODERN_VERSIONS, "requested": meta.version });
-        let words = "this protocol version is not served";
-        return Err(RpcError::new(code::UNSUPPORTED_VERSION, words).with_data(data));
-    }
+    served(&meta.version)?;
     if version.is_none() {
         return Err(RpcError::header_mismatch(
             "the header MCP-Protocol-Version is missing",
@@ -76,10 +66,33 @@ fn check(
     }
 }
 
+/// A header and a claim, where both are there, name the same version.
+fn agree(header: Option<&str>, claim: Option<&str>) -> Result<(), RpcError> {
+    match (header, claim) {
+        (Some(header), Some(claim)) if header != claim => Err(RpcError::header_mismatch(
+            "the header MCP-Protocol-Version differs from the body's _meta",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn served(version: &str) -> Result<(), RpcError> {
+    if MODERN_VERSIONS.contains(&version) {
+        return Ok(());
+    }
+    let data = json!({ "supported": MODERN_VERSIONS, "requested": version });
+    let words = "this protocol version is not served";
+    Err(RpcError::new(code::UNSUPPORTED_VERSION, words).with_data(data))
+}
+
 /// The specification leaves a notification's headers open: what is there must be right.
 fn check_notification(admitted: &Admitted, note: &IncomingNotification) -> Result<(), RpcError> {
-    let method = headers::single(&admitted.head().headers, "mcp-method")?;
-    match method {
+    let headers = &admitted.head().headers;
+    let version = headers::single(headers, headers::VERSION)?;
+    let claim = RequestMeta::claim(&note.params).and_then(Value::as_str);
+    agree(version, claim)?;
+    version.or(claim).map_or(Ok(()), served)?;
+    match headers::single(headers, "mcp-method")? {
         Some(method) if method != note.method => Err(RpcError::header_mismatch(
             "the header Mcp-Method differs from the body's method",
         )),
@@ -103,10 +116,7 @@ async fn serve(
         hears_notes: accepts.events,
     };
     let Request { id, method, params } = request;
-    let token = params
-        .get("_meta")
-        .and_then(|m| m.get("progressToken"))
-        .cloned();
+    let token = meta.progress_token;
     let mut call = Call {
         id,
         method,
@@ -144,7 +154,7 @@ async fn listen(
     call: Call,
     accepts: Accepts,
 ) -> Response<Body> {
-    if !accepts.events {
+    if !accepts.events && !accepts.anything {
         let error =
             RpcError::invalid_request("a subscription needs the header Accept: text/event-stream");
         return json_response(
@@ -170,8 +180,8 @@ async fn listen(
     respond(
         Answering { notes, end },
         Accepts {
-            json: true,
             events: true,
+            ..accepts
         },
         None,
         place,
