@@ -69,5 +69,6 @@ fn probe() -> Call {
         params: Map::new(),
         context: Context::of(Principal::without_token("watchdog", Preset::Observe), None),
         inputs: None,
+        held: None,
     }
 }

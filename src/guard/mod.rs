@@ -19,5 +19,4 @@ pub use cors::{expose, preflight};
 pub use door::Door;
 pub use host::Hosts;
 pub use identity::Identity;
-pub use rate::CallPermit;
 pub use refusal::Refusal;

@@ -1,4 +1,6 @@
 //! What goes over the wire, in every revision of MCP that is served: plain types, no I/O, no panic on any bytes.
+#![doc = ""]
+#![doc = include_str!("checklist.md")]
 #![forbid(unsafe_code)]
 
 mod capabilities;
@@ -31,11 +33,11 @@ pub use jsonrpc::{
     Body, Id, Message, Notification as IncomingNotification, Request, Response, read,
 };
 pub use level::Level;
-pub use meta::{RequestMeta, key};
+pub use meta::{RequestMeta, key, progress_token};
 pub use notification::Notification;
 pub use prompt::{Prompt, PromptArgument, PromptMessage};
 pub use resource::{Resource, ResourceTemplate};
 pub use server::{Implementation, ServerCapabilities};
 pub use template::Template;
-pub use tool::{Tool, ToolAnnotations, header_parameters, is_portable_name};
+pub use tool::{Tool, ToolAnnotations, check_dialect, header_parameters, is_portable_name};
 pub use version::{MODERN_VERSIONS, Version};

@@ -3,14 +3,27 @@
 use std::sync::Arc;
 
 use super::{
-    endpoint::Endpoint, methods, running::start, session::Session, stream::Answering,
+    endpoint::Endpoint,
+    methods,
+    running::{at_once, start},
+    session::Session,
+    stream::Answering,
     wire::ToClient,
 };
-use crate::dispatch::Context;
+use crate::dispatch::{Context, Held};
+use crate::guard::Refusal;
 use crate::protocol::{Message, RpcError, Version};
 
 /// The requests of a batch, under way side by side.
 pub struct Batch(Vec<Answering<ToClient>>);
+
+/// Why none of a batch was begun.
+pub enum Unbegun {
+    /// It is not what its session takes.
+    Unfit(RpcError),
+    /// There is no place for all of it; it can be sent again as it is.
+    Refused(Refusal),
+}
 
 impl Batch {
     /// Starts its requests; what they say on the way is not sent.
@@ -19,21 +32,17 @@ impl Batch {
         sender: &Context,
         session: &Arc<Session>,
         messages: Vec<Message>,
-    ) -> Result<Self, RpcError> {
-        if session.claims.version() != Version::V2025_03_26 {
-            let words = "only sessions of 2025-03-26 take batches; send one message";
-            return Err(RpcError::invalid_request(words));
-        }
-        let joins = |m: &Message| matches!(m, Message::Request(r) if r.method == "initialize");
-        if messages.iter().any(joins) {
-            let words = "initialize stands alone, never in a batch";
-            return Err(RpcError::invalid_request(words));
-        }
+    ) -> Result<Self, Unbegun> {
+        fits(session, &messages).map_err(Unbegun::Unfit)?;
+        let mut places = places(endpoint, sender, &messages).map_err(Unbegun::Refused)?;
         let mut running = Vec::new();
         for message in messages {
             match message {
                 Message::Request(request) => {
-                    running.push(start(endpoint, session, request, sender, false));
+                    running.extend(at_once(endpoint, session, &request).or_else(|| {
+                        let place = places.pop()?;
+                        Some(start(endpoint, session, request, sender, (false, place)))
+                    }));
                 }
                 Message::Notification(note) => methods::notified(session, &note),
                 Message::Response(response) => session.deliver(&response.id, response.outcome),
@@ -53,6 +62,26 @@ impl Batch {
         }
         Some([b"[".as_slice(), &answers.join(b",".as_slice()), b"]"].concat())
     }
+}
+
+fn fits(session: &Session, messages: &[Message]) -> Result<(), RpcError> {
+    if session.claims.version() != Version::V2025_03_26 {
+        let words = "only sessions of 2025-03-26 take batches; send one message";
+        return Err(RpcError::invalid_request(words));
+    }
+    let joins = |m: &Message| matches!(m, Message::Request(r) if r.method == "initialize");
+    if messages.iter().any(joins) {
+        let words = "initialize stands alone, never in a batch";
+        return Err(RpcError::invalid_request(words));
+    }
+    Ok(())
+}
+
+/// A place for each of its requests, as if they had come alone.
+fn places(endpoint: &Endpoint, sender: &Context, batch: &[Message]) -> Result<Vec<Held>, Refusal> {
+    endpoint.guard().charge_batch(&sender.who, batch.len())?;
+    let requests = batch.iter().filter(|m| matches!(m, Message::Request(_)));
+    requests.map(|_| endpoint.call(sender)).collect()
 }
 
 async fn finish(answering: &mut Answering<ToClient>) -> Option<Vec<u8>> {

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::{
-    batch::Batch,
+    batch::{Batch, Unbegun},
     claims::Claims,
     endpoint::Endpoint,
     handshake::Hello,
@@ -21,7 +21,7 @@ use super::{
     stateless, wire,
 };
 use crate::dispatch::{Context, Listener};
-use crate::guard::{CallPermit, Refusal};
+use crate::guard::Refusal;
 use crate::protocol::{
     Body, Id, IncomingNotification, Message, Notification, Request, RequestMeta, RpcError,
 };
@@ -39,9 +39,9 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// What has arrived from the client.
 pub enum Arrival {
-    /// Messages, with their place among the agent's calls if they were given one on the way.
-    Whole(Body, Option<CallPermit>),
-    /// Something that is no message.
+    /// Messages.
+    Whole(Body),
+    /// Something that cannot be served, and why.
     Broken(Option<Id>, RpcError),
 }
 
@@ -108,7 +108,7 @@ impl Link {
             let Some(arrival) = arrival else {
                 break Ended::Finished;
             };
-            let Some(said) = self.take(arrival) else {
+            let Some(said) = self.take(arrival).await else {
                 continue;
             };
             // A client that does not read what it asked for is not read either.
@@ -134,23 +134,23 @@ impl Link {
     }
 
     /// Takes what has arrived; what is to be said to it at once comes back.
-    fn take(&mut self, arrival: Arrival) -> Option<Vec<u8>> {
+    async fn take(&mut self, arrival: Arrival) -> Option<Vec<u8>> {
         match arrival {
             Arrival::Broken(id, error) => Some(wire::error(id.as_ref(), &error)),
-            Arrival::Whole(Body::Batch(batch), permit) => {
-                let refused = self.batch(batch, permit).err()?;
+            Arrival::Whole(Body::Batch(batch)) => {
+                let refused = self.batch(batch).err()?;
                 Some(wire::error(None, &refused))
             }
-            Arrival::Whole(Body::Single(Message::Request(request)), permit) => {
+            Arrival::Whole(Body::Single(Message::Request(request))) => {
                 let id = request.id.clone();
-                let said = self.request(request, permit);
+                let said = self.request(request).await;
                 said.unwrap_or_else(|error| Some(wire::error(Some(&id), &error)))
             }
-            Arrival::Whole(Body::Single(Message::Notification(note)), _) => {
+            Arrival::Whole(Body::Single(Message::Notification(note))) => {
                 self.notified(&note);
                 None
             }
-            Arrival::Whole(Body::Single(Message::Response(response)), _) => {
+            Arrival::Whole(Body::Single(Message::Response(response))) => {
                 let session = self.session.as_ref()?;
                 session.deliver(&response.id, response.outcome);
                 None
@@ -158,24 +158,19 @@ impl Link {
         }
     }
 
-    fn request(
-        &mut self,
-        request: Request,
-        permit: Option<CallPermit>,
-    ) -> Result<Option<Vec<u8>>, RpcError> {
-        let permit = self.place(permit)?;
+    async fn request(&mut self, request: Request) -> Result<Option<Vec<u8>>, RpcError> {
         if RequestMeta::claim(&request.params).is_some() {
-            return self.stateless(request, permit);
+            return self.stateless(request).map(|()| None);
         }
         match (&self.session, request.method.as_str()) {
             (_, "initialize") => self.initialize(&request).map(Some),
             (Some(session), _) => {
                 let session = session.clone();
-                self.stateful(&session, request, permit)
+                self.stateful(&session, request).await
             }
             (None, "ping") => Ok(Some(wire::answer(Some(&request.id), Ok(&json!({}))))),
             // Only the stateless era has these: it says what they lack.
-            (None, "server/discover" | stateless::LISTEN) => self.stateless(request, permit),
+            (None, "server/discover" | stateless::LISTEN) => self.stateless(request).map(|()| None),
             (None, _) => Err(RpcError::invalid_request(
                 "this connection has no session yet: initialize first, or send requests of 2026-07-28, \
                  which say all about themselves in params._meta",
@@ -191,32 +186,29 @@ impl Link {
         }
         let hello = Hello::read(request)?;
         let agent = self.sender.who.agent_id().as_str();
-        // It lasts as long as the connection, whatever its age.
-        let claims = Claims::new(agent, hello.version, &hello.declared(), u64::MAX);
-        let id = claims.session.to_string();
-        self.session = Some(Session::new(&id, claims));
+        let claims = Claims::new(agent, hello.version, &hello.declared());
+        self.session = Some(Session::of_connection(claims));
         let result = hello.answer(self.endpoint.engine());
         Ok(wire::answer(Some(&request.id), Ok(&result)))
     }
 
-    fn stateful(
+    async fn stateful(
         &mut self,
         session: &Arc<Session>,
         request: Request,
-        permit: CallPermit,
     ) -> Result<Option<Vec<u8>>, RpcError> {
+        if let Some(answering) = running::at_once(&self.endpoint, session, &request) {
+            return Ok(answering.end.await.map(|end| end.body));
+        }
+        let place = self.endpoint.call(&self.sender).map_err(refused)?;
         let held = self.under_way.begin(&request.id).ok_or_else(in_use)?;
-        let answering = running::start(&self.endpoint, session, request, &self.sender, true);
-        let relayed = self.relay(held, None).run(answering);
-        self.calls.spawn(holding(permit, relayed));
+        let heard = (true, place);
+        let answering = running::start(&self.endpoint, session, request, &self.sender, heard);
+        self.calls.spawn(self.relay(held, None).run(answering));
         Ok(None)
     }
 
-    fn stateless(
-        &mut self,
-        request: Request,
-        permit: CallPermit,
-    ) -> Result<Option<Vec<u8>>, RpcError> {
+    fn stateless(&mut self, request: Request) -> Result<(), RpcError> {
         let meta = stateless::read_meta(&request)?;
         let held = self.under_way.begin(&request.id).ok_or_else(in_use)?;
         if !self.endpoint.engine().serves(&request.method) {
@@ -226,17 +218,18 @@ impl Link {
         if call.method == stateless::LISTEN {
             let id = call.id.clone();
             let subscribed = stateless::subscribe(&self.endpoint, call);
-            let (answering, place) = subscribed.map_err(|refusal| refused(&refusal))?;
+            let (answering, place) = subscribed.map_err(refused)?;
             // One that was refused ends without having begun.
             let farewell = answering.notes.is_some().then(|| farewell(&id));
             let relayed = self.relay(held, farewell).run(answering);
             self.streams.spawn(holding(place, relayed));
         } else {
-            let answering = stateless::start(&self.endpoint, call);
+            let started = stateless::start(&self.endpoint, call);
+            let (answering, place) = started.map_err(refused)?;
             let relayed = self.relay(held, None).run(answering);
-            self.calls.spawn(holding(permit, relayed));
+            self.calls.spawn(holding(place, relayed));
         }
-        Ok(None)
+        Ok(())
     }
 
     fn relay(&self, held: CallInFlight, farewell: Option<Notification>) -> Relay {
@@ -248,8 +241,7 @@ impl Link {
         }
     }
 
-    fn batch(&mut self, batch: Vec<Message>, permit: Option<CallPermit>) -> Result<(), RpcError> {
-        let permit = self.place(permit)?;
+    fn batch(&mut self, batch: Vec<Message>) -> Result<(), RpcError> {
         if batch.iter().any(RequestMeta::is_claimed_by) {
             let words = "2026-07-28 knows no batches; send one message";
             return Err(RpcError::invalid_request(words));
@@ -257,13 +249,17 @@ impl Link {
         let session = self.session.as_ref().ok_or_else(|| {
             RpcError::invalid_request("a batch needs a session of 2025-03-26; initialize first")
         })?;
-        let batch = Batch::start(&self.endpoint, &self.sender, session, batch)?;
+        let batch = match Batch::start(&self.endpoint, &self.sender, session, batch) {
+            Ok(batch) => batch,
+            Err(Unbegun::Unfit(error)) => return Err(error),
+            Err(Unbegun::Refused(refusal)) => return Err(refused(refusal)),
+        };
         let lines = self.lines.clone();
-        self.calls.spawn(holding(permit, async move {
+        self.calls.spawn(async move {
             if let Some(answers) = batch.answers().await {
                 let _ = lines.send(Line::new(answers)).await;
             }
-        }));
+        });
         Ok(())
     }
 
@@ -282,8 +278,8 @@ impl Link {
     /// What the session is subscribed to is told on the same connection.
     fn hear(&mut self, session: &Arc<Session>) {
         let engine = self.endpoint.engine();
-        let place = match self.endpoint.guard().stream(&self.sender.who) {
-            Ok(place) => (place, engine.metrics.stream()),
+        let place = match self.endpoint.stream(&self.sender) {
+            Ok(place) => place,
             Err(refusal) => {
                 tracing::warn!(why = refusal.message, "this client hears of no changes");
                 return;
@@ -299,11 +295,6 @@ impl Link {
                 () = endpoint.guard().expelled(&who) => {}
             }
         }));
-    }
-
-    fn place(&self, given: Option<CallPermit>) -> Result<CallPermit, RpcError> {
-        let taken = given.map_or_else(|| self.endpoint.guard().place(&self.sender.who), Ok);
-        taken.map_err(|refusal| refused(&refusal))
     }
 }
 
@@ -336,10 +327,10 @@ fn in_use() -> RpcError {
 }
 
 /// There are no statuses here: why nothing was begun stands in the error alone.
-fn refused(refusal: &Refusal) -> RpcError {
+pub fn refused(refusal: Refusal) -> RpcError {
     let mut data = json!({ "error": refusal.error });
     if let (Some(after), Some(data)) = (refusal.retry_after_s, data.as_object_mut()) {
         data.insert("retryAfterSeconds".into(), json!(after));
     }
-    RpcError::invalid_request(refusal.message.clone()).with_data(data)
+    RpcError::invalid_request(refusal.message).with_data(data)
 }

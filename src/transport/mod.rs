@@ -7,6 +7,7 @@ mod endpoint;
 mod handshake;
 mod headers;
 mod in_flight;
+mod known;
 mod link;
 mod lookup;
 mod methods;

@@ -6,19 +6,19 @@ use hyper::header::HeaderValue;
 use hyper::{Response, StatusCode};
 
 use super::{
-    batch::Batch,
+    batch::{Batch, Unbegun},
     endpoint::{Endpoint, refuse, sender},
     handshake::Hello,
     lookup::{SESSION, check_version, find},
     methods::notified,
-    running::start,
+    running::{at_once, start},
     session::Session,
     stream::{Accepts, respond},
     wire,
 };
-use crate::guard::Admitted;
+use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, empty, json as json_response};
-use crate::protocol::{Message, Request};
+use crate::protocol::{Message, Request, progress_token};
 
 /// Answers one message of the stateful era.
 pub async fn answer(
@@ -26,17 +26,21 @@ pub async fn answer(
     admitted: Admitted,
     message: Message,
 ) -> Response<Body> {
+    let id = match &message {
+        Message::Request(request) => Some(request.id.clone()),
+        Message::Notification(_) | Message::Response(_) => None,
+    };
     if let Err(none) = check_version(&admitted) {
-        return none.to_response();
+        return none.to_response(id.as_ref());
     }
     if let Message::Request(request) = &message
         && request.method == "initialize"
     {
-        return initialize(endpoint, &admitted, request);
+        return initialize(endpoint, &admitted, request).await;
     }
     let session = match find(endpoint, &admitted) {
         Ok(session) => session,
-        Err(none) => return none.to_response(),
+        Err(none) => return none.to_response(id.as_ref()),
     };
     match message {
         Message::Request(request) => serve(endpoint, admitted, &session, request).await,
@@ -57,13 +61,11 @@ pub async fn answer_batch(
     admitted: Admitted,
     batch: Vec<Message>,
 ) -> Response<Body> {
-    if let Err(none) = check_version(&admitted) {
-        return none.to_response();
-    }
-    match find(endpoint, &admitted) {
-        Err(none) => none.to_response(),
+    match check_version(&admitted).and_then(|()| find(endpoint, &admitted)) {
+        Err(none) => none.to_response(None),
         Ok(session) => match Batch::start(endpoint, &sender(&admitted), &session, batch) {
-            Err(error) => refuse(StatusCode::BAD_REQUEST, None, &error),
+            Err(Unbegun::Unfit(error)) => refuse(StatusCode::BAD_REQUEST, None, &error),
+            Err(Unbegun::Refused(refusal)) => endpoint.turn_away(&refusal),
             Ok(batch) => match batch.answers().await {
                 Some(answers) => json_response(StatusCode::OK, answers),
                 None => empty(StatusCode::ACCEPTED),
@@ -74,8 +76,8 @@ pub async fn answer_batch(
 
 /// DELETE: ends the session with everything that it has under way.
 pub async fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
-    match find(endpoint, admitted) {
-        Err(none) => none.to_response(),
+    match check_version(admitted).and_then(|()| find(endpoint, admitted)) {
+        Err(none) => none.to_response(None),
         Ok(session) => {
             endpoint.sessions().end(&session).await;
             empty(StatusCode::NO_CONTENT)
@@ -83,19 +85,24 @@ pub async fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Respo
     }
 }
 
-fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request) -> Response<Body> {
+/// A client begins: also one that says it has a session already, dead, foreign or alive. A live one is left
+/// alone, because another of the agent's clients may use it; if none does, it ends by its age.
+async fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request) -> Response<Body> {
     let hello = match Hello::read(request) {
         Ok(hello) => hello,
         Err(error) => return json_response(StatusCode::OK, wire::error(Some(&request.id), &error)),
     };
-    let (id, _) = endpoint.sessions().create(
-        admitted.who().agent_id().as_str(),
-        hello.version,
-        &hello.declared(),
-    );
+    let agent = admitted.who().agent_id().as_str();
+    let declared = hello.declared();
+    let created = endpoint.sessions().create(agent, hello.version, &declared);
+    let Ok(session) = created.await else {
+        let words = "as many sessions are in use as this agent, or all together, may have; end one";
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        return Refusal::later(status, "too_many_sessions", words, 5).to_response();
+    };
     let result = hello.answer(endpoint.engine());
     let mut response = json_response(StatusCode::OK, wire::answer(Some(&request.id), Ok(&result)));
-    if let Ok(id) = HeaderValue::from_str(&id) {
+    if let Ok(id) = HeaderValue::from_str(&session.id) {
         response.headers_mut().insert(SESSION, id);
     }
     response
@@ -108,13 +115,15 @@ async fn serve(
     request: Request,
 ) -> Response<Body> {
     let accepts = Accepts::read(&admitted.head().headers);
-    let token = wire::progress_token(&request.params);
-    let answering = start(
-        endpoint,
-        session,
-        request,
-        &sender(&admitted),
-        accepts.events,
-    );
-    respond(answering, accepts, token, admitted.into_permit()).await
+    // One that is malformed is refused with the call that it would report on.
+    let token = progress_token(&request.params).unwrap_or_default();
+    let sender = sender(&admitted);
+    let answering = match at_once(endpoint, session, &request) {
+        Some(answering) => answering,
+        None => match endpoint.call(&sender) {
+            Ok(place) => start(endpoint, session, request, &sender, (accepts.events, place)),
+            Err(refusal) => return endpoint.turn_away(&refusal),
+        },
+    };
+    respond(answering, accepts, token, ()).await
 }

@@ -11,7 +11,7 @@ use super::{
     stream::{Accepts, Answering, End, respond},
     wire,
 };
-use crate::dispatch::{Call, Context, Engine, Outcome, Reply, subscription_ended};
+use crate::dispatch::{Call, Context, Engine, Held, Outcome, Reply, subscription_ended};
 use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, empty, json as json_response};
 use crate::protocol::{
@@ -53,13 +53,7 @@ fn check(
     let headers = &admitted.head().headers;
     let version = headers::single(headers, headers::VERSION)?;
     let claim = RequestMeta::claim(&request.params).and_then(Value::as_str);
-    if let (Some(header), Some(claim)) = (version, claim)
-        && header != claim
-    {
-        return Err(RpcError::header_mismatch(
-            "the header MCP-Protocol-Version differs from the body's _meta",
-        ));
-    }
+    agree(version, claim)?;
     let meta = read_meta(request)?;
     if version.is_none() {
         return Err(RpcError::header_mismatch(
@@ -74,21 +68,40 @@ fn check(
     }
 }
 
+/// A header and a claim, where both are there, name the same version.
+fn agree(header: Option<&str>, claim: Option<&str>) -> Result<(), RpcError> {
+    match (header, claim) {
+        (Some(header), Some(claim)) if header != claim => Err(RpcError::header_mismatch(
+            "the header MCP-Protocol-Version differs from the body's _meta",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// A request's `_meta`, of a version that is served.
 pub fn read_meta(request: &Request) -> Result<RequestMeta, RpcError> {
     let meta = RequestMeta::read(&request.params)?;
-    if MODERN_VERSIONS.contains(&meta.version.as_str()) {
-        return Ok(meta);
+    served(&meta.version)?;
+    Ok(meta)
+}
+
+fn served(version: &str) -> Result<(), RpcError> {
+    if MODERN_VERSIONS.contains(&version) {
+        return Ok(());
     }
-    let data = json!({ "supported": MODERN_VERSIONS, "requested": meta.version });
+    let data = json!({ "supported": MODERN_VERSIONS, "requested": version });
     let words = "this protocol version is not served";
     Err(RpcError::new(code::UNSUPPORTED_VERSION, words).with_data(data))
 }
 
 /// The specification leaves a notification's headers open: what is there must be right.
 fn check_notification(admitted: &Admitted, note: &IncomingNotification) -> Result<(), RpcError> {
-    let method = headers::single(&admitted.head().headers, "mcp-method")?;
-    match method {
+    let headers = &admitted.head().headers;
+    let version = headers::single(headers, headers::VERSION)?;
+    let claim = RequestMeta::claim(&note.params).and_then(Value::as_str);
+    agree(version, claim)?;
+    version.or(claim).map_or(Ok(()), served)?;
+    match headers::single(headers, "mcp-method")? {
         Some(method) if method != note.method => Err(RpcError::header_mismatch(
             "the header Mcp-Method differs from the body's method",
         )),
@@ -103,13 +116,15 @@ async fn serve(
     meta: RequestMeta,
 ) -> Response<Body> {
     let accepts = Accepts::read(&admitted.head().headers);
-    let token = wire::progress_token(&request.params);
+    let token = meta.progress_token.clone();
     let call = call(request, meta, &sender(&admitted), accepts.events);
     if call.method == LISTEN {
         return listen(endpoint, call, accepts).await;
     }
-    let answering = start(endpoint, call);
-    respond(answering, accepts, token, admitted.into_permit()).await
+    match start(endpoint, call) {
+        Ok((answering, held)) => respond(answering, accepts, token, held).await,
+        Err(refusal) => endpoint.turn_away(&refusal),
+    }
 }
 
 /// The call that a request makes.
@@ -127,11 +142,19 @@ pub fn call(request: Request, meta: RequestMeta, sender: &Context, hears_notes: 
         params,
         context,
         inputs: None,
+        held: None,
     }
 }
 
-/// Starts a call, which ends with its agent.
-pub fn start(endpoint: &Arc<Endpoint>, call: Call) -> Answering<Notification> {
+/// Starts a call, which ends with its agent; its place is held until nobody holds it any more.
+pub fn start(
+    endpoint: &Arc<Endpoint>,
+    mut call: Call,
+) -> Result<(Answering<Notification>, Option<Held>), Refusal> {
+    if !endpoint.engine().answers_at_once(&call.method) {
+        call.held = Some(endpoint.call(&call.context)?);
+    }
+    let held = call.held.clone();
     let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
@@ -141,12 +164,12 @@ pub fn start(endpoint: &Arc<Endpoint>, call: Call) -> Answering<Notification> {
             () = house.guard().expelled(&who) => End::expelled(&id),
         })
     });
-    Answering { notes, end }
+    Ok((Answering { notes, end }, held))
 }
 
 /// A subscription: a stream that is counted apart from calls, and that ends with its agent.
 async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Response<Body> {
-    if !accepts.events {
+    if !accepts.events && !accepts.anything {
         let error =
             RpcError::invalid_request("a subscription needs the header Accept: text/event-stream");
         return json_response(
@@ -154,24 +177,22 @@ async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Respo
             wire::error(Some(&call.id), &error),
         );
     }
-    let (answering, held) = match subscribe(endpoint, call) {
-        Ok(subscribed) => subscribed,
-        Err(refusal) => return refusal.to_response(),
-    };
     let accepts = Accepts {
-        json: true,
         events: true,
+        ..accepts
     };
-    respond(answering, accepts, None, held).await
+    match subscribe(endpoint, call) {
+        Ok((answering, held)) => respond(answering, accepts, None, held).await,
+        Err(refusal) => endpoint.turn_away(&refusal),
+    }
 }
 
-/// Starts a subscription, which ends with its agent; what comes with it is held for as long as it lasts.
+/// Starts a subscription; its place among the streams is held as long as it lasts.
 pub fn subscribe(
     endpoint: &Arc<Endpoint>,
     call: Call,
-) -> Result<(Answering<Notification>, impl Send + use<>), Refusal> {
-    let place = endpoint.guard().stream(&call.context.who)?;
-    let counted = endpoint.engine().metrics.stream();
+) -> Result<(Answering<Notification>, Held), Refusal> {
+    let place = endpoint.stream(&call.context)?;
     let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
@@ -183,7 +204,7 @@ pub fn subscribe(
             }
         })
     });
-    Ok((Answering { notes, end }, (place, counted)))
+    Ok((Answering { notes, end }, place))
 }
 
 fn end(engine: &Engine, id: &Id, outcome: Result<Outcome, RpcError>) -> End {

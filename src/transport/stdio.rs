@@ -9,12 +9,12 @@ use tokio::sync::mpsc;
 
 use super::{
     endpoint::Endpoint,
-    link::{Arrival, Ended, Link},
+    link::{Arrival, Ended, Link, refused},
     relay::Line,
 };
 use crate::dispatch::Context;
 use crate::guard::Attached;
-use crate::protocol::{RpcError, read};
+use crate::protocol::{Body, Message, RpcError, read};
 
 /// Lines that were read wait here to be served; beyond these, the client is not read.
 const QUEUED: usize = 8;
@@ -29,13 +29,14 @@ pub async fn serve(
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Ended {
-    let (link, lines) = Link::new(endpoint, Context::of(client.who().clone(), None));
+    let caller = Context::of(client.who().clone(), None);
+    let (link, lines) = Link::new(endpoint, caller.clone());
     let (sender, arrivals) = mpsc::channel(QUEUED);
     let input = Lines {
         input: BufReader::new(input),
         longest: endpoint.guard().largest_message(),
     };
-    let reading = tokio::spawn(read_all(input, sender));
+    let reading = tokio::spawn(read_all(input, endpoint.clone(), caller.clone(), sender));
     let writing = tokio::spawn(write_all(output, lines));
     let ended = link.run(arrivals).await;
     reading.abort();
@@ -44,12 +45,17 @@ pub async fn serve(
     ended
 }
 
-async fn read_all(mut lines: Lines<impl AsyncRead + Unpin>, arrivals: mpsc::Sender<Arrival>) {
+async fn read_all(
+    mut lines: Lines<impl AsyncRead + Unpin>,
+    endpoint: Arc<Endpoint>,
+    caller: Context,
+    arrivals: mpsc::Sender<Arrival>,
+) {
     loop {
         let arrival = match lines.next().await {
             Ok(Some(Ok(line))) if line.trim_ascii().is_empty() => continue,
             Ok(Some(Ok(line))) => match read(&line) {
-                Ok(messages) => Arrival::Whole(messages, None),
+                Ok(messages) => charged(&endpoint, &caller, messages),
                 Err((id, error)) => Arrival::Broken(id, error),
             },
             Ok(Some(Err(error))) => Arrival::Broken(None, error),
@@ -59,6 +65,19 @@ async fn read_all(mut lines: Lines<impl AsyncRead + Unpin>, arrivals: mpsc::Send
         if arrivals.send(arrival).await.is_err() {
             return;
         }
+    }
+}
+
+/// Charges the agent for what wants an answer; the rest may be what an answer waits for.
+fn charged(endpoint: &Endpoint, caller: &Context, messages: Body) -> Arrival {
+    let id = match &messages {
+        Body::Single(Message::Request(request)) => Some(request.id.clone()),
+        Body::Single(_) => return Arrival::Whole(messages),
+        Body::Batch(_) => None,
+    };
+    match endpoint.guard().charge_agent(&caller.who) {
+        Ok(()) => Arrival::Whole(messages),
+        Err(refusal) => Arrival::Broken(id, refused(refusal)),
     }
 }
 
