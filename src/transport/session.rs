@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::claims::{Claims, now_s};
-use crate::dispatch::Interests;
+use crate::dispatch::{Event, Interests};
 use crate::protocol::{Id, Level};
 
 /// A session may have so many calls and questions under way; more are refused.
@@ -74,6 +74,14 @@ impl Session {
     /// Sets that severity.
     pub fn set_level(&self, level: Level) {
         *lock(&self.level) = Some(level);
+    }
+
+    /// Whether its client wants to hear of an event; of a log message, if it has asked for its severity.
+    pub fn wants(&self, event: &Event) -> bool {
+        match event {
+            Event::Logged(log) => self.level().is_some_and(|least| log.level >= least),
+            Event::Updated(..) | Event::List(_) => true,
+        }
     }
 
     /// Begins a call; `None` when its id is under way or too many are.
