@@ -20,6 +20,7 @@ mod resource;
 mod server;
 mod template;
 mod tool;
+mod trace;
 mod version;
 
 pub use capabilities::ClientCapabilities;
@@ -40,4 +41,5 @@ pub use resource::{Resource, ResourceTemplate};
 pub use server::{Implementation, ServerCapabilities};
 pub use template::Template;
 pub use tool::{Tool, ToolAnnotations, check_dialect, header_parameters, is_portable_name};
+pub use trace::TraceParent;
 pub use version::{MODERN_VERSIONS, Version};
