@@ -28,12 +28,25 @@ const UNREACHABLE: &str = "this call has a question for the person at the client
 
 /// Answers a request that is no call, and so needs no place among them.
 pub fn at_once(
-    endpoint: &Endpoint,
-    session: &Session,
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
     request: &Request,
 ) -> Option<Answering<ToClient>> {
-    let outcome = methods::at_once(endpoint, session, request)?;
-    Some(ended(wire::answer(Some(&request.id), outcome.as_ref())))
+    if !methods::is_own(&request.method) {
+        return None;
+    }
+    let (endpoint, session, request) = (endpoint.clone(), session.clone(), request.clone());
+    Some(Answering {
+        notes: None,
+        end: Box::pin(async move {
+            let outcome = methods::answer(&endpoint, &session, &request).await;
+            let body = wire::answer(Some(&request.id), outcome.as_ref());
+            Some(End {
+                status: StatusCode::OK,
+                body,
+            })
+        }),
+    })
 }
 
 /// Starts a call and hands back where its messages and its end arrive. It keeps its place until it has ended,

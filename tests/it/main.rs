@@ -29,4 +29,9 @@ mod spec_guard;
 mod spec_headers;
 mod spec_limits;
 mod spec_listen;
+#[cfg(feature = "everything")]
+mod spec_offer;
+#[cfg(feature = "everything")]
+mod spec_questions;
+mod spec_sessions;
 mod support;
