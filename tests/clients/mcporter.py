@@ -1,0 +1,34 @@
+"""mcporter's command line as a client.
+
+It cannot subscribe, and ends with its call: nothing to cancel, nothing to keep.
+"""
+
+import json
+import tempfile
+
+import checks
+import programs
+
+
+class McPorter(checks.Client):
+    def __init__(self, server):
+        entry = {"baseUrl": server.url, "headers": server.headers}
+        self.config = tempfile.NamedTemporaryFile("w", suffix=".json")
+        json.dump({"mcpServers": {"gatewren": entry}}, self.config)
+        self.config.flush()
+
+    async def tools(self):
+        return [tool["name"] for tool in (await self.mcporter("list", "gatewren", "--json"))["tools"]]
+
+    async def call(self, name, arguments):
+        words = ["--args", json.dumps(arguments), "--output", "raw"]
+        return programs.result(await self.mcporter("call", f"gatewren.{name}", *words))
+
+    async def read(self, uri):
+        return json.dumps(await self.mcporter("resource", "gatewren", uri, "--json"))
+
+    async def mcporter(self, *words):
+        return await programs.output("node_modules/.bin/mcporter", "--config", self.config.name, *words)
+
+
+checks.run("mcporter", programs.connecting(McPorter))
