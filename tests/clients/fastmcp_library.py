@@ -46,6 +46,8 @@ class FastMcp(checks.Client):
 async def connect(server, asked):
     transport = StreamableHttpTransport(server.url, auth=server.token, verify=checks.AUTHORITIES)
     async with Client(transport, mode=MODE, **answers(asked)) as client:
+        version = client.session.protocol_version
+        checks.expect((version < "2026") == (MODE == "legacy"), f"the version is {version}")
         yield FastMcp(client)
 
 

@@ -1,7 +1,7 @@
 """The MCP Inspector's command line as a client: `inspector.py legacy`, `auto` or `modern`, set in its config file.
 
 It cannot subscribe, and ends with its call: nothing to cancel, nothing to keep. In its modern era it opens
-subscriptions/listen while it connects. Of a tool's error it tells only that there was one (its exit status).
+subscriptions/listen while it connects.
 """
 
 import json

@@ -21,8 +21,10 @@ class McPorter(checks.Client):
         return [tool["name"] for tool in (await self.mcporter("list", "gatewren", "--json"))["tools"]]
 
     async def call(self, name, arguments):
-        words = ["--args", json.dumps(arguments), "--output", "raw"]
-        return programs.result(await self.mcporter("call", f"gatewren.{name}", *words))
+        words = ["--args", json.dumps(arguments), "--output", "json"]
+        answer = await self.mcporter("call", f"gatewren.{name}", *words)
+        # It prints the whole result of a tool's error, and only what was asked for otherwise.
+        return programs.result(answer) if "isError" in answer else checks.Result(False, json.dumps(answer))
 
     async def read(self, uri):
         return json.dumps(await self.mcporter("resource", "gatewren", uri, "--json"))

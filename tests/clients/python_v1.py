@@ -15,7 +15,8 @@ streamable_http.MAX_RECONNECTION_ATTEMPTS = 60
 
 
 class PythonV1(checks.Client):
-    cancels = stays = resubscribes = True
+    cancels = stays = True
+    hears_later = checks.BY_ITSELF
 
     def __init__(self, session, session_id, ears):
         self.session, self.session_id, self.ears = session, session_id, ears

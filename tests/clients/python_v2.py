@@ -25,7 +25,7 @@ streamable_http.MAX_RECONNECTION_ATTEMPTS = 60
 
 class PythonV2(checks.Client):
     cancels = stays = True
-    resubscribes = STATEFUL
+    hears_later = checks.BY_ITSELF if STATEFUL else checks.SUBSCRIBING_AGAIN
 
     def __init__(self, client, ids, ears):
         self.client, self.ids, self.ears = client, ids, ears
