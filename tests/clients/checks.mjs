@@ -12,6 +12,7 @@
 // The runner does something to the box when asked (`ask WORDS` on stdout) and answers `done` on stdin.
 import { createInterface } from 'node:readline';
 
+const NAME = process.env.GATEWREN_CLIENT;
 const CONTAINER = process.env.GATEWREN_CONTAINER; // empty where there is no container to try
 const SHELL = CONTAINER ? 'container_shell' : 'system_shell';
 const BOUND_MS = 480_000; // the whole of it; a client that hangs has failed
@@ -38,48 +39,48 @@ const said = {
 let failed = false;
 
 // Runs a client through everything, and ends the process: an open stream must not keep it.
-export async function run(name, connect) {
-  setTimeout(() => finish(name, `not done within ${BOUND_MS} ms`), BOUND_MS).unref();
+export async function run(connect) {
+  setTimeout(() => finish(`not done within ${BOUND_MS} ms`), BOUND_MS).unref();
   let made;
-  await check(name, 'connects', async () => (made = await connect(box)));
-  if (made) await atTheBox(name, made);
+  await check('connects', async () => (made = await connect(box)));
+  if (made) await atTheBox(made);
   made = undefined;
-  await check(name, 'connects to the fixtures', async () => (made = await connect(fixtures, said)));
-  if (made) await atTheFixtures(name, made);
-  finish(name);
+  await check('connects to the fixtures', async () => (made = await connect(fixtures, said)));
+  if (made) await atTheFixtures(made);
+  finish();
 }
 
 export function expect(truth, why) {
   if (!truth) throw new Error(typeof why === 'string' ? why : JSON.stringify(why));
 }
 
-async function atTheBox(name, made) {
+async function atTheBox(made) {
   const { client, call } = made;
   const inContainer = CONTAINER ? { container: CONTAINER } : {};
   const whoami = async () => {
     const result = await call({ name: 'whoami', arguments: {} });
     expect(!result.isError && result.content.length > 0, result);
   };
-  await check(name, 'lists its tools', async () => {
+  await check('lists its tools', async () => {
     const { tools } = await client.listTools();
     for (const wanted of [SHELL, 'whoami']) {
       expect(tools.some((tool) => tool.name === wanted), `no ${wanted} among ${tools.map((tool) => tool.name)}`);
     }
   });
-  await check(name, 'calls whoami', whoami);
-  await check(name, 'is told what is wrong with its arguments', async () => {
+  await check('calls whoami', whoami);
+  await check('is told what is wrong with its arguments', async () => {
     const result = await call({ name: SHELL, arguments: { ...inContainer, command: 7 } });
     expect(result.isError === true && JSON.stringify(result.content).includes('command'), result);
   });
-  await check(name, 'reads a resource', async () => {
+  await check('reads a resource', async () => {
     const { contents } = await client.readResource({ uri: BOX });
     expect(!CONTAINER || CONTAINER in JSON.parse(contents[0].text), contents[0].text);
   });
-  await withContainer(name, 'runs a command in a container', async () => {
+  await withContainer('runs a command in a container', async () => {
     const result = await call({ name: SHELL, arguments: { ...inContainer, command: 'echo "this is $(hostname)"' } });
     expect(!result.isError && JSON.stringify(result).includes(`this is ${CONTAINER}`), result);
   });
-  await check(name, 'ends a command by cancelling its call', async () => {
+  await check('ends a command by cancelling its call', async () => {
     const seconds = 100_000 + process.pid; // no other client's command
     const abort = new AbortController();
     const asked = { name: SHELL, arguments: { ...inContainer, argv: ['sleep', `${seconds}`], timeout_s: 300 } };
@@ -93,71 +94,71 @@ async function atTheBox(name, made) {
   const ear = new Ear();
   const watched = [CONTAINER ? `${BOX}/${CONTAINER}` : BOX, NOTES];
   const subscribe = () => made.subscribe(watched, (uri) => ear.heard(uri));
-  await check(name, 'subscribes', subscribe);
-  await withContainer(name, 'hears that a container was restarted', () => ear.hears(watched[0], 'restart-container'));
-  await check(name, 'hears of a row another program wrote', () => ear.hears(NOTES, 'write-row'));
+  await check('subscribes', subscribe);
+  await withContainer('hears that a container was restarted', () => ear.hears(watched[0], 'restart-container'));
+  await check('hears of a row another program wrote', () => ear.hears(NOTES, 'write-row'));
 
-  await check(name, 'goes on when the server was killed and has started again', async () => {
+  await check('goes on when the server was killed and has started again', async () => {
     const id = made.sessionId?.();
     await ask('restart-server');
     await eventually(whoami);
     expect(made.sessionId?.() === id, `it was session ${id} and is now ${made.sessionId?.()}`);
   });
   if (made.interrupted) {
-    await check(name, 'is told that its subscription ended, and subscribes again', async () => {
+    await check('is told that its subscription ended, and subscribes again', async () => {
       await made.interrupted();
       await subscribe();
     });
   }
-  await check(name, 'hears of a row after that', () => ear.hearsInTheEnd(NOTES, 'write-row'));
-  await check(name, 'closes', made.close);
+  await check('hears of a row after that', () => ear.hearsInTheEnd(NOTES, 'write-row'));
+  await check('closes', made.close);
 }
 
 // What the server asks of a client, and what it says on the way to a result.
-async function atTheFixtures(name, { call, close }) {
+async function atTheFixtures({ call, close }) {
   const says = async (tool, args, wanted) => {
     const result = await call({ name: tool, arguments: args });
     expect(!result.isError && result.content[0].text.includes(wanted), result);
   };
-  await check(name, 'answers an elicitation', async () => {
+  await check('answers an elicitation', async () => {
     await says('test_elicitation', { message: 'Who are you?' }, 'Ada');
     expect(asked.pop() === 'Who are you?', 'it was asked something else');
   });
-  await check(name, 'answers a sampling request', async () => {
+  await check('answers a sampling request', async () => {
     await says('test_sampling', { prompt: 'What is the capital of France?' }, 'Paris');
     expect(asked.pop() === 'What is the capital of France?', 'it was asked something else');
   });
-  await check(name, 'answers in several rounds', async () => {
+  await check('answers in several rounds', async () => {
     asked.length = 0;
     await says('test_input_required_result_multi_round', {}, 'Both rounds');
     expect(asked.length === 2, `it was asked ${asked.length} times`);
   });
-  await check(name, 'hears of progress', async () => {
+  await check('hears of progress', async () => {
     const heard = [];
     const onprogress = ({ progress }) => heard.push(progress);
     await call({ name: 'test_tool_with_progress', arguments: {} }, { onprogress });
     expect(`${heard}` === '0,50,100', heard);
   });
-  await check(name, 'closes its connection to the fixtures', close);
+  await check('closes its connection to the fixtures', close);
 }
 
-async function check(name, what, run) {
+async function check(what, run) {
   try {
     await run();
-    console.log(`ok ${name} ${what}`);
+    console.log(`ok ${NAME} ${what}`);
   } catch (error) {
     failed = true;
-    console.log(`not ok ${name} ${what}: ${words(error)}`);
+    console.log(`not ok ${NAME} ${what}: ${words(error)}`);
   }
 }
 
-async function withContainer(name, what, run) {
-  if (CONTAINER) return check(name, what, run);
-  console.log(`skip ${name} ${what}: no LXC lab here`);
+async function withContainer(what, run) {
+  if (CONTAINER) return check(what, run);
+  console.log(`skip ${NAME} ${what}: no LXC lab here`);
 }
 
-function finish(name, why) {
-  if (why) console.log(`not ok ${name} comes to its end: ${why}`);
+function finish(why) {
+  if (why) console.log(`not ok ${NAME} comes to its end: ${why}`);
   process.exit(failed || why ? 1 : 0);
 }
 

@@ -35,6 +35,7 @@ class Server:
         return {"Authorization": f"Bearer {self.token}"}
 
 
+NAME = os.environ["GATEWREN_CLIENT"]
 AUTHORITIES = os.environ["GATEWREN_CA"]
 AT_BOX = Server(os.environ["GATEWREN_URL"], os.environ["GATEWREN_TOKEN"])
 AT_FIXTURES = Server(os.environ["GATEWREN_FIXTURES_URL"], os.environ["GATEWREN_FIXTURES_TOKEN"])
@@ -83,60 +84,61 @@ class Asked:
 failed = False
 
 
-def run(name, connect, asks=False):
+def run(connect, asks=False):
     """Runs a client through everything: `connect(server, asked)` is an async context manager that gives a Client.
 
     With `asks` the client can answer the server's questions, and is tried with the fixtures too.
     """
-    anyio.run(everything, name, connect, asks)
+    anyio.run(everything, connect, asks)
     sys.exit(failed)
 
 
-async def everything(name, connect, asks):
-    with check(name, "comes to its end", only_faults=True):
+async def everything(connect, asks):
+    with check("comes to its end", only_faults=True):
         with anyio.fail_after(BOUND):
-            await connected(name, "connects", "closes", connect(AT_BOX, None), at_the_box)
+            await connected("connects", "closes", connect(AT_BOX, None), at_the_box)
             if asks:
                 asked = Asked()
                 to, from_ = "connects to the fixtures", "closes its connection to the fixtures"
-                await connected(name, to, from_, connect(AT_FIXTURES, asked), at_the_fixtures, asked)
+                await connected(to, from_, connect(AT_FIXTURES, asked), at_the_fixtures, asked)
 
 
-async def connected(name, opens, closes, connection, act, *more):
-    client = None
-    with check(name, opens):
-        client = await connection.__aenter__()
-    if client:
-        await act(name, client, *more)
-        with check(name, closes, only_faults=not client.stays):
-            await connection.__aexit__(None, None, None)
+async def connected(opens, closes, connection, act, *more):
+    async with contextlib.AsyncExitStack() as stack:
+        client = None
+        with check(opens):
+            client = await stack.enter_async_context(connection)
+        if client:
+            await act(client, *more)
+            with check(closes, only_faults=not client.stays):
+                await stack.aclose()
 
 
-async def at_the_box(name, client):
-    with check(name, "lists its tools"):
+async def at_the_box(client):
+    with check("lists its tools"):
         names = await client.tools()
         expect({SHELL, "whoami"} <= set(names), f"only {names}")
-    with check(name, "calls whoami"):
+    with check("calls whoami"):
         await whoami(client)
-    with check(name, "is told what is wrong with its arguments"):
+    with check("is told what is wrong with its arguments"):
         result = await client.call(SHELL, {**IN_CONTAINER, "command": 7})
         expect(result.is_error and "command" in result.text, result)
-    with check(name, "reads a resource"):
+    with check("reads a resource"):
         containers = json.loads(await client.read(BOX))
         expect(not CONTAINER or CONTAINER in containers, containers)
     if CONTAINER:
-        with check(name, "runs a command in a container"):
+        with check("runs a command in a container"):
             result = await client.call(SHELL, {**IN_CONTAINER, "command": 'echo "this is $(hostname)"'})
             expect(not result.is_error and f"this is {CONTAINER}" in result.text, result)
     else:
-        skip(name, "runs a command in a container")
+        skip("runs a command in a container")
     if client.cancels:
-        with check(name, "ends a command by cancelling its call"):
+        with check("ends a command by cancelling its call"):
             await cancels(client)
     if client.subscribe:
-        await notices(name, client)
+        await notices(client)
     elif client.stays:
-        await restart(name, client)
+        await restart(client)
 
 
 async def whoami(client):
@@ -154,30 +156,30 @@ async def cancels(client):
     await ask(f"see-no-sleep {seconds}")
 
 
-async def notices(name, client):
+async def notices(client):
     ear = Ear()
     async with contextlib.AsyncExitStack() as subscribed:
-        with check(name, "subscribes"):
+        with check("subscribes"):
             await subscribed.enter_async_context(client.subscribe(WATCHED, ear.heard))
         if CONTAINER:
-            with check(name, "hears that a container was restarted"):
+            with check("hears that a container was restarted"):
                 await ear.hears(WATCHED[0], "restart-container")
         else:
-            skip(name, "hears that a container was restarted")
-        with check(name, "hears of a row another program wrote"):
+            skip("hears that a container was restarted")
+        with check("hears of a row another program wrote"):
             await ear.hears(NOTES, "write-row")
-        await restart(name, client)
+        await restart(client)
         if client.hears_later == BY_ITSELF:
-            with check(name, "hears of a row after that"):
+            with check("hears of a row after that"):
                 await ear.hears_in_the_end(NOTES, "write-row")
     if client.hears_later == SUBSCRIBING_AGAIN:
-        with check(name, "subscribes again, and hears of a row after that"):
+        with check("subscribes again, and hears of a row after that"):
             async with client.subscribe(WATCHED, ear.heard):
                 await ear.hears(NOTES, "write-row")
 
 
-async def restart(name, client):
-    with check(name, "goes on when the server was killed and has started again"):
+async def restart(client):
+    with check("goes on when the server was killed and has started again"):
         session = client.session_id and client.session_id()
         await ask("restart-server")
         await eventually(whoami, client)
@@ -185,7 +187,7 @@ async def restart(name, client):
         expect(after == session, f"it was session {session} and is now {after}")
 
 
-async def at_the_fixtures(name, client, asked):
+async def at_the_fixtures(client, asked):
     """What the server asks of a client, and what it says on the way to a result."""
 
     async def says(tool, arguments, wanted):
@@ -193,30 +195,30 @@ async def at_the_fixtures(name, client, asked):
         result = await client.call(tool, arguments)
         expect(not result.is_error and wanted in result.text, result)
 
-    with check(name, "answers an elicitation"):
+    with check("answers an elicitation"):
         await says("test_elicitation", {"message": "Who are you?"}, "Ada")
         expect(asked.questions == ["Who are you?"], asked.questions)
-    with check(name, "answers a sampling request"):
+    with check("answers a sampling request"):
         await says("test_sampling", {"prompt": "What is the capital of France?"}, "Paris")
         expect(asked.questions == ["What is the capital of France?"], asked.questions)
-    with check(name, "answers in several rounds"):
+    with check("answers in several rounds"):
         await says("test_input_required_result_multi_round", {}, "Both rounds")
         expect(len(asked.questions) == 2, asked.questions)
-    with check(name, "hears of progress"):
+    with check("hears of progress"):
         heard = await client.progress("test_tool_with_progress", {})
         expect(heard == [0, 50, 100], heard)
 
 
 @contextlib.contextmanager
-def check(name, what, only_faults=False):
+def check(what, only_faults=False):
     global failed
     try:
         yield
         if not only_faults:
-            say(f"ok {name} {what}")
+            say(f"ok {NAME} {what}")
     except Exception as error:
         failed = True
-        say(f"not ok {name} {what}: {words(error)}")
+        say(f"not ok {NAME} {what}: {words(error)}")
 
 
 def words(error):
@@ -226,8 +228,8 @@ def words(error):
     return f"{type(error).__name__}: {error}"
 
 
-def skip(name, what):
-    say(f"skip {name} {what}: no LXC lab here")
+def skip(what):
+    say(f"skip {NAME} {what}: no LXC lab here")
 
 
 def say(line):

@@ -76,7 +76,7 @@ def drive_all(folder, names, programs, node_modules):
         for name in names:
             program, *arguments = CLIENTS[name]
             command = [programs.get(program, program), *arguments]
-            failed |= drive(name, command, workplace, environment, stage)
+            failed |= drive(name, command, workplace, {**environment, "GATEWREN_CLIENT": name}, stage)
     finally:
         for server in stage.servers:
             status = server.stop()

@@ -31,4 +31,4 @@ class FastMcpCli(checks.Client):
         return await programs.output(*command, environment={"SSL_CERT_FILE": checks.AUTHORITIES})
 
 
-checks.run("fastmcp-cli", programs.connecting(FastMcpCli))
+checks.run(programs.connecting(FastMcpCli))

@@ -65,4 +65,4 @@ def answers(asked):
     return {"elicitation_handler": elicited, "sampling_handler": sampled}
 
 
-checks.run(f"fastmcp {MODE}", connect, asks=True)
+checks.run(connect, asks=True)

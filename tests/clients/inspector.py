@@ -35,9 +35,9 @@ class Inspector(checks.Client):
         return (await self.inspector("resources/read", "--uri", uri))["contents"][0]["text"]
 
     async def inspector(self, method, *words):
-        where = ["--config", self.config.name, "--server", "gatewren"]
+        where = ["--config", self.config.name, "--server", "gatewren", "--connect-timeout", "60000"]
         command = ["node_modules/.bin/mcp-inspector", "--cli", *where, "--method", method, *words, "--format", "json"]
         return (await programs.output(*command, environment={"MCP_INSPECTOR_SECRET_STORE": "memory"}))["result"]
 
 
-checks.run(f"inspector {ERA}", programs.connecting(Inspector))
+checks.run(programs.connecting(Inspector))

@@ -10,6 +10,10 @@ import checks
 import programs
 
 
+# Its own bounds in milliseconds, as a busy machine needs them.
+PATIENCE = {"MCPORTER_LIST_TIMEOUT": "100000", "MCPORTER_CALL_TIMEOUT": "100000"}
+
+
 class McPorter(checks.Client):
     def __init__(self, server):
         entry = {"baseUrl": server.url, "headers": server.headers}
@@ -30,7 +34,8 @@ class McPorter(checks.Client):
         return json.dumps(await self.mcporter("resource", "gatewren", uri, "--json"))
 
     async def mcporter(self, *words):
-        return await programs.output("node_modules/.bin/mcporter", "--config", self.config.name, *words)
+        command = ["node_modules/.bin/mcporter", "--config", self.config.name, *words]
+        return await programs.output(*command, environment=PATIENCE)
 
 
-checks.run("mcporter", programs.connecting(McPorter))
+checks.run(programs.connecting(McPorter))

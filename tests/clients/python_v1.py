@@ -96,4 +96,4 @@ def answers(asked):
     return {"elicitation_callback": elicited, "sampling_callback": sampled}
 
 
-checks.run("python-v1", connect, asks=True)
+checks.run(connect, asks=True)

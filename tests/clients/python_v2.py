@@ -120,4 +120,4 @@ def answers(asked):
     return {"elicitation_callback": elicited, "sampling_callback": sampled}
 
 
-checks.run(f"python-v2 {MODE}", connect, asks=True)
+checks.run(connect, asks=True)

@@ -42,4 +42,4 @@ async function connect({ url, headers }, answers) {
   };
 }
 
-await run('sdk-v1', connect);
+await run(connect);

@@ -74,4 +74,4 @@ function onListen(client) {
   };
 }
 
-await run(`sdk-v2 ${mode}`, connect);
+await run(connect);
