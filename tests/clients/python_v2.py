@@ -83,8 +83,8 @@ class PythonV2(checks.Client):
 async def connect(server, asked):
     ids, ears = [], []
 
-    async def see_session(response):
-        ids.append(response.headers.get("mcp-session-id", ids[-1] if ids else None))
+    async def see_session(request):
+        ids.append(request.headers.get("mcp-session-id"))
 
     async def on_message(message):
         if getattr(message, "method", None) == "notifications/resources/updated":
@@ -94,7 +94,7 @@ async def connect(server, asked):
     trust = ssl.create_default_context(cafile=checks.AUTHORITIES)
     # No read time-out: a stream of notices is silent for as long as nothing changes.
     timeout = httpx2.Timeout(30, read=None)
-    hooks = {"response": [see_session]}
+    hooks = {"request": [see_session]}
     async with httpx2.AsyncClient(headers=server.headers, verify=trust, timeout=timeout, event_hooks=hooks) as http:
         transport = streamable_http.streamable_http_client(server.url, http_client=http)
         async with Client(transport, mode=MODE, message_handler=on_message, **answers(asked)) as client:
