@@ -50,7 +50,7 @@ impl Server {
         let body = body.to_string();
         let mut stream = TcpStream::connect(self.address()).unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
+            .set_read_timeout(Some(Duration::from_mins(1)))
             .unwrap();
         write!(
             stream,
