@@ -17,7 +17,7 @@ const COALESCE: Duration = Duration::from_millis(500);
 const MAX_URIS: usize = 1_000;
 
 /// Their URIs are together no longer than this, in bytes; more are refused.
-const MAX_BYTES: usize = 128 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
 /// A changeable set of URIs with a cursor each. However slow its reader is, it grows no further.
 #[derive(Default)]
