@@ -29,6 +29,8 @@ mod helper;
 mod house_rules;
 mod killing;
 #[cfg(feature = "everything")]
+mod spec_offer;
+#[cfg(feature = "everything")]
 mod spec_questions;
 mod spec_sessions;
 mod support;
