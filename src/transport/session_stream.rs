@@ -43,7 +43,8 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         &engine.catalog,
         session.interests.clone(),
         engine.stopping(),
-    );
+    )
+    .with_logs(&engine.catalog, &session.claims.session.to_string());
     let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
     let stream = session.open_stream();
     let ids = EventIds {
@@ -84,6 +85,9 @@ async fn carry(
             event = listener.next() => event,
         };
         let Some(event) = event else { return Ok(()) };
+        if !session.wants(&event) {
+            continue;
+        }
         let note = event.to_notification();
         sender
             .message(Some(&ids.next(note.revision)), &note.write())
