@@ -84,6 +84,8 @@ pub struct Limits {
     pub session_idle: Duration,
     /// How long a stop waits for what is running.
     pub drain: Duration,
+    /// How often a call that reports no progress itself is shown to be alive; zero for never.
+    pub heartbeat: Duration,
     /// Requests a second from one address before it says who it is.
     pub address_rate: u32,
     /// How many of those may come at once.
@@ -151,6 +153,7 @@ impl Default for Limits {
             max_streams: 4096,
             session_idle: Duration::from_hours(30 * 24),
             drain: Duration::from_secs(30),
+            heartbeat: Duration::from_secs(2),
             address_rate: 50,
             address_burst: 200,
             agent_rate: 600_000,

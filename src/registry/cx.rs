@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::protocol::{ClientCapabilities, Inputs, Level, Notification};
 
@@ -34,6 +34,7 @@ struct Inner {
     notes: Option<mpsc::Sender<Notification>>,
     progress_token: Option<Value>,
     log_level: Option<Level>,
+    hang_up: Option<Arc<Notify>>,
     /// Progress must increase; what does not is not sent.
     reported: Mutex<f64>,
 }
@@ -50,6 +51,7 @@ impl Cx {
                 notes: None,
                 progress_token: None,
                 log_level: None,
+                hang_up: None,
                 reported: Mutex::new(f64::NEG_INFINITY),
             }),
         }
@@ -77,6 +79,12 @@ impl Cx {
             inner.progress_token = progress_token;
             inner.log_level = log_level;
         })
+    }
+
+    /// The same with a client that can come back later.
+    #[must_use]
+    pub fn with_hang_up(self, hang_up: Option<Arc<Notify>>) -> Self {
+        self.change(|inner| inner.hang_up = hang_up)
     }
 
     fn change(mut self, edit: impl FnOnce(&mut Inner)) -> Self {
@@ -127,6 +135,15 @@ impl Cx {
         let _ = notes
             .send(Notification::progress(token, progress, total, message))
             .await;
+    }
+
+    /// Closes the response's stream, so that the client comes back for the rest later and holds no connection
+    /// while the call goes on (SEP-1699). Does nothing where a client could not come back: in the stateless
+    /// era, in sessions before 2025-11-25, and where it takes no stream.
+    pub fn close_stream(&self) {
+        if let Some(hang_up) = &self.inner.hang_up {
+            hang_up.notify_one();
+        }
     }
 
     /// Sends a log message, if the client asked for this severity.

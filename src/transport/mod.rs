@@ -2,12 +2,17 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod call_stream;
 mod claims;
 mod endpoint;
+mod event_id;
 mod headers;
+mod kept;
 mod lookup;
 mod methods;
+mod pulse;
 mod question;
+mod replay;
 mod running;
 mod session;
 mod session_stream;

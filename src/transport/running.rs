@@ -14,7 +14,7 @@ use super::{
 };
 use crate::dispatch::{Call, Context, Outcome};
 use crate::guard::Admitted;
-use crate::protocol::{Inputs, Request, RpcError, error_for_stateful, for_stateful};
+use crate::protocol::{Inputs, Request, RpcError, Version, error_for_stateful, for_stateful};
 
 /// Messages of a call wait here for its reader; the call waits when they are so many.
 const QUEUED: usize = 64;
@@ -49,6 +49,7 @@ pub fn start(
         context: context(session, admitted, hears_notes),
         request,
     };
+    let hang_up = running.context.hang_up.clone();
     let (notes, receiver) = mpsc::channel(QUEUED);
     let (finish, finished) = oneshot::channel();
     let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
@@ -63,6 +64,7 @@ pub fn start(
     });
     Answering {
         notes: Some(receiver),
+        hang_up,
         end: Box::pin(async move { finished.await.ok() }),
     }
 }
@@ -74,11 +76,14 @@ fn ended(body: Vec<u8>) -> Answering<ToClient> {
     };
     Answering {
         notes: None,
+        hang_up: None,
         end: Box::pin(std::future::ready(Some(end))),
     }
 }
 
 fn context(session: &Session, admitted: &Admitted, hears_notes: bool) -> Context {
+    // Older clients do not come back to a stream that was closed before the answer.
+    let comes_back = hears_notes && session.claims.version() >= Version::V2025_11_25;
     Context {
         who: admitted.who().clone(),
         address: admitted.peer().ip(),
@@ -86,6 +91,7 @@ fn context(session: &Session, admitted: &Admitted, hears_notes: bool) -> Context
         capabilities: session.claims.capabilities(),
         log_level: session.level(),
         hears_notes,
+        hang_up: comes_back.then(Arc::default),
     }
 }
 

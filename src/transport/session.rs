@@ -5,10 +5,13 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Mutex as Turn, Notify, oneshot, watch};
 
-use super::claims::{Claims, now_s};
-use crate::dispatch::Interests;
+use super::{
+    claims::{Claims, now_s},
+    replay::Replay,
+};
+use crate::dispatch::{Interests, Listener};
 use crate::protocol::{Id, Level};
 
 /// A session may have so many calls and questions under way; more are refused.
@@ -25,6 +28,10 @@ pub struct Session {
     pub claims: Claims,
     /// The resources that it is subscribed to.
     pub interests: Arc<Interests>,
+    /// What its streams have said, for clients that lost one.
+    pub replay: Arc<Replay>,
+    /// Hears what the session is to be told; the stream that carries holds it. Absent until the first one.
+    pub listener: Turn<Option<Listener>>,
     level: Mutex<Option<Level>>,
     calls: Mutex<HashMap<Id, Arc<Notify>>>,
     questions: Mutex<HashMap<i64, oneshot::Sender<ClientAnswer>>>,
@@ -41,8 +48,10 @@ impl Session {
     pub fn new(id: &str, claims: Claims) -> Arc<Self> {
         Arc::new(Self {
             id: id.into(),
+            replay: Replay::new(&claims.session),
             claims,
             interests: Arc::default(),
+            listener: Turn::default(),
             level: Mutex::new(None),
             calls: Mutex::default(),
             questions: Mutex::default(),
@@ -134,6 +143,7 @@ impl Session {
     /// Ends everything that is under way.
     pub fn end(&self) {
         self.ended.send_replace(true);
+        self.replay.clear();
         for cancelled in lock(&self.calls).values() {
             cancelled.notify_one();
         }
@@ -174,11 +184,6 @@ pub struct OpenStream {
 }
 
 impl OpenStream {
-    /// Which of the session's streams it is.
-    pub fn id(&self) -> u64 {
-        self.id
-    }
-
     /// Waits until this stream carries the notifications.
     pub async fn carries(&mut self) {
         let id = self.id;

@@ -7,13 +7,14 @@ use hyper::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::{
-    batch,
+    batch, call_stream,
     endpoint::{Endpoint, refuse},
     lookup::{SESSION, check_version, find},
     methods::notified,
+    pulse::Pulse,
     running::start,
     session::Session,
-    stream::{Accepts, respond},
+    stream::{Accepts, Form, decide},
     wire,
 };
 use crate::guard::Admitted;
@@ -138,6 +139,10 @@ async fn serve(
         .get("_meta")
         .and_then(|m| m.get("progressToken"))
         .cloned();
+    let pulse = Pulse::new(token, endpoint.heartbeat());
     let answering = start(endpoint, session, request, &admitted, accepts.events);
-    respond(answering, accepts, token, admitted.into_permit()).await
+    match decide(answering, accepts, pulse).await {
+        Form::Whole(response) => response,
+        Form::Stream(begun) => call_stream::open(session, begun, admitted.into_permit()),
+    }
 }

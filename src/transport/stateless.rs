@@ -1,6 +1,7 @@
 //! 2026-07-28: every request stands alone, its `_meta` says everything, its headers agree with it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 use super::{
     endpoint::Endpoint,
     headers,
+    pulse::Pulse,
     stream::{Accepts, Answering, End, respond},
     wire,
 };
@@ -101,6 +103,7 @@ async fn serve(
         capabilities: meta.capabilities,
         log_level: meta.log_level,
         hears_notes: accepts.events,
+        hang_up: None,
     };
     let Request { id, method, params } = request;
     let token = params
@@ -118,6 +121,7 @@ async fn serve(
         return listen(endpoint, call, accepts).await;
     }
     let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
+    let pulse = Pulse::new(token, endpoint.heartbeat());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
         Some(tokio::select! {
@@ -127,9 +131,13 @@ async fn serve(
         })
     });
     respond(
-        Answering { notes, end },
+        Answering {
+            notes,
+            hang_up: None,
+            end,
+        },
         accepts,
-        token,
+        pulse,
         admitted.into_permit(),
     )
     .await
@@ -162,12 +170,16 @@ async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Respo
         }
     });
     respond(
-        Answering { notes, end },
+        Answering {
+            notes,
+            hang_up: None,
+            end,
+        },
         Accepts {
             json: true,
             events: true,
         },
-        None,
+        Pulse::new(None, Duration::ZERO),
         (place, counted),
     )
     .await
