@@ -8,6 +8,7 @@ mod endpoint;
 mod event_id;
 mod headers;
 mod kept;
+mod known;
 mod lookup;
 mod methods;
 mod pulse;

@@ -68,7 +68,7 @@ fn initialize_with_a_dead_session_makes_a_new_one() {
 }
 
 #[test]
-fn a_request_without_session_is_400() {
+fn z2_a_request_without_session_is_400() {
     let server = shared("operate");
     for (way, client) in server.clients() {
         let list = client.post(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));

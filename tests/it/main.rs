@@ -32,4 +32,5 @@ mod killing;
 mod spec_offer;
 #[cfg(feature = "everything")]
 mod spec_questions;
+mod spec_sessions;
 mod support;
