@@ -78,5 +78,6 @@ fn probe() -> Call {
             hang_up: None,
         },
         inputs: None,
+        held: None,
     }
 }

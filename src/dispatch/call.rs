@@ -1,5 +1,6 @@
 //! A call as it arrives and a reply as it leaves, the same for every method and every revision.
 
+use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -32,6 +33,9 @@ pub struct Context {
     pub hang_up: Option<Arc<Notify>>,
 }
 
+/// Something that is held for as long as a call runs, whatever becomes of its client.
+pub type Held = Arc<dyn Any + Send + Sync>;
+
 /// One call.
 #[derive(Debug)]
 pub struct Call {
@@ -45,6 +49,8 @@ pub struct Call {
     pub context: Context,
     /// Answers that the stateful adapter has gathered itself; otherwise they stand in the parameters.
     pub inputs: Option<Inputs>,
+    /// Its place among the agent's calls.
+    pub held: Option<Held>,
 }
 
 /// How a call ends well.

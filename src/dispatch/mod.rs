@@ -18,7 +18,7 @@ mod rounds;
 mod sealed;
 mod tools;
 
-pub use call::{Call, Context, Outcome, Reply};
+pub use call::{Call, Context, Held, Outcome, Reply};
 pub use engine::Engine;
 pub use interests::Interests;
 pub use listen::{Listener, ended as subscription_ended};

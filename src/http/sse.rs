@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_quiet_stream_is_kept_alive() {
+    async fn s6_a_quiet_stream_carries_a_comment_every_15_seconds() {
         let mut events = Events::from_maker(|_sender| std::future::pending());
         let began = Instant::now();
         for _ in 0..2 {

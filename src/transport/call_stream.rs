@@ -25,17 +25,13 @@ const READ: Duration = Duration::from_mins(1);
 /// So long a client that lost a stream is asked to wait before it comes back.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Answers a POST with a stream. `held` lives as long as the call does, whoever reads it.
-pub fn open<N: Wire, H: Send + 'static>(
-    session: &Arc<Session>,
-    begun: Begun<N>,
-    held: H,
-) -> Response<Body> {
+/// Answers a POST with a stream.
+pub fn open<N: Wire>(session: &Arc<Session>, begun: Begun<N>) -> Response<Body> {
     let (writer, reader) = session.replay.open(Origin::Call, 0);
     let mut ended = session.ended();
     tokio::spawn(async move {
         tokio::select! {
-            () = write(writer, begun, held) => {}
+            () = write(writer, begun) => {}
             _ = ended.wait_for(|ended| *ended) => {}
         }
     });
@@ -45,9 +41,8 @@ pub fn open<N: Wire, H: Send + 'static>(
     })
 }
 
-async fn write<N: Wire, H: Send>(mut writer: Writer, begun: Begun<N>, held: H) {
+async fn write<N: Wire>(mut writer: Writer, begun: Begun<N>) {
     let _ = pump(begun, &mut writer).await;
-    drop(held);
     let _ = timeout(UNREAD, writer.read_to_the_end()).await;
     tokio::time::sleep(READ).await;
     writer.forget();
@@ -89,5 +84,111 @@ impl Out for Writer {
 
     fn hang_up(&self) {
         Self::hang_up(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use serde_json::{Map, json};
+    use tokio::sync::{mpsc, oneshot};
+
+    use super::super::{
+        claims::Claims,
+        pulse::Pulse,
+        stream::{Accepts, Answering, End, Form, decide},
+        wire::ToClient,
+    };
+    use super::*;
+    use crate::protocol::Notification;
+
+    const EVENTS: Accepts = Accepts {
+        json: false,
+        anything: false,
+        events: true,
+    };
+
+    fn session() -> Arc<Session> {
+        let claims = Claims::new("a", Version::V2025_11_25, &Map::new());
+        Session::new("id", claims)
+    }
+
+    /// A call that its sender ends.
+    async fn call(session: &Arc<Session>) -> (oneshot::Sender<End>, Response<Body>) {
+        let (notes, receiver) = mpsc::channel(1);
+        let progress = Notification::progress(&json!(1), 1.0, None, None);
+        notes.send(ToClient::Note(progress)).await.unwrap();
+        let (finish, finished) = oneshot::channel();
+        let answering = Answering {
+            notes: Some(receiver),
+            hang_up: None,
+            end: Box::pin(async move { finished.await.ok() }),
+        };
+        let pulse = Pulse::new(None, Duration::ZERO);
+        let Form::Stream(begun) = decide(answering, EVENTS, pulse).await else {
+            panic!("it takes events")
+        };
+        (finish, open(session, begun))
+    }
+
+    fn end() -> End {
+        End {
+            status: hyper::StatusCode::OK,
+            body: b"{}".to_vec(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thousand_calls_leave_nothing_behind() {
+        let session = session();
+        for _ in 0..1_000 {
+            let (finish, response) = call(&session).await;
+            let _ = finish.send(end());
+            let bytes = response.into_body().collect().await.unwrap().to_bytes();
+            assert!(bytes.ends_with(b"data: {}\n\n"), "{bytes:?}");
+        }
+        assert!(session.replay.holds().0 > 0, "the last may be asked for");
+        tokio::time::sleep(READ + RETRY).await;
+        assert_eq!(session.replay.holds(), (0, 0));
+        assert_eq!(Arc::strong_count(&session), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_comes_back_for_is_forgotten() {
+        let session = session();
+        let (finish, response) = call(&session).await;
+        drop(response);
+        let _ = finish.send(end());
+        tokio::time::sleep(UNREAD / 2).await;
+        assert_eq!(session.replay.holds().0, 1);
+        tokio::time::sleep(UNREAD / 2 + 2 * READ).await;
+        assert_eq!(session.replay.holds(), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_ends_ends_its_streams_and_keeps_nothing() {
+        let session = session();
+        let (_finish, response) = call(&session).await;
+        session.end();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        assert!(bytes.starts_with(b"id: "), "{bytes:?}");
+        assert_eq!(session.replay.holds(), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn s6_the_stream_of_a_call_carries_a_comment_every_15_seconds() {
+        let session = session();
+        let (_finish, response) = call(&session).await;
+        let mut body = response.into_body();
+        for _ in 0..2 {
+            let event = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            assert!(event.starts_with(b"id: "), "{event:?}");
+        }
+        for _ in 0..3 {
+            let began = tokio::time::Instant::now();
+            let comment = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            assert_eq!(comment, ": keep-alive\n\n");
+            assert_eq!(began.elapsed().as_secs(), 15);
+        }
     }
 }

@@ -35,6 +35,8 @@ pub enum Taken {
 pub struct Kept {
     origin: Origin,
     events: VecDeque<Event>,
+    /// How many bytes they have.
+    bytes: usize,
     /// How many events there have been.
     given: u64,
     /// What the newest of them told.
@@ -57,6 +59,7 @@ impl Kept {
         Self {
             origin,
             events: VecDeque::new(),
+            bytes: 0,
             given: 0,
             revision,
             read: 0,
@@ -133,6 +136,7 @@ impl Kept {
     /// Adds an event.
     pub fn push(&mut self, at: u64, data: Bytes, revision: Option<u64>) {
         self.given += 1;
+        self.bytes += data.len();
         self.revision = revision.unwrap_or(self.revision);
         self.events.push_back(Event {
             count: self.given,
@@ -170,7 +174,9 @@ impl Kept {
 
     /// Lets the oldest event go: its bytes.
     pub fn drop_oldest(&mut self) -> usize {
-        self.events.pop_front().map_or(0, |event| event.data.len())
+        let bytes = self.events.pop_front().map_or(0, |event| event.data.len());
+        self.bytes -= bytes;
+        bytes
     }
 
     /// When its newest event came; 0 without any.
@@ -185,7 +191,7 @@ impl Kept {
 
     /// How many bytes.
     pub fn bytes(&self) -> usize {
-        self.events.iter().map(|event| event.data.len()).sum()
+        self.bytes
     }
 
     fn ring(&self) {

@@ -302,8 +302,13 @@ impl Reader {
 
     fn take(&self) -> Taken {
         let mut streams = self.replay.lock();
-        let kept = streams.open.get_mut(&self.stream);
-        kept.map_or(Taken::End, |kept| kept.take(self.connection, self.seen))
+        let Some(kept) = streams.open.get_mut(&self.stream) else {
+            return Taken::End;
+        };
+        let taken = kept.take(self.connection, self.seen);
+        // What waited for this reader may be more than is kept for one that comes back.
+        streams.make_room();
+        taken
     }
 
     /// An id for an event without a message, which says no more than where this connection begins.
@@ -337,5 +342,196 @@ impl Drop for Reader {
             streams.make_room();
             streams.forget_left();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replay() -> Arc<Replay> {
+        Replay::new(&Uuid::new_v4())
+    }
+
+    async fn next(reader: &mut Reader) -> Option<(EventId, String)> {
+        let (id, data) = reader.next().await?;
+        Some((
+            id.parse().unwrap(),
+            String::from_utf8(data.to_vec()).unwrap(),
+        ))
+    }
+
+    /// What a connection has to read now, up to where it waits or ends.
+    async fn all(reader: &mut Reader) -> Vec<String> {
+        let mut all = Vec::new();
+        while let Ok(Some((_, data))) =
+            tokio::time::timeout(std::time::Duration::from_secs(1), next(reader)).await
+        {
+            all.push(data);
+        }
+        all
+    }
+
+    async fn say(writer: &mut Writer, words: &[&str]) {
+        for word in words {
+            writer.say(word.as_bytes().to_vec(), None).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn z7_a_stream_is_taken_up_again_behind_the_event_that_was_seen() {
+        let replay = replay();
+        let (mut other, _theirs) = replay.open(Origin::Call, 0);
+        let (mut writer, mut reader) = replay.open(Origin::Call, 0);
+        say(&mut other, &["not mine"]).await;
+        say(&mut writer, &["a", "b"]).await;
+        let (seen, a) = next(&mut reader).await.unwrap();
+        assert_eq!(a, "a");
+        drop(reader);
+        say(&mut writer, &["c"]).await;
+        let (_, mut reader) = replay.resume(&seen).unwrap();
+        assert_eq!(all(&mut reader).await, ["b", "c"]);
+        writer.end(Some(b"d".to_vec()));
+        assert_eq!(all(&mut reader).await, ["d"]);
+        assert!(reader.next().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn s8_the_connection_before_ends_when_a_stream_is_taken_up_elsewhere() {
+        let replay = replay();
+        let (mut writer, mut old) = replay.open(Origin::Session, 0);
+        let seen: EventId = old.first_id().parse().unwrap();
+        let (mut same, mut new) = replay.resume(&seen).unwrap();
+        say(&mut writer, &["a"]).await;
+        say(&mut same, &["b"]).await;
+        assert!(old.next().await.is_none());
+        drop(old);
+        assert_eq!(all(&mut new).await, ["a", "b"]);
+    }
+
+    #[tokio::test]
+    async fn z6_no_event_id_is_given_twice_and_each_names_its_stream() {
+        let replay = replay();
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            let (mut writer, mut reader) = replay.open(Origin::Call, 0);
+            let first: EventId = reader.first_id().parse().unwrap();
+            say(&mut writer, &["a", "b"]).await;
+            ids.push(first);
+            let (id, _) = next(&mut reader).await.unwrap();
+            let (_, mut again) = replay.resume(&id).unwrap();
+            ids.extend([id, again.first_id().parse().unwrap()]);
+            ids.push(next(&mut again).await.unwrap().0);
+            assert!(ids.iter().rev().take(4).all(|id| id.stream == first.stream));
+        }
+        let mut written: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        written.sort();
+        written.dedup();
+        assert_eq!(written.len(), 12, "{ids:?}");
+    }
+
+    #[tokio::test]
+    async fn z7_an_id_of_another_session_or_of_a_stream_that_is_over_resumes_nothing() {
+        let (replay, other) = (replay(), replay());
+        let (writer, mut reader) = other.open(Origin::Call, 0);
+        let theirs: EventId = reader.first_id().parse().unwrap();
+        assert!(replay.resume(&theirs).is_none() && !replay.gave(&theirs));
+        let renamed = EventId {
+            session: replay.session,
+            ..theirs
+        };
+        assert!(replay.resume(&renamed).is_none() && replay.gave(&renamed));
+        writer.end(Some(b"last".to_vec()));
+        let (last, _) = next(&mut reader).await.unwrap();
+        assert!(other.resume(&last).is_none());
+        assert!(other.resume(&theirs).is_some(), "the last may be lost");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_go_first_and_what_is_there_is_served() {
+        let replay = replay();
+        let (mut writer, reader) = replay.open(Origin::Call, 0);
+        let primed: EventId = reader.first_id().parse().unwrap();
+        drop(reader);
+        for n in 0..MAX_EVENTS + 10 {
+            say(&mut writer, &[&n.to_string()]).await;
+        }
+        let (_, mut reader) = replay.resume(&primed).unwrap();
+        let rest = all(&mut reader).await;
+        assert_eq!((rest.len(), rest[0].as_str()), (MAX_EVENTS, "10"));
+        drop(reader);
+        let large = "x".repeat(MAX_BYTES / 4);
+        for _ in 0..6 {
+            say(&mut writer, &[&large]).await;
+        }
+        assert_eq!(replay.holds(), (1, MAX_BYTES));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_not_kept_leaves_no_stream_that_waits_for_it() {
+        let replay = replay();
+        let (writer, reader) = replay.open(Origin::Call, 0);
+        let primed: EventId = reader.first_id().parse().unwrap();
+        drop(reader);
+        writer.end(Some(vec![b'x'; MAX_BYTES + 1]));
+        assert!(replay.resume(&primed).is_none());
+        assert_eq!(replay.holds(), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_misses_nothing_however_much_is_said() {
+        let replay = replay();
+        let (mut writer, mut reader) = replay.open(Origin::Call, 0);
+        let large = "x".repeat(MAX_BYTES / 16);
+        let writing = async {
+            for _ in 0..MAX_EVENTS {
+                say(&mut writer, &[&large]).await;
+            }
+            writer.end(None);
+        };
+        let reading = async {
+            let mut read = 0;
+            while reader.next().await.is_some() {
+                read += 1;
+                tokio::task::yield_now().await;
+            }
+            read
+        };
+        let ((), read) = tokio::join!(writing, reading);
+        assert_eq!(read, MAX_EVENTS);
+        assert!(replay.holds().1 <= MAX_BYTES);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn z9_a_connection_ends_behind_what_was_said_before_it_was_hung_up() {
+        let replay = replay();
+        let (mut writer, mut reader) = replay.open(Origin::Call, 0);
+        let primed: EventId = reader.first_id().parse().unwrap();
+        say(&mut writer, &["a"]).await;
+        writer.hang_up();
+        say(&mut writer, &["b"]).await;
+        assert_eq!(all(&mut reader).await, ["a"]);
+        assert!(reader.next().await.is_none());
+        drop(reader);
+        assert!(!writer.is_heard());
+        let (_, mut reader) = replay.resume(&primed).unwrap();
+        assert_eq!(all(&mut reader).await, ["a", "b"]);
+    }
+
+    #[tokio::test]
+    async fn streams_that_nobody_reads_are_few_and_a_session_that_ends_has_none() {
+        let replay = replay();
+        let mut ids = Vec::new();
+        for n in 0..2 * MAX_LEFT {
+            let (mut writer, reader) = replay.open(Origin::Session, 0);
+            ids.push(reader.first_id().parse::<EventId>().unwrap());
+            say(&mut writer, &[&n.to_string()]).await;
+        }
+        assert_eq!(replay.holds().0, MAX_LEFT);
+        assert!(replay.resume(&ids[0]).is_none());
+        let (_writer, mut reader) = replay.resume(&ids[2 * MAX_LEFT - 1]).unwrap();
+        replay.clear();
+        assert!(reader.next().await.is_none());
+        assert_eq!(replay.holds(), (0, 0));
     }
 }

@@ -25,13 +25,14 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
             RpcError::invalid_request("a stream needs the header Accept: text/event-stream");
         return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
     }
-    let session = match lookup::find(endpoint, admitted) {
+    let found = lookup::check_version(admitted).and_then(|()| lookup::find(endpoint, admitted));
+    let session = match found {
         Ok(session) => session,
-        Err(none) => return none.to_response(),
+        Err(none) => return none.to_response(None),
     };
-    let place = match endpoint.guard().stream(admitted.who()) {
+    let place = match endpoint.stream(admitted) {
         Ok(place) => place,
-        Err(refusal) => return refusal.to_response(),
+        Err(refusal) => return endpoint.turn_away(&refusal),
     };
     let resumes = last_event(admitted).filter(|last| session.replay.gave(last));
     let Some(connection) = connect(endpoint, &session, resumes) else {
@@ -41,7 +42,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
     };
     let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
     events(move |sender| async move {
-        let _held = (place, endpoint.engine().metrics.stream());
+        let _held = place;
         let version = session.claims.version();
         let mut ended = session.ended();
         let Connection { reader, feed } = connection;

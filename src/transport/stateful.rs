@@ -12,14 +12,14 @@ use super::{
     lookup::{SESSION, check_version, find},
     methods::notified,
     pulse::Pulse,
-    running::start,
+    running::{at_once, start},
     session::Session,
     stream::{Accepts, Form, decide},
     wire,
 };
 use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, empty, json as json_response};
-use crate::protocol::{Message, Request, RpcError, Version};
+use crate::protocol::{Message, Request, RpcError, Version, progress_token};
 
 /// Answers one message of the stateful era.
 pub async fn answer(
@@ -27,8 +27,12 @@ pub async fn answer(
     admitted: Admitted,
     message: Message,
 ) -> Response<Body> {
+    let id = match &message {
+        Message::Request(request) => Some(request.id.clone()),
+        Message::Notification(_) | Message::Response(_) => None,
+    };
     if let Err(none) = check_version(&admitted) {
-        return none.to_response();
+        return none.to_response(id.as_ref());
     }
     if let Message::Request(request) = &message
         && request.method == "initialize"
@@ -37,7 +41,7 @@ pub async fn answer(
     }
     let session = match find(endpoint, &admitted) {
         Ok(session) => session,
-        Err(none) => return none.to_response(),
+        Err(none) => return none.to_response(id.as_ref()),
     };
     match message {
         Message::Request(request) => serve(endpoint, admitted, &session, request).await,
@@ -58,11 +62,8 @@ pub async fn answer_batch(
     admitted: Admitted,
     batch: Vec<Message>,
 ) -> Response<Body> {
-    if let Err(none) = check_version(&admitted) {
-        return none.to_response();
-    }
-    match find(endpoint, &admitted) {
-        Err(none) => none.to_response(),
+    match check_version(&admitted).and_then(|()| find(endpoint, &admitted)) {
+        Err(none) => none.to_response(None),
         Ok(session) if session.claims.version() != Version::V2025_03_26 => {
             let error = RpcError::invalid_request(
                 "only sessions of 2025-03-26 take batches; send one message",
@@ -75,8 +76,8 @@ pub async fn answer_batch(
 
 /// DELETE: ends the session with everything that it has under way.
 pub async fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
-    match find(endpoint, admitted) {
-        Err(none) => none.to_response(),
+    match check_version(admitted).and_then(|()| find(endpoint, admitted)) {
+        Err(none) => none.to_response(None),
         Ok(session) => {
             endpoint.sessions().end(&session).await;
             empty(StatusCode::NO_CONTENT)
@@ -145,15 +146,23 @@ async fn serve(
     request: Request,
 ) -> Response<Body> {
     let accepts = Accepts::read(&admitted.head().headers);
-    let token = request
-        .params
-        .get("_meta")
-        .and_then(|m| m.get("progressToken"))
-        .cloned();
-    let pulse = Pulse::new(token, endpoint.heartbeat());
-    let answering = start(endpoint, session, request, &admitted, accepts.events);
-    match decide(answering, accepts, pulse).await {
+    // One that is malformed is refused with the call that it would report on.
+    let token = progress_token(&request.params).unwrap_or_default();
+    let answering = match at_once(endpoint, session, &request) {
+        Some(answering) => answering,
+        None => match endpoint.call(&admitted) {
+            Ok(place) => start(
+                endpoint,
+                session,
+                request,
+                &admitted,
+                (accepts.events, place),
+            ),
+            Err(refusal) => return endpoint.turn_away(&refusal),
+        },
+    };
+    match decide(answering, accepts, Pulse::new(token, endpoint.heartbeat())).await {
         Form::Whole(response) => response,
-        Form::Stream(begun) => call_stream::open(session, begun, admitted.into_permit()),
+        Form::Stream(begun) => call_stream::open(session, begun),
     }
 }

@@ -28,6 +28,7 @@ mod flow_streams;
 mod helper;
 mod house_rules;
 mod killing;
+mod spec_limits;
 #[cfg(feature = "everything")]
 mod spec_offer;
 #[cfg(feature = "everything")]
