@@ -173,7 +173,10 @@ mod tests {
         let prompt = json!({ "messages": [{ "role": "user", "content": audio }] });
         for (method, result) in [("tools/call", called), ("prompts/get", prompt)] {
             let at = |version| for_stateful(method, result.clone(), version).to_string();
-            assert!(at(Version::V2024_11_05).contains(&text.to_string()), "{method}");
+            assert!(
+                at(Version::V2024_11_05).contains(&text.to_string()),
+                "{method}"
+            );
             assert_eq!(at(Version::V2025_03_26), result.to_string(), "{method}");
         }
     }

@@ -15,6 +15,7 @@ use super::{
     handshake::Hello,
     in_flight::{CallInFlight, InFlight},
     methods,
+    pulse::Pulse,
     relay::{Line, Relay, farewell, hear},
     running,
     session::Session,
@@ -23,7 +24,7 @@ use super::{
 use crate::dispatch::{Context, Listener};
 use crate::guard::Refusal;
 use crate::protocol::{
-    Body, Id, IncomingNotification, Message, Notification, Request, RequestMeta, RpcError,
+    Body, Id, IncomingNotification, Message, Request, RequestMeta, RpcError, progress_token,
 };
 
 /// Lines wait here for the client to read them; beyond these, whoever writes them waits.
@@ -202,9 +203,12 @@ impl Link {
         }
         let place = self.endpoint.call(&self.sender).map_err(refused)?;
         let held = self.under_way.begin(&request.id).ok_or_else(in_use)?;
+        // One that is malformed is refused with the call that it would report on.
+        let token = progress_token(&request.params).unwrap_or_default();
+        let relay = self.relay(held, Pulse::new(token, self.endpoint.heartbeat()));
         let heard = (true, place);
         let answering = running::start(&self.endpoint, session, request, &self.sender, heard);
-        self.calls.spawn(self.relay(held, None).run(answering));
+        self.calls.spawn(relay.run(answering));
         Ok(None)
     }
 
@@ -214,6 +218,7 @@ impl Link {
         if !self.endpoint.engine().serves(&request.method) {
             return Err(RpcError::method_not_found(&request.method));
         }
+        let pulse = Pulse::new(meta.progress_token.clone(), self.endpoint.heartbeat());
         let call = stateless::call(request, meta, &self.sender, true);
         if call.method == stateless::LISTEN {
             let id = call.id.clone();
@@ -221,23 +226,26 @@ impl Link {
             let (answering, place) = subscribed.map_err(refused)?;
             // One that was refused ends without having begun.
             let farewell = answering.notes.is_some().then(|| farewell(&id));
-            let relayed = self.relay(held, farewell).run(answering);
-            self.streams.spawn(holding(place, relayed));
+            let relay = Relay {
+                farewell,
+                ..self.relay(held, Pulse::silent())
+            };
+            self.streams.spawn(holding(place, relay.run(answering)));
         } else {
             let started = stateless::start(&self.endpoint, call);
             let (answering, place) = started.map_err(refused)?;
-            let relayed = self.relay(held, None).run(answering);
+            let relayed = self.relay(held, pulse).run(answering);
             self.calls.spawn(holding(place, relayed));
         }
         Ok(())
     }
 
-    fn relay(&self, held: CallInFlight, farewell: Option<Notification>) -> Relay {
-        let lines = self.lines.clone();
+    fn relay(&self, held: CallInFlight, pulse: Pulse) -> Relay {
         Relay {
             held,
-            lines,
-            farewell,
+            lines: self.lines.clone(),
+            pulse,
+            farewell: None,
         }
     }
 
@@ -286,9 +294,11 @@ impl Link {
             }
         };
         let interests = session.interests.clone();
-        let listener = Listener::new(&engine.catalog, interests, engine.stopping());
+        let name = session.claims.session.to_string();
+        let listener = Listener::new(&engine.catalog, interests, engine.stopping())
+            .with_logs(&engine.catalog, &name);
         let (endpoint, who) = (self.endpoint.clone(), self.sender.who.clone());
-        let heard = hear(listener, self.lines.clone());
+        let heard = hear(session.clone(), listener, self.lines.clone());
         self.streams.spawn(holding(place, async move {
             tokio::select! {
                 () = heard => {}

@@ -2,17 +2,22 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod call_stream;
 mod claims;
 mod endpoint;
+mod event_id;
 mod handshake;
 mod headers;
 mod in_flight;
+mod kept;
 mod known;
 mod link;
 mod lookup;
 mod methods;
+mod pulse;
 mod question;
 mod relay;
+mod replay;
 mod running;
 mod session;
 mod session_stream;

@@ -1,10 +1,14 @@
 //! From a reply to the lines that a connection is written: what is said on the way, then the end.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::{
     in_flight::{CallInFlight, Cancelled},
+    pulse::Pulse,
+    session::Session,
     stream::Answering,
     wire::Wire,
 };
@@ -37,13 +41,15 @@ pub struct Relay {
     pub held: CallInFlight,
     /// Where lines go.
     pub lines: mpsc::Sender<Line>,
+    /// Shows that the call is alive.
+    pub pulse: Pulse,
     /// Said before the end.
     pub farewell: Option<Notification>,
 }
 
 impl Relay {
     /// Passes a reply on until its end, or until the client cancels it or is gone.
-    pub async fn run<N: Wire>(self, mut answering: Answering<N>) {
+    pub async fn run<N: Wire>(mut self, mut answering: Answering<N>) {
         let mark = self.held.mark();
         let line = |bytes| Line {
             bytes,
@@ -55,15 +61,24 @@ impl Relay {
                 () = self.held.cancelled() => return,
                 end = &mut answering.end => break end,
                 Some(note) = async { answering.notes.as_mut()?.recv().await } => {
-                    if self.lines.send(line(note.write())).await.is_err() {
+                    if self.pulse.lets_pass(&note)
+                        && self.lines.send(line(note.write())).await.is_err()
+                    {
                         return;
+                    }
+                }
+                () = self.pulse.due() => {
+                    if let Some(beat) = self.pulse.beat() {
+                        let _ = self.lines.send(line(beat)).await;
                     }
                 }
             }
         };
         let Some(end) = end else { return };
         while let Some(note) = answering.notes.as_mut().and_then(|n| n.try_recv().ok()) {
-            let _ = self.lines.send(line(note.write())).await;
+            if self.pulse.lets_pass(&note) {
+                let _ = self.lines.send(line(note.write())).await;
+            }
         }
         if let Some(farewell) = &self.farewell {
             let _ = self.lines.send(line(farewell.write())).await;
@@ -84,8 +99,11 @@ pub fn farewell(id: &Id) -> Notification {
 }
 
 /// Tells a session what it is subscribed to, until the server stops or the client is gone.
-pub async fn hear(mut listener: Listener, lines: mpsc::Sender<Line>) {
+pub async fn hear(session: Arc<Session>, mut listener: Listener, lines: mpsc::Sender<Line>) {
     while let Some(event) = listener.next().await {
+        if !session.wants(&event) {
+            continue;
+        }
         let line = Line::new(event.to_notification().write());
         if lines.send(line).await.is_err() {
             return;

@@ -7,13 +7,15 @@ use hyper::{Response, StatusCode};
 
 use super::{
     batch::{Batch, Unbegun},
+    call_stream,
     endpoint::{Endpoint, refuse, sender},
     handshake::Hello,
     lookup::{SESSION, check_version, find},
     methods::notified,
+    pulse::Pulse,
     running::{at_once, start},
     session::Session,
-    stream::{Accepts, respond},
+    stream::{Accepts, Form, decide},
     wire,
 };
 use crate::guard::{Admitted, Refusal};
@@ -125,5 +127,8 @@ async fn serve(
             Err(refusal) => return endpoint.turn_away(&refusal),
         },
     };
-    respond(answering, accepts, token, ()).await
+    match decide(answering, accepts, Pulse::new(token, endpoint.heartbeat())).await {
+        Form::Whole(response) => response,
+        Form::Stream(begun) => call_stream::open(session, begun),
+    }
 }

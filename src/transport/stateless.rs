@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     endpoint::{Endpoint, sender},
     headers,
+    pulse::Pulse,
     stream::{Accepts, Answering, End, respond},
     wire,
 };
@@ -116,13 +117,13 @@ async fn serve(
     meta: RequestMeta,
 ) -> Response<Body> {
     let accepts = Accepts::read(&admitted.head().headers);
-    let token = meta.progress_token.clone();
+    let pulse = Pulse::new(meta.progress_token.clone(), endpoint.heartbeat());
     let call = call(request, meta, &sender(&admitted), accepts.events);
     if call.method == LISTEN {
         return listen(endpoint, call, accepts).await;
     }
     match start(endpoint, call) {
-        Ok((answering, held)) => respond(answering, accepts, token, held).await,
+        Ok((answering, held)) => respond(answering, accepts, pulse, held).await,
         Err(refusal) => endpoint.turn_away(&refusal),
     }
 }
@@ -164,7 +165,12 @@ pub fn start(
             () = house.guard().expelled(&who) => End::expelled(&id),
         })
     });
-    Ok((Answering { notes, end }, held))
+    let answering = Answering {
+        notes,
+        hang_up: None,
+        end,
+    };
+    Ok((answering, held))
 }
 
 /// A subscription: a stream that is counted apart from calls, and that ends with its agent.
@@ -182,7 +188,7 @@ async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Respo
         ..accepts
     };
     match subscribe(endpoint, call) {
-        Ok((answering, held)) => respond(answering, accepts, None, held).await,
+        Ok((answering, held)) => respond(answering, accepts, Pulse::silent(), held).await,
         Err(refusal) => endpoint.turn_away(&refusal),
     }
 }
@@ -204,7 +210,12 @@ pub fn subscribe(
             }
         })
     });
-    Ok((Answering { notes, end }, place))
+    let answering = Answering {
+        notes,
+        hang_up: None,
+        end,
+    };
+    Ok((answering, place))
 }
 
 fn end(engine: &Engine, id: &Id, outcome: Result<Outcome, RpcError>) -> End {
