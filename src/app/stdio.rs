@@ -59,24 +59,21 @@ impl Talk<'_> {
     async fn run(&self, token: Option<&Secret>) -> ExitCode {
         let client = match self.serving.front.guard.attach(token.map(Secret::expose)) {
             Ok(client) => client,
-            Err(refusal) => {
-                tracing::error!("{}", refusal.message);
-                return ExitCode::FAILURE;
-            }
+            Err(refusal) => return failed(&refusal.message),
         };
         let mut signals = match Signals::listen() {
             Ok(signals) => signals,
-            Err(cause) => {
-                tracing::error!(%cause, "cannot listen for signals");
-                return ExitCode::FAILURE;
-            }
+            Err(cause) => return failed(&format!("cannot listen for signals: {cause}")),
         };
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
         let endpoint = &self.serving.front.endpoint;
         let mut served = Box::pin(serve_stdio(endpoint, &client, input, output));
         let ended = loop {
             tokio::select! {
-                ended = &mut served => break ended,
+                ended = &mut served => match ended {
+                    Ok(ended) => break ended,
+                    Err(refusal) => return failed(&refusal.message),
+                },
                 asked = signals.next() => match asked {
                     Asked::Stop => drop(self.stop.send_replace(true)),
                     Asked::Reload => {}
@@ -90,11 +87,16 @@ impl Talk<'_> {
             tracing::warn!("stopped before everything had ended");
         }
         if ended == Ended::Expelled {
-            tracing::error!("this agent's token was revoked or has expired");
+            return failed("this agent's token was revoked or has expired");
         }
-        if idle.is_err() || ended == Ended::Expelled {
+        if idle.is_err() {
             return ExitCode::FAILURE;
         }
         ExitCode::SUCCESS
     }
+}
+
+fn failed(words: &str) -> ExitCode {
+    tracing::error!("{words}");
+    ExitCode::FAILURE
 }
