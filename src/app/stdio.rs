@@ -100,3 +100,46 @@ fn failed(words: &str) -> ExitCode {
     tracing::error!("{words}");
     ExitCode::FAILURE
 }
+
+#[cfg(test)]
+mod tests {
+    #[cfg(feature = "everything")]
+    #[tokio::test]
+    async fn i6_a_unix_socket_frames_messages_as_a_pipe_does() {
+        use serde_json::{Value, json};
+        use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+        use super::super::fixtures::{FixturePlan, Fixtures};
+        use crate::transport::{Ended, serve_stdio};
+
+        let plan = FixturePlan {
+            address: None,
+            http_sse: false,
+            tls: None,
+            token: None,
+        };
+        let fixtures = Fixtures::build(plan).unwrap();
+        let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
+        let served = tokio::spawn(async move {
+            let front = &fixtures.serving.front;
+            let client = front.guard.attach(None).unwrap();
+            let (input, output) = ours.into_split();
+            serve_stdio(&front.endpoint, &client, input, output).await
+        });
+        let (input, mut output) = theirs.into_split();
+        let mut lines = BufReader::new(input).lines();
+        for id in 1..=2 {
+            let ping = json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
+            output
+                .write_all(format!("{ping}\n").as_bytes())
+                .await
+                .unwrap();
+            let line = lines.next_line().await.unwrap().unwrap();
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(answer, json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
+        }
+        drop(output);
+        assert_eq!(served.await.unwrap().unwrap(), Ended::Finished);
+        assert!(lines.next_line().await.unwrap().is_none());
+    }
+}

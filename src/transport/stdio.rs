@@ -19,8 +19,8 @@ use crate::protocol::{Body, Message, RpcError, read};
 /// Lines that were read wait here to be served; beyond these, the client is not read.
 const QUEUED: usize = 8;
 
-/// When all is over, the client has so long to read what is left to be read.
-const FLUSH: Duration = Duration::from_secs(1);
+/// When all is over, a client that still reads has so long to read the rest.
+const FLUSH: Duration = Duration::from_secs(5);
 
 /// Serves one client until either end closes or the server stops. Only messages are written.
 pub async fn serve(

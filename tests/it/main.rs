@@ -34,4 +34,7 @@ mod spec_offer;
 #[cfg(feature = "everything")]
 mod spec_questions;
 mod spec_sessions;
+mod spec_sse;
+#[cfg(feature = "everything")]
+mod spec_stdio;
 mod support;
