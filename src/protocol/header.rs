@@ -5,7 +5,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// A value that claims to be base64 and is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,13 +42,28 @@ pub fn matches_argument(header: &str, argument: &Value) -> bool {
         Value::String(text) => header == text,
         Value::Bool(flag) => header == if *flag { "true" } else { "false" },
         Value::Number(number) => {
-            let same_text = number.to_string() == header;
-            same_text
-                || header
-                    .parse::<f64>()
-                    .is_ok_and(|h| number.as_f64() == Some(h))
+            header == number.to_string()
+                || integer(header).is_some_and(|same| integer_of(number) == Some(same))
         }
         _ => false,
+    }
+}
+
+/// An integer in decimals, such as `42`, `-7` and `42.0`. Not read as a float, for which large integers that
+/// differ are the same.
+fn integer(text: &str) -> Option<i128> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let no_fraction = !fraction.is_empty() && fraction.bytes().all(|b| b == b'0');
+    whole
+        .parse()
+        .ok()
+        .filter(|_| no_fraction && !whole.starts_with('+'))
+}
+
+fn integer_of(number: &Number) -> Option<i128> {
+    match number.as_f64() {
+        Some(float) if number.is_f64() && float.fract() == 0.0 => integer(&format!("{float:.0}")),
+        _ => integer(&number.to_string()),
     }
 }
 
@@ -74,10 +89,25 @@ mod tests {
     }
 
     #[test]
+    fn large_integers_that_a_float_cannot_tell_apart_differ() {
+        let argument = json!(9_007_199_254_740_992_u64);
+        assert!(matches_argument("9007199254740992", &argument));
+        assert!(!matches_argument("9007199254740993", &argument));
+    }
+
+    #[test]
     fn numbers_compare_as_numbers() {
         assert!(matches_argument("42.0", &json!(42)));
         assert!(matches_argument("42", &json!(42)));
-        assert!(!matches_argument("42x", &json!(42)));
+        assert!(matches_argument("42", &json!(42.0)));
+        for other in [
+            "42x", "42.", "42.5", "+42", "4.2e1", ".42e2", "043", "-42", "",
+        ] {
+            assert!(!matches_argument(other, &json!(42)), "{other}");
+        }
+        for other in ["inf", "NaN"] {
+            assert!(!matches_argument(other, &json!(1e308)), "{other}");
+        }
         assert!(matches_argument("true", &json!(true)));
         assert!(!matches_argument("True", &json!(true)));
     }
