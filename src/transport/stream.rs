@@ -55,35 +55,48 @@ pub struct Accepts {
 }
 
 impl Accepts {
-    /// Reads the Accept headers.
+    /// Reads the Accept headers (RFC 9110, section 12.5.1): the most specific word on a type holds, and a
+    /// weight of zero excludes it.
     pub fn read(headers: &HeaderMap) -> Self {
-        let mut media = headers
+        let mut lines = headers
             .get_all(ACCEPT)
             .iter()
             .filter_map(|value| value.to_str().ok())
             .peekable();
-        if media.peek().is_none() {
+        if lines.peek().is_none() {
             return Self {
                 json: true,
                 events: false,
             };
         }
-        let types: Vec<String> = media
+        let ranges: Vec<(String, bool)> = lines
             .flat_map(|line| line.split(','))
-            .map(|item| {
-                item.split(';')
-                    .next()
-                    .unwrap_or_default()
-                    .trim()
-                    .to_ascii_lowercase()
-            })
+            .map(media_range)
             .collect();
-        let has = |name: &str| types.iter().any(|t| t == name);
+        let takes = |names: &[&str]| {
+            let word_on = |name: &&str| ranges.iter().find(|(range, _)| range == name);
+            let word = names.iter().find_map(word_on);
+            word.is_some_and(|(_, wanted)| *wanted)
+        };
         Self {
-            json: has("application/json") || has("application/*") || has("*/*"),
-            events: has("text/event-stream") || has("text/*"),
+            json: takes(&["application/json", "application/*", "*/*"]),
+            events: takes(&["text/event-stream", "text/*"]),
         }
     }
+}
+
+/// One item of an Accept header: the types that it names, and whether they are wanted at all.
+fn media_range(item: &str) -> (String, bool) {
+    let mut pieces = item.split(';').map(str::trim);
+    let name = pieces.next().unwrap_or_default().to_ascii_lowercase();
+    let excluded = pieces.any(|parameter| {
+        let weight = parameter.strip_prefix(['q', 'Q']);
+        let weight = weight.and_then(|rest| rest.strip_prefix('='));
+        weight.is_some_and(|w| {
+            w.starts_with('0') && !w.contains(|c: char| c.is_ascii_digit() && c != '0')
+        })
+    });
+    (name, !excluded)
 }
 
 /// Answers with JSON or a stream. `held` lives as long as the answer does.
@@ -227,5 +240,28 @@ async fn pump<N: Wire>(
     match end {
         Some(End { body, .. }) => sender.message(None, &body).await,
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_with_the_weight_zero_is_not_sent() {
+        let read = |line: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, line.parse().unwrap());
+            let Accepts { json, events } = Accepts::read(&headers);
+            (json, events)
+        };
+        assert_eq!(read("application/json, text/event-stream"), (true, true));
+        assert_eq!(
+            read("application/json, text/event-stream;q=0"),
+            (true, false)
+        );
+        assert_eq!(read("*/*, text/event-stream; Q=0.000"), (true, false));
+        assert_eq!(read("application/json;q=0, */*"), (false, false));
+        assert_eq!(read("text/event-stream;q=0.001"), (false, true));
     }
 }
