@@ -239,6 +239,27 @@ mod tests {
     }
 
     #[test]
+    fn a_request_says_nothing_that_is_not_read() {
+        let limits = r#"{"timeout_ms":1,"output_bytes":1,"processes":1}"#;
+        let request = |operation: &str| {
+            let text = format!(r#"{{"operation":{operation},"limits":{limits},"reference":"r"}}"#);
+            let mut bytes = Vec::new();
+            put(&mut bytes, REQUEST, text.as_bytes()).unwrap();
+            let mut decoder = Decoder::default();
+            decoder.push(&bytes);
+            decoder.next_request()
+        };
+        assert!(request(r#"{"do":"container_list"}"#).unwrap().is_some());
+        for more in [
+            r#"{"do":"container_list","container":"web"}"#,
+            r#"{"do":"ping","x":1}"#,
+            r#"{"do":"container_info","container":"web","x":1}"#,
+        ] {
+            assert!(request(more).is_err(), "{more}");
+        }
+    }
+
+    #[test]
     fn a_frame_beyond_the_bound_is_refused_before_its_payload_arrives() {
         let mut decoder = Decoder::default();
         decoder.push(&[STDOUT, 0xff, 0xff, 0xff, 0xff]);
