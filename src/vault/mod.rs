@@ -23,3 +23,6 @@ pub use audit::{AuditId, Entry, Outcome, Promise};
 pub use chain::{Chain, Fault};
 pub use error::VaultError;
 pub use store::Vault;
+
+#[cfg(feature = "fuzzing")]
+pub use redact::{redact, redact_text};
