@@ -1,11 +1,11 @@
 //! State and session ids that clients carry: opened exactly as sealed, by whom they were sealed for, unchanged.
 
 use ring::hmac;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::input::{parts, text};
 use crate::dispatch::{Sealer, digest_of};
-use crate::protocol::Version;
+use crate::protocol::{ClientCapabilities, Version};
 use crate::transport::Claims;
 
 const KEY: [u8; 32] = [7; 32];
@@ -70,7 +70,7 @@ pub fn session_ids(data: &[u8]) {
         Version::V2025_06_18,
         Version::V2025_11_25,
     ] {
-        let claims = Claims::new(&agent, version, &object(declared), 3_600);
+        let claims = Claims::new(&agent, version, &object(declared));
         let id = claims.sign(&key);
         assert!(id.bytes().all(|b| b.is_ascii_graphic()), "{id:?}");
         let Some(read) = Claims::verify(&id, &key) else {
@@ -82,12 +82,28 @@ pub fn session_ids(data: &[u8]) {
             (version, agent.as_str())
         );
         assert!(agent == other || read.agent != other);
+        assert_eq!(
+            askable(&read.capabilities()),
+            askable(&ClientCapabilities::new(object(declared))),
+            "a session can be asked for what its client declared"
+        );
         for altered in alterations(&id, forged) {
             assert!(Claims::verify(&altered, &key).is_none(), "{altered:?}");
         }
         let foreign = hmac::Key::new(hmac::HMAC_SHA256, &[8; 32]);
         assert!(Claims::verify(&id, &foreign).is_none());
     }
+}
+
+/// For which of our requests a client can be asked.
+fn askable(client: &ClientCapabilities) -> [bool; 4] {
+    let requests = [
+        ("sampling/createMessage", json!({})),
+        ("roots/list", json!({})),
+        ("elicitation/create", json!({})),
+        ("elicitation/create", json!({ "mode": "url" })),
+    ];
+    requests.map(|(method, params)| client.require(method, &params).is_ok())
 }
 
 fn object(data: &[u8]) -> Map<String, Value> {

@@ -371,7 +371,7 @@ mod tests {
         );
         for (what, took) in [("start", started), ("freeze", frozen), ("stop", stopped)] {
             assert!(
-                took < Duration::from_secs(1),
+                took < Duration::from_secs(3),
                 "{what} was seen after {took:?}"
             );
         }

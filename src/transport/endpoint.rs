@@ -27,6 +27,16 @@ impl Endpoint {
         })
     }
 
+    /// Ends sessions that are over and notes what was used, for as long as it is polled.
+    pub async fn keep_sessions(self: Arc<Self>) {
+        self.sessions.keep().await;
+    }
+
+    /// Notes it once more: the last thing before the server ends.
+    pub async fn note_sessions(&self) {
+        self.sessions.note().await;
+    }
+
     pub(super) fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }

@@ -35,9 +35,19 @@ pub fn start(
     hears_notes: bool,
 ) -> Answering<ToClient> {
     let id = request.id.clone();
-    if let Some(outcome) = methods::at_once(endpoint, session, &request) {
-        let body = wire::answer(Some(&id), outcome.as_ref());
-        return ended(body);
+    if methods::is_own(&request.method) {
+        let (endpoint, session) = (endpoint.clone(), session.clone());
+        return Answering {
+            notes: None,
+            end: Box::pin(async move {
+                let outcome = methods::answer(&endpoint, &session, &request).await;
+                let body = wire::answer(Some(&id), outcome.as_ref());
+                Some(End {
+                    status: StatusCode::OK,
+                    body,
+                })
+            }),
+        };
     }
     let Some(in_flight) = session.begin(&id) else {
         let error = RpcError::invalid_request("this id is in use, or too many calls are under way");

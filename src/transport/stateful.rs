@@ -16,7 +16,7 @@ use super::{
     stream::{Accepts, respond},
     wire,
 };
-use crate::guard::Admitted;
+use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, empty, json as json_response};
 use crate::protocol::{Message, Request, RpcError, Version};
 
@@ -32,7 +32,7 @@ pub async fn answer(
     if let Message::Request(request) = &message
         && request.method == "initialize"
     {
-        return initialize(endpoint, &admitted, request);
+        return initialize(endpoint, &admitted, request).await;
     }
     let session = match find(endpoint, &admitted) {
         Ok(session) => session,
@@ -83,7 +83,9 @@ pub async fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Respo
     }
 }
 
-fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request) -> Response<Body> {
+/// A client begins: also one that says it has a session already, dead, foreign or alive. A live one is left
+/// alone, because another of the agent's clients may use it; if none does, it ends by its age.
+async fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request) -> Response<Body> {
     let Some(asked) = request
         .params
         .get("protocolVersion")
@@ -101,9 +103,22 @@ fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request) -> Re
         .get("capabilities")
         .and_then(Value::as_object)
         .unwrap_or(&none);
-    let (id, _) = endpoint
-        .sessions()
-        .create(admitted.who().agent_id().as_str(), version, declared);
+    let agent = admitted.who().agent_id().as_str();
+    let Ok(session) = endpoint.sessions().create(agent, version, declared).await else {
+        let words = "as many sessions are in use as this agent, or all together, may have; end one";
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        return Refusal::later(status, "too_many_sessions", words, 5).to_response();
+    };
+    let result = opened(endpoint, version);
+    let mut response = json_response(StatusCode::OK, wire::answer(Some(&request.id), Ok(&result)));
+    if let Ok(id) = HeaderValue::from_str(&session.id) {
+        response.headers_mut().insert(SESSION, id);
+    }
+    response
+}
+
+/// What `initialize` answers in this revision.
+fn opened(endpoint: &Endpoint, version: Version) -> Value {
     let catalog = &endpoint.engine().catalog;
     let mut server = json!(catalog.server);
     if version < Version::V2025_06_18
@@ -119,11 +134,7 @@ fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request) -> Re
     if let (Some(text), Some(object)) = (&catalog.instructions, result.as_object_mut()) {
         object.insert("instructions".into(), json!(text));
     }
-    let mut response = json_response(StatusCode::OK, wire::answer(Some(&request.id), Ok(&result)));
-    if let Ok(id) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(SESSION, id);
-    }
-    response
+    result
 }
 
 async fn serve(

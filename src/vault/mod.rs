@@ -15,6 +15,7 @@ mod row;
 mod sessions;
 mod shared;
 mod store;
+mod subscriptions;
 mod tail;
 mod writer;
 
@@ -22,7 +23,9 @@ pub use agents::{Agent, NewAgent};
 pub use audit::{AuditId, Entry, Outcome, Promise};
 pub use chain::{Chain, Fault};
 pub use error::VaultError;
+pub use sessions::{SessionUse, StoredSession};
 pub use store::Vault;
+pub use subscriptions::Subscription;
 
 #[cfg(feature = "fuzzing")]
 pub use redact::{redact, redact_text};

@@ -207,7 +207,7 @@ mod tests {
         drop(connection);
         let said = said(&path);
         assert!(
-            said.contains("written by a newer gatewren (schema 7, this one knows up to 1)"),
+            said.contains("written by a newer gatewren (schema 7, this one knows up to 2)"),
             "{said}"
         );
     }

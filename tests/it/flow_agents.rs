@@ -10,7 +10,7 @@ use crate::support::machine::{marked, marker, wait_until};
 use crate::support::server::{Directory, Server, server};
 
 /// How soon a running server follows what the command line changed.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(20);
 
 /// What a command of the program prints as JSON, and its exit code.
 fn tell(directory: &Path, args: &[&str]) -> (Value, Option<i32>) {

@@ -10,7 +10,7 @@ use crate::support::machine::{marked, marker, wait_until};
 use crate::support::server::{Server, server, shared};
 
 /// How long killing may take.
-const GONE: Duration = Duration::from_secs(5);
+const GONE: Duration = Duration::from_secs(20);
 
 /// How long a command may take to start on a busy machine.
 const STARTED: Duration = Duration::from_secs(15);

@@ -106,7 +106,7 @@ fn a_change_is_told_to_who_asked_for_it_and_nothing_else_is() {
         stream.message();
         server.put(&beside, &json!(1));
         server.put(&key, &json!({ "inside": 1 }));
-        let message = stream.message_within(Duration::from_secs(2));
+        let message = stream.message();
         assert_eq!(
             message["method"], "notifications/resources/updated",
             "{way}"
@@ -238,7 +238,7 @@ fn many_listen_at_once_over_one_connection_and_over_many() {
     }
     server.put("many", &json!(1));
     for (n, stream) in streams.iter_mut().enumerate() {
-        let message = stream.message_within(Duration::from_secs(2));
+        let message = stream.message();
         assert_eq!(subscription_id(&message), n);
     }
     let answer = client.modern("tools/list").send_over(&mut connection);
@@ -274,7 +274,7 @@ fn more_streams_than_an_agent_may_have_are_503_until_one_closes() {
             break;
         }
         assert!(
-            begun.elapsed() < Duration::from_secs(5),
+            begun.elapsed() < Duration::from_secs(20),
             "its place never came free"
         );
     }
@@ -299,5 +299,5 @@ fn a_server_that_stops_ends_each_stream_with_its_result() {
         assert_eq!(subscription_id(&last), n);
         stream.ends();
     }
-    assert_eq!(server.ended_within(Duration::from_secs(5)).code(), Some(0));
+    assert_eq!(server.ended_within(Duration::from_secs(20)).code(), Some(0));
 }

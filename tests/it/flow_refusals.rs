@@ -128,7 +128,7 @@ fn damaged(database: &str) -> Directory {
     let mut before = server().directory(&home.0).start();
     before.client().call("whoami", json!({})).send().data();
     before.signal(Signal::SIGTERM);
-    before.ended_within(Duration::from_secs(5));
+    before.ended_within(Duration::from_secs(20));
     // The last one who closes it writes it back from the log.
     let file = home.join(database);
     let shell = Command::new("sqlite3")

@@ -134,7 +134,7 @@ fn clients_that_say_nothing_keep_nobody_out() {
         assert_eq!(client.modern("tools/list").send().status, 200, "{way}");
     }
     assert!(
-        begun.elapsed() < Duration::from_secs(2),
+        begun.elapsed() < Duration::from_secs(8),
         "{:?}",
         begun.elapsed()
     );

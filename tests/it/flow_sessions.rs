@@ -68,7 +68,7 @@ fn initialize_with_a_dead_session_makes_a_new_one() {
 }
 
 #[test]
-fn a_request_without_session_is_400() {
+fn z2_a_request_without_session_is_400() {
     let server = shared("operate");
     for (way, client) in server.clients() {
         let list = client.post(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
@@ -134,7 +134,7 @@ fn a_session_outlives_a_server_that_is_killed() {
     let (alive, ended) = (client.session("2025-06-18"), client.session("2025-11-25"));
     assert_eq!(ended.delete().status, 204);
     before.signal(Signal::SIGKILL);
-    before.ended_within(std::time::Duration::from_secs(5));
+    before.ended_within(std::time::Duration::from_secs(20));
     let after = server().directory(&home.0).start();
     assert_eq!(after.text("token"), before.text("token"));
     let alive = alive.carried_on_by(&after.client());

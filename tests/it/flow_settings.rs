@@ -14,7 +14,7 @@ use crate::support::stream::Stream;
 
 /// What a bound of one second may become on a busy machine.
 const ABOUT_A_SECOND: std::ops::Range<Duration> =
-    Duration::from_millis(900)..Duration::from_secs(4);
+    Duration::from_millis(900)..Duration::from_secs(8);
 
 #[test]
 fn hosts_and_origins_that_the_owner_allows_are_let_in() {
@@ -117,7 +117,7 @@ fn a_stop_that_takes_longer_than_it_may_is_exit_1_and_leaves_nothing() {
         .client()
         .call("system_shell", json!({ "command": line }))
         .begin();
-    wait_until("it runs", Duration::from_secs(5), || {
+    wait_until("it runs", Duration::from_secs(20), || {
         marked(&marker).len() >= 2
     });
     let begun = Instant::now();
@@ -128,7 +128,7 @@ fn a_stop_that_takes_longer_than_it_may_is_exit_1_and_leaves_nothing() {
         "{:?}",
         begun.elapsed()
     );
-    wait_until("nothing is left", Duration::from_secs(5), || {
+    wait_until("nothing is left", Duration::from_secs(20), || {
         marked(&marker).is_empty()
     });
 }

@@ -188,7 +188,7 @@ fn a_session_that_ends_ends_its_streams() {
         assert_eq!(session.delete().status, 204, "{way}");
         for stream in &mut streams {
             assert!(
-                matches!(stream.next(Duration::from_secs(5)), Next::End),
+                matches!(stream.next(Duration::from_secs(20)), Next::End),
                 "{way}"
             );
         }

@@ -14,7 +14,7 @@ use crate::support::helper::{Helper, container, host};
 use crate::support::machine::{is_alive, is_root, lxcpath, marked, marker, skip, wait_until};
 
 const NOWHERE: &str = "/nonexistent";
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(20);
 
 fn helper() -> Helper {
     Helper::start(Path::new(NOWHERE))

@@ -8,6 +8,7 @@
 )]
 
 mod check;
+mod checklist;
 #[cfg(feature = "everything")]
 mod everything;
 mod flow_agents;
@@ -29,4 +30,9 @@ mod fuzz_corpus;
 mod helper;
 mod house_rules;
 mod killing;
+#[cfg(feature = "everything")]
+mod spec_offer;
+#[cfg(feature = "everything")]
+mod spec_questions;
+mod spec_sessions;
 mod support;

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use super::client::{Connection, runtime};
 
 /// How long a message that is due may take.
-const DUE: Duration = Duration::from_secs(10);
+const DUE: Duration = Duration::from_secs(20);
 
 /// An event.
 #[derive(Debug, Clone, Default)]
@@ -114,6 +114,16 @@ impl Stream {
         self.message_within(DUE)
     }
 
+    /// The next message, after the empty event that may begin the stream of a session's call.
+    pub fn call_message(&mut self) -> Value {
+        loop {
+            let event = self.event();
+            if !event.data.is_empty() {
+                return event.json();
+            }
+        }
+    }
+
     /// The next message, which must come so soon.
     pub fn message_within(&mut self, bound: Duration) -> Value {
         match self.next(bound) {
@@ -124,7 +134,7 @@ impl Stream {
 
     /// The URI that the next message says has changed.
     pub fn updated(&mut self) -> String {
-        let message = self.message_within(Duration::from_secs(2));
+        let message = self.message();
         assert_eq!(
             message["method"], "notifications/resources/updated",
             "{message}"
