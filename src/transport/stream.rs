@@ -85,16 +85,18 @@ impl Accepts {
     }
 }
 
+/// A weight of zero, as RFC 9110, section 12.4.2 has it written.
+const NOTHING: [&str; 5] = ["0", "0.", "0.0", "0.00", "0.000"];
+
 /// One item of an Accept header: the types that it names, and whether they are wanted at all.
 fn media_range(item: &str) -> (String, bool) {
     let mut pieces = item.split(';').map(str::trim);
     let name = pieces.next().unwrap_or_default().to_ascii_lowercase();
     let excluded = pieces.any(|parameter| {
-        let weight = parameter.strip_prefix(['q', 'Q']);
-        let weight = weight.and_then(|rest| rest.strip_prefix('='));
-        weight.is_some_and(|w| {
-            w.starts_with('0') && !w.contains(|c: char| c.is_ascii_digit() && c != '0')
-        })
+        let weight = parameter
+            .strip_prefix("q=")
+            .or_else(|| parameter.strip_prefix("Q="));
+        weight.is_some_and(|weight| NOTHING.contains(&weight))
     });
     (name, !excluded)
 }
