@@ -6,6 +6,7 @@
 )]
 
 mod accept;
+mod arguments;
 mod cursors;
 mod frames;
 mod header_values;

@@ -1,8 +1,8 @@
 //! The table of targets: each takes any bytes, and panics where what it promises does not hold.
 
 use super::{
-    accept, cursors, frames, header_values, headers, hosts, jsonrpc, names, patches, pointers,
-    results, schemas, sealed, secrets, settings, sse, templates,
+    accept, arguments, cursors, frames, header_values, headers, hosts, jsonrpc, names, patches,
+    pointers, results, schemas, sealed, secrets, settings, sse, templates,
 };
 
 /// One target.
@@ -27,6 +27,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "cursors",       property: cursors::are_our_own },
     Target { name: "sse",           property: sse::is_read_as_it_was_meant },
     Target { name: "results",       property: results::say_nothing_newer },
+    Target { name: "arguments",     property: arguments::fit_the_schema },
     Target { name: "templates",     property: templates::find_what_was_put_in },
     Target { name: "pointers",      property: pointers::print_and_find_themselves },
     Target { name: "patches",       property: patches::change_whole_or_nothing },
