@@ -44,7 +44,7 @@ pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
 fn page_of(engine: &Engine, seen: &[bool], cursor: Option<&str>) -> Result<Value, RpcError> {
     let tools = engine.catalog.tools().zip(seen).filter(|(_, seen)| **seen);
     let definitions: Vec<&_> = tools.map(|(tool, _)| tool.definition()).collect();
-    let page = page(&definitions, cursor)?;
+    let page = page("tools/list", &definitions, cursor)?;
     let mut result = Map::from_iter([("tools".to_owned(), json!(page.items))]);
     if let Some(next) = page.next {
         result.insert("nextCursor".into(), json!(next));

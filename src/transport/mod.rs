@@ -26,3 +26,6 @@ mod wire;
 
 pub use endpoint::Endpoint;
 pub use sessions::Sessions;
+
+#[cfg(feature = "fuzzing")]
+pub use {claims::Claims, headers::check as check_headers, stream::Accepts};

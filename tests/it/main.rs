@@ -20,6 +20,8 @@ mod flow_robustness;
 mod flow_sessions;
 mod flow_settings;
 mod flow_streams;
+#[cfg(feature = "fuzzing")]
+mod fuzz_corpus;
 mod helper;
 mod house_rules;
 mod killing;
