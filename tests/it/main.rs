@@ -26,7 +26,11 @@ mod helper;
 mod house_rules;
 mod killing;
 mod spec_base;
+mod spec_cancel;
+#[cfg(feature = "everything")]
+mod spec_context;
 mod spec_endpoint;
+mod spec_eras;
 mod spec_guard;
 mod spec_headers;
 mod spec_limits;
@@ -36,4 +40,6 @@ mod spec_offer;
 #[cfg(feature = "everything")]
 mod spec_questions;
 mod spec_sessions;
+#[cfg(feature = "everything")]
+mod spec_streams;
 mod support;
