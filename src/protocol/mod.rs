@@ -20,6 +20,7 @@ mod resource;
 mod server;
 mod template;
 mod tool;
+mod trace;
 mod version;
 
 pub use capabilities::ClientCapabilities;
@@ -42,4 +43,5 @@ pub use template::Template;
 pub use tool::{
     Tool, ToolAnnotations, check_dialect, header_parameters, is_portable_name, is_tool_name,
 };
+pub use trace::TraceParent;
 pub use version::{MODERN_VERSIONS, Version};
