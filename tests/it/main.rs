@@ -34,4 +34,5 @@ mod spec_offer;
 #[cfg(feature = "everything")]
 mod spec_questions;
 mod spec_sessions;
+mod spec_streams;
 mod support;
