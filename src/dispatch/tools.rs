@@ -113,7 +113,7 @@ async fn run(
     let verdict = judge(&call.context.who, &tool);
     let record = Record::begin(
         &engine,
-        &call.context,
+        &call,
         (&tool, &arguments),
         cx.reference(),
         &verdict,

@@ -23,6 +23,8 @@ pub struct Caller {
     pub policy: &'static str,
     /// The space that it is bound to.
     pub space: Option<Arc<str>>,
+    /// The session that it calls from, in the stateful revisions; not the id that its client sends.
+    pub session: Option<Arc<str>>,
 }
 
 /// One call's surroundings. Cheap to clone.

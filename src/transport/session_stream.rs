@@ -116,6 +116,7 @@ async fn tell(endpoint: &Endpoint, session: &Session, feed: Option<(Writer, Open
         let listener = listener.get_or_insert_with(|| {
             let interests = session.interests.clone();
             Listener::new(&engine.catalog, interests, engine.stopping())
+                .with_logs(&engine.catalog, &session.claims.session.to_string())
         });
         let event = tokio::select! {
             biased;
@@ -127,6 +128,9 @@ async fn tell(endpoint: &Endpoint, session: &Session, feed: Option<(Writer, Open
             writer.hang_up();
             return std::future::pending().await;
         };
+        if !session.wants(&event) {
+            continue;
+        }
         let note = event.to_notification();
         tokio::select! {
             biased;
