@@ -20,7 +20,6 @@ mod flow_robustness;
 mod flow_sessions;
 mod flow_settings;
 mod flow_streams;
-#[cfg(feature = "fuzzing")]
 mod fuzz_corpus;
 mod helper;
 mod house_rules;
@@ -31,6 +30,8 @@ mod spec_cancel;
 mod spec_context;
 mod spec_endpoint;
 mod spec_eras;
+#[cfg(feature = "everything")]
+mod spec_events;
 mod spec_guard;
 mod spec_headers;
 mod spec_limits;
@@ -40,6 +41,5 @@ mod spec_offer;
 #[cfg(feature = "everything")]
 mod spec_questions;
 mod spec_sessions;
-#[cfg(feature = "everything")]
 mod spec_streams;
 mod support;
