@@ -165,6 +165,7 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     catalog.add(toolsets::state(Arc::new(state.clone())))?;
+    catalog.require_portable_names()?;
     catalog.set_resources(Arc::new(StateResources::new(
         state.clone(),
         INSTRUCTIONS.to_owned(),

@@ -12,18 +12,20 @@ use super::{
     interests::{Due, Interests},
 };
 use crate::protocol::{Implementation, Notification, RpcError, key};
-use crate::registry::{Catalog, ListChange, ResourceSource};
+use crate::registry::{Catalog, ListChange, ResourceSource, SessionLog};
 
 /// A stream's notifications wait here for its reader; beyond these they stay in the cursors.
 const QUEUED: usize = 16;
 
 /// Something that a listener wanted to hear of.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A resource has changed, up to this revision.
     Updated(String, u64),
     /// A list has changed.
     List(ListChange),
+    /// Something was logged outside of any call.
+    Logged(SessionLog),
 }
 
 impl Event {
@@ -40,6 +42,7 @@ impl Event {
             Self::List(ListChange::Resources) => {
                 Notification::new("notifications/resources/list_changed", json!({}))
             }
+            Self::Logged(log) => Notification::message(log.level, log.logger, &log.data),
         }
     }
 }
@@ -49,6 +52,7 @@ pub struct Listener {
     interests: Arc<Interests>,
     source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
     lists: Option<broadcast::Receiver<ListChange>>,
+    logs: Option<(Arc<str>, broadcast::Receiver<SessionLog>)>,
     stop: watch::Receiver<bool>,
 }
 
@@ -62,8 +66,17 @@ impl Listener {
             interests,
             source,
             lists: catalog.list_changes(),
+            logs: None,
             stop,
         }
+    }
+
+    /// The same for a session, which hears what is logged for it, of whatever severity.
+    #[must_use]
+    pub fn with_logs(mut self, catalog: &Catalog, session: &str) -> Self {
+        let logs = catalog.session_logs();
+        self.logs = logs.map(|logs| (session.into(), logs));
+        self
     }
 
     /// The next event; `None` when the server stops.
@@ -86,6 +99,7 @@ impl Listener {
                 () = self.interests.changed() => {}
                 () = reached(wake) => {}
                 change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
+                log = logged(self.logs.as_mut()) => return Some(Event::Logged(log)),
                 () = stopped(&mut self.stop) => return None,
             }
         }
@@ -110,14 +124,30 @@ async fn reached(when: Option<Instant>) {
 }
 
 async fn changed(lists: Option<&mut broadcast::Receiver<ListChange>>) -> ListChange {
-    use broadcast::error::RecvError;
-    let Some(lists) = lists else {
+    match lists {
+        Some(lists) => told(lists).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn logged(logs: Option<&mut (Arc<str>, broadcast::Receiver<SessionLog>)>) -> SessionLog {
+    let Some((session, logs)) = logs else {
         return std::future::pending().await;
     };
     loop {
-        match lists.recv().await {
-            Ok(change) => return change,
-            // Whoever missed some is told of the next one.
+        let log = told(logs).await;
+        if log.session == *session {
+            return log;
+        }
+    }
+}
+
+/// The next one; whoever missed some is told of the next that is still there.
+async fn told<T: Clone>(channel: &mut broadcast::Receiver<T>) -> T {
+    use broadcast::error::RecvError;
+    loop {
+        match channel.recv().await {
+            Ok(told) => return told,
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return std::future::pending().await,
         }
@@ -144,7 +174,11 @@ impl Filter {
                 "subscriptions/listen needs params.notifications, an object",
             ));
         };
-        let flag = |name: &str| asked.get(name).and_then(Value::as_bool).unwrap_or(false);
+        let flag = |name: &str| match asked.get(name) {
+            None => Ok(false),
+            Some(Value::Bool(wanted)) => Ok(*wanted),
+            Some(_) => Err(RpcError::invalid_params(format!("{name} is true or false"))),
+        };
         let uris = match asked.get("resourceSubscriptions") {
             None => Vec::new(),
             Some(Value::Array(uris)) => uris
@@ -161,9 +195,9 @@ impl Filter {
             }
         };
         Ok(Self {
-            tools: flag("toolsListChanged"),
-            prompts: flag("promptsListChanged"),
-            resources: flag("resourcesListChanged"),
+            tools: flag("toolsListChanged")?,
+            prompts: flag("promptsListChanged")?,
+            resources: flag("resourcesListChanged")?,
             uris,
         })
     }
@@ -187,6 +221,8 @@ impl Filter {
             Event::List(ListChange::Tools) => self.tools,
             Event::List(ListChange::Prompts) => self.prompts,
             Event::List(ListChange::Resources) => self.resources,
+            // Log messages belong to the stream of a request (2026-07-28, server/utilities/logging).
+            Event::Logged(_) => false,
         }
     }
 

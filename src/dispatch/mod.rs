@@ -18,10 +18,10 @@ mod rounds;
 mod sealed;
 mod tools;
 
-pub use call::{Call, Context, Outcome, Reply};
+pub use call::{Call, Context, Held, Outcome, Reply};
 pub use engine::Engine;
 pub use interests::Interests;
-pub use listen::{Listener, ended as subscription_ended};
+pub use listen::{Event, Listener, ended as subscription_ended};
 pub use listing::Listing;
 
 #[cfg(feature = "fuzzing")]

@@ -16,7 +16,7 @@ use super::{
     rounds::{Binding, arguments, ask, inputs, name, surroundings},
 };
 use crate::policy::{Verdict, judge, sees};
-use crate::protocol::{RpcError, page};
+use crate::protocol::{RpcError, page, progress_token};
 use crate::registry::{Answer, BoxFuture, Cx, Interruption, Permit, Tool, ToolError};
 
 /// The list changes with the agent's policy and with upgrades.
@@ -73,11 +73,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
     let mut arguments = arguments(&mut call.params)?;
     tool.translate(&name, &mut arguments);
     let mut cx = surroundings(&call, reference::next(), inputs);
-    let token = call
-        .params
-        .get("_meta")
-        .and_then(|m| m.get("progressToken"))
-        .cloned();
+    let token = progress_token(&call.params)?;
     let mut notes = None;
     if call.context.hears_notes && (token.is_some() || call.context.log_level.is_some()) {
         let (sender, receiver) = mpsc::channel(QUEUED_NOTES);
@@ -117,7 +113,7 @@ async fn run(
     let verdict = judge(&call.context.who, &tool);
     let record = Record::begin(
         &engine,
-        &call.context,
+        &call,
         (&tool, &arguments),
         cx.reference(),
         &verdict,

@@ -20,10 +20,11 @@ mod resource;
 mod server;
 mod template;
 mod tool;
+mod trace;
 mod version;
 
 pub use capabilities::ClientCapabilities;
-pub use content::{Content, ResourceContents, Role};
+pub use content::{Annotations, Content, ResourceContents, Role};
 pub use cursor::page;
 pub use encode::{error_for_stateful, for_stateful};
 pub use error::{RpcError, code};
@@ -33,11 +34,14 @@ pub use jsonrpc::{
     Body, Id, Message, Notification as IncomingNotification, Request, Response, read,
 };
 pub use level::Level;
-pub use meta::{RequestMeta, key};
+pub use meta::{RequestMeta, key, progress_token};
 pub use notification::Notification;
 pub use prompt::{Prompt, PromptArgument, PromptMessage};
 pub use resource::{Resource, ResourceTemplate};
 pub use server::{Implementation, ServerCapabilities};
 pub use template::Template;
-pub use tool::{Tool, ToolAnnotations, header_parameters, is_portable_name};
+pub use tool::{
+    Tool, ToolAnnotations, check_dialect, header_parameters, is_portable_name, is_tool_name,
+};
+pub use trace::TraceParent;
 pub use version::{MODERN_VERSIONS, Version};

@@ -15,7 +15,7 @@ mod tool;
 mod toolset;
 
 pub use answer::Answer;
-pub use catalog::{Catalog, CatalogError, ListChange};
+pub use catalog::{Catalog, CatalogError, ListChange, SessionLog};
 pub use completion::{Completion, Reference};
 pub use cx::{Caller, Cx};
 pub use error::{Interruption, Result, ToolError};

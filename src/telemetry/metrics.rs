@@ -13,6 +13,7 @@ pub struct Metrics {
     connections: AtomicU64,
     connections_open: Arc<AtomicU64>,
     requests: AtomicU64,
+    calls_open: Arc<AtomicU64>,
     streams_open: Arc<AtomicU64>,
     refusals: Labelled,
     calls: Labelled,
@@ -47,6 +48,11 @@ impl Metrics {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A call has begun; it is under way until the guard is dropped.
+    pub fn call(&self) -> OpenGuard {
+        OpenGuard::of(&self.calls_open)
+    }
+
     /// A stream was opened; it is open until the guard is dropped.
     pub fn stream(&self) -> OpenGuard {
         OpenGuard::of(&self.streams_open)
@@ -77,6 +83,7 @@ impl Metrics {
                 &*self.connections_open,
             ),
             ("gatewren_requests_total", "counter", &self.requests),
+            ("gatewren_calls_open", "gauge", &*self.calls_open),
             ("gatewren_streams_open", "gauge", &*self.streams_open),
         ];
         let mut lines = Vec::new();
@@ -139,6 +146,7 @@ mod tests {
         drop(metrics.connection());
         metrics.request();
         let _stream = metrics.stream();
+        drop(metrics.call());
         metrics.refused("origin");
         metrics.refused("origin");
         metrics.called("unit_status", "ok");
@@ -153,6 +161,8 @@ gatewren_connections_total 2
 gatewren_connections_open 1
 # TYPE gatewren_requests_total counter
 gatewren_requests_total 1
+# TYPE gatewren_calls_open gauge
+gatewren_calls_open 0
 # TYPE gatewren_streams_open gauge
 gatewren_streams_open 1
 # TYPE gatewren_refusals_total counter

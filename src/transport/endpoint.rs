@@ -5,8 +5,8 @@ use std::sync::Arc;
 use hyper::{Response, StatusCode};
 
 use super::{sessions::Sessions, wire};
-use crate::dispatch::Engine;
-use crate::guard::Guard;
+use crate::dispatch::{Engine, Held};
+use crate::guard::{Admitted, Guard, Refusal};
 use crate::http::{Body, json};
 use crate::protocol::{Id, RpcError};
 
@@ -47,6 +47,24 @@ impl Endpoint {
 
     pub(super) fn sessions(&self) -> &Sessions {
         &self.sessions
+    }
+
+    /// A place for a call, counted until nobody holds it any more.
+    pub(super) fn call(&self, admitted: &Admitted) -> Result<Held, Refusal> {
+        let place = self.guard.call(admitted.who())?;
+        Ok(Arc::new((place, self.engine.metrics.call())))
+    }
+
+    /// A place for a stream, the same way.
+    pub(super) fn stream(&self, admitted: &Admitted) -> Result<Held, Refusal> {
+        let place = self.guard.stream(admitted.who())?;
+        Ok(Arc::new((place, self.engine.metrics.stream())))
+    }
+
+    /// The response to a request that came in and found no place.
+    pub(super) fn turn_away(&self, refusal: &Refusal) -> Response<Body> {
+        self.engine.metrics.refused(refusal.error);
+        refusal.to_response()
     }
 }
 

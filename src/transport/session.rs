@@ -10,7 +10,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use super::claims::Claims;
-use crate::dispatch::Interests;
+use crate::dispatch::{Event, Interests};
 use crate::protocol::{Id, Level};
 
 /// A session may have so many calls and questions under way; more are refused.
@@ -109,6 +109,14 @@ impl Session {
     /// Sets that severity.
     pub fn set_level(&self, level: Level) {
         *lock(&self.level) = Some(level);
+    }
+
+    /// Whether its client wants to hear of an event; of a log message, if it has asked for its severity.
+    pub fn wants(&self, event: &Event) -> bool {
+        match event {
+            Event::Logged(log) => self.level().is_some_and(|least| log.level >= least),
+            Event::Updated(..) | Event::List(_) => true,
+        }
     }
 
     /// Begins a call; `None` when its id is under way or too many are.

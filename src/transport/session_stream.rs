@@ -22,13 +22,14 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
             RpcError::invalid_request("a stream needs the header Accept: text/event-stream");
         return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
     }
-    let session = match lookup::find(endpoint, admitted) {
+    let found = lookup::check_version(admitted).and_then(|()| lookup::find(endpoint, admitted));
+    let session = match found {
         Ok(session) => session,
-        Err(none) => return none.to_response(),
+        Err(none) => return none.to_response(None),
     };
-    let place = match endpoint.guard().stream(admitted.who()) {
+    let place = match endpoint.stream(admitted) {
         Ok(place) => place,
-        Err(refusal) => return refusal.to_response(),
+        Err(refusal) => return endpoint.turn_away(&refusal),
     };
     // An id that is not ours resumes nothing, which is no error: the stream is live from here on.
     let last = headers::single(&admitted.head().headers, "last-event-id")
@@ -42,7 +43,8 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         &engine.catalog,
         session.interests.clone(),
         engine.stopping(),
-    );
+    )
+    .with_logs(&engine.catalog, &session.claims.session.to_string());
     let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
     let stream = session.open_stream();
     let ids = EventIds {
@@ -51,7 +53,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         count: 0,
     };
     events(move |sender| async move {
-        let _held = (place, endpoint.engine().metrics.stream());
+        let _held = place;
         tokio::select! {
             _ = carry(&session, stream, listener, (sender, ids)) => {}
             () = endpoint.guard().expelled(&who) => {}
@@ -83,6 +85,9 @@ async fn carry(
             event = listener.next() => event,
         };
         let Some(event) = event else { return Ok(()) };
+        if !session.wants(&event) {
+            continue;
+        }
         let note = event.to_notification();
         sender
             .message(Some(&ids.next(note.revision)), &note.write())

@@ -52,6 +52,8 @@ pub struct Accepts {
     pub json: bool,
     /// `text/event-stream`, by name.
     pub events: bool,
+    /// `*/*`, or no word on it: events too, where there is no other form.
+    pub anything: bool,
 }
 
 impl Accepts {
@@ -67,6 +69,7 @@ impl Accepts {
             return Self {
                 json: true,
                 events: false,
+                anything: true,
             };
         }
         let ranges: Vec<(String, bool)> = lines
@@ -81,6 +84,7 @@ impl Accepts {
         Self {
             json: takes(&["application/json", "application/*", "*/*"]),
             events: takes(&["text/event-stream", "text/*"]),
+            anything: takes(&["*/*"]),
         }
     }
 }
@@ -254,7 +258,7 @@ mod tests {
         let read = |line: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, line.parse().unwrap());
-            let Accepts { json, events } = Accepts::read(&headers);
+            let Accepts { json, events, .. } = Accepts::read(&headers);
             (json, events)
         };
         assert_eq!(read("application/json, text/event-stream"), (true, true));
