@@ -168,3 +168,24 @@ fn needs_approval() -> ToolError {
     ToolError::new("This needs the owner's approval, and this version cannot ask for it yet. Nothing was done.")
         .hint("Ask the owner to do it, or to give this agent a policy that allows it.")
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn p1_what_changes_the_box_runs_to_its_end_when_its_client_goes() {
+        let (go_on, gone) = oneshot::channel();
+        let (done, is_done) = oneshot::channel();
+        let running = detached(async move {
+            let _ = gone.await;
+            let _ = done.send(());
+            Err(RpcError::internal("x"))
+        });
+        drop(running);
+        go_on.send(()).unwrap();
+        is_done.await.unwrap();
+    }
+}
