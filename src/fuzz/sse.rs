@@ -1,6 +1,7 @@
 //! Server-sent events (WHATWG HTML 9.2): what is sent is what a strict reader of the standard takes out.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use tokio::runtime::{Builder, Runtime};
@@ -8,6 +9,9 @@ use tokio::runtime::{Builder, Runtime};
 use super::input::{parts, text};
 use crate::http::{EventSender, events};
 use crate::protocol::Notification;
+
+/// How long a client is told to wait; any time will do.
+const RETRY: Duration = Duration::from_secs(1);
 
 static RUNTIME: LazyLock<Option<Runtime>> =
     LazyLock::new(|| Builder::new_current_thread().enable_time().build().ok());
@@ -40,7 +44,7 @@ fn sent(id: Option<String>, message: String) -> Option<Vec<u8>> {
         events(|sender: EventSender| async move {
             let id = id.as_deref();
             match id {
-                Some(id) => drop(sender.prime(id).await),
+                Some(id) => drop(sender.prime(id, RETRY).await),
                 None => drop(sender.comment("the answer follows").await),
             }
             drop(sender.message(id, message.as_bytes()).await);

@@ -2,13 +2,18 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod call_stream;
 mod claims;
 mod endpoint;
+mod event_id;
 mod headers;
+mod kept;
 mod known;
 mod lookup;
 mod methods;
+mod pulse;
 mod question;
+mod replay;
 mod running;
 mod session;
 mod session_stream;
@@ -23,4 +28,4 @@ pub use endpoint::Endpoint;
 pub use sessions::Sessions;
 
 #[cfg(feature = "fuzzing")]
-pub use {claims::Claims, headers::check as check_headers, stream::Accepts};
+pub use {claims::Claims, event_id::EventId, headers::check as check_headers, stream::Accepts};
