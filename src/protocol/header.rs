@@ -96,6 +96,9 @@ mod tests {
         assert!(!matches_argument("9007199254740992", &large));
         assert!(matches_argument("18446744073709551615", &json!(u64::MAX)));
         assert!(!matches_argument("1", &json!(1.5)) && !matches_argument("1.5", &json!(1.5)));
+        for other in ["inf", "NaN"] {
+            assert!(!matches_argument(other, &json!(1e308)), "{other}");
+        }
         assert!(matches_argument("true", &json!(true)));
         assert!(!matches_argument("True", &json!(true)));
     }

@@ -35,3 +35,6 @@ pub use http_sse::HttpSse;
 pub use link::Ended;
 pub use sessions::Sessions;
 pub use stdio::serve as serve_stdio;
+
+#[cfg(feature = "fuzzing")]
+pub use {claims::Claims, event_id::EventId, headers::check as check_headers, stream::Accepts};

@@ -61,7 +61,8 @@ fn check(
             "the header MCP-Protocol-Version is missing",
         ));
     }
-    headers::check(headers, request, endpoint.engine())?;
+    let repeated = headers::repeated(endpoint.engine(), request);
+    headers::check(headers, request, repeated)?;
     if endpoint.engine().serves(&request.method) {
         Ok(meta)
     } else {
