@@ -8,6 +8,8 @@
 //!    an `Admitted`, which nothing else makes.
 //! 4. [`transport`] reads the JSON-RPC message and decides the era. A stateless request brings its
 //!    context in `_meta`; for a stateful one the session supplies it.
+//!    On standard input and output there is neither socket nor front: [`guard`] knows the client once, and
+//!    [`transport`] reads its messages line by line.
 //! 5. [`dispatch`] finds the method. For a tool it writes the intent into the audit and asks [`policy`],
 //!    whose `Verdict` holds the permit without which no tool runs.
 //! 6. [`registry`] reads the arguments into the tool's struct; a function of [`toolsets`] runs, over a

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
@@ -69,6 +70,7 @@ pub struct Link {
     /// There from `initialize` on.
     session: Option<Arc<Session>>,
     hears: bool,
+    leaving: Arc<AtomicBool>,
     calls: JoinSet<()>,
     streams: JoinSet<()>,
 }
@@ -90,6 +92,7 @@ impl Link {
             under_way: InFlight::new(MAX_UNDER_WAY),
             session: None,
             hears: false,
+            leaving: Arc::default(),
             calls: JoinSet::new(),
             streams: JoinSet::new(),
         };
@@ -114,6 +117,7 @@ impl Link {
                 arrival = arrivals.recv() => arrival,
             };
             let Some(arrival) = arrival else {
+                self.leaving.store(true, Ordering::Relaxed);
                 break Ended::Finished;
             };
             let Some(said) = self.take(arrival).await else {
@@ -252,6 +256,7 @@ impl Link {
             held,
             lines: self.lines.clone(),
             pulse,
+            leaving: self.leaving.clone(),
             farewell: None,
         }
     }

@@ -1,6 +1,7 @@
 //! From a reply to the lines that a connection is written: what is said on the way, then the end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -43,6 +44,9 @@ pub struct Relay {
     pub lines: mpsc::Sender<Line>,
     /// Shows that the call is alive.
     pub pulse: Pulse,
+    /// Set when the client has said its last: it waits for answers at most, and some clients fall over what
+    /// else comes while they close.
+    pub leaving: Arc<AtomicBool>,
     /// Said before the end.
     pub farewell: Option<Notification>,
 }
@@ -61,14 +65,14 @@ impl Relay {
                 () = self.held.cancelled() => return,
                 end = &mut answering.end => break end,
                 Some(note) = async { answering.notes.as_mut()?.recv().await } => {
-                    if self.pulse.lets_pass(&note)
+                    if self.lets_pass(&note)
                         && self.lines.send(line(note.write())).await.is_err()
                     {
                         return;
                     }
                 }
                 () = self.pulse.due() => {
-                    if let Some(beat) = self.pulse.beat() {
+                    if let Some(beat) = self.pulse.beat().filter(|_| !self.is_leaving()) {
                         let _ = self.lines.send(line(beat)).await;
                     }
                 }
@@ -76,7 +80,7 @@ impl Relay {
         };
         let Some(end) = end else { return };
         while let Some(note) = answering.notes.as_mut().and_then(|n| n.try_recv().ok()) {
-            if self.pulse.lets_pass(&note) {
+            if self.lets_pass(&note) {
                 let _ = self.lines.send(line(note.write())).await;
             }
         }
@@ -86,6 +90,14 @@ impl Relay {
         // A client may use the id again as soon as it has the answer.
         drop(self.held);
         let _ = self.lines.send(line(end.body)).await;
+    }
+
+    fn lets_pass(&mut self, note: &impl Wire) -> bool {
+        self.pulse.lets_pass(note) && !self.is_leaving()
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
     }
 }
 
