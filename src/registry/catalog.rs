@@ -10,6 +10,7 @@ use super::{
     completion::Completer,
     prompt::PromptRow,
     resource::{BoxFuture, ResourceSource},
+    task::TaskSupport,
     tool::Tool,
     toolset::Toolset,
 };
@@ -42,6 +43,7 @@ pub struct Catalog {
     completer: Option<Box<Completer>>,
     settle: Option<Box<Settle>>,
     logging: bool,
+    tasks: bool,
     lists: Option<broadcast::Sender<ListChange>>,
 }
 
@@ -70,6 +72,7 @@ impl Catalog {
             completer: None,
             settle: None,
             logging: false,
+            tasks: false,
             lists: None,
         }
     }
@@ -89,6 +92,7 @@ impl Catalog {
             if tool.definition().description.is_empty() {
                 return Err(CatalogError(format!("tool {name} has no description")));
             }
+            self.tasks |= tool.task_support() != TaskSupport::Never;
             let tool = Arc::new(tool);
             if let Some(alias) = tool.alias() {
                 self.aliases.insert(alias, tool.clone());
@@ -187,6 +191,7 @@ impl Catalog {
             completions: self.completer.is_some(),
             logging: self.logging,
             lists_change: self.lists.is_some(),
+            tasks: self.tasks,
         }
     }
 }

@@ -1,11 +1,13 @@
 //! What a call carries besides its arguments: progress, log messages, what the client can do and has answered.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
-use tokio::sync::mpsc;
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::protocol::{ClientCapabilities, Inputs, Level, Notification};
+use super::error::Result;
+use crate::protocol::{ClientCapabilities, InputRequired, Inputs, Level, Notification, RpcError};
 
 /// Who calls, as far as a tool may know; it decides nothing by it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +20,15 @@ pub struct Caller {
     pub policy: &'static str,
     /// The space that it is bound to.
     pub space: Option<Arc<str>>,
+}
+
+/// A question of a call that goes on while it waits. Dropped unanswered, it is asked by ending the call.
+#[derive(Debug)]
+pub struct Question {
+    /// What is asked.
+    pub asked: InputRequired,
+    /// Where the answers go, by key, or why it cannot be asked.
+    pub answers: oneshot::Sender<std::result::Result<Map<String, Value>, RpcError>>,
 }
 
 /// One call's surroundings. Cheap to clone.
@@ -36,6 +47,9 @@ struct Inner {
     log_level: Option<Level>,
     /// Progress must increase; what does not is not sent.
     reported: Mutex<f64>,
+    desk: Option<mpsc::Sender<Question>>,
+    /// The keys whose answers, given with the call, were handed out: asked again, they are asked anew.
+    handed_out: Mutex<BTreeSet<String>>,
 }
 
 impl Cx {
@@ -51,6 +65,8 @@ impl Cx {
                 progress_token: None,
                 log_level: None,
                 reported: Mutex::new(f64::NEG_INFINITY),
+                desk: None,
+                handed_out: Mutex::default(),
             }),
         }
     }
@@ -77,6 +93,12 @@ impl Cx {
             inner.progress_token = progress_token;
             inner.log_level = log_level;
         })
+    }
+
+    /// The same with somebody who takes questions while the call goes on.
+    #[must_use]
+    pub fn with_desk(self, desk: mpsc::Sender<Question>) -> Self {
+        self.change(|inner| inner.desk = Some(desk))
     }
 
     fn change(mut self, edit: impl FnOnce(&mut Inner)) -> Self {
@@ -107,17 +129,48 @@ impl Cx {
         &self.inner.inputs
     }
 
+    /// The answers to a question, by key: those that came with the call, or else what the client answers
+    /// while the call waits as a task. A client that can do neither is asked by ending the call; it
+    /// then calls again with the answers.
+    ///
+    /// # Errors
+    /// When the client must be asked by ending the call, or cannot be asked: to be passed on.
+    pub async fn ask(&self, question: InputRequired) -> Result<Map<String, Value>> {
+        if let Some(answers) = self.given(&question) {
+            return Ok(answers);
+        }
+        let Some(desk) = &self.inner.desk else {
+            return Err(question.into());
+        };
+        let (answers, answered) = oneshot::channel();
+        let asked = question.clone();
+        let taken = desk.send(Question { asked, answers }).await.is_ok();
+        match answered.await {
+            Ok(answers) if taken => Ok(answers?),
+            _ => Err(question.into()),
+        }
+    }
+
+    /// What came with the call, if that is everything and was not handed out before.
+    fn given(&self, question: &InputRequired) -> Option<Map<String, Value>> {
+        let mut handed_out = lock(&self.inner.handed_out);
+        let answers = question.requests.keys().map(|key| {
+            let answer = self.inner.inputs.responses.get(key);
+            let answer = answer.filter(|_| !handed_out.contains(key));
+            answer.map(|answer| (key.clone(), answer.clone()))
+        });
+        let answers: Map<String, Value> = answers.collect::<Option<_>>()?;
+        handed_out.extend(answers.keys().cloned());
+        Some(answers)
+    }
+
     /// Says how far the call has come, if the client asked to hear it.
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let (Some(notes), Some(token)) = (&self.inner.notes, &self.inner.progress_token) else {
             return;
         };
         {
-            let mut reported = self
-                .inner
-                .reported
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut reported = lock(&self.inner.reported);
             if progress <= *reported {
                 return;
             }
@@ -138,4 +191,8 @@ impl Cx {
             let _ = notes.send(Notification::message(level, logger, data)).await;
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,7 +11,7 @@ use crate::sys::{files, now_ms, rfc3339};
 pub(super) const APPLICATION_ID: u32 = 0x6777_7276;
 
 /// What leads from version N to N + 1, from nothing on. A step that was released is never edited.
-pub(super) const STEPS: &[&str] = &[VERSION_1];
+pub(super) const STEPS: &[&str] = &[VERSION_1, TASKS];
 
 const VERSION_1: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -71,6 +71,22 @@ CREATE TRIGGER audit_is_never_changed BEFORE UPDATE ON audit
     BEGIN SELECT RAISE(ABORT, 'the audit is only ever added to'); END;
 CREATE TRIGGER audit_is_never_removed BEFORE DELETE ON audit
     BEGIN SELECT RAISE(ABORT, 'the audit is only ever added to'); END;
+";
+
+const TASKS: &str = "
+CREATE TABLE task (
+    id         TEXT PRIMARY KEY,
+    agent      TEXT NOT NULL,
+    tool       TEXT NOT NULL,
+    request    TEXT NOT NULL,
+    status     TEXT NOT NULL CHECK (status IN ('working', 'completed', 'failed', 'cancelled')),
+    payload    TEXT CHECK (json_valid(payload)),
+    created_ms INTEGER NOT NULL,
+    updated_ms INTEGER NOT NULL,
+    expires_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX task_expires ON task (expires_ms);
+CREATE INDEX task_agent ON task (agent);
 ";
 
 /// The version that `steps` lead to.

@@ -1,4 +1,4 @@
-//! What is remembered and secret: agents, sessions, keys and the audit, in one SQLite file of our own.
+//! What is remembered and secret: agents, sessions, tasks, keys and the audit, in one SQLite file of our own.
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -16,6 +16,7 @@ mod sessions;
 mod shared;
 mod store;
 mod tail;
+mod tasks;
 mod writer;
 
 pub use agents::{Agent, NewAgent};
@@ -23,3 +24,4 @@ pub use audit::{AuditId, Entry, Outcome, Promise};
 pub use chain::{Chain, Fault};
 pub use error::VaultError;
 pub use store::Vault;
+pub use tasks::{TaskEnd, TaskRoom, TaskRow, WORKING as TASK_WORKING};

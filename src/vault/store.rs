@@ -17,6 +17,7 @@ use super::open;
 use super::sessions::{Revoked, Sessions};
 use super::shared::Shared;
 use super::tail::Tail;
+use super::tasks::Tasks;
 use super::writer::Writer;
 
 /// An open vault; a clone is the same one. Dropping the last writes what waits and closes the file.
@@ -67,6 +68,11 @@ impl Vault {
     /// Sessions that were ended before their time.
     pub fn sessions(&self) -> Sessions<'_> {
         Sessions::new(&self.shared.writer, &self.revoked)
+    }
+
+    /// Calls whose results are asked for later.
+    pub fn tasks(&self) -> Tasks<'_> {
+        Tasks::new(&self.shared)
     }
 
     /// What was done, by whom.
