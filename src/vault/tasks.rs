@@ -71,9 +71,7 @@ impl<'a> Tasks<'a> {
         let work = move |connection: &Connection| {
             sweep(connection)?;
             let (total, of_agent): (u32, u32) = connection
-                .prepare_cached(
-                    "SELECT count(*), count(*) FILTER (WHERE agent = ?1) FROM task",
-                )?
+                .prepare_cached("SELECT count(*), count(*) FILTER (WHERE agent = ?1) FROM task")?
                 .query_row([&task.agent], |row| row.try_into())?;
             if total >= room.total || of_agent >= room.per_agent {
                 return Ok(false);
@@ -96,7 +94,9 @@ impl<'a> Tasks<'a> {
             Ok(true)
         };
         let writer = &self.0.writer;
-        writer.write("add a task", Durability::Power, work, |_| ()).await
+        writer
+            .write("add a task", Durability::Power, work, |_| ())
+            .await
     }
 
     /// Writes down how a task ended. What has ended, or is gone, stays as it is.
@@ -112,7 +112,9 @@ impl<'a> Tasks<'a> {
         };
         // A client that has seen the end must see the same one after a power cut.
         let writer = &self.0.writer;
-        writer.write("end a task", Durability::Power, work, |()| ()).await
+        writer
+            .write("end a task", Durability::Power, work, |()| ())
+            .await
     }
 
     /// Ends all tasks that a server which is no more left running; how many there were.
@@ -131,9 +133,8 @@ impl<'a> Tasks<'a> {
 
     /// An agent's task; another agent's is as if it were not there, and so is one whose time is over.
     pub fn find(&self, agent: &str, id: &str) -> Result<Option<TaskRow>, VaultError> {
-        let select = format!(
-            "SELECT {COLUMNS} FROM task WHERE id = ?1 AND agent = ?2 AND expires_ms > ?3"
-        );
+        let select =
+            format!("SELECT {COLUMNS} FROM task WHERE id = ?1 AND agent = ?2 AND expires_ms > ?3");
         self.0.read("find a task", |connection| {
             connection
                 .prepare_cached(&select)?
@@ -147,7 +148,9 @@ impl<'a> Tasks<'a> {
         let doing = "take away old tasks";
         let work = |connection: &Connection| sweep(connection);
         let writer = &self.0.writer;
-        writer.write(doing, Durability::Process, work, |()| ()).await
+        writer
+            .write(doing, Durability::Process, work, |()| ())
+            .await
     }
 }
 
@@ -257,7 +260,10 @@ mod tests {
         assert!(add(over).await);
         assert_eq!(status(&vault, "a", "over"), None, "its time is over");
         assert!(add(task("1", "a")).await && add(task("2", "a")).await);
-        assert!(!add(task("3", "a")).await, "the agent has as many as it may");
+        assert!(
+            !add(task("3", "a")).await,
+            "the agent has as many as it may"
+        );
         assert!(add(task("4", "b")).await);
         assert!(!add(task("5", "c")).await, "all have as many as they may");
         vault.tasks().sweep().await.unwrap();
