@@ -10,6 +10,8 @@ use super::{
     call::{Call, Outcome, Reply},
     engine::Engine,
     interests::{Due, Interests},
+    task_methods::declared,
+    task_watch::TaskWatch,
 };
 use crate::protocol::{Implementation, Notification, RpcError, key};
 use crate::registry::{Catalog, ListChange, ResourceSource};
@@ -17,13 +19,18 @@ use crate::registry::{Catalog, ListChange, ResourceSource};
 /// A stream's notifications wait here for its reader; beyond these they stay in the cursors.
 const QUEUED: usize = 16;
 
+/// One listener hears of so many tasks; more are refused.
+const MAX_TASKS: usize = 256;
+
 /// Something that a listener wanted to hear of.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A resource has changed, up to this revision.
     Updated(String, u64),
     /// A list has changed.
     List(ListChange),
+    /// A task has changed.
+    Task(Notification),
 }
 
 impl Event {
@@ -31,6 +38,7 @@ impl Event {
     pub fn to_notification(&self) -> Notification {
         match self {
             Self::Updated(uri, revision) => Notification::resource_updated(uri, *revision),
+            Self::Task(note) => note.clone(),
             Self::List(ListChange::Tools) => {
                 Notification::new("notifications/tools/list_changed", json!({}))
             }
@@ -49,6 +57,7 @@ pub struct Listener {
     interests: Arc<Interests>,
     source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
     lists: Option<broadcast::Receiver<ListChange>>,
+    tasks: Option<TaskWatch>,
     stop: watch::Receiver<bool>,
 }
 
@@ -62,8 +71,16 @@ impl Listener {
             interests,
             source,
             lists: catalog.list_changes(),
+            tasks: None,
             stop,
         }
+    }
+
+    /// The same with tasks beside.
+    #[must_use]
+    pub fn with_tasks(mut self, tasks: TaskWatch) -> Self {
+        self.tasks = Some(tasks);
+        self
     }
 
     /// The next event; `None` when the server stops.
@@ -86,6 +103,7 @@ impl Listener {
                 () = self.interests.changed() => {}
                 () = reached(wake) => {}
                 change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
+                note = told(self.tasks.as_mut()) => return Some(Event::Task(note)),
                 () = stopped(&mut self.stop) => return None,
             }
         }
@@ -124,6 +142,13 @@ async fn changed(lists: Option<&mut broadcast::Receiver<ListChange>>) -> ListCha
     }
 }
 
+async fn told(tasks: Option<&mut TaskWatch>) -> Notification {
+    match tasks {
+        Some(tasks) => tasks.next().await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     // A sender that is gone is a server that is gone.
     let _ = stop.wait_for(|stop| *stop).await;
@@ -135,6 +160,7 @@ struct Filter {
     prompts: bool,
     resources: bool,
     uris: Vec<String>,
+    tasks: Vec<String>,
 }
 
 impl Filter {
@@ -145,26 +171,12 @@ impl Filter {
             ));
         };
         let flag = |name: &str| asked.get(name).and_then(Value::as_bool).unwrap_or(false);
-        let uris = match asked.get("resourceSubscriptions") {
-            None => Vec::new(),
-            Some(Value::Array(uris)) => uris
-                .iter()
-                .map(|uri| uri.as_str().map(str::to_owned))
-                .collect::<Option<_>>()
-                .ok_or_else(|| {
-                    RpcError::invalid_params("resourceSubscriptions holds URIs as strings")
-                })?,
-            Some(_) => {
-                return Err(RpcError::invalid_params(
-                    "resourceSubscriptions is an array",
-                ));
-            }
-        };
         Ok(Self {
             tools: flag("toolsListChanged"),
             prompts: flag("promptsListChanged"),
             resources: flag("resourcesListChanged"),
-            uris,
+            uris: texts(asked, "resourceSubscriptions")?,
+            tasks: texts(asked, "taskIds")?,
         })
     }
 
@@ -183,7 +195,7 @@ impl Filter {
 
     fn lets_pass(&self, event: &Event) -> bool {
         match event {
-            Event::Updated(..) => true,
+            Event::Updated(..) | Event::Task(_) => true,
             Event::List(ListChange::Tools) => self.tools,
             Event::List(ListChange::Prompts) => self.prompts,
             Event::List(ListChange::Resources) => self.resources,
@@ -201,14 +213,51 @@ impl Filter {
                 honoured.insert(name.to_owned(), json!(true));
             }
         }
-        if !self.uris.is_empty() {
-            honoured.insert("resourceSubscriptions".to_owned(), json!(self.uris));
+        for (name, wanted) in [
+            ("resourceSubscriptions", &self.uris),
+            ("taskIds", &self.tasks),
+        ] {
+            if !wanted.is_empty() {
+                honoured.insert(name.to_owned(), json!(wanted));
+            }
         }
         Notification::new(
             "notifications/subscriptions/acknowledged",
             json!({ "notifications": honoured }),
         )
     }
+}
+
+/// A list of texts in the filter; absent is empty.
+fn texts(asked: &Map<String, Value>, name: &str) -> Result<Vec<String>, RpcError> {
+    let wrong = || RpcError::invalid_params(format!("{name} is an array of strings"));
+    let Some(list) = asked.get(name) else {
+        return Ok(Vec::new());
+    };
+    let texts = list.as_array().ok_or_else(wrong)?.iter();
+    let texts = texts.map(|text| text.as_str().map(str::to_owned));
+    texts.collect::<Option<_>>().ok_or_else(wrong)
+}
+
+/// The tasks that a filter names, and the filter without those that there are not for this agent.
+fn tasks(engine: &Engine, call: &Call, filter: &mut Filter) -> Result<Option<TaskWatch>, RpcError> {
+    if filter.tasks.is_empty() {
+        return Ok(None);
+    }
+    if !engine.catalog.capabilities().tasks {
+        filter.tasks.clear();
+        return Ok(None);
+    }
+    declared(call)?;
+    if filter.tasks.len() > MAX_TASKS {
+        let words = format!("one listener hears of at most {MAX_TASKS} tasks");
+        return Err(RpcError::invalid_params(words));
+    }
+    let agent = call.context.who.agent_id().as_str();
+    let ids = filter.tasks.drain(..).collect();
+    let (watch, honoured) = TaskWatch::new(&engine.tasks, agent, &ids);
+    filter.tasks = honoured;
+    Ok(Some(watch))
 }
 
 /// The result with which the server ends a subscription; the client listens again or lets it be.
@@ -227,7 +276,10 @@ pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
     for uri in &filter.uris {
         interests.add(uri, engine.revision())?;
     }
-    let listener = Listener::new(&engine.catalog, interests, engine.stop.clone());
+    let mut listener = Listener::new(&engine.catalog, interests, engine.stop.clone());
+    if let Some(tasks) = tasks(engine, call, &mut filter)? {
+        listener = listener.with_tasks(tasks);
+    }
     let (sender, notes) = mpsc::channel(QUEUED);
     let id = json!(call.id);
     let end = ended(id.clone(), &engine.catalog.server);

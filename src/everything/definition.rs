@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::{
     prompts,
     resources::{self, Fixtures},
-    tools_content, tools_input, tools_lists, tools_notes, tools_rounds, tools_schema,
+    tools_about, tools_content, tools_input, tools_lists, tools_notes, tools_rounds, tools_schema,
+    tools_tasks,
 };
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
@@ -24,11 +25,13 @@ pub fn catalog() -> Result<Catalog, CatalogError> {
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
     catalog.offer_logging();
     let lists = catalog.announce_list_changes();
+    catalog.add(tools_about::tools())?;
     catalog.add(tools_content::tools())?;
     catalog.add(tools_notes::tools())?;
     catalog.add(tools_input::tools())?;
     catalog.add(tools_rounds::tools())?;
     catalog.add(tools_schema::tools())?;
+    catalog.add(tools_tasks::tools())?;
     catalog.add(tools_lists::tools(lists))?;
     for prompt in prompts::rows() {
         catalog.add_prompt(prompt);
@@ -51,7 +54,7 @@ mod tests {
         // The suite sends its mangled headers with a call of the first tool, without arguments.
         let catalog = catalog().unwrap();
         let first = catalog.tools().next().unwrap();
-        assert_eq!(first.name(), "echo");
+        assert_eq!(first.name(), "about");
         assert!(first.definition().input_schema.get("required").is_none());
     }
 

@@ -7,11 +7,13 @@ mod media;
 mod prompts;
 mod resources;
 mod rounds;
+mod tools_about;
 mod tools_content;
 mod tools_input;
 mod tools_lists;
 mod tools_notes;
 mod tools_rounds;
 mod tools_schema;
+mod tools_tasks;
 
 pub use definition::catalog;

@@ -27,9 +27,11 @@ pub fn at_once(
             json!({})
         })),
         // The stateless era's own; a session has other ways to the same.
-        "server/discover" | "subscriptions/listen" => {
-            Some(Err(RpcError::method_not_found(&request.method)))
-        }
+        "server/discover"
+        | "subscriptions/listen"
+        | "tasks/get"
+        | "tasks/update"
+        | "tasks/cancel" => Some(Err(RpcError::method_not_found(&request.method))),
         _ => None,
     }
 }
