@@ -12,6 +12,8 @@ venv_dir=$root/target/test-venv
 # Exact versions: a test that went red tells of our change, not of theirs.
 mcp_packages=(
     @modelcontextprotocol/conformance@0.2.0-alpha.12
+    conformance-stable@npm:@modelcontextprotocol/conformance@0.1.16
+    @modelcontextprotocol/server-everything@2026.8.31
     @modelcontextprotocol/sdk@1.32.2
     @modelcontextprotocol/client@2.4.0
 )

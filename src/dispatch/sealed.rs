@@ -46,7 +46,11 @@ impl Sealer {
             asked: asked.into(),
             state,
         };
-        let body = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&inner).unwrap_or_default());
+        self.sign(&inner)
+    }
+
+    fn sign(&self, inner: &Sealed) -> String {
+        let body = URL_SAFE_NO_PAD.encode(serde_json::to_vec(inner).unwrap_or_default());
         let tag = hmac::sign(&self.key, body.as_bytes());
         format!("v1.{body}.{}", URL_SAFE_NO_PAD.encode(tag))
     }
@@ -102,7 +106,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_the_same_agent_and_request_open_it() {
+    fn r4_r5_only_the_same_agent_and_request_open_it() {
         let sealer = Sealer::new(&[7; 32]);
         let carried = sealer.seal(json!({"step": 1}), "a", "q");
         assert_eq!(sealer.open(&carried, "a", "q").unwrap(), json!({"step": 1}));
@@ -119,5 +123,26 @@ mod tests {
             );
         }
         assert!(Sealer::new(&[8; 32]).open(&carried, "a", "q").is_err());
+    }
+    #[test]
+    fn r5_what_is_too_old_is_refused_although_its_seal_is_good() {
+        let sealer = Sealer::new(&[7; 32]);
+        let carried = |until| {
+            sealer.sign(&Sealed {
+                until,
+                who: "a".into(),
+                asked: "q".into(),
+                state: json!(1),
+            })
+        };
+        assert!(sealer.open(&carried(now_s() + 60), "a", "q").is_ok());
+        let error = sealer.open(&carried(now_s() - 1), "a", "q").unwrap_err();
+        assert!(error.message.contains("expired"), "{error:?}");
+    }
+
+    #[test]
+    fn r8_a_sealer_of_the_same_key_opens_it_after_a_restart() {
+        let carried = Sealer::new(&[7; 32]).seal(json!(1), "a", "q");
+        assert!(Sealer::new(&[7; 32]).open(&carried, "a", "q").is_ok());
     }
 }

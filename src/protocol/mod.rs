@@ -1,4 +1,6 @@
 //! What goes over the wire, in every revision of MCP that is served: plain types, no I/O, no panic on any bytes.
+#![doc = ""]
+#![doc = include_str!("checklist.md")]
 #![forbid(unsafe_code)]
 
 mod capabilities;

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_is_made_once_and_stays() {
+    async fn r8_a_key_is_made_once_and_stays() {
         let scratch = Scratch::new();
         let path = scratch.join("vault.db");
         let vault = Vault::open(&path).unwrap();

@@ -8,6 +8,7 @@
 )]
 
 mod check;
+mod checklist;
 #[cfg(feature = "everything")]
 mod everything;
 mod flow_agents;
@@ -27,4 +28,6 @@ mod flow_streams;
 mod helper;
 mod house_rules;
 mod killing;
+#[cfg(feature = "everything")]
+mod spec_questions;
 mod support;

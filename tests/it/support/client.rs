@@ -141,6 +141,12 @@ impl Client {
         Session::open(self, version)
     }
 
+    /// The same by a client that declares these capabilities.
+    pub fn session_with(&self, version: &str, capabilities: Value) -> Session {
+        let initialize = self.initialize(version);
+        Session::opened_by(self, &initialize.param("capabilities", capabilities))
+    }
+
     /// A TLS socket on which anything can be said.
     pub fn raw(&self) -> RawSocket {
         RawSocket::open(self.address, self.tls_config())

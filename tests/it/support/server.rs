@@ -126,11 +126,21 @@ impl Builder {
             output,
             _home: home,
         };
-        if args.first().is_some_and(|first| first == "try") {
+        if args.first().is_some_and(|first| first != "serve") {
             server.read_what_it_says();
         }
         server
     }
+}
+
+/// A server of the reference fixtures, over TLS and with a token.
+#[cfg(feature = "everything")]
+pub fn fixtures() -> Server {
+    const TOKEN: &str = "fixtures";
+    let words = ["everything", "--json", "--tls", "--token", TOKEN];
+    let mut server = server().launch(Directory::new(), &words.map(OsString::from));
+    server.said["token"] = json!(TOKEN);
+    server
 }
 
 fn guard(server: u32, directory: &Path) -> Child {
@@ -327,11 +337,21 @@ pub struct Shared(&'static Server);
 
 /// The server with this policy that is shared by the tests that leave it as it is.
 pub fn shared(policy: &'static str) -> Shared {
+    shared_or(policy, || server().policy(policy).start())
+}
+
+/// The server of fixtures that is shared by the tests that leave it as it is.
+#[cfg(feature = "everything")]
+pub fn shared_fixtures() -> Shared {
+    shared_or("fixtures", fixtures)
+}
+
+fn shared_or(name: &'static str, start: impl FnOnce() -> Server) -> Shared {
     static SERVERS: OnceLock<Mutex<HashMap<&'static str, &'static Server>>> = OnceLock::new();
     let servers = SERVERS.get_or_init(Mutex::default).lock();
     let mut servers = servers.unwrap_or_else(std::sync::PoisonError::into_inner);
-    let start = || &*Box::leak(Box::new(server().policy(policy).start()));
-    Shared(servers.entry(policy).or_insert_with(start))
+    let start = || &*Box::leak(Box::new(start()));
+    Shared(servers.entry(name).or_insert_with(start))
 }
 
 impl Deref for Shared {

@@ -21,7 +21,11 @@ pub struct Session {
 
 impl Session {
     pub fn open(client: &Client, version: &str) -> Self {
-        let opened = client.initialize(version).send();
+        Self::opened_by(client, &client.initialize(version))
+    }
+
+    pub fn opened_by(client: &Client, initialize: &Request) -> Self {
+        let opened = initialize.send();
         assert_eq!(opened.verdict(), (200, 0), "{opened:?}");
         let id = opened
             .header("mcp-session-id")

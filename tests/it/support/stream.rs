@@ -114,6 +114,16 @@ impl Stream {
         self.message_within(DUE)
     }
 
+    /// The next message, after the empty event that may begin the stream of a session's call.
+    pub fn call_message(&mut self) -> Value {
+        loop {
+            let event = self.event();
+            if !event.data.is_empty() {
+                return event.json();
+            }
+        }
+    }
+
     /// The next message, which must come so soon.
     pub fn message_within(&mut self, bound: Duration) -> Value {
         match self.next(bound) {

@@ -1,0 +1,155 @@
+//! The checklist of the specification's rules (`src/protocol/checklist.md`) as a test: no rule without a way to
+//! see that it holds, and no way that does not exist.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A line of the checklist.
+struct Rule {
+    id: String,
+    ways: Vec<(String, String)>,
+}
+
+/// The words that may stand before the colon of a way.
+const WAYS: [&str; 4] = ["test", "suite", "not done", "todo"];
+
+/// The levels of the specification, and ours.
+const LEVELS: [&str; 6] = ["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "may", "own"];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn rules() -> Vec<Rule> {
+    let text = fs::read_to_string(root().join("src/protocol/checklist.md")).unwrap();
+    let rules: Vec<Rule> = text.lines().filter_map(rule).collect();
+    assert!(rules.len() > 150, "{} rules were found", rules.len());
+    rules
+}
+
+/// Reads a row; `None` for any other line and for the heads of tables.
+fn rule(line: &str) -> Option<Rule> {
+    let row = line.strip_prefix("| ")?;
+    let cells: Vec<&str> = row.trim_end_matches(" |").split(" | ").collect();
+    if cells[0] == "id" {
+        return None;
+    }
+    let [id, level, revisions, words, source, shown] = cells[..] else {
+        panic!("six cells a row: {line}");
+    };
+    assert!(LEVELS.contains(&level), "{id}: no such level: {level}");
+    assert!(!revisions.is_empty() && !source.is_empty(), "{line}");
+    assert!(words.ends_with('.'), "{id}: a rule is a sentence: {words}");
+    let ways = shown.split("; ").map(|way| {
+        let (kind, name) = way.split_once(": ").unwrap_or((way, ""));
+        (kind.to_owned(), name.to_owned())
+    });
+    Some(Rule {
+        id: id.to_owned(),
+        ways: ways.collect(),
+    })
+}
+
+/// The names of all our tests.
+fn tests() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![root().join("src"), root().join("tests/it")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                found.extend(tests_in(&path));
+            }
+        }
+    }
+    found
+}
+
+fn tests_in(file: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut is_test = false;
+    for line in fs::read_to_string(file).unwrap().lines() {
+        let line = line.trim();
+        let words = line.trim_start_matches("async ");
+        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            is_test = true;
+        } else if let Some(rest) = words.strip_prefix("fn ") {
+            let name = rest.split('(').next().unwrap();
+            names.extend(is_test.then(|| name.to_owned()));
+            is_test = false;
+        }
+    }
+    names
+}
+
+/// Whether the ids in front of a test's name have this one among them.
+fn carries(test: &str, id: &str) -> bool {
+    let is_id = |part: &&str| {
+        let (letter, number) = part.split_at(1);
+        letter.bytes().all(|b| b.is_ascii_lowercase())
+            && !number.is_empty()
+            && number.bytes().all(|b| b.is_ascii_digit())
+    };
+    let mut ids = test.split('_').filter(|p| !p.is_empty()).take_while(is_id);
+    ids.any(|part| part.eq_ignore_ascii_case(id))
+}
+
+#[test]
+fn every_rule_stands_once_and_none_is_left_out() {
+    let mut numbers: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for rule in rules() {
+        let (letter, number) = rule.id.split_at(1);
+        let number = number.parse().unwrap();
+        numbers.entry(letter.to_owned()).or_default().push(number);
+    }
+    for (letter, numbers) in numbers {
+        let expected: Vec<usize> = (1..=numbers.len()).collect();
+        assert_eq!(numbers, expected, "{letter}");
+    }
+}
+
+#[test]
+fn every_rule_has_a_way_that_exists() {
+    let tests = tests();
+    let scenarios = fs::read_to_string(root().join("tests/conformance/scenarios.txt")).unwrap();
+    let scenarios: BTreeSet<&str> = scenarios
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let mut wrong = Vec::new();
+    for Rule { id, ways } in rules() {
+        for (kind, name) in ways {
+            let holds = match kind.as_str() {
+                "test" => tests.contains(&name) && carries(&name, &id),
+                "suite" => scenarios.contains(name.as_str()),
+                "not done" => name.len() > 10,
+                _ => WAYS.contains(&kind.as_str()) && name.is_empty(),
+            };
+            if !holds {
+                wrong.push(format!("{id}: {kind}: {name}"));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "no such test of that id, no such scenario, or no such way:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn a_test_that_carries_an_id_is_named_by_the_checklist() {
+    let tests = tests();
+    for Rule { id, ways } in rules() {
+        if ways.iter().any(|(kind, _)| kind == "todo") {
+            continue;
+        }
+        for test in tests.iter().filter(|test| carries(test, &id)) {
+            let named = ways.iter().any(|(_, name)| name == test);
+            assert!(named, "{id} does not name {test}");
+        }
+    }
+}
