@@ -71,6 +71,18 @@ impl Tasks {
         let live = Arc::new(LiveTask::new(task_of(&row), maker.agent, row.expires_ms));
         match self.store.add(row, self.limits.room).await {
             Ok(true) => {
+                let Maker {
+                    agent,
+                    tool,
+                    request,
+                } = maker;
+                tracing::info!(
+                    task = live.id,
+                    tool,
+                    agent,
+                    request,
+                    "{tool} is a task from now on"
+                );
                 self.lock().insert(live.id.clone(), live.clone());
                 Some(live)
             }
@@ -153,6 +165,7 @@ impl Tasks {
             at_ms: now_ms(),
         };
         let at_ms = end.at_ms;
+        tracing::info!(task = live.id, status = end.status, "a task has ended");
         let written = self.store.end(live.id.clone(), end).await;
         live.end(state, at_ms);
         match written {
@@ -259,5 +272,29 @@ fn task_of(row: &TaskRow) -> Task {
         created_at: rfc3339(row.created_ms),
         updated_at: rfc3339(row.updated_ms),
         ttl_ms: row.expires_ms.saturating_sub(row.created_ms),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_that_is_too_large_makes_way_for_words() {
+        let result = |bytes: usize| {
+            let text = "x".repeat(bytes);
+            TaskState::Completed(json!({ "content": [text], "resultType": "complete" }))
+        };
+        let small = result(MAX_RESULT_BYTES - 100);
+        assert_eq!(bounded(small.clone()), small);
+        let TaskState::Completed(words) = bounded(result(MAX_RESULT_BYTES)) else {
+            panic!("it has completed all the same");
+        };
+        assert_eq!(
+            (&words["isError"], &words["resultType"]),
+            (&json!(true), &json!("complete"))
+        );
+        let text = words["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("answers with less"), "{text}");
     }
 }

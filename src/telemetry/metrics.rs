@@ -14,6 +14,7 @@ pub struct Metrics {
     connections_open: Arc<AtomicU64>,
     requests: AtomicU64,
     streams_open: Arc<AtomicU64>,
+    tasks_running: Arc<AtomicU64>,
     refusals: Labelled,
     calls: Labelled,
 }
@@ -52,6 +53,11 @@ impl Metrics {
         OpenGuard::of(&self.streams_open)
     }
 
+    /// A call became a task; it runs until the guard is dropped.
+    pub fn task(&self) -> OpenGuard {
+        OpenGuard::of(&self.tasks_running)
+    }
+
     /// A request was refused, for a reason such as `origin`.
     pub fn refused(&self, reason: &'static str) {
         self.refusals.count(reason, "");
@@ -78,6 +84,7 @@ impl Metrics {
             ),
             ("gatewren_requests_total", "counter", &self.requests),
             ("gatewren_streams_open", "gauge", &*self.streams_open),
+            ("gatewren_tasks_running", "gauge", &*self.tasks_running),
         ];
         let mut lines = Vec::new();
         for (name, kind, value) in plain {
@@ -155,6 +162,8 @@ gatewren_connections_open 1
 gatewren_requests_total 1
 # TYPE gatewren_streams_open gauge
 gatewren_streams_open 1
+# TYPE gatewren_tasks_running gauge
+gatewren_tasks_running 0
 # TYPE gatewren_refusals_total counter
 gatewren_refusals_total{reason=\"origin\"} 2
 # TYPE gatewren_tool_calls_total counter

@@ -25,9 +25,12 @@ mod flow_robustness;
 mod flow_sessions;
 mod flow_settings;
 mod flow_streams;
+mod flow_tasks;
 mod helper;
 mod house_rules;
 mod killing;
 #[cfg(feature = "everything")]
 mod spec_questions;
+#[cfg(feature = "everything")]
+mod spec_tasks;
 mod support;
