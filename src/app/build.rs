@@ -154,11 +154,8 @@ async fn door(vault: &Vault, settings: &Settings) -> Result<(Arc<Guard>, Session
     let agents = Agents::new(vault.clone()).map_err(failed)?;
     let guard = Guard::new(Identity::Agents(agents), hosts(settings), &settings.limits);
     let key = vault.key("session").await.map_err(failed)?;
-    let lifetime_s = settings.limits.session_idle.as_secs();
-    Ok((
-        Arc::new(guard),
-        Sessions::new(&key, lifetime_s, Some(vault.clone())),
-    ))
+    let sessions = Sessions::open(&key, &settings.limits, Some(vault.clone())).map_err(failed)?;
+    Ok((Arc::new(guard), sessions))
 }
 
 /// Two servers that keep the same state would each undo what the other has seen.

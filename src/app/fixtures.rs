@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::{
     build::{BuildError, serving, task_limits},
@@ -72,7 +73,7 @@ impl Fixtures {
         let engine = Arc::new(Engine::new(catalog, None, &key, stop.subscribe(), limits));
         let guard = Guard::new(identity(plan.token), hosts(&settings), &settings.limits);
         let key = random_bytes().map_err(BuildError::new)?;
-        let sessions = Sessions::new(&key, settings.limits.session_idle.as_secs(), None);
+        let sessions = Sessions::open(&key, &settings.limits, None).map_err(BuildError::new)?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let serving = serving(&engine, Arc::new(guard), sessions, tls, &settings);
         Ok(Self {
@@ -101,6 +102,8 @@ pub async fn run_fixtures(
         .serving
         .clone()
         .start(sockets, &fixtures.stop.subscribe());
+    let mut workers = JoinSet::new();
+    workers.spawn(fixtures.serving.front.endpoint.clone().keep_sessions());
     announce(&fixtures);
     while signals.next().await == Asked::Reload {}
     fixtures.stop.send_replace(true);

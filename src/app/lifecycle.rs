@@ -58,6 +58,7 @@ pub async fn run(
     house.start_workers(&mut workers);
     workers.spawn(watchdog::watch(house.clone()));
     workers.spawn(follow(house.clone()));
+    workers.spawn(house.serving.front.endpoint.clone().keep_sessions());
     // The address comes first: who acts on READY=1 may rely on having been told where.
     announce(&house);
     house.notify.status(&format!("serving {}", house.url));
@@ -73,6 +74,7 @@ pub async fn run(
     house.stop.send_replace(true);
     let clean = drained(&house.serving, &house.engine, accepting, &mut signals).await;
     workers.shutdown().await;
+    house.serving.front.endpoint.note_sessions().await;
     house.close_helper().await;
     if clean {
         tracing::info!("stopped");

@@ -77,5 +77,6 @@ fn probe() -> Call {
             hears_notes: false,
         },
         inputs: None,
+        held: None,
     }
 }

@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn controls_become_visible() {
+    fn t10_controls_become_visible() {
         assert_eq!(neutralise("\u{1b}[31mred\u{7}"), "^[[31mred<U+0007>");
         assert_eq!(neutralise("a\r\nb\rc"), "a\nb<U+000D>c");
         assert_eq!(

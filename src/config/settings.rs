@@ -82,8 +82,14 @@ pub struct Limits {
     pub max_streams_per_agent: u32,
     /// Open streams of all agents.
     pub max_streams: u32,
-    /// How long a session lasts, used or not.
+    /// Without a request or an open stream for so long, a session ends.
     pub session_idle: Duration,
+    /// The same for a session that was never used after `initialize`.
+    pub session_unused: Duration,
+    /// Sessions of one agent.
+    pub max_sessions_per_agent: u32,
+    /// Sessions of all agents.
+    pub max_sessions: u32,
     /// How long a stop waits for what is running.
     pub drain: Duration,
     /// Requests a second from one address before it says who it is.
@@ -176,7 +182,10 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(30),
             max_streams_per_agent: 1024,
             max_streams: 4096,
-            session_idle: Duration::from_hours(30 * 24),
+            session_idle: Duration::from_mins(30),
+            session_unused: Duration::from_mins(5),
+            max_sessions_per_agent: 1024,
+            max_sessions: 4096,
             drain: Duration::from_secs(30),
             address_rate: 50,
             address_burst: 200,

@@ -1,5 +1,6 @@
 //! A call as it arrives and a reply as it leaves, the same for every method and every revision.
 
+use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -30,6 +31,9 @@ pub struct Context {
     pub hears_notes: bool,
 }
 
+/// Something that is held for as long as a call runs, whatever becomes of its client.
+pub type Held = Arc<dyn Any + Send + Sync>;
+
 /// One call.
 #[derive(Debug)]
 pub struct Call {
@@ -43,6 +47,8 @@ pub struct Call {
     pub context: Context,
     /// Answers that the stateful adapter has gathered itself; otherwise they stand in the parameters.
     pub inputs: Option<Inputs>,
+    /// Its place among the agent's calls.
+    pub held: Option<Held>,
 }
 
 /// How a call ends well.

@@ -16,6 +16,9 @@ const COALESCE: Duration = Duration::from_millis(500);
 /// One listener hears of so many resources; more are refused.
 const MAX_URIS: usize = 1_000;
 
+/// Their URIs are together no longer than this, in bytes; more are refused.
+const MAX_BYTES: usize = 128 << 10;
+
 /// A changeable set of URIs with a cursor each. However slow its reader is, it grows no further.
 #[derive(Default)]
 pub struct Interests {
@@ -46,9 +49,12 @@ impl Interests {
     /// Adds a URI from a revision on; again for one that is there, it keeps its place.
     pub fn add(&self, uri: &str, from: u64) -> Result<(), RpcError> {
         let mut cursors = self.lock();
-        if cursors.len() >= MAX_URIS && !cursors.contains_key(uri) {
+        let bytes = cursors.keys().map(String::len).sum::<usize>() + uri.len();
+        let full = cursors.len() >= MAX_URIS || bytes > MAX_BYTES;
+        if full && !cursors.contains_key(uri) {
             let words = format!(
-                "one listener hears of at most {MAX_URIS} resources; subscribe to a parent instead"
+                "one listener hears of at most {MAX_URIS} resources, whose URIs have at most \
+                 {MAX_BYTES} bytes; subscribe to a parent instead"
             );
             return Err(RpcError::invalid_params(words));
         }
@@ -73,6 +79,11 @@ impl Interests {
         }
     }
 
+    /// Up to which revision the listener was told of every change; `None` when it wants to hear of none.
+    pub fn heard(&self) -> Option<u64> {
+        self.lock().values().map(|cursor| cursor.seen).min()
+    }
+
     /// Waits until a URI is added.
     pub async fn changed(&self) {
         self.changed.notified().await;
@@ -80,9 +91,12 @@ impl Interests {
 
     /// What is due now; a URI that is told is marked as told.
     pub fn due(&self, source: &dyn ResourceSource, now: Instant) -> Due {
+        let newest = *source.bell().borrow();
         let mut soonest: Option<Instant> = None;
         for (uri, cursor) in self.lock().iter_mut() {
             let Some(revision) = source.touched(uri, cursor.seen) else {
+                // Nobody has to look there again.
+                cursor.seen = cursor.seen.max(newest);
                 continue;
             };
             if cursor.quiet_until <= now {

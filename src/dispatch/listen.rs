@@ -170,11 +170,15 @@ impl Filter {
                 "subscriptions/listen needs params.notifications, an object",
             ));
         };
-        let flag = |name: &str| asked.get(name).and_then(Value::as_bool).unwrap_or(false);
+        let flag = |name: &str| match asked.get(name) {
+            None => Ok(false),
+            Some(Value::Bool(wanted)) => Ok(*wanted),
+            Some(_) => Err(RpcError::invalid_params(format!("{name} is true or false"))),
+        };
         Ok(Self {
-            tools: flag("toolsListChanged"),
-            prompts: flag("promptsListChanged"),
-            resources: flag("resourcesListChanged"),
+            tools: flag("toolsListChanged")?,
+            prompts: flag("promptsListChanged")?,
+            resources: flag("resourcesListChanged")?,
             uris: texts(asked, "resourceSubscriptions")?,
             tasks: texts(asked, "taskIds")?,
         })

@@ -56,6 +56,11 @@ impl Engine {
         self.row(method).is_some()
     }
 
+    /// Whether a method is answered at once, so that calls of it are never many.
+    pub fn answers_at_once(&self, method: &str) -> bool {
+        matches!(self.row(method), None | Some((.., Now(_))))
+    }
+
     /// Answers a call.
     pub fn answer(self: &Arc<Self>, call: Call) -> Reply {
         match self.row(&call.method) {

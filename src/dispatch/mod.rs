@@ -26,7 +26,7 @@ mod tasks;
 mod tools;
 mod under_way;
 
-pub use call::{Call, Context, Outcome, Reply};
+pub use call::{Call, Context, Held, Outcome, Reply};
 pub use engine::Engine;
 pub use interests::Interests;
 pub use listen::{Listener, ended as subscription_ended};

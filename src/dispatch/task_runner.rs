@@ -232,6 +232,7 @@ mod tests {
                     hears_notes: false,
                 },
                 inputs: None,
+                held: None,
             };
             self.engine.answer(call).outcome.await
         }

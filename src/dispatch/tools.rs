@@ -19,7 +19,7 @@ use super::{
     task_runner::{Ended, Stop},
 };
 use crate::policy::{Verdict, judge, sees};
-use crate::protocol::{RpcError, page};
+use crate::protocol::{RpcError, page, progress_token};
 use crate::registry::{
     Answer, BoxFuture, Cx, Interruption, Permit, Question, TaskSupport, Tool, ToolError,
 };
@@ -78,11 +78,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
     let mut arguments = arguments(&mut call.params)?;
     tool.translate(&name, &mut arguments);
     let mut cx = surroundings(&call, reference::next(), inputs);
-    let token = call
-        .params
-        .get("_meta")
-        .and_then(|m| m.get("progressToken"))
-        .cloned();
+    let token = progress_token(&call.params)?;
     let mut notes = None;
     if call.context.hears_notes && (token.is_some() || call.context.log_level.is_some()) {
         let (sender, receiver) = mpsc::channel(QUEUED_NOTES);

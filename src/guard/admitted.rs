@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use hyper::http::request::Parts;
 
-use super::rate::CallPermit;
 use crate::auth::Principal;
 
 /// An admitted request: who asks, what for, and its body.
@@ -15,7 +14,6 @@ pub struct Admitted {
     pub(super) peer: SocketAddr,
     pub(super) head: Parts,
     pub(super) body: Bytes,
-    pub(super) permit: CallPermit,
 }
 
 impl Admitted {
@@ -37,10 +35,5 @@ impl Admitted {
     /// The whole body.
     pub fn body(&self) -> &[u8] {
         &self.body
-    }
-
-    /// Its place among the agent's calls; held for as long as it is answered.
-    pub fn into_permit(self) -> CallPermit {
-        self.permit
     }
 }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::http::request::Parts;
@@ -14,7 +15,7 @@ use super::{
     body::BodyLimit,
     host::Hosts,
     identity::Identity,
-    rate::{CallPermit, Concurrency, Rate, household},
+    rate::{Concurrency, Place, Rate, household},
     refusal::Refusal,
 };
 use crate::auth::{AgentId, Principal};
@@ -27,6 +28,7 @@ pub struct Guard {
     body: BodyLimit,
     by_address: Rate<IpAddr>,
     by_agent: Rate<AgentId>,
+    bodies: Concurrency,
     calls: Concurrency,
     streams: Concurrency,
 }
@@ -47,6 +49,7 @@ impl Guard {
                 f64::from(limits.address_burst),
             ),
             by_agent: Rate::new(per_second, f64::from(limits.agent_rate)),
+            bodies: Concurrency::new(limits.agent_calls as usize),
             calls: Concurrency::new(limits.agent_calls as usize),
             streams: Concurrency::new(limits.max_streams_per_agent as usize)
                 .together(limits.max_streams as usize),
@@ -86,20 +89,29 @@ impl Guard {
         let who = self
             .known(&head, posts.then_some(&body))
             .map_err(|refusal| self.charge(peer, refusal))?;
-        let permit = self.place(&who)?;
+        self.charge_agent(&who)?;
         // Only POST has a body that means anything.
         let body = if posts {
-            self.body.read(body).await?
+            self.read(&who, body).await?
         } else {
-            bytes::Bytes::new()
+            Bytes::new()
         };
         Ok(Admitted {
             who,
             peer,
             head,
             body,
-            permit,
         })
+    }
+
+    /// Reads a body, of which an agent may be sending as many at once as it may have calls: what arrives is
+    /// bounded before it is known to be a call, or only an answer to one.
+    async fn read(&self, who: &Principal, body: Incoming) -> Result<Bytes, Refusal> {
+        let _place = self.bodies.enter(who.agent_id()).ok_or_else(|| {
+            let words = "this agent is sending as many requests at once as it may";
+            later("too_many_bodies", words, 1)
+        })?;
+        self.body.read(body).await
     }
 
     /// Charges a request that showed no token to its address. Whoever holds one is never charged, so that
@@ -123,17 +135,26 @@ impl Guard {
         self.identity.identify(&head.headers)
     }
 
+    /// A place among an agent's calls. What is no call needs none: an answer or a cancellation, which may be
+    /// what frees one, is never refused for want of a place.
+    pub fn call(&self, who: &Principal) -> Result<Place, Refusal> {
+        self.calls.enter(who.agent_id()).ok_or_else(|| {
+            let words = "this agent has as many calls at once as it may; wait for one to end";
+            later("too_many_calls", words, 1)
+        })
+    }
+
+    /// Charges an agent for the further messages of a batch, the first of which came in as a request.
+    pub fn charge_batch(&self, who: &Principal, messages: usize) -> Result<(), Refusal> {
+        (1..messages).try_for_each(|_| self.charge_agent(who))
+    }
+
     /// A place among an agent's open streams, which are counted apart from its calls.
-    pub fn stream(&self, who: &Principal) -> Result<CallPermit, Refusal> {
+    pub fn stream(&self, who: &Principal) -> Result<Place, Refusal> {
         self.streams.enter(who.agent_id()).ok_or_else(|| {
             let words =
                 "as many streams are open as this agent, or all together, may have; close one";
-            Refusal::later(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too_many_streams",
-                words,
-                5,
-            )
+            later("too_many_streams", words, 5)
         })
     }
 
@@ -142,18 +163,19 @@ impl Guard {
         self.identity.expelled(who).await;
     }
 
-    fn place(&self, who: &Principal) -> Result<CallPermit, Refusal> {
+    fn charge_agent(&self, who: &Principal) -> Result<(), Refusal> {
         self.by_agent
             .take(who.agent_id().clone(), Instant::now())
             .map_err(|after| {
                 let words = "this agent has used up its calls for now";
                 Refusal::later(StatusCode::TOO_MANY_REQUESTS, "agent_rate", words, after)
-            })?;
-        self.calls.enter(who.agent_id()).ok_or_else(|| {
-            let words = "this agent has as many calls at once as it may; wait for one to end";
-            Refusal::later(StatusCode::SERVICE_UNAVAILABLE, "too_many_calls", words, 1)
-        })
+            })
     }
+}
+
+/// 503: what there is too much of will be less in a while.
+fn later(error: &'static str, words: &str, after_s: u64) -> Refusal {
+    Refusal::later(StatusCode::SERVICE_UNAVAILABLE, error, words, after_s)
 }
 
 fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {

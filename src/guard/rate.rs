@@ -80,14 +80,14 @@ pub fn household(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A place among an agent's calls; dropping it makes room.
+/// A place among an agent's calls or streams; dropping it makes room.
 #[derive(Debug)]
-pub struct CallPermit(
+pub struct Place(
     #[expect(dead_code, reason = "dropping it is its use")]
     (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
 );
 
-/// How many calls each agent may have at once, and all of them together.
+/// How many of something each agent may have at once, and all of them together.
 pub struct Concurrency {
     most: usize,
     together: Option<Arc<Semaphore>>,
@@ -114,7 +114,7 @@ impl Concurrency {
     }
 
     /// Takes a place, if there is one. Agents are as many as the owner made.
-    pub fn enter(&self, agent: &AgentId) -> Option<CallPermit> {
+    pub fn enter(&self, agent: &AgentId) -> Option<Place> {
         let shared = match &self.together {
             Some(places) => Some(places.clone().try_acquire_owned().ok()?),
             None => None,
@@ -124,7 +124,7 @@ impl Concurrency {
             .entry(agent.clone())
             .or_insert_with(|| Arc::new(Semaphore::new(self.most)));
         let own = places.clone().try_acquire_owned().ok()?;
-        Some(CallPermit((own, shared)))
+        Some(Place((own, shared)))
     }
 }
 

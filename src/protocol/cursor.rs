@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_follow_each_other_and_a_bogus_cursor_is_refused() {
+    fn g1_g2_pages_follow_each_other_and_a_bogus_cursor_is_refused() {
         let all: Vec<usize> = (0..450).collect();
         let mut seen = Vec::new();
         let mut cursor = None;

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_modern_reaches_a_session() {
+    fn v1_nothing_modern_reaches_a_session() {
         let list = modern(&json!({ "tools": [], "ttlMs": 5, "cacheScope": "private" }));
         assert_eq!(
             for_stateful("tools/list", list, Version::V2025_11_25),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_by_revision() {
+    fn v2_v3_structured_content_by_revision() {
         let result = modern(&json!({ "content": [], "structuredContent": [1] }));
         let at = |version| for_stateful("tools/call", result.clone(), version);
         assert_eq!(at(Version::V2025_03_26), json!({ "content": [] }));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_moves_into_the_annotations_of_the_oldest_revision() {
+    fn v4_a_title_moves_into_the_annotations_of_the_oldest_revision() {
         let list = json!({ "tools": [{ "name": "a", "title": "A", "annotations": {}, "outputSchema": {} }] });
         let old = for_stateful("tools/list", list, Version::V2025_03_26);
         assert_eq!(
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_becomes_text_where_links_are_unknown() {
+    fn v6_a_link_becomes_text_where_links_are_unknown() {
         let result =
             json!({ "content": [{ "type": "resource_link", "uri": "x:/y", "name": "y" }] });
         let old = for_stateful("tools/call", result, Version::V2025_03_26);

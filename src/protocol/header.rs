@@ -42,14 +42,19 @@ pub fn matches_argument(header: &str, argument: &Value) -> bool {
         Value::String(text) => header == text,
         Value::Bool(flag) => header == if *flag { "true" } else { "false" },
         Value::Number(number) => {
-            let same_text = number.to_string() == header;
-            same_text
-                || header
-                    .parse::<f64>()
-                    .is_ok_and(|h| number.as_f64() == Some(h))
+            integer(&number.to_string()).is_some_and(|own| integer(header) == Some(own))
         }
         _ => false,
     }
+}
+
+/// The integer that a number's text stands for, exactly: `42`, `-7`, `42.0`.
+fn integer(text: &str) -> Option<i128> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let sound = digits(whole.strip_prefix('-').unwrap_or(whole)) && digits(fraction);
+    let even = fraction.bytes().all(|b| b == b'0');
+    (sound && even).then(|| whole.parse().ok())?
 }
 
 #[cfg(test)]
@@ -74,10 +79,23 @@ mod tests {
     }
 
     #[test]
-    fn numbers_compare_as_numbers() {
-        assert!(matches_argument("42.0", &json!(42)));
-        assert!(matches_argument("42", &json!(42)));
-        assert!(!matches_argument("42x", &json!(42)));
+    fn m9_integers_compare_as_numbers_and_exactly() {
+        for same in ["42", "42.0", "42.000", "042"] {
+            assert!(matches_argument(same, &json!(42)), "{same}");
+        }
+        assert!(matches_argument("42", &json!(42.0)));
+        assert!(matches_argument("-7", &json!(-7)) && matches_argument("-0", &json!(0)));
+        for other in [
+            "42x", "+42", "42.", ".0", "-", "", "4.2e1", "42.1", "43", "nan", "0x2a",
+        ] {
+            assert!(!matches_argument(other, &json!(42)), "{other}");
+        }
+        // The same number in floating point.
+        let large = json!(9_007_199_254_740_993_i64);
+        assert!(matches_argument("9007199254740993", &large));
+        assert!(!matches_argument("9007199254740992", &large));
+        assert!(matches_argument("18446744073709551615", &json!(u64::MAX)));
+        assert!(!matches_argument("1", &json!(1.5)) && !matches_argument("1.5", &json!(1.5)));
         assert!(matches_argument("true", &json!(true)));
         assert!(!matches_argument("True", &json!(true)));
     }

@@ -18,6 +18,9 @@ pub mod key {
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 }
 
+/// A progress token goes back with each report; a longer one is refused.
+const MAX_TOKEN_BYTES: usize = 1_024;
+
 /// What a stateless request says of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestMeta {
@@ -27,6 +30,8 @@ pub struct RequestMeta {
     pub capabilities: ClientCapabilities,
     /// The severity asked for.
     pub log_level: Option<Level>,
+    /// What reports of progress are to name; none are wanted without it.
+    pub progress_token: Option<Value>,
 }
 
 /// Why a `_meta` cannot be used: -32602 with the keys named.
@@ -66,7 +71,26 @@ impl RequestMeta {
             version: version.clone(),
             capabilities: ClientCapabilities::new(declared.clone()),
             log_level: log_level(meta)?,
+            progress_token: progress_token(params)?,
         })
+    }
+}
+
+/// The token that reports of progress are to name, in every revision: a text or an integer.
+pub fn progress_token(params: &Map<String, Value>) -> Result<Option<Value>, MetaError> {
+    let token = params.get("_meta").and_then(|m| m.get("progressToken"));
+    let fits = |token: &&Value| match token {
+        Value::String(text) => text.len() <= MAX_TOKEN_BYTES,
+        Value::Number(number) => number.is_i64() || number.is_u64(),
+        _ => false,
+    };
+    match token {
+        None => Ok(None),
+        Some(token) => Some(token).filter(fits).cloned().map(Some).ok_or_else(|| {
+            RpcError::invalid_params(format!(
+                "_meta.progressToken is an integer or a text of at most {MAX_TOKEN_BYTES} bytes"
+            ))
+        }),
     }
 }
 

@@ -34,12 +34,12 @@ pub use jsonrpc::{
     Body, Id, Message, Notification as IncomingNotification, Request, Response, read,
 };
 pub use level::Level;
-pub use meta::{RequestMeta, key};
+pub use meta::{RequestMeta, key, progress_token};
 pub use notification::Notification;
 pub use prompt::{Prompt, PromptArgument, PromptMessage};
 pub use resource::{Resource, ResourceTemplate};
 pub use server::{Implementation, ServerCapabilities};
 pub use task::{TASKS_EXTENSION, Task, TaskState};
 pub use template::Template;
-pub use tool::{Tool, ToolAnnotations, header_parameters, is_portable_name};
+pub use tool::{Tool, ToolAnnotations, check_dialect, header_parameters, is_portable_name};
 pub use version::{MODERN_VERSIONS, Version};

@@ -41,6 +41,9 @@ pub struct ToolAnnotations {
     pub open_world_hint: bool,
 }
 
+/// The one dialect of schemas, whether a schema names it or not.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
 /// Whether every client takes this name: dots, blanks and long names break some of them.
 pub fn is_portable_name(name: &str) -> bool {
     (1..=48).contains(&name.len())
@@ -70,6 +73,31 @@ pub fn header_parameters(schema: &Value) -> Result<Vec<(String, Vec<String>)>, S
         }
     }
     Ok(found)
+}
+
+/// Why a schema cannot be shown to clients: it is of another dialect than JSON Schema 2020-12, or refers to what
+/// would have to be fetched (2026-07-28, basic).
+pub fn check_dialect(schema: &Value) -> Result<(), String> {
+    match schema {
+        Value::Object(object) => {
+            // An object would be the schema of a property of that name.
+            let named = object.get("$schema").filter(|named| !named.is_object());
+            if let Some(other) = named.filter(|named| **named != DIALECT) {
+                return Err(format!(
+                    "{other} is no dialect that is served; {DIALECT} is"
+                ));
+            }
+            for name in ["$ref", "$dynamicRef"] {
+                let target = object.get(name).and_then(Value::as_str);
+                if let Some(away) = target.filter(|target| !target.starts_with('#')) {
+                    return Err(format!("{name} {away:?} leads out of the schema"));
+                }
+            }
+            object.values().try_for_each(check_dialect)
+        }
+        Value::Array(items) => items.iter().try_for_each(check_dialect),
+        _ => Ok(()),
+    }
 }
 
 fn collect(
@@ -136,7 +164,26 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn header_parameters_are_found_through_properties_only() {
+    fn j11_j12_a_schema_of_another_dialect_or_from_elsewhere_is_refused() {
+        for good in [
+            json!({"type": "object"}),
+            json!({"$schema": DIALECT, "$defs": {"a": {"$anchor": "a"}}, "$ref": "#a"}),
+            json!({"properties": {"$schema": {"type": "string"}, "$ref": {"type": "string"}}}),
+        ] {
+            assert_eq!(check_dialect(&good), Ok(()), "{good}");
+        }
+        for bad in [
+            json!({"$schema": "http://json-schema.org/draft-07/schema#"}),
+            json!({"$schema": 7}),
+            json!({"properties": {"a": {"items": [{"$ref": "https://example.com/a.json"}]}}}),
+            json!({"allOf": [{"$dynamicRef": "other.json#a"}]}),
+        ] {
+            assert!(check_dialect(&bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn m8_header_parameters_are_found_through_properties_only() {
         let schema = json!({"type": "object", "properties": {
             "region": {"type": "string", "x-mcp-header": "Region"},
             "deep": {"type": "object", "properties": {"n": {"type": "integer", "x-mcp-header": "N"}}}}});
@@ -149,6 +196,14 @@ mod tests {
             json!({"properties": {"a": {"type": "string", "x-mcp-header": "a b"}}}),
             json!({"properties": {"a": {"type": "string", "x-mcp-header": "X"}, "b": {"type": "string", "x-mcp-header": "x"}}}),
             json!({"properties": {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}}}),
+            json!({"properties": {"a": {"type": "string", "x-mcp-header": ""}}}),
+            json!({"properties": {"a": {"type": "string", "x-mcp-header": "a\r\nb"}}}),
+            json!({"properties": {"a": {"type": "string", "x-mcp-header": 7}}}),
+            json!({"properties": {"a": {"x-mcp-header": "A"}}}),
+            json!({"properties": {"a": {"type": ["string", "null"], "x-mcp-header": "A"}}}),
+            json!({"anyOf": [{"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}]}),
+            json!({"if": {"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}}),
+            json!({"$defs": {"a": {"type": "string", "x-mcp-header": "A"}}}),
         ] {
             assert!(header_parameters(&bad).is_err(), "{bad}");
         }

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::error::Result;
 use crate::protocol::{ClientCapabilities, InputRequired, Inputs, Level, Notification, RpcError};
+
+/// Reports of progress that come closer together are left out: a tool may count as fast as it likes.
+const BETWEEN_REPORTS: Duration = Duration::from_millis(20);
 
 /// Who calls, as far as a tool may know; it decides nothing by it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,11 +50,16 @@ struct Inner {
     notes: Option<mpsc::Sender<Notification>>,
     progress_token: Option<Value>,
     log_level: Option<Level>,
-    /// Progress must increase; what does not is not sent.
-    reported: Mutex<f64>,
+    /// What was said last of how far the call has come.
+    reported: Mutex<Reported>,
     desk: Option<mpsc::Sender<Question>>,
     /// The keys whose answers, given with the call, were handed out: asked again, they are asked anew.
     handed_out: Mutex<BTreeSet<String>>,
+}
+
+struct Reported {
+    progress: f64,
+    at: Option<Instant>,
 }
 
 impl Cx {
@@ -64,7 +74,10 @@ impl Cx {
                 notes: None,
                 progress_token: None,
                 log_level: None,
-                reported: Mutex::new(f64::NEG_INFINITY),
+                reported: Mutex::new(Reported {
+                    progress: f64::NEG_INFINITY,
+                    at: None,
+                }),
                 desk: None,
                 handed_out: Mutex::default(),
             }),
@@ -164,22 +177,35 @@ impl Cx {
         Some(answers)
     }
 
-    /// Says how far the call has come, if the client asked to hear it.
+    /// Says how far the call has come, if the client asked to hear it. What does not rise is not sent, nor what
+    /// comes too soon after the last one, unless it is the end (2026-07-28, progress).
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let (Some(notes), Some(token)) = (&self.inner.notes, &self.inner.progress_token) else {
             return;
         };
-        {
-            let mut reported = lock(&self.inner.reported);
-            if progress <= *reported {
-                return;
-            }
-            *reported = progress;
+        if !self.is_news(progress, total) {
+            return;
         }
         // A client that is gone hears nothing; the call goes on or is dropped by its class.
         let _ = notes
             .send(Notification::progress(token, progress, total, message))
             .await;
+    }
+
+    fn is_news(&self, progress: f64, total: Option<f64>) -> bool {
+        let mut last = lock(&self.inner.reported);
+        let now = Instant::now();
+        let soon = last
+            .at
+            .is_some_and(|at| now.duration_since(at) < BETWEEN_REPORTS);
+        if progress <= last.progress || soon && total != Some(progress) {
+            return false;
+        }
+        *last = Reported {
+            progress,
+            at: Some(now),
+        };
+        true
     }
 
     /// Sends a log message, if the client asked for this severity.
@@ -195,4 +221,45 @@ impl Cx {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    async fn sent(reports: &[(u64, f64)]) -> Vec<f64> {
+        let (sender, mut notes) = mpsc::channel(1_000);
+        let caller = Caller::default();
+        let cx = Cx::new("r".into(), caller).with_listener(sender, Some(json!("t")), None);
+        for (after_ms, progress) in reports {
+            tokio::time::sleep(Duration::from_millis(*after_ms)).await;
+            cx.progress(*progress, Some(100.0), None).await;
+        }
+        drop(cx);
+        let mut heard = Vec::new();
+        while let Some(note) = notes.recv().await {
+            assert_eq!(note.params["progressToken"], "t");
+            heard.push(note.params["progress"].as_f64().unwrap());
+        }
+        heard
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p4_progress_rises_and_is_no_flood_but_its_end_is_told() {
+        assert_eq!(
+            sent(&[(0, 0.0), (50, 50.0), (50, 100.0)]).await,
+            [0.0, 50.0, 100.0]
+        );
+        assert_eq!(
+            sent(&[(0, 2.0), (50, 1.0), (50, 2.0), (50, 3.0)]).await,
+            [2.0, 3.0]
+        );
+        let many: Vec<(u64, f64)> = (1..=100).map(|n| (1, f64::from(n))).collect();
+        let heard = sent(&many).await;
+        assert!(heard.len() <= 6, "{heard:?}");
+        assert_eq!(heard.last(), Some(&100.0));
+        assert!(heard.is_sorted_by(|a, b| a < b), "{heard:?}");
+    }
 }

@@ -131,8 +131,12 @@ impl Tool {
         &mut self.definition
     }
 
-    /// Reads the header parameters out of the schema; a wrong annotation would make clients drop the tool.
+    /// Reads the header parameters out of the schema; a wrong annotation would make clients drop the tool, and a
+    /// schema that they cannot read too.
     pub(super) fn check(&mut self) -> std::result::Result<(), String> {
+        protocol::check_dialect(&self.definition.input_schema)?;
+        let output = self.definition.output_schema.as_ref();
+        output.map_or(Ok(()), protocol::check_dialect)?;
         self.headers = protocol::header_parameters(&self.definition.input_schema)?;
         Ok(())
     }

@@ -13,6 +13,7 @@ pub struct Metrics {
     connections: AtomicU64,
     connections_open: Arc<AtomicU64>,
     requests: AtomicU64,
+    calls_open: Arc<AtomicU64>,
     streams_open: Arc<AtomicU64>,
     tasks_running: Arc<AtomicU64>,
     refusals: Labelled,
@@ -46,6 +47,11 @@ impl Metrics {
     /// A request came in.
     pub fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A call has begun; it is under way until the guard is dropped.
+    pub fn call(&self) -> OpenGuard {
+        OpenGuard::of(&self.calls_open)
     }
 
     /// A stream was opened; it is open until the guard is dropped.
@@ -83,6 +89,7 @@ impl Metrics {
                 &*self.connections_open,
             ),
             ("gatewren_requests_total", "counter", &self.requests),
+            ("gatewren_calls_open", "gauge", &*self.calls_open),
             ("gatewren_streams_open", "gauge", &*self.streams_open),
             ("gatewren_tasks_running", "gauge", &*self.tasks_running),
         ];
@@ -146,6 +153,7 @@ mod tests {
         drop(metrics.connection());
         metrics.request();
         let _stream = metrics.stream();
+        drop(metrics.call());
         metrics.refused("origin");
         metrics.refused("origin");
         metrics.called("unit_status", "ok");
@@ -160,6 +168,8 @@ gatewren_connections_total 2
 gatewren_connections_open 1
 # TYPE gatewren_requests_total counter
 gatewren_requests_total 1
+# TYPE gatewren_calls_open gauge
+gatewren_calls_open 0
 # TYPE gatewren_streams_open gauge
 gatewren_streams_open 1
 # TYPE gatewren_tasks_running gauge

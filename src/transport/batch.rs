@@ -7,12 +7,13 @@ use hyper::{Response, StatusCode};
 use super::{
     endpoint::{Endpoint, refuse},
     methods,
-    running::start,
+    running::{at_once, start},
     session::Session,
     stream::Answering,
     wire::ToClient,
 };
-use crate::guard::Admitted;
+use crate::dispatch::Held;
+use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, empty, json};
 use crate::protocol::{Message, RpcError};
 
@@ -28,11 +29,19 @@ pub async fn answer(
         let error = RpcError::invalid_request("initialize stands alone, never in a batch");
         return refuse(StatusCode::BAD_REQUEST, None, &error);
     }
+    // Before anything has begun: a batch that finds no place can be sent again as it is.
+    let mut places = match places(endpoint, &admitted, &batch) {
+        Ok(places) => places,
+        Err(refusal) => return endpoint.turn_away(&refusal),
+    };
     let mut running = Vec::new();
     for message in batch {
         match message {
             Message::Request(request) => {
-                running.push(start(endpoint, session, request, &admitted, false));
+                running.extend(at_once(endpoint, session, &request).or_else(|| {
+                    let place = places.pop()?;
+                    Some(start(endpoint, session, request, &admitted, (false, place)))
+                }));
             }
             Message::Notification(note) => methods::notified(session, &note),
             Message::Response(response) => session.deliver(&response.id, response.outcome),
@@ -49,6 +58,17 @@ pub async fn answer(
     }
     let body = [b"[".as_slice(), &answers.join(b",".as_slice()), b"]"].concat();
     json(StatusCode::OK, body)
+}
+
+/// A place for each of its requests, as if they had come alone.
+fn places(
+    endpoint: &Endpoint,
+    admitted: &Admitted,
+    batch: &[Message],
+) -> Result<Vec<Held>, Refusal> {
+    endpoint.guard().charge_batch(admitted.who(), batch.len())?;
+    let requests = batch.iter().filter(|m| matches!(m, Message::Request(_)));
+    requests.map(|_| endpoint.call(admitted)).collect()
 }
 
 async fn finish(answering: &mut Answering<ToClient>) -> Option<Vec<u8>> {

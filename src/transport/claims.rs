@@ -1,6 +1,4 @@
-//! A session's id says all about it, signed: so a session outlives a restart of the server.
-
-use std::time::{SystemTime, UNIX_EPOCH};
+//! What a session's id says, signed: whose it is and what was settled on.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,10 +12,16 @@ use crate::protocol::{ClientCapabilities, Version};
 /// An id is never longer than this; a longer one is not ours.
 const MAX_ID_BYTES: usize = 2_048;
 
+/// The form of the claims. An id of another form is not read: its session is over, and its client begins
+/// a new one. Whoever changes the form counts this up, and may read the forms before it.
+const FORMAT: u32 = 1;
+
 /// What a session id says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claims {
-    /// Names the session in memory and among the revoked.
+    #[serde(rename = "f")]
+    format: u32,
+    /// Names the session in memory, in the vault and in the audit.
     #[serde(rename = "i")]
     pub session: Uuid,
     /// The agent that it belongs to.
@@ -29,25 +33,24 @@ pub struct Claims {
     /// What the client can do, of what we ever ask.
     #[serde(rename = "c")]
     capabilities: Map<String, Value>,
-    /// Seconds since 1970.
-    #[serde(rename = "x")]
-    pub expires_s: u64,
+}
+
+/// The part of an id that every form has.
+#[derive(Deserialize)]
+struct Form {
+    #[serde(rename = "f")]
+    format: u32,
 }
 
 impl Claims {
     /// Claims of a new session.
-    pub fn new(
-        agent: &str,
-        version: Version,
-        declared: &Map<String, Value>,
-        lifetime_s: u64,
-    ) -> Self {
+    pub fn new(agent: &str, version: Version, declared: &Map<String, Value>) -> Self {
         Self {
+            format: FORMAT,
             session: Uuid::new_v4(),
             agent: agent.to_owned(),
             version: version.as_str().to_owned(),
             capabilities: needed(declared),
-            expires_s: now_s().saturating_add(lifetime_s),
         }
     }
 
@@ -68,18 +71,17 @@ impl Claims {
         format!("{body}.{}", URL_SAFE_NO_PAD.encode(tag))
     }
 
-    /// Whether its time is over.
-    pub fn has_expired(&self) -> bool {
-        self.expires_s <= now_s()
-    }
-
-    /// Reads an id that this server signed and that has not expired.
+    /// Reads an id that this server signed, in the form that is written today.
     pub fn verify(id: &str, key: &hmac::Key) -> Option<Self> {
         let (body, tag) = id.split_once('.').filter(|_| id.len() <= MAX_ID_BYTES)?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
         hmac::verify(key, body.as_bytes(), &tag).ok()?;
-        let claims: Self = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(body).ok()?).ok()?;
-        (!claims.has_expired()).then_some(claims)
+        let said = URL_SAFE_NO_PAD.decode(body).ok()?;
+        let form: Form = serde_json::from_slice(&said).ok()?;
+        if form.format != FORMAT {
+            return None;
+        }
+        serde_json::from_slice(&said).ok()
     }
 }
 
@@ -102,13 +104,6 @@ fn needed(declared: &Map<String, Value>) -> Map<String, Value> {
     kept
 }
 
-/// Seconds since 1970.
-pub fn now_s() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_secs())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,12 +113,7 @@ mod tests {
     fn an_id_is_short_visible_and_only_ours() {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &[1; 32]);
         let declared = json!({"elicitation": {"form": {}, "x": "y".repeat(9_000)}, "other": {}});
-        let claims = Claims::new(
-            "agent",
-            Version::V2025_06_18,
-            declared.as_object().unwrap(),
-            60,
-        );
+        let claims = Claims::new("agent", Version::V2025_06_18, declared.as_object().unwrap());
         let id = claims.sign(&key);
         assert!(
             id.len() < 400 && id.bytes().all(|b| (0x21..=0x7e).contains(&b)),
@@ -134,10 +124,37 @@ mod tests {
         let other = hmac::Key::new(hmac::HMAC_SHA256, &[2; 32]);
         assert!(Claims::verify(&id, &other).is_none());
         assert!(Claims::verify(&id.replacen('.', "A.", 1), &key).is_none());
-        let old = Claims {
-            expires_s: now_s() - 1,
-            ..claims
+    }
+
+    #[test]
+    fn z12_an_id_of_a_form_that_is_not_known_is_refused_and_nothing_breaks() {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &[1; 32]);
+        let signed = |said: &Value| {
+            let body = URL_SAFE_NO_PAD.encode(said.to_string());
+            let tag = URL_SAFE_NO_PAD.encode(hmac::sign(&key, body.as_bytes()));
+            Claims::verify(&format!("{body}.{tag}"), &key)
         };
-        assert!(Claims::verify(&old.sign(&key), &key).is_none());
+        let today = Claims::new("a", Version::V2025_11_25, &Map::new());
+        let mut said = serde_json::to_value(&today).unwrap();
+        assert_eq!(signed(&said), Some(today));
+        // The same words may mean something else by then.
+        for other in [
+            json!(2),
+            json!(u32::MAX),
+            json!(u64::MAX),
+            json!("1"),
+            json!(null),
+        ] {
+            said["f"] = other;
+            assert_eq!(signed(&said), None, "{said}");
+        }
+        for other in [
+            json!({"f": 2, "who": ["else"]}),
+            json!({"f": 1}),
+            json!([1]),
+            json!(1),
+        ] {
+            assert_eq!(signed(&other), None, "{other}");
+        }
     }
 }

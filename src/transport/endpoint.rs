@@ -5,8 +5,8 @@ use std::sync::Arc;
 use hyper::{Response, StatusCode};
 
 use super::{sessions::Sessions, wire};
-use crate::dispatch::Engine;
-use crate::guard::Guard;
+use crate::dispatch::{Engine, Held};
+use crate::guard::{Admitted, Guard, Refusal};
 use crate::http::{Body, json};
 use crate::protocol::{Id, RpcError};
 
@@ -27,6 +27,16 @@ impl Endpoint {
         })
     }
 
+    /// Ends sessions that are over and notes what was used, for as long as it is polled.
+    pub async fn keep_sessions(self: Arc<Self>) {
+        self.sessions.keep().await;
+    }
+
+    /// Notes it once more: the last thing before the server ends.
+    pub async fn note_sessions(&self) {
+        self.sessions.note().await;
+    }
+
     pub(super) fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
@@ -37,6 +47,24 @@ impl Endpoint {
 
     pub(super) fn sessions(&self) -> &Sessions {
         &self.sessions
+    }
+
+    /// A place for a call, counted until nobody holds it any more.
+    pub(super) fn call(&self, admitted: &Admitted) -> Result<Held, Refusal> {
+        let place = self.guard.call(admitted.who())?;
+        Ok(Arc::new((place, self.engine.metrics.call())))
+    }
+
+    /// A place for a stream, the same way.
+    pub(super) fn stream(&self, admitted: &Admitted) -> Result<Held, Refusal> {
+        let place = self.guard.stream(admitted.who())?;
+        Ok(Arc::new((place, self.engine.metrics.stream())))
+    }
+
+    /// The response to a request that came in and found no place.
+    pub(super) fn turn_away(&self, refusal: &Refusal) -> Response<Body> {
+        self.engine.metrics.refused(refusal.error);
+        refusal.to_response()
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::guard::Admitted;
 use crate::http::Body;
-use crate::protocol::{RpcError, Version};
+use crate::protocol::{Id, RpcError, Version};
 
 /// The session's header.
 pub const SESSION: &str = "mcp-session-id";
@@ -21,9 +21,9 @@ pub const SESSION: &str = "mcp-session-id";
 pub struct NoSession(StatusCode, RpcError);
 
 impl NoSession {
-    /// The response that says so.
-    pub fn to_response(&self) -> Response<Body> {
-        refuse(self.0, None, &self.1)
+    /// The response that says so, with the id of the request if it was one.
+    pub fn to_response(&self, id: Option<&Id>) -> Response<Body> {
+        refuse(self.0, id, &self.1)
     }
 }
 

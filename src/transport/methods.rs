@@ -5,38 +5,55 @@ use serde_json::{Value, json};
 use super::{endpoint::Endpoint, session::Session};
 use crate::protocol::{Id, IncomingNotification, Request, RpcError, error_for_stateful};
 
-/// The methods that only this era has.
-pub fn at_once(
+/// The methods that a session answers itself.
+const OWN: [&str; 9] = [
+    "ping",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    // The stateless era's; a session has other ways to the same, and no tasks.
+    "server/discover",
+    "subscriptions/listen",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+];
+
+/// Whether a session answers this method itself.
+pub fn is_own(method: &str) -> bool {
+    OWN.contains(&method)
+}
+
+/// Answers one of those methods. What a session is to remember it remembers when the answer comes.
+pub async fn answer(
     endpoint: &Endpoint,
     session: &Session,
     request: &Request,
-) -> Option<Result<Value, RpcError>> {
-    let engine = endpoint.engine();
+) -> Result<Value, RpcError> {
     match request.method.as_str() {
-        "ping" => Some(Ok(json!({}))),
+        "ping" => {}
         "logging/setLevel" => {
-            let level = engine.log_level(request.params.get("level").and_then(Value::as_str));
-            Some(level.map(|level| {
-                session.set_level(level);
-                json!({})
-            }))
+            let name = request.params.get("level").and_then(Value::as_str);
+            let level = endpoint.engine().log_level(name)?;
+            session.set_level(level);
+            endpoint.sessions().level_set(session, level).await;
         }
-        "resources/subscribe" => Some(subscribe(endpoint, session, request)),
-        "resources/unsubscribe" => Some(uri(request).map(|uri| {
+        "resources/subscribe" => subscribe(endpoint, session, request).await?,
+        "resources/unsubscribe" => {
+            let uri = uri(request)?;
             session.interests.remove(uri);
-            json!({})
-        })),
-        // The stateless era's own; a session has other ways to the same.
-        "server/discover"
-        | "subscriptions/listen"
-        | "tasks/get"
-        | "tasks/update"
-        | "tasks/cancel" => Some(Err(RpcError::method_not_found(&request.method))),
-        _ => None,
+            endpoint.sessions().unsubscribed(session, uri).await;
+        }
+        other => return Err(RpcError::method_not_found(other)),
     }
+    Ok(json!({}))
 }
 
-fn subscribe(endpoint: &Endpoint, session: &Session, request: &Request) -> Result<Value, RpcError> {
+async fn subscribe(
+    endpoint: &Endpoint,
+    session: &Session,
+    request: &Request,
+) -> Result<(), RpcError> {
     let uri = uri(request)?;
     let engine = endpoint.engine();
     let source = engine
@@ -47,8 +64,10 @@ fn subscribe(endpoint: &Endpoint, session: &Session, request: &Request) -> Resul
         let error = RpcError::resource_not_found(uri);
         return Err(error_for_stateful(&request.method, error));
     }
-    session.interests.add(uri, engine.revision())?;
-    Ok(json!({}))
+    let since = engine.revision();
+    session.interests.add(uri, since)?;
+    endpoint.sessions().subscribed(session, uri, since).await;
+    Ok(())
 }
 
 fn uri(request: &Request) -> Result<&str, RpcError> {

@@ -5,6 +5,7 @@ mod batch;
 mod claims;
 mod endpoint;
 mod headers;
+mod known;
 mod lookup;
 mod methods;
 mod question;

@@ -12,7 +12,7 @@ use super::{
     stream::{Answering, End},
     wire::{self, ToClient},
 };
-use crate::dispatch::{Call, Context, Outcome};
+use crate::dispatch::{Call, Context, Held, Outcome};
 use crate::guard::Admitted;
 use crate::protocol::{Inputs, Request, RpcError, error_for_stateful, for_stateful};
 
@@ -26,19 +26,37 @@ const MAX_ROUNDS: usize = 16;
 const UNREACHABLE: &str = "this call has a question for the person at the client, and there is no stream to \
                            ask it on; send the call alone, with Accept: application/json, text/event-stream";
 
-/// Starts a request and hands back where its messages and its end arrive.
+/// Answers a request that is no call, and so needs no place among them.
+pub fn at_once(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    request: &Request,
+) -> Option<Answering<ToClient>> {
+    if !methods::is_own(&request.method) {
+        return None;
+    }
+    let (endpoint, session, request) = (endpoint.clone(), session.clone(), request.clone());
+    Some(Answering {
+        notes: None,
+        end: Box::pin(async move {
+            let outcome = methods::answer(&endpoint, &session, &request).await;
+            let body = wire::answer(Some(&request.id), outcome.as_ref());
+            let status = StatusCode::OK;
+            Some(End { status, body })
+        }),
+    })
+}
+
+/// Starts a call and hands back where its messages and its end arrive. It keeps its place until it has ended,
+/// whoever still listens.
 pub fn start(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
     request: Request,
     admitted: &Admitted,
-    hears_notes: bool,
+    (hears_notes, place): (bool, Held),
 ) -> Answering<ToClient> {
     let id = request.id.clone();
-    if let Some(outcome) = methods::at_once(endpoint, session, &request) {
-        let body = wire::answer(Some(&id), outcome.as_ref());
-        return ended(body);
-    }
     let Some(in_flight) = session.begin(&id) else {
         let error = RpcError::invalid_request("this id is in use, or too many calls are under way");
         return ended(wire::error(Some(&id), &error));
@@ -48,6 +66,7 @@ pub fn start(
         session: session.clone(),
         context: context(session, admitted, hears_notes),
         request,
+        place,
     };
     let (notes, receiver) = mpsc::channel(QUEUED);
     let (finish, finished) = oneshot::channel();
@@ -94,6 +113,7 @@ struct Running {
     session: Arc<Session>,
     context: Context,
     request: Request,
+    place: Held,
 }
 
 impl Running {
@@ -145,6 +165,7 @@ impl Running {
             params,
             context: self.context.clone(),
             inputs: Some(inputs),
+            held: Some(self.place.clone()),
         };
         let mut reply = self.endpoint.engine().answer(call);
         let outcome = loop {

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
 
-use super::claims::{Claims, now_s};
+use super::claims::Claims;
 use crate::dispatch::Interests;
 use crate::protocol::{Id, Level};
 
@@ -33,12 +35,23 @@ pub struct Session {
     next_stream: AtomicU64,
     carrier: watch::Sender<u64>,
     ended: watch::Sender<bool>,
-    used_s: AtomicU64,
+    used: Mutex<Used>,
+}
+
+/// When a session was used. The box's clock may jump; what was long ago must not depend on it.
+#[derive(Debug, Clone, Copy)]
+struct Used {
+    last: Instant,
+    /// The last use that was written down.
+    noted: Instant,
+    /// Whether there was one after `initialize`.
+    ever: bool,
 }
 
 impl Session {
     /// A session without anything under way.
     pub fn new(id: &str, claims: Claims) -> Arc<Self> {
+        let now = Instant::now();
         Arc::new(Self {
             id: id.into(),
             claims,
@@ -51,19 +64,41 @@ impl Session {
             next_stream: AtomicU64::new(1),
             carrier: watch::Sender::new(0),
             ended: watch::Sender::new(false),
-            used_s: AtomicU64::new(now_s()),
+            used: Mutex::new(Used {
+                last: now,
+                noted: now,
+                ever: false,
+            }),
         })
     }
 
-    /// Notes that it is in use.
+    /// Marks that it is in use.
     pub fn touch(&self) {
-        self.used_s.store(now_s(), Ordering::Relaxed);
+        let mut used = lock(&self.used);
+        used.last = Instant::now();
+        used.ever = true;
     }
 
-    /// When it was last used, seconds since 1970; `None` while something is under way.
-    pub fn idle_since(&self) -> Option<u64> {
+    /// For how long nobody has used it; `None` while something is under way.
+    pub fn idle(&self) -> Option<Duration> {
         let busy = !lock(&self.calls).is_empty() || !lock(&self.streams).is_empty();
-        (!busy).then(|| self.used_s.load(Ordering::Relaxed))
+        (!busy).then(|| lock(&self.used).last.elapsed())
+    }
+
+    /// Whether it was used after `initialize`.
+    pub fn was_used(&self) -> bool {
+        lock(&self.used).ever
+    }
+
+    /// For how long nobody has used it, if that is news since it was asked last.
+    pub fn use_to_note(&self) -> Option<Duration> {
+        if self.idle().is_none() {
+            self.touch();
+        }
+        let mut used = lock(&self.used);
+        let news = used.last > used.noted;
+        used.noted = used.last;
+        news.then(|| used.last.elapsed())
     }
 
     /// The severity from which on its client wants log messages.
@@ -215,7 +250,7 @@ mod tests {
 
     fn session() -> Arc<Session> {
         let none = serde_json::Map::new();
-        Session::new("id", Claims::new("a", Version::V2025_11_25, &none, 60))
+        Session::new("id", Claims::new("a", Version::V2025_11_25, &none))
     }
 
     #[tokio::test]
@@ -235,12 +270,35 @@ mod tests {
         let session = session();
         let call = session.begin(&Id::Number(1)).unwrap();
         assert!(session.begin(&Id::Number(1)).is_none());
-        assert!(session.idle_since().is_none());
+        assert!(session.idle().is_none());
         session.cancel(&Id::Number(2));
         session.cancel(&Id::Number(1));
         call.cancelled().await;
         drop(call);
         assert!(session.begin(&Id::Number(1)).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_use_is_news_once_and_what_is_open_is_used_all_the_time() {
+        let minute = Duration::from_mins(1);
+        let session = session();
+        tokio::time::advance(minute).await;
+        assert_eq!((session.was_used(), session.use_to_note()), (false, None));
+        session.touch();
+        tokio::time::advance(minute).await;
+        assert_eq!(session.use_to_note(), Some(minute));
+        assert_eq!((session.was_used(), session.use_to_note()), (true, None));
+        let stream = session.open_stream();
+        tokio::time::advance(minute).await;
+        assert_eq!(session.idle(), None);
+        assert_eq!(session.use_to_note(), Some(Duration::ZERO));
+        tokio::time::advance(minute).await;
+        drop(stream);
+        assert_eq!(
+            session.idle(),
+            Some(Duration::ZERO),
+            "it was open until now"
+        );
     }
 
     #[tokio::test]

@@ -22,13 +22,14 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
             RpcError::invalid_request("a stream needs the header Accept: text/event-stream");
         return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
     }
-    let session = match lookup::find(endpoint, admitted) {
+    let found = lookup::check_version(admitted).and_then(|()| lookup::find(endpoint, admitted));
+    let session = match found {
         Ok(session) => session,
-        Err(none) => return none.to_response(),
+        Err(none) => return none.to_response(None),
     };
-    let place = match endpoint.guard().stream(admitted.who()) {
+    let place = match endpoint.stream(admitted) {
         Ok(place) => place,
-        Err(refusal) => return refusal.to_response(),
+        Err(refusal) => return endpoint.turn_away(&refusal),
     };
     // An id that is not ours resumes nothing, which is no error: the stream is live from here on.
     let last = headers::single(&admitted.head().headers, "last-event-id")
@@ -51,7 +52,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         count: 0,
     };
     events(move |sender| async move {
-        let _held = (place, endpoint.engine().metrics.stream());
+        let _held = place;
         tokio::select! {
             _ = carry(&session, stream, listener, (sender, ids)) => {}
             () = endpoint.guard().expelled(&who) => {}

@@ -11,14 +11,14 @@ use super::{
     endpoint::{Endpoint, refuse},
     lookup::{SESSION, check_version, find},
     methods::notified,
-    running::start,
+    running::{at_once, start},
     session::Session,
     stream::{Accepts, respond},
     wire,
 };
-use crate::guard::Admitted;
+use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, empty, json as json_response};
-use crate::protocol::{Message, Request, RpcError, Version};
+use crate::protocol::{Message, Request, RpcError, Version, progress_token};
 
 /// Answers one message of the stateful era.
 pub async fn answer(
@@ -26,17 +26,21 @@ pub async fn answer(
     admitted: Admitted,
     message: Message,
 ) -> Response<Body> {
+    let id = match &message {
+        Message::Request(request) => Some(request.id.clone()),
+        Message::Notification(_) | Message::Response(_) => None,
+    };
     if let Err(none) = check_version(&admitted) {
-        return none.to_response();
+        return none.to_response(id.as_ref());
     }
     if let Message::Request(request) = &message
         && request.method == "initialize"
     {
-        return initialize(endpoint, &admitted, request);
+        return initialize(endpoint, &admitted, request).await;
     }
     let session = match find(endpoint, &admitted) {
         Ok(session) => session,
-        Err(none) => return none.to_response(),
+        Err(none) => return none.to_response(id.as_ref()),
     };
     match message {
         Message::Request(request) => serve(endpoint, admitted, &session, request).await,
@@ -57,11 +61,8 @@ pub async fn answer_batch(
     admitted: Admitted,
     batch: Vec<Message>,
 ) -> Response<Body> {
-    if let Err(none) = check_version(&admitted) {
-        return none.to_response();
-    }
-    match find(endpoint, &admitted) {
-        Err(none) => none.to_response(),
+    match check_version(&admitted).and_then(|()| find(endpoint, &admitted)) {
+        Err(none) => none.to_response(None),
         Ok(session) if session.claims.version() != Version::V2025_03_26 => {
             let error = RpcError::invalid_request(
                 "only sessions of 2025-03-26 take batches; send one message",
@@ -74,8 +75,8 @@ pub async fn answer_batch(
 
 /// DELETE: ends the session with everything that it has under way.
 pub async fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
-    match find(endpoint, admitted) {
-        Err(none) => none.to_response(),
+    match check_version(admitted).and_then(|()| find(endpoint, admitted)) {
+        Err(none) => none.to_response(None),
         Ok(session) => {
             endpoint.sessions().end(&session).await;
             empty(StatusCode::NO_CONTENT)
@@ -83,7 +84,9 @@ pub async fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Respo
     }
 }
 
-fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request) -> Response<Body> {
+/// A client begins: also one that says it has a session already, dead, foreign or alive. A live one is left
+/// alone, because another of the agent's clients may use it; if none does, it ends by its age.
+async fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request) -> Response<Body> {
     let Some(asked) = request
         .params
         .get("protocolVersion")
@@ -101,9 +104,22 @@ fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request) -> Re
         .get("capabilities")
         .and_then(Value::as_object)
         .unwrap_or(&none);
-    let (id, _) = endpoint
-        .sessions()
-        .create(admitted.who().agent_id().as_str(), version, declared);
+    let agent = admitted.who().agent_id().as_str();
+    let Ok(session) = endpoint.sessions().create(agent, version, declared).await else {
+        let words = "as many sessions are in use as this agent, or all together, may have; end one";
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        return Refusal::later(status, "too_many_sessions", words, 5).to_response();
+    };
+    let result = opened(endpoint, version);
+    let mut response = json_response(StatusCode::OK, wire::answer(Some(&request.id), Ok(&result)));
+    if let Ok(id) = HeaderValue::from_str(&session.id) {
+        response.headers_mut().insert(SESSION, id);
+    }
+    response
+}
+
+/// What `initialize` answers in this revision.
+fn opened(endpoint: &Endpoint, version: Version) -> Value {
     let catalog = &endpoint.engine().catalog;
     let mut server = json!(catalog.server);
     if version < Version::V2025_06_18
@@ -119,11 +135,7 @@ fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request) -> Re
     if let (Some(text), Some(object)) = (&catalog.instructions, result.as_object_mut()) {
         object.insert("instructions".into(), json!(text));
     }
-    let mut response = json_response(StatusCode::OK, wire::answer(Some(&request.id), Ok(&result)));
-    if let Ok(id) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(SESSION, id);
-    }
-    response
+    result
 }
 
 async fn serve(
@@ -133,11 +145,20 @@ async fn serve(
     request: Request,
 ) -> Response<Body> {
     let accepts = Accepts::read(&admitted.head().headers);
-    let token = request
-        .params
-        .get("_meta")
-        .and_then(|m| m.get("progressToken"))
-        .cloned();
-    let answering = start(endpoint, session, request, &admitted, accepts.events);
-    respond(answering, accepts, token, admitted.into_permit()).await
+    // One that is malformed is refused with the call that it would report on.
+    let token = progress_token(&request.params).unwrap_or_default();
+    let answering = match at_once(endpoint, session, &request) {
+        Some(answering) => answering,
+        None => match endpoint.call(&admitted) {
+            Ok(place) => start(
+                endpoint,
+                session,
+                request,
+                &admitted,
+                (accepts.events, place),
+            ),
+            Err(refusal) => return endpoint.turn_away(&refusal),
+        },
+    };
+    respond(answering, accepts, token, ()).await
 }

@@ -50,19 +50,9 @@ fn check(
     let headers = &admitted.head().headers;
     let version = headers::single(headers, headers::VERSION)?;
     let claim = RequestMeta::claim(&request.params).and_then(Value::as_str);
-    if let (Some(header), Some(claim)) = (version, claim)
-        && header != claim
-    {
-        return Err(RpcError::header_mismatch(
-            "the header MCP-Protocol-Version differs from the body's _meta",
-        ));
-    }
+    agree(version, claim)?;
     let meta = RequestMeta::read(&request.params)?;
-    if !MODERN_VERSIONS.contains(&meta.version.as_str()) {
-        let data = json!({ "supported": MODERN_VERSIONS, "requested": meta.version });
-        let words = "this protocol version is not served";
-        return Err(RpcError::new(code::UNSUPPORTED_VERSION, words).with_data(data));
-    }
+    served(&meta.version)?;
     if version.is_none() {
         return Err(RpcError::header_mismatch(
             "the header MCP-Protocol-Version is missing",
@@ -76,10 +66,33 @@ fn check(
     }
 }
 
+/// A header and a claim, where both are there, name the same version.
+fn agree(header: Option<&str>, claim: Option<&str>) -> Result<(), RpcError> {
+    match (header, claim) {
+        (Some(header), Some(claim)) if header != claim => Err(RpcError::header_mismatch(
+            "the header MCP-Protocol-Version differs from the body's _meta",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn served(version: &str) -> Result<(), RpcError> {
+    if MODERN_VERSIONS.contains(&version) {
+        return Ok(());
+    }
+    let data = json!({ "supported": MODERN_VERSIONS, "requested": version });
+    let words = "this protocol version is not served";
+    Err(RpcError::new(code::UNSUPPORTED_VERSION, words).with_data(data))
+}
+
 /// The specification leaves a notification's headers open: what is there must be right.
 fn check_notification(admitted: &Admitted, note: &IncomingNotification) -> Result<(), RpcError> {
-    let method = headers::single(&admitted.head().headers, "mcp-method")?;
-    match method {
+    let headers = &admitted.head().headers;
+    let version = headers::single(headers, headers::VERSION)?;
+    let claim = RequestMeta::claim(&note.params).and_then(Value::as_str);
+    agree(version, claim)?;
+    version.or(claim).map_or(Ok(()), served)?;
+    match headers::single(headers, "mcp-method")? {
         Some(method) if method != note.method => Err(RpcError::header_mismatch(
             "the header Mcp-Method differs from the body's method",
         )),
@@ -103,20 +116,25 @@ async fn serve(
         hears_notes: accepts.events,
     };
     let Request { id, method, params } = request;
-    let token = params
-        .get("_meta")
-        .and_then(|m| m.get("progressToken"))
-        .cloned();
-    let call = Call {
+    let token = meta.progress_token;
+    let mut call = Call {
         id,
         method,
         params,
         context,
         inputs: None,
+        held: None,
     };
     if call.method == "subscriptions/listen" {
-        return listen(endpoint, call, accepts).await;
+        return listen(endpoint, &admitted, call, accepts).await;
     }
+    if !endpoint.engine().answers_at_once(&call.method) {
+        match endpoint.call(&admitted) {
+            Ok(place) => call.held = Some(place),
+            Err(refusal) => return endpoint.turn_away(&refusal),
+        }
+    }
+    let held = call.held.clone();
     let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
@@ -126,18 +144,17 @@ async fn serve(
             () = house.guard().expelled(&who) => End::expelled(&id),
         })
     });
-    respond(
-        Answering { notes, end },
-        accepts,
-        token,
-        admitted.into_permit(),
-    )
-    .await
+    respond(Answering { notes, end }, accepts, token, held).await
 }
 
 /// A subscription: a stream that is counted apart from calls, and that ends with its agent.
-async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Response<Body> {
-    if !accepts.events {
+async fn listen(
+    endpoint: &Arc<Endpoint>,
+    admitted: &Admitted,
+    call: Call,
+    accepts: Accepts,
+) -> Response<Body> {
+    if !accepts.events && !accepts.anything {
         let error =
             RpcError::invalid_request("a subscription needs the header Accept: text/event-stream");
         return json_response(
@@ -145,12 +162,11 @@ async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Respo
             wire::error(Some(&call.id), &error),
         );
     }
-    let place = match endpoint.guard().stream(&call.context.who) {
+    let place = match endpoint.stream(admitted) {
         Ok(place) => place,
-        Err(refusal) => return refusal.to_response(),
+        Err(refusal) => return endpoint.turn_away(&refusal),
     };
     let (id, who, guard) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
-    let counted = endpoint.engine().metrics.stream();
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
         tokio::select! {
@@ -164,11 +180,11 @@ async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Respo
     respond(
         Answering { notes, end },
         Accepts {
-            json: true,
             events: true,
+            ..accepts
         },
         None,
-        (place, counted),
+        place,
     )
     .await
 }

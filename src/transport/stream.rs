@@ -52,6 +52,8 @@ pub struct Accepts {
     pub json: bool,
     /// `text/event-stream`, by name.
     pub events: bool,
+    /// `*/*`, or no word on it: events too, where there is no other form.
+    pub anything: bool,
 }
 
 impl Accepts {
@@ -66,6 +68,7 @@ impl Accepts {
             return Self {
                 json: true,
                 events: false,
+                anything: true,
             };
         }
         let types: Vec<String> = media
@@ -82,6 +85,7 @@ impl Accepts {
         Self {
             json: has("application/json") || has("application/*") || has("*/*"),
             events: has("text/event-stream") || has("text/*"),
+            anything: has("*/*"),
         }
     }
 }

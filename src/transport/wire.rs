@@ -1,6 +1,6 @@
 //! What can be written to a client's stream before the answer.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::dispatch::Listing;
 use crate::protocol::{Id, Notification, Request, Response, RpcError, Version};
@@ -60,11 +60,8 @@ pub fn listed(id: &Id, list: &Listing, version: Version) -> Vec<u8> {
     Response::write(Some(id), Ok(list.text(version)))
 }
 
-/// A refusal's body: a JSON-RPC error, with the request's id where it is known.
+/// A refusal's body: a JSON-RPC error, with the request's id where it is known. Where it is not there is none:
+/// unlike JSON-RPC itself, MCP knows no id that is null.
 pub fn error(id: Option<&Id>, error: &RpcError) -> Vec<u8> {
-    if id.is_some() {
-        return answer(id, Err(error));
-    }
-    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error });
-    serde_json::to_vec(&body).unwrap_or_default()
+    answer(id, Err(error))
 }

@@ -46,7 +46,7 @@ pub(super) struct Job {
 pub(super) fn run(
     connection: &Connection,
     jobs: &Receiver<Job>,
-    elsewhere: &dyn Fn(&Connection),
+    elsewhere: &dyn Fn(),
     forget: &dyn Fn(),
 ) {
     let mut file = File {
@@ -68,7 +68,7 @@ pub(super) fn run(
         }
         if file.version != told {
             told = file.version;
-            elsewhere(connection);
+            elsewhere();
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::sys::{files, now_ms, rfc3339};
 pub(super) const APPLICATION_ID: u32 = 0x6777_7276;
 
 /// What leads from version N to N + 1, from nothing on. A step that was released is never edited.
-pub(super) const STEPS: &[&str] = &[VERSION_1, TASKS];
+pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3];
 
 const VERSION_1: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -73,7 +73,26 @@ CREATE TRIGGER audit_is_never_removed BEFORE DELETE ON audit
     BEGIN SELECT RAISE(ABORT, 'the audit is only ever added to'); END;
 ";
 
-const TASKS: &str = "
+/// Sessions that are open, not those that were ended: what is not here is over.
+const VERSION_2: &str = "
+DROP TABLE session;
+CREATE TABLE session (
+    id      TEXT PRIMARY KEY,
+    agent   TEXT NOT NULL,
+    used_ms INTEGER NOT NULL,
+    heard   INTEGER,
+    level   TEXT
+) STRICT;
+CREATE TABLE subscription (
+    session TEXT NOT NULL,
+    uri     TEXT NOT NULL,
+    since   INTEGER NOT NULL,
+    PRIMARY KEY (session, uri)
+) STRICT, WITHOUT ROWID;
+";
+
+/// Calls whose results are asked for later.
+const VERSION_3: &str = "
 CREATE TABLE task (
     id         TEXT PRIMARY KEY,
     agent      TEXT NOT NULL,

@@ -1,99 +1,149 @@
-//! Sessions that were ended before their time: a session's id is signed, so only these need keeping.
+//! The sessions that are open: one row each, so that a restart ends none of them.
 
-use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use super::commit::Durability;
 use super::error::VaultError;
-use super::row::{from_column, to_column};
-use super::writer::Writer;
+use super::row::{from_column, from_optional, to_column};
+use super::shared::Shared;
+use super::subscriptions;
 use crate::sys::now_ms;
 
-/// Sessions remembered as ended. At it the one that would expire first is forgotten: its id is then
-/// good again, but only together with its agent's token.
-const MAX_REVOKED: usize = 65_536;
-
-/// The ids that are no longer good, each with the time from which it would not be anyway.
-#[derive(Default)]
-pub(super) struct Revoked(RwLock<HashMap<Box<str>, u64>>);
-
-impl Revoked {
-    /// Takes over what the table says, and what was revoked while it was read.
-    pub(super) fn load(&self, connection: &Connection) -> Result<(), rusqlite::Error> {
-        let mut statement =
-            connection.prepare("SELECT id, until_ms FROM session WHERE until_ms > ?1")?;
-        let rows = statement.query_map([to_column(now_ms())], |row| {
-            Ok((row.get::<_, Box<str>>("id")?, from_column(row, "until_ms")?))
-        })?;
-        let found = rows.collect::<Result<Vec<_>, _>>()?;
-        let mut ids = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        ids.extend(found);
-        Ok(())
-    }
-
-    fn contains(&self, id: &str) -> bool {
-        let ids = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        ids.contains_key(id)
-    }
-
-    fn insert(&self, id: &str, until_ms: u64) {
-        let mut ids = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if ids.len() >= MAX_REVOKED {
-            let now = now_ms();
-            ids.retain(|_, until| *until > now);
-        }
-        if ids.len() >= MAX_REVOKED {
-            let first = ids.iter().min_by_key(|(_, until)| **until);
-            if let Some(first) = first.map(|(id, _)| id.clone()) {
-                ids.remove(&first);
-            }
-        }
-        ids.insert(id.into(), until_ms);
-    }
+/// A session as the vault knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSession {
+    /// Its name, which is not the id that its client sends.
+    pub id: String,
+    /// The agent that it belongs to.
+    pub agent: String,
+    /// How long ago it was last used, as far as a [`SessionUse`] said so.
+    pub idle: Duration,
+    /// Up to which revision it was told of every change; unknown before it was told of any.
+    pub heard: Option<u64>,
+    /// The severity from which on its client wants log messages.
+    pub level: Option<String>,
 }
 
-/// The door to the list.
-pub struct Sessions<'a> {
-    writer: &'a Writer,
-    revoked: &'a Revoked,
+/// That a session was used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionUse {
+    /// Its name.
+    pub id: String,
+    /// How long ago.
+    pub idle: Duration,
+    /// Up to which revision it was told of every change, where it wants to know of any.
+    pub heard: Option<u64>,
 }
+
+/// The door to the table.
+pub struct Sessions<'a>(&'a Shared);
 
 impl<'a> Sessions<'a> {
-    pub(super) fn new(writer: &'a Writer, revoked: &'a Revoked) -> Self {
-        Self { writer, revoked }
+    pub(super) fn new(shared: &'a Shared) -> Self {
+        Self(shared)
     }
 
-    /// Ends a session: from now on in this process, and for good when the answer comes.
-    ///
-    /// `until_ms` is when its id expires by itself, in milliseconds since 1970.
-    pub async fn revoke(&self, id: &str, until_ms: u64) -> Result<(), VaultError> {
-        self.revoked.insert(id, until_ms);
+    /// All sessions that were not ended.
+    pub fn list(&self) -> Result<Vec<StoredSession>, VaultError> {
+        self.0.read("list the sessions", |connection| {
+            connection
+                .prepare("SELECT id, agent, used_ms, heard, level FROM session")?
+                .query_map([], session)?
+                .collect()
+        })
+    }
+
+    /// Adds a session; it is there after a restart when the answer comes.
+    pub async fn add(&self, id: &str, agent: &str) -> Result<(), VaultError> {
+        let row = (id.to_owned(), agent.to_owned(), to_column(now_ms()));
+        self.write("add a session", move |connection| {
+            connection
+                .prepare_cached("INSERT INTO session (id, agent, used_ms) VALUES (?1, ?2, ?3)")?
+                .execute(row)
+                .map(drop)
+        })
+        .await
+    }
+
+    /// Takes a session and its subscriptions away, for good when the answer comes.
+    pub async fn remove(&self, id: &str) -> Result<(), VaultError> {
         let id = id.to_owned();
-        let work = move |connection: &Connection| {
-            let now = to_column(now_ms());
-            connection
-                .prepare_cached("DELETE FROM session WHERE until_ms <= ?1")?
-                .execute([now])?;
-            connection
-                .prepare_cached(
-                    "INSERT INTO session (id, revoked_ms, until_ms) VALUES (?1, ?2, ?3)
-                     ON CONFLICT (id) DO UPDATE SET until_ms = max(until_ms, excluded.until_ms)",
-                )?
-                .execute((id, now, to_column(until_ms)))?;
-            Ok(())
-        };
-        let doing = "end a session";
-        self.writer
-            .write(doing, Durability::Process, work, |()| ())
+        self.write("end a session", move |connection| remove(connection, &id))
             .await
     }
 
-    /// Whether a session was ended. Asks memory only.
-    pub fn is_revoked(&self, id: &str) -> bool {
-        self.revoked.contains(id)
+    /// Takes sessions and their subscriptions away some time soon. Each may be named once only, which
+    /// bounds what waits.
+    pub fn leave_removal(&self, ids: Vec<String>) {
+        let work =
+            move |connection: &Connection| ids.iter().try_for_each(|id| remove(connection, id));
+        // The thread is gone only when gatewren stops; the next start ends them again.
+        let _ = self.0.writer.leave_uncounted("end sessions", work);
     }
+
+    /// Notes uses, all of them in one commit. Call it about once a minute.
+    pub async fn note(&self, uses: Vec<SessionUse>) -> Result<(), VaultError> {
+        self.write("note the use of sessions", move |connection| {
+            let mut update = connection.prepare_cached(
+                "UPDATE session SET used_ms = ?2, heard = coalesce(?3, heard) WHERE id = ?1",
+            )?;
+            for each in uses {
+                let heard = each.heard.map(to_column);
+                update.execute((each.id, to_column(moment(each.idle)), heard))?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Notes the severity from which on a session's client wants log messages.
+    pub async fn set_level(&self, id: &str, level: &str) -> Result<(), VaultError> {
+        let row = (id.to_owned(), level.to_owned());
+        self.write("note a log level", move |connection| {
+            connection
+                .prepare_cached("UPDATE session SET level = ?2 WHERE id = ?1")?
+                .execute(row)
+                .map(drop)
+        })
+        .await
+    }
+
+    async fn write(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
+    ) -> Result<(), VaultError> {
+        let writer = &self.0.writer;
+        writer
+            .write(doing, Durability::Process, work, |()| ())
+            .await
+    }
+}
+
+fn remove(connection: &Connection, id: &str) -> Result<(), rusqlite::Error> {
+    subscriptions::remove_all(connection, id)?;
+    connection
+        .prepare_cached("DELETE FROM session WHERE id = ?1")?
+        .execute([id])
+        .map(drop)
+}
+
+/// The moment that lies so far back, in milliseconds since 1970.
+fn moment(idle: Duration) -> u64 {
+    let idle = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
+    now_ms().saturating_sub(idle)
+}
+
+fn session(row: &Row<'_>) -> Result<StoredSession, rusqlite::Error> {
+    Ok(StoredSession {
+        id: row.get("id")?,
+        agent: row.get("agent")?,
+        idle: Duration::from_millis(now_ms().saturating_sub(from_column(row, "used_ms")?)),
+        heard: from_optional(row, "heard")?,
+        level: row.get("level")?,
+    })
 }
 
 #[cfg(test)]
@@ -103,34 +153,41 @@ mod tests {
     use crate::sys::Scratch;
 
     #[tokio::test]
-    async fn an_ended_session_stays_ended_over_a_restart_until_its_time() {
+    async fn a_session_is_kept_as_it_was_last_noted_until_it_is_removed() {
         let scratch = Scratch::new();
         let path = scratch.join("vault.db");
         let vault = Vault::open(&path).unwrap();
-        let later = now_ms() + 3_600_000;
-        vault.sessions().revoke("long", later).await.unwrap();
-        vault.sessions().revoke("over", now_ms() - 1).await.unwrap();
-        assert!(vault.sessions().is_revoked("long"));
-        assert!(!vault.sessions().is_revoked("another"));
+        vault.sessions().add("s1", "a").await.unwrap();
+        vault.sessions().add("s2", "b").await.unwrap();
+        vault.sessions().set_level("s1", "error").await.unwrap();
+        let hour = Duration::from_hours(1);
+        let noted = |id: &str, heard| SessionUse {
+            id: id.to_owned(),
+            idle: hour,
+            heard,
+        };
+        let uses = vec![noted("s1", Some(7)), noted("s3", None)];
+        vault.sessions().note(uses).await.unwrap();
+        vault
+            .sessions()
+            .note(vec![noted("s1", None)])
+            .await
+            .unwrap();
         drop(vault);
         let vault = Vault::open(&path).unwrap();
-        assert!(vault.sessions().is_revoked("long"));
-        assert!(
-            !vault.sessions().is_revoked("over"),
-            "it is no good by itself"
+        let mut listed = vault.sessions().list().unwrap();
+        listed.sort_by(|one, other| one.id.cmp(&other.id));
+        let [first, second] = listed.try_into().unwrap();
+        assert!(first.idle >= hour && second.idle < hour);
+        assert_eq!((first.agent.as_str(), second.agent.as_str()), ("a", "b"));
+        assert_eq!((first.heard, second.heard), (Some(7), None));
+        assert_eq!(
+            (first.level.as_deref(), second.level),
+            (Some("error"), None)
         );
-    }
-
-    #[test]
-    fn the_list_is_bounded_and_forgets_what_ends_first() {
-        let revoked = Revoked::default();
-        let far = u64::MAX / 2;
-        revoked.insert("first", far);
-        for n in 0..MAX_REVOKED as u64 {
-            revoked.insert(&format!("s{n}"), far + 1 + n);
-        }
-        assert!(!revoked.contains("first"));
-        assert!(revoked.contains("s0"));
-        assert_eq!(revoked.0.read().unwrap().len(), MAX_REVOKED);
+        vault.sessions().remove("s1").await.unwrap();
+        vault.sessions().leave_removal(vec!["s2".to_owned()]);
+        vault.probe().await.unwrap();
+        assert_eq!(vault.sessions().list().unwrap(), []);
     }
 }

@@ -14,8 +14,9 @@ use super::ids::Ids;
 use super::keys;
 use super::migration::STEPS;
 use super::open;
-use super::sessions::{Revoked, Sessions};
+use super::sessions::Sessions;
 use super::shared::Shared;
+use super::subscriptions::Subscriptions;
 use super::tail::Tail;
 use super::tasks::Tasks;
 use super::writer::Writer;
@@ -24,7 +25,6 @@ use super::writer::Writer;
 #[derive(Clone)]
 pub struct Vault {
     pub(super) shared: Arc<Shared>,
-    revoked: Arc<Revoked>,
 }
 
 impl Vault {
@@ -34,18 +34,9 @@ impl Vault {
     pub fn open(path: &Path) -> Result<Self, VaultError> {
         let writing = open::writing(path, STEPS)?;
         let reading = open::reading(path)?;
-        let revoked = Arc::new(Revoked::default());
-        revoked
-            .load(&writing)
-            .map_err(|cause| VaultError::from_sqlite(path, "read its sessions", &cause))?;
         let changes = watch::Sender::new(0);
-        let (count, theirs) = (changes.clone(), Arc::clone(&revoked));
-        let elsewhere = move |connection: &Connection| {
-            if let Err(cause) = theirs.load(connection) {
-                tracing::error!(%cause, "the vault could not read its sessions again");
-            }
-            count.send_modify(|changes| *changes += 1);
-        };
+        let count = changes.clone();
+        let elsewhere = move || count.send_modify(|changes| *changes += 1);
         let tail = Arc::new(Tail::default());
         let forgetful = Arc::clone(&tail);
         let writer = Writer::start(writing, path, elsewhere, move || forgetful.forget())?;
@@ -57,7 +48,7 @@ impl Vault {
             tail,
             ids: Ids::new()?,
         });
-        Ok(Self { shared, revoked })
+        Ok(Self { shared })
     }
 
     /// Who may come in.
@@ -65,9 +56,14 @@ impl Vault {
         Agents::new(&self.shared)
     }
 
-    /// Sessions that were ended before their time.
+    /// Which sessions are open.
     pub fn sessions(&self) -> Sessions<'_> {
-        Sessions::new(&self.shared.writer, &self.revoked)
+        Sessions::new(&self.shared)
+    }
+
+    /// What they are subscribed to.
+    pub fn subscriptions(&self) -> Subscriptions<'_> {
+        Subscriptions::new(&self.shared)
     }
 
     /// Calls whose results are asked for later.
@@ -195,14 +191,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_first_schema_is_brought_forward_without_its_sessions() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let first = open::writing(&path, &STEPS[..1]).unwrap();
+        first
+            .execute_batch(
+                "INSERT INTO session VALUES ('ended', 1, 2);
+                 INSERT INTO key VALUES ('kept', zeroblob(32));",
+            )
+            .unwrap();
+        drop(first);
+        let vault = Vault::open(&path).unwrap();
+        assert_eq!(vault.sessions().list().unwrap(), []);
+        assert_eq!(vault.key("kept").await.unwrap(), [0; 32]);
+    }
+
+    #[tokio::test]
     async fn another_process_is_noticed() {
         let scratch = Scratch::new();
         let path = scratch.join("vault.db");
         let (ours, theirs) = (Vault::open(&path).unwrap(), Vault::open(&path).unwrap());
         let mut changes = ours.agents().changes();
-        theirs.sessions().revoke("s1", u64::MAX / 4).await.unwrap();
+        theirs.sessions().add("s1", "a").await.unwrap();
         let wait = tokio::time::timeout(std::time::Duration::from_secs(10), changes.changed());
         wait.await.unwrap().unwrap();
-        assert!(ours.sessions().is_revoked("s1"));
+        assert_eq!(ours.sessions().list().unwrap().len(), 1);
     }
 }

@@ -28,7 +28,7 @@ impl Writer {
     pub(super) fn start(
         connection: Connection,
         path: &Path,
-        elsewhere: impl Fn(&Connection) + Send + 'static,
+        elsewhere: impl Fn() + Send + 'static,
         forget: impl Fn() + Send + 'static,
     ) -> Result<Self, VaultError> {
         let (jobs, waiting) = mpsc::channel();

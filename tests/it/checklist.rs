@@ -43,7 +43,7 @@ fn rule(line: &str) -> Option<Rule> {
     assert!(words.ends_with('.'), "{id}: a rule is a sentence: {words}");
     let ways = shown.split("; ").map(|way| {
         let (kind, name) = way.split_once(": ").unwrap_or((way, ""));
-        (kind.to_owned(), name.to_owned())
+        (kind.to_owned(), name.trim_matches('`').to_owned())
     });
     Some(Rule {
         id: id.to_owned(),

@@ -42,7 +42,7 @@ fn seen(policy: &'static str) -> Vec<String> {
 }
 
 #[test]
-fn each_policy_sees_its_tools() {
+fn t2_each_policy_sees_its_tools() {
     let all = |groups: &[&[&str]]| {
         let mut names: Vec<String> = groups
             .concat()
@@ -59,7 +59,7 @@ fn each_policy_sees_its_tools() {
 }
 
 #[test]
-fn what_a_policy_denies_is_answered_as_what_does_not_exist() {
+fn t10_what_a_policy_denies_is_answered_as_what_does_not_exist() {
     let words = |policy: &'static str, tool: &str| {
         let answer = shared(policy)
             .client()
@@ -121,7 +121,7 @@ fn whoami_says_the_policy() {
 
 #[test]
 #[rustfmt::skip]
-fn an_argument_error_names_the_field_and_the_rule_and_does_nothing() {
+fn t10_an_argument_error_names_the_field_and_the_rule_and_does_nothing() {
     let server = shared("admin");
     let rows: [(&str, Value, &[&str]); 11] = [
         ("system_shell", json!({ "command": "true", "timeout_s": 0 }), &["timeout_s", "1 to 300"]),

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::client::Client;
 use crate::support::raw::RawSocket;
-use crate::support::server::{Directory, server};
+use crate::support::server::server;
 
 /// So many mutated requests of each kind are sent.
 const MUTATIONS: usize = 150;
@@ -162,25 +162,5 @@ fn an_address_without_a_token_is_429_in_the_end_and_a_neighbour_with_one_is_not(
     let refused = refused.expect("600 requests in a row are too many");
     let after = refused.header("retry-after").unwrap().parse::<u32>();
     assert!(after.unwrap() >= 1);
-    still_answers(&client);
-}
-
-#[test]
-fn more_calls_than_an_agent_may_have_at_once_are_503() {
-    let home = Directory::new();
-    drop(server().policy("admin").directory(&home.0).start());
-    let server = server()
-        .policy("admin")
-        .directory(&home.0)
-        .settings("[limits]\nagent_calls = 4\n")
-        .start();
-    let client = server.client().http2();
-    let call = client.call("system_shell", json!({ "command": "sleep 2" }));
-    let running: Vec<_> = (0..7).map(|_| call.begin()).collect();
-    let mut statuses: Vec<u16> = running.into_iter().map(|one| one.finish().status).collect();
-    statuses.sort_unstable();
-    let (good, refused) = statuses.split_at(statuses.partition_point(|status| *status == 200));
-    assert_eq!(good.len(), 4, "{statuses:?}");
-    assert!(refused.iter().all(|status| *status == 503), "{statuses:?}");
     still_answers(&client);
 }

@@ -13,10 +13,10 @@ use crate::support::server::{Directory, Server, server};
 use crate::support::tasks::{TASKS, about, call, knowing, made, task, until};
 
 /// How long the kernel and the helper have to start or to end everything, under load too.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 /// How long a stop may take: its bound is the drain's 30 s.
-const STOPPED: Duration = Duration::from_secs(60);
+const STOPPED: Duration = Duration::from_mins(1);
 
 /// Commands become tasks at once.
 const AT_ONCE: &str = "[tasks]\nafter = \"0s\"\n";

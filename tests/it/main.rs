@@ -29,8 +29,12 @@ mod flow_tasks;
 mod helper;
 mod house_rules;
 mod killing;
+mod spec_limits;
+#[cfg(feature = "everything")]
+mod spec_offer;
 #[cfg(feature = "everything")]
 mod spec_questions;
+mod spec_sessions;
 #[cfg(feature = "everything")]
 mod spec_tasks;
 mod support;

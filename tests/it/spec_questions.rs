@@ -186,7 +186,7 @@ fn r7_a_question_holds_nothing_open() {
 }
 
 #[test]
-fn x3_a_form_is_a_flat_object_of_plain_values_and_choices() {
+fn x1_x3_a_form_is_a_flat_object_of_plain_values_and_choices() {
     let plain = ["string", "number", "integer", "boolean"];
     let mut forms = 0;
     for (tool, arguments) in asking() {
@@ -198,7 +198,11 @@ fn x3_a_form_is_a_flat_object_of_plain_values_and_choices() {
             }
             forms += 1;
             assert_eq!(schema["type"], "object", "{tool}");
-            for field in schema["properties"].as_object().unwrap().values() {
+            for (name, field) in schema["properties"].as_object().unwrap() {
+                let name = name.to_lowercase();
+                for secret in ["password", "secret", "token", "key"] {
+                    assert!(!name.contains(secret), "{tool}: {name}");
+                }
                 let kind = field["type"].as_str().unwrap();
                 let items = &field["items"];
                 let choices = items.get("enum").is_some() || items.get("anyOf").is_some();
@@ -261,11 +265,18 @@ fn x5_a_client_that_fails_to_ask_fails_the_call() {
 }
 
 #[test]
-fn x6_w5_the_product_asks_for_nothing_that_is_deprecated() {
+fn x6_w4_w5_the_product_asks_for_nothing_that_is_deprecated() {
     let client = shared("admin").client();
     let found = client.modern("server/discover").send().result();
     assert!(found["capabilities"].get("logging").is_none(), "{found}");
     let session = client.session("2025-11-25");
     let opened = session.opened.result();
     assert!(opened["capabilities"].get("logging").is_none(), "{opened}");
+    let set = session
+        .request("logging/setLevel")
+        .param("level", json!("debug"));
+    assert_eq!(set.send().verdict(), (200, -32_601));
+    let call = client.call("whoami", json!({})).progress(json!("t"));
+    let answer = call.mcp_meta("logLevel", json!("debug")).send();
+    assert_eq!(answer.messages().len(), 1, "{answer:?}");
 }

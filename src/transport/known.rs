@@ -1,0 +1,271 @@
+//! The sessions that there are, as a table in memory: found by their id, bounded, and ended by their age.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{claims::Claims, session::Session};
+use crate::config::Limits;
+use crate::protocol::Level;
+
+/// Every session. In memory alone, so that a call asks no disk whether its session lives.
+pub struct Known {
+    limits: Limits,
+    /// By the whole signed id: one that stands here has been verified.
+    by_id: HashMap<Box<str>, Uuid>,
+    by_name: HashMap<Uuid, Entry>,
+}
+
+enum Entry {
+    Awake(Arc<Session>),
+    Asleep(Asleep),
+}
+
+/// A session of before the last restart whose client has not come back yet.
+pub struct Asleep {
+    /// Its agent.
+    pub agent: String,
+    /// When it was last used.
+    pub used: Instant,
+    /// The severity from which on its client wants log messages.
+    pub level: Option<Level>,
+    /// What it is subscribed to, and from which revision on.
+    pub subscriptions: Vec<(String, u64)>,
+}
+
+/// There are as many sessions as there may be, and all are in use.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl Known {
+    /// None yet.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            by_id: HashMap::new(),
+            by_name: HashMap::new(),
+        }
+    }
+
+    /// Takes over one of before the restart.
+    pub fn remember(&mut self, name: Uuid, asleep: Asleep) {
+        self.by_name.insert(name, Entry::Asleep(asleep));
+    }
+
+    /// Adds a session. Where there are too many it takes the place of the one that has rested longest, whose
+    /// name comes back: refusing instead would shut an agent out for half an hour whose clients never
+    /// say goodbye.
+    pub fn add(&mut self, session: Arc<Session>) -> Result<Option<Uuid>, Full> {
+        let agent = session.claims.agent.clone();
+        let of_agent = self.by_name.values().filter(|e| e.agent() == agent).count();
+        let displaced = if of_agent >= self.limits.max_sessions_per_agent as usize {
+            Some(self.longest_rested(Some(&agent)).ok_or(Full)?)
+        } else if self.by_name.len() >= self.limits.max_sessions as usize {
+            Some(self.longest_rested(None).ok_or(Full)?)
+        } else {
+            None
+        };
+        if let Some(name) = displaced {
+            self.remove(name);
+        }
+        self.insert(session);
+        Ok(displaced)
+    }
+
+    /// A session in use by its agent, marked as used; none that is somebody else's or over.
+    pub fn awake(&self, id: &str, agent: &str) -> Option<Arc<Session>> {
+        let entry = self.by_name.get(self.by_id.get(id)?)?;
+        let Entry::Awake(session) = entry else {
+            return None;
+        };
+        let good = entry.agent() == agent && !entry.is_over(&self.limits);
+        good.then(|| session.touch())?;
+        Some(session.clone())
+    }
+
+    /// The same by what a verified id says, if it is one of before the restart.
+    pub fn wake(&mut self, id: &str, claims: Claims, agent: &str) -> Option<Arc<Session>> {
+        let name = claims.session;
+        let entry = self.by_name.get(&name)?;
+        if entry.agent() != agent || claims.agent != agent || entry.is_over(&self.limits) {
+            return None;
+        }
+        if let Entry::Asleep(asleep) = entry {
+            let session = Session::new(id, claims);
+            asleep.level.into_iter().for_each(|l| session.set_level(l));
+            for (uri, since) in &asleep.subscriptions {
+                // They were as many as there may be when they were made.
+                let _ = session.interests.add(uri, *since);
+            }
+            self.insert(session);
+        }
+        self.awake(id, agent)
+    }
+
+    /// Ends a session with all that it has under way; false when there is none of that name.
+    pub fn remove(&mut self, name: Uuid) -> bool {
+        let removed = self.by_name.remove(&name);
+        if let Some(Entry::Awake(session)) = &removed {
+            self.by_id.remove(&session.id);
+            session.end();
+        }
+        removed.is_some()
+    }
+
+    /// Ends those that have rested too long; their names.
+    pub fn remove_rested(&mut self) -> Vec<Uuid> {
+        let limits = self.limits.clone();
+        self.remove_where(|entry| entry.is_over(&limits))
+    }
+
+    /// Ends those whose agent is no longer let in; their names.
+    pub fn remove_strangers(&mut self, is_let_in: impl Fn(&str) -> bool) -> Vec<Uuid> {
+        self.remove_where(|entry| !is_let_in(entry.agent()))
+    }
+
+    /// Sessions that were used and of which this is news: name, idle time, what they have heard.
+    pub fn uses(&self) -> Vec<(Uuid, Duration, Option<u64>)> {
+        let awake = self.by_name.iter().filter_map(|(name, entry)| match entry {
+            Entry::Awake(session) => Some((name, session)),
+            Entry::Asleep(_) => None,
+        });
+        awake
+            .filter_map(|(name, s)| Some((*name, s.use_to_note()?, s.interests.heard())))
+            .collect()
+    }
+
+    fn insert(&mut self, session: Arc<Session>) {
+        let name = session.claims.session;
+        self.by_id.insert(session.id.clone(), name);
+        self.by_name.insert(name, Entry::Awake(session));
+    }
+
+    fn remove_where(&mut self, is_over: impl Fn(&Entry) -> bool) -> Vec<Uuid> {
+        let over = self.by_name.iter().filter(|(_, entry)| is_over(entry));
+        let names: Vec<Uuid> = over.map(|(name, _)| *name).collect();
+        for name in &names {
+            self.remove(*name);
+        }
+        names
+    }
+
+    fn longest_rested(&self, agent: Option<&str>) -> Option<Uuid> {
+        let theirs = |entry: &Entry| agent.is_none_or(|agent| entry.agent() == agent);
+        let mut rested = self.by_name.iter().filter(|(_, entry)| theirs(entry));
+        let mut longest = None;
+        for (name, entry) in &mut rested {
+            let Some(idle) = entry.idle() else { continue };
+            if longest.is_none_or(|(most, _)| idle > most) {
+                longest = Some((idle, *name));
+            }
+        }
+        longest.map(|(_, name)| name)
+    }
+}
+
+impl Entry {
+    fn agent(&self) -> &str {
+        match self {
+            Self::Awake(session) => &session.claims.agent,
+            Self::Asleep(asleep) => &asleep.agent,
+        }
+    }
+
+    fn idle(&self) -> Option<Duration> {
+        match self {
+            Self::Awake(session) => session.idle(),
+            Self::Asleep(asleep) => Some(asleep.used.elapsed()),
+        }
+    }
+
+    /// Whether nobody has used it for too long. Of one of before the restart nobody knows whether it was
+    /// ever used, and it has the benefit of the doubt.
+    fn is_over(&self, limits: &Limits) -> bool {
+        let bound = match self {
+            Self::Awake(session) if !session.was_used() => {
+                limits.session_unused.min(limits.session_idle)
+            }
+            _ => limits.session_idle,
+        };
+        self.idle().is_some_and(|idle| idle >= bound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Version;
+
+    fn known(per_agent: u32, all: u32) -> Known {
+        Known::new(Limits {
+            max_sessions_per_agent: per_agent,
+            max_sessions: all,
+            ..Limits::default()
+        })
+    }
+
+    fn session(agent: &str) -> Arc<Session> {
+        let claims = Claims::new(agent, Version::V2025_11_25, &serde_json::Map::new());
+        Session::new(&claims.session.to_string(), claims)
+    }
+
+    async fn a_moment_later() {
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_an_agents_bound_its_longest_rested_session_makes_room() {
+        let mut known = known(2, 10);
+        let (first, second, theirs) = (session("a"), session("a"), session("b"));
+        for session in [&theirs, &first, &second] {
+            assert_eq!(known.add(session.clone()), Ok(None));
+            a_moment_later().await;
+        }
+        assert!(known.awake(&first.id, "a").is_some());
+        assert_eq!(known.add(session("a")), Ok(Some(second.claims.session)));
+        assert!(*second.ended().borrow());
+        assert!(known.awake(&second.id, "a").is_none());
+        assert!(known.awake(&first.id, "a").is_some());
+        assert!(known.awake(&theirs.id, "b").is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_the_bound_of_all_the_longest_rested_makes_room_and_none_that_is_in_use() {
+        let mut known = known(10, 2);
+        let (first, second) = (session("a"), session("b"));
+        known.add(first.clone()).unwrap();
+        a_moment_later().await;
+        known.add(second.clone()).unwrap();
+        let _stream = first.open_stream();
+        assert_eq!(known.add(session("c")), Ok(Some(second.claims.session)));
+        let newest = session("c");
+        known.add(newest.clone()).unwrap();
+        let _stream = newest.open_stream();
+        assert_eq!(known.add(session("c")), Err(Full));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_of_before_the_restart_counts_and_rests_and_ends_like_the_others() {
+        let mut known = known(10, 1);
+        let claims = Claims::new("a", Version::V2025_06_18, &serde_json::Map::new());
+        let asleep = || Asleep {
+            agent: "a".to_owned(),
+            used: Instant::now(),
+            level: None,
+            subscriptions: Vec::new(),
+        };
+        known.remember(claims.session, asleep());
+        assert!(known.wake("id", claims.clone(), "b").is_none());
+        assert_eq!(known.add(session("b")), Ok(Some(claims.session)));
+        assert!(known.wake("id", claims.clone(), "a").is_none());
+
+        known.remember(claims.session, asleep());
+        tokio::time::advance(Limits::default().session_idle).await;
+        assert!(known.wake("id", claims.clone(), "a").is_none());
+        assert!(known.remove_rested().contains(&claims.session));
+        assert!(!known.remove(claims.session));
+    }
+}

@@ -1,0 +1,150 @@
+//! How many calls and how many streams an agent may have at once: counted apart, refused in time, shown.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::machine::{marker, sleeping, wait_until};
+use crate::support::request::{Request, Running};
+use crate::support::server::{Server, server};
+
+/// How long a command may take to start or to be gone on a busy machine.
+const DONE: Duration = Duration::from_secs(30);
+
+fn admin(limits: &str) -> Server {
+    let limits = format!("[limits]\n{limits}\n");
+    server().policy("admin").settings(&limits).start()
+}
+
+/// Arguments of a call that lasts until it is ended.
+fn endless(marker: &str) -> Value {
+    json!({ "command": format!("sleep {marker}") })
+}
+
+/// Such a call, under way.
+fn under_way(call: &Request, marker: &str) -> Running {
+    let running = call.begin();
+    wait_until("it runs", DONE, || !sleeping(marker).is_empty());
+    running
+}
+
+fn listen(client: &Client) -> Request {
+    client
+        .modern("subscriptions/listen")
+        .param("notifications", json!({}))
+}
+
+/// What the metrics say of one thing.
+fn counted(server: &Server, name: &str) -> u64 {
+    let page = server.client().request("GET", "/metrics").send().body;
+    let value = page.lines().find_map(|line| line.strip_prefix(name));
+    value.map_or(0, |value| value.trim().parse().unwrap())
+}
+
+fn refused_for_calls(call: &Request) {
+    let answer = call.send();
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert_eq!(answer.json()["error"], "too_many_calls");
+    assert_eq!(answer.header("retry-after"), Some("1"));
+}
+
+#[test]
+fn p7_a_call_too_many_is_503_and_nothing_but_calls_needs_a_place() {
+    let server = admin("agent_calls = 2");
+    let client = server.client();
+    let session = client.session("2025-06-18");
+    let (first, second) = (marker(), marker());
+    let modern = under_way(&client.call("system_shell", endless(&first)), &first);
+    let call = session
+        .call("system_shell", endless(&second))
+        .id(json!("s"));
+    let stateful = under_way(&call, &second);
+
+    refused_for_calls(&client.call("whoami", json!({})));
+    refused_for_calls(&session.call("whoami", json!({})));
+    assert_eq!(counted(&server, "gatewren_calls_open"), 2);
+    let refusals = "gatewren_refusals_total{reason=\"too_many_calls\"}";
+    assert_eq!(counted(&server, refusals), 2);
+
+    let stream = listen(&client).open();
+    assert_eq!((stream.status(), session.get().open().status()), (200, 200));
+    assert_eq!(client.modern("server/discover").send().status, 200);
+    assert_eq!(session.request("ping").send().result(), json!({}));
+    assert_eq!(client.session("2025-11-25").version, "2025-11-25");
+    let answer = json!({ "jsonrpc": "2.0", "id": 7, "result": {} });
+    assert_eq!(session.post(answer).send().status, 202);
+
+    let cancel = session.notify("notifications/cancelled", &json!({ "requestId": "s" }));
+    assert_eq!(cancel.status, 202);
+    stateful.finish();
+    drop(modern);
+    wait_until("both places are free", DONE, || {
+        counted(&server, "gatewren_calls_open") == 0
+    });
+    client.call("whoami", json!({})).send().data();
+}
+
+#[test]
+fn p7_a_call_keeps_its_place_when_its_connection_is_lost() {
+    let server = admin("agent_calls = 1");
+    let session = server.client().session("2025-11-25");
+    let marker = marker();
+    let call = session.call("system_shell", endless(&marker)).id(json!(5));
+    drop(under_way(&call, &marker));
+    refused_for_calls(&session.call("whoami", json!({})));
+    session.notify("notifications/cancelled", &json!({ "requestId": 5 }));
+    wait_until("its place is free", DONE, || {
+        session.call("whoami", json!({})).send().status == 200
+    });
+}
+
+#[test]
+fn p7_a_batch_needs_a_place_for_each_of_its_calls() {
+    let server = admin("agent_calls = 2");
+    let session = server.client().session("2025-03-26");
+    let marker = marker();
+    let call = |id: u32| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+                "params": { "name": "system_shell", "arguments": endless(&marker) } })
+    };
+    let batch = session.post(json!([call(1), call(2), call(3)]));
+    refused_for_calls(&batch);
+    assert_eq!(counted(&server, "gatewren_tool_calls_total{"), 0);
+    assert_eq!(counted(&server, "gatewren_calls_open"), 0);
+    assert!(sleeping(&marker).is_empty(), "none of them ran");
+}
+
+#[test]
+fn p7_a_batch_is_charged_for_each_of_its_messages() {
+    let server = admin("agent_rate = 20");
+    let session = server.client().session("2025-03-26");
+    let note = json!({ "jsonrpc": "2.0", "method": "notifications/nothing" });
+    let answer = session.post(json!(vec![note; 30])).send_once();
+    assert_eq!(answer.status, 429, "{answer:?}");
+    assert!(answer.header("retry-after").is_some());
+}
+
+#[test]
+fn l9_a_stream_too_many_is_refused_before_anything_is_said_on_it() {
+    let server = admin("max_streams_per_agent = 2");
+    let client = server.client();
+    let session = client.session("2025-11-25");
+    let streams = [listen(&client).open(), session.stream()];
+    assert_eq!(streams[0].status(), 200);
+    for request in [listen(&client), session.get()] {
+        let answer = request.send();
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert_eq!(answer.json()["error"], "too_many_streams");
+        assert_eq!(answer.header("retry-after"), Some("5"));
+        assert!(!answer.is_stream());
+    }
+    assert_eq!(counted(&server, "gatewren_streams_open"), 2);
+    let refusals = "gatewren_refusals_total{reason=\"too_many_streams\"}";
+    assert_eq!(counted(&server, refusals), 2);
+    client.call("whoami", json!({})).send().data();
+    drop(streams);
+    wait_until("both places are free", DONE, || {
+        listen(&client).open().status() == 200
+    });
+}
