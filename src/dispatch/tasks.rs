@@ -154,16 +154,7 @@ impl Tasks {
     /// Ends a task for good: it is written down before anybody is told.
     pub(super) async fn end(&self, live: &LiveTask, state: TaskState) {
         let state = bounded(state);
-        let end = TaskEnd {
-            status: state.name(),
-            payload: match &state {
-                TaskState::Completed(payload) | TaskState::Failed(payload) => {
-                    Some(payload.to_string())
-                }
-                _ => None,
-            },
-            at_ms: now_ms(),
-        };
+        let end = end_of(&state);
         let at_ms = end.at_ms;
         tracing::info!(task = live.id, status = end.status, "a task has ended");
         let written = self.store.end(live.id.clone(), end).await;
@@ -193,15 +184,7 @@ impl Tasks {
 
 /// Ends the tasks that the last run of this server left behind. To be called before any is made.
 pub async fn end_abandoned_tasks(vault: &Vault) -> Result<(), VaultError> {
-    let TaskState::Failed(error) = abandoned() else {
-        return Ok(());
-    };
-    let end = TaskEnd {
-        status: abandoned().name(),
-        payload: Some(error.to_string()),
-        at_ms: now_ms(),
-    };
-    let ended = vault.tasks().end_abandoned(end).await?;
+    let ended = vault.tasks().end_abandoned(end_of(&abandoned())).await?;
     if ended > 0 {
         tracing::warn!(
             ended,
@@ -253,6 +236,18 @@ fn bounded(state: TaskState) -> TaskState {
         small.extend(kept.map(|value| (name.to_owned(), value.clone())));
     }
     TaskState::Completed(Value::Object(small))
+}
+
+/// A state as an end that happens now.
+fn end_of(state: &TaskState) -> TaskEnd {
+    TaskEnd {
+        status: state.name(),
+        payload: match state {
+            TaskState::Completed(payload) | TaskState::Failed(payload) => Some(payload.to_string()),
+            _ => None,
+        },
+        at_ms: now_ms(),
+    }
 }
 
 fn task_of(row: &TaskRow) -> Task {
