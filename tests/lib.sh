@@ -16,8 +16,12 @@ mcp_packages=(
     @modelcontextprotocol/server-everything@2026.8.31
     @modelcontextprotocol/sdk@1.32.2
     @modelcontextprotocol/client@2.4.0
+    @modelcontextprotocol/inspector@2.12.0
+    mcp-remote@0.15.1
+    mcporter@0.12.3
 )
-python_packages=(mcp==2.3.0)
+# The two SDKs have one name, so each has an environment of its own. fastmcp stands on the second.
+declare -A python_packages=([v1]='mcp==1.30.0' [v2]='mcp==2.3.0 fastmcp==4.1.0')
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -50,7 +54,7 @@ need_packages() {
 # need_command COMMAND PACKAGE...: installs the packages unless the command is there, from wherever it came.
 need_command() { command -v "$1" >/dev/null || need_packages "${@:2}"; }
 
-# need_npm: the conformance suite, the TypeScript clients and a Node that is new enough for them (22),
+# need_npm: the conformance suite, the TypeScript clients, the clients that are programs, and a Node that is new enough for them (22),
 # in target/test-npm; that Node is first in PATH afterwards.
 need_npm() {
     local node wanted
@@ -73,16 +77,20 @@ need_npm() {
     PATH=$npm_dir/node_modules/$node/bin:$PATH
 }
 
-# need_venv: the Python client in target/test-venv.
+# need_venv v1|v2: the Python clients of that SDK in target/test-venv-v1 or -v2; its interpreter is in $python
+# afterwards.
 need_venv() {
-    [ "$(cat "$venv_dir/installed" 2>/dev/null)" != "${python_packages[*]}" ] || return 0
+    local folder=$venv_dir-$1 wanted
+    read -ra wanted <<<"${python_packages[$1]}"
+    python=$folder/bin/python
+    [ "$(cat "$folder/installed" 2>/dev/null)" != "${wanted[*]}" ] || return 0
     python3 -c 'import ensurepip, venv' 2>/dev/null || need_packages python3 python3-venv || return 1
-    say "installing Python packages into target/test-venv: ${python_packages[*]}"
-    rm -rf "$venv_dir"
-    python3 -m venv "$venv_dir" || return 1
-    "$venv_dir/bin/python" -m pip install --quiet --disable-pip-version-check "${python_packages[@]}" >&2 </dev/null \
+    say "installing Python packages into target/${folder##*/}: ${wanted[*]}"
+    rm -rf "$folder"
+    python3 -m venv "$folder" || return 1
+    "$python" -m pip install --quiet --disable-pip-version-check "${wanted[@]}" >&2 </dev/null \
         || { say "pip install failed"; return 1; }
-    echo "${python_packages[*]}" >"$venv_dir/installed"
+    echo "${wanted[*]}" >"$folder/installed"
 }
 
 # need_cargo: what a build takes besides Rust itself, which Debian 12 has only in a version too old.
@@ -100,6 +108,17 @@ need_gatewren() {
         --message-format=json-render-diagnostics </dev/null | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
     [ -x "$GATEWREN_BIN" ] || { say "the build made no binary"; return 1; }
     export GATEWREN_BIN
+}
+
+# need_rmcp: builds the client of the Rust SDK, whose crates come from crates.io in the versions of its own lock
+# file, into target/test-rmcp; its path is in $rmcp afterwards.
+need_rmcp() {
+    need_cargo || return 1
+    local manifest=$root/tests/clients/rmcp/Cargo.toml
+    say "building the Rust client: $(sed -n 's/^rmcp = .*"=\([^"]*\)".*/rmcp \1/p' "$manifest")"
+    rmcp=$(cargo build --locked --manifest-path "$manifest" --target-dir "$root/target/test-rmcp" \
+        --message-format=json-render-diagnostics </dev/null | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
+    [ -x "$rmcp" ]
 }
 
 cargo_bound=2400 # seconds, a first build of all dependencies on two slow cores included

@@ -190,6 +190,7 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     catalog.add(toolsets::state(Arc::new(state.clone())))?;
+    catalog.require_portable_names()?;
     catalog.set_resources(Arc::new(StateResources::new(
         state.clone(),
         INSTRUCTIONS.to_owned(),
@@ -228,7 +229,8 @@ pub fn serving(
     settings: &Settings,
 ) -> Serving {
     let metrics = engine.metrics.clone();
-    let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions);
+    let heartbeat = settings.limits.heartbeat;
+    let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, heartbeat);
     Serving {
         front: Arc::new(Front {
             guard,

@@ -17,7 +17,7 @@ const COALESCE: Duration = Duration::from_millis(500);
 const MAX_URIS: usize = 1_000;
 
 /// Their URIs are together no longer than this, in bytes; more are refused.
-const MAX_BYTES: usize = 128 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
 /// A changeable set of URIs with a cursor each. However slow its reader is, it grows no further.
 #[derive(Default)]
@@ -113,5 +113,95 @@ impl Interests {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Cursor>> {
         self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::protocol::{Resource, ResourceContents, ResourceTemplate};
+    use crate::registry::BoxFuture;
+
+    /// One resource, `u`, that changes now and then; remembers from where on it was asked.
+    struct Source {
+        changed: Vec<u64>,
+        bell: watch::Sender<u64>,
+        asked: Mutex<Vec<u64>>,
+    }
+
+    impl Source {
+        fn at(newest: u64, changed: &[u64]) -> Self {
+            Self {
+                changed: changed.to_vec(),
+                bell: watch::Sender::new(newest),
+                asked: Mutex::default(),
+            }
+        }
+    }
+
+    impl ResourceSource for Source {
+        fn resources(&self) -> Vec<Resource> {
+            Vec::new()
+        }
+
+        fn templates(&self) -> Vec<ResourceTemplate> {
+            Vec::new()
+        }
+
+        fn read(&self, _: &str) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
+            Box::pin(std::future::ready(Ok(None)))
+        }
+
+        fn can_watch(&self, _: &str) -> bool {
+            true
+        }
+
+        fn bell(&self) -> watch::Receiver<u64> {
+            self.bell.subscribe()
+        }
+
+        fn touched(&self, uri: &str, after: u64) -> Option<u64> {
+            self.asked.lock().unwrap().push(after);
+            let newest = self.changed.iter().copied().max()?;
+            (uri == "u" && newest > after).then_some(newest)
+        }
+    }
+
+    #[test]
+    fn what_was_looked_through_is_not_looked_through_again() {
+        let interests = Interests::default();
+        interests.add("u", 3).unwrap();
+        interests.add("v", 4).unwrap();
+        assert_eq!(interests.heard(), Some(3));
+        let source = Source::at(9, &[5]);
+        let now = Instant::now();
+        assert_eq!(interests.due(&source, now), Due::Tell("u".to_owned(), 5));
+        assert_eq!(interests.due(&source, now), Due::Nothing);
+        assert_eq!(interests.heard(), Some(9));
+        assert_eq!(interests.due(&source, now), Due::Nothing);
+        assert_eq!(*source.asked.lock().unwrap(), [3, 5, 4, 9, 9]);
+        interests.rewind(2);
+        assert_eq!(
+            interests.due(&source, now + COALESCE),
+            Due::Tell("u".to_owned(), 5)
+        );
+    }
+
+    #[test]
+    fn a_listener_names_so_many_resources_and_no_longer_ones() {
+        let interests = Interests::default();
+        for n in 0..MAX_URIS {
+            interests.add(&n.to_string(), 0).unwrap();
+        }
+        assert!(interests.add("one more", 0).is_err());
+        interests.add("0", 0).unwrap();
+        let interests = Interests::default();
+        interests.add(&"x".repeat(MAX_BYTES), 0).unwrap();
+        assert!(interests.add("y", 0).is_err());
+        interests.remove(&"x".repeat(MAX_BYTES));
+        assert_eq!(interests.heard(), None);
+        assert!(interests.add(&"x".repeat(MAX_BYTES + 1), 0).is_err());
     }
 }

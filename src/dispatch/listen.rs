@@ -14,7 +14,7 @@ use super::{
     task_watch::TaskWatch,
 };
 use crate::protocol::{Implementation, Notification, RpcError, key};
-use crate::registry::{Catalog, ListChange, ResourceSource};
+use crate::registry::{Catalog, ListChange, ResourceSource, SessionLog};
 
 /// A stream's notifications wait here for its reader; beyond these they stay in the cursors.
 const QUEUED: usize = 16;
@@ -31,6 +31,8 @@ pub enum Event {
     List(ListChange),
     /// A task has changed.
     Task(Notification),
+    /// Something was logged outside of any call.
+    Logged(SessionLog),
 }
 
 impl Event {
@@ -48,6 +50,7 @@ impl Event {
             Self::List(ListChange::Resources) => {
                 Notification::new("notifications/resources/list_changed", json!({}))
             }
+            Self::Logged(log) => Notification::message(log.level, log.logger, &log.data),
         }
     }
 }
@@ -58,6 +61,7 @@ pub struct Listener {
     source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
     lists: Option<broadcast::Receiver<ListChange>>,
     tasks: Option<TaskWatch>,
+    logs: Option<(Arc<str>, broadcast::Receiver<SessionLog>)>,
     stop: watch::Receiver<bool>,
 }
 
@@ -72,6 +76,7 @@ impl Listener {
             source,
             lists: catalog.list_changes(),
             tasks: None,
+            logs: None,
             stop,
         }
     }
@@ -80,6 +85,14 @@ impl Listener {
     #[must_use]
     pub fn with_tasks(mut self, tasks: TaskWatch) -> Self {
         self.tasks = Some(tasks);
+        self
+    }
+
+    /// The same for a session, which hears what is logged for it, of whatever severity.
+    #[must_use]
+    pub fn with_logs(mut self, catalog: &Catalog, session: &str) -> Self {
+        let logs = catalog.session_logs();
+        self.logs = logs.map(|logs| (session.into(), logs));
         self
     }
 
@@ -103,7 +116,8 @@ impl Listener {
                 () = self.interests.changed() => {}
                 () = reached(wake) => {}
                 change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
-                note = told(self.tasks.as_mut()) => return Some(Event::Task(note)),
+                note = stirred(self.tasks.as_mut()) => return Some(Event::Task(note)),
+                log = logged(self.logs.as_mut()) => return Some(Event::Logged(log)),
                 () = stopped(&mut self.stop) => return None,
             }
         }
@@ -128,21 +142,37 @@ async fn reached(when: Option<Instant>) {
 }
 
 async fn changed(lists: Option<&mut broadcast::Receiver<ListChange>>) -> ListChange {
-    use broadcast::error::RecvError;
-    let Some(lists) = lists else {
+    match lists {
+        Some(lists) => told(lists).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn logged(logs: Option<&mut (Arc<str>, broadcast::Receiver<SessionLog>)>) -> SessionLog {
+    let Some((session, logs)) = logs else {
         return std::future::pending().await;
     };
     loop {
-        match lists.recv().await {
-            Ok(change) => return change,
-            // Whoever missed some is told of the next one.
+        let log = told(logs).await;
+        if log.session == *session {
+            return log;
+        }
+    }
+}
+
+/// The next one; whoever missed some is told of the next that is still there.
+async fn told<T: Clone>(channel: &mut broadcast::Receiver<T>) -> T {
+    use broadcast::error::RecvError;
+    loop {
+        match channel.recv().await {
+            Ok(told) => return told,
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return std::future::pending().await,
         }
     }
 }
 
-async fn told(tasks: Option<&mut TaskWatch>) -> Notification {
+async fn stirred(tasks: Option<&mut TaskWatch>) -> Notification {
     match tasks {
         Some(tasks) => tasks.next().await,
         None => std::future::pending().await,
@@ -203,6 +233,8 @@ impl Filter {
             Event::List(ListChange::Tools) => self.tools,
             Event::List(ListChange::Prompts) => self.prompts,
             Event::List(ListChange::Resources) => self.resources,
+            // Log messages belong to the stream of a request (2026-07-28, server/utilities/logging).
+            Event::Logged(_) => false,
         }
     }
 

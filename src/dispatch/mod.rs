@@ -29,6 +29,6 @@ mod under_way;
 pub use call::{Call, Context, Held, Outcome, Reply};
 pub use engine::Engine;
 pub use interests::Interests;
-pub use listen::{Listener, ended as subscription_ended};
+pub use listen::{Event, Listener, ended as subscription_ended};
 pub use listing::Listing;
 pub use tasks::{TaskLimits, end_abandoned_tasks};

@@ -5,9 +5,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{call::Context, engine::Engine, reference, under_way::UnderWay};
+use super::{
+    call::{Call, Context},
+    engine::Engine,
+    reference,
+    under_way::UnderWay,
+};
 use crate::policy::Verdict;
-use crate::protocol::RpcError;
+use crate::protocol::{RpcError, TraceParent};
 use crate::registry::{Risk, Tool};
 use crate::telemetry::Metrics;
 use crate::vault::{AuditId, Entry, Outcome, Promise, Vault};
@@ -21,6 +26,8 @@ pub struct Record {
     agent: String,
     space: String,
     request: String,
+    /// Whose work it is part of, if its caller said so.
+    trace: Option<TraceParent>,
     began: Instant,
     ended: bool,
 }
@@ -29,7 +36,9 @@ impl Record {
     /// Writes the intent. What cannot be written down is not run.
     pub async fn begin(
         engine: &Engine,
-        context: &Context,
+        Call {
+            context, params, ..
+        }: &Call,
         (tool, arguments): (&Tool, &Map<String, Value>),
         reference: &str,
         verdict: &Verdict,
@@ -49,6 +58,7 @@ impl Record {
             agent: context.who.agent_id().to_string(),
             space: context.who.space().unwrap_or("*").to_owned(),
             request: reference.to_owned(),
+            trace: TraceParent::read(params),
             began: Instant::now(),
             ended: false,
         })
@@ -69,6 +79,7 @@ impl Record {
             agent,
             space,
             request,
+            trace,
             ..
         } = &*self;
         tracing::info!(
@@ -78,6 +89,8 @@ impl Record {
             request,
             duration_ms,
             status = outcome,
+            trace = trace.as_ref().map(|parent| parent.trace.as_str()),
+            span = trace.as_ref().map(|parent| parent.span.as_str()),
             "{tool} {outcome}"
         );
         if let Some((vault, id)) = audit

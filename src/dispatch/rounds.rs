@@ -103,6 +103,9 @@ pub fn surroundings(call: &Call, reference: String, inputs: Inputs) -> Cx {
         name: who.name().into(),
         policy: who.preset().as_str(),
         space: who.space().map(Into::into),
+        session: call.context.session.as_deref().map(Into::into),
     };
-    Cx::new(reference, caller).with_client(call.context.capabilities.clone(), inputs)
+    Cx::new(reference, caller)
+        .with_client(call.context.capabilities.clone(), inputs)
+        .with_hang_up(call.context.hang_up.clone())
 }

@@ -230,6 +230,7 @@ mod tests {
                     capabilities: ClientCapabilities::new(able.as_object().unwrap().clone()),
                     log_level: None,
                     hears_notes: false,
+                    hang_up: None,
                 },
                 inputs: None,
                 held: None,

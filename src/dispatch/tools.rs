@@ -134,7 +134,7 @@ async fn run(
     let verdict = judge(&call.context.who, &tool);
     let request = cx.reference().to_owned();
     let given = (&*tool, &arguments);
-    let record = Record::begin(&engine, &call.context, given, &request, &verdict).await?;
+    let record = Record::begin(&engine, &call, given, &request, &verdict).await?;
     let work = work(
         engine.clone(),
         tool.clone(),

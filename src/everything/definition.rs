@@ -1,19 +1,17 @@
-//! The fixtures put together: what the conformance suite looks for, by the names that it looks for.
+//! The fixtures put together: what the conformance suite looks for and what the reference server of the MCP
+//! project offers, by their names.
 
 use std::sync::Arc;
 
 use super::{
-    prompts,
+    about::ABOUT,
+    prompts, prompts_reference,
     resources::{self, Fixtures},
-    tools_about, tools_content, tools_input, tools_lists, tools_notes, tools_rounds, tools_schema,
-    tools_tasks,
+    tools_client, tools_content, tools_input, tools_lists, tools_notes, tools_plain,
+    tools_resources, tools_rounds, tools_schema, tools_slow, tools_tasks, tools_toggles,
 };
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
-
-/// What a model is told of this server first.
-const INSTRUCTIONS: &str = "Fixtures for testing MCP clients: every tool, prompt and resource shows one \
-                            feature of the protocol, and none of them changes anything.";
 
 /// A catalog of fixtures, which every transport can serve.
 pub fn catalog() -> Result<Catalog, CatalogError> {
@@ -22,23 +20,30 @@ pub fn catalog() -> Result<Catalog, CatalogError> {
         title: Some("gatewren's reference fixtures".to_owned()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     });
-    catalog.instructions = Some(INSTRUCTIONS.to_owned());
+    catalog.instructions = Some(ABOUT.to_owned());
     catalog.offer_logging();
     let lists = catalog.announce_list_changes();
-    catalog.add(tools_about::tools())?;
+    let logs = catalog.log_to_sessions();
+    let fixtures = Arc::new(Fixtures::new());
+    catalog.add(tools_plain::tools())?;
     catalog.add(tools_content::tools())?;
     catalog.add(tools_notes::tools())?;
     catalog.add(tools_input::tools())?;
     catalog.add(tools_rounds::tools())?;
     catalog.add(tools_schema::tools())?;
     catalog.add(tools_tasks::tools())?;
-    catalog.add(tools_lists::tools(lists))?;
-    for prompt in prompts::rows() {
+    catalog.add(tools_lists::tools(lists.clone()))?;
+    catalog.add(tools_resources::tools(fixtures.clone(), lists))?;
+    catalog.add(tools_toggles::tools(fixtures.clone(), logs))?;
+    catalog.add(tools_slow::tools())?;
+    catalog.add(tools_client::tools())?;
+    for prompt in prompts::rows().into_iter().chain(prompts_reference::rows()) {
         catalog.add_prompt(prompt);
     }
-    catalog.set_resources(Arc::new(Fixtures::new()));
+    catalog.set_resources(fixtures);
     catalog.set_completer(Box::new(|asked| {
         let mut values = prompts::complete(asked);
+        values.extend(prompts_reference::complete(asked));
         values.extend(resources::complete(asked));
         values
     }));

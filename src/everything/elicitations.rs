@@ -34,6 +34,20 @@ pub fn sample(prompt: &str) -> Value {
     })
 }
 
+/// The whole answer under a key, if it has the shape that answers to this method have.
+pub fn answered<'a>(inputs: &'a Inputs, key: &str, method: &str) -> Option<&'a Value> {
+    let answer = inputs.responses.get(key)?;
+    let fits = match method {
+        FORM => matches!(
+            answer.get("action")?.as_str()?,
+            "accept" | "decline" | "cancel"
+        ),
+        SAMPLE => answer.get("content").is_some(),
+        _ => answer.get("roots").is_some_and(Value::is_array),
+    };
+    fits.then_some(answer)
+}
+
 /// What the person did with a form, and the fields as it came back; `None` when there is no such
 /// answer, or one that is no answer to a form.
 pub fn form_answer(inputs: &Inputs, key: &str) -> Option<String> {

@@ -1,6 +1,6 @@
 //! A picture and a sound, small enough to stand in the source.
 
-use crate::protocol::Content;
+use crate::protocol::{Annotations, Content};
 
 /// Four by four pixels of brown.
 pub const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAEElEQVR42mPoirKBIwbiOADZIxIB7gIAcQAAAABJRU5ErkJggg==";
@@ -15,6 +15,15 @@ pub fn picture() -> Content {
         data: PNG.to_owned(),
         mime_type: "image/png".to_owned(),
         annotations: None,
+    }
+}
+
+/// The picture as a block with hints.
+pub fn annotated_picture(annotations: Annotations) -> Content {
+    Content::Image {
+        data: PNG.to_owned(),
+        mime_type: "image/png".to_owned(),
+        annotations: Some(annotations),
     }
 }
 

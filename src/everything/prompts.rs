@@ -59,7 +59,8 @@ fn plain(definition: Prompt, write: fn(&Map<String, Value>) -> Vec<PromptMessage
     row(definition, move |arguments, _| Ok(write(arguments)))
 }
 
-fn row(
+/// A prompt whose messages this writes.
+pub fn row(
     definition: Prompt,
     write: impl Fn(&Map<String, Value>, &Cx) -> Result<Vec<PromptMessage>> + Send + Sync + 'static,
 ) -> PromptRow {
@@ -125,15 +126,18 @@ fn asking(_: &Map<String, Value>, cx: &Cx) -> Result<Vec<PromptMessage>> {
     Err(InputRequired::new().ask(KEY, FORM, question).into())
 }
 
-fn text<'a>(given: &'a Map<String, Value>, name: &str) -> &'a str {
+/// An argument that is a text; empty when absent.
+pub fn text<'a>(given: &'a Map<String, Value>, name: &str) -> &'a str {
     given.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn says(words: impl Into<String>) -> PromptMessage {
+/// Words of the person.
+pub fn says(words: impl Into<String>) -> PromptMessage {
     shows(Content::text(words))
 }
 
-fn shows(content: Content) -> PromptMessage {
+/// Content from the person.
+pub fn shows(content: Content) -> PromptMessage {
     PromptMessage {
         role: Role::User,
         content,

@@ -1,30 +1,49 @@
-//! Resources: text, bytes, one to be watched, and a family of them.
+//! Resources: texts, bytes, one to be watched, families of them, and what tools have made.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::media::PNG;
+use super::{documents, dynamic, kept::Kept, media::PNG};
 use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError, Template};
 use crate::registry::{BoxFuture, Completion, Reference, ResourceSource};
+
+/// The resource whose changes a tool triggers when it is told no other.
+pub const WATCHED: &str = "test://watched-resource";
 
 const FAMILY: &str = "test://template/{id}/data";
 
 /// Members of the family that completion offers; every other can be read just as well.
 const IDS: [&str; 3] = ["1", "12", "123"];
 
+/// So many URIs are known to have changed apart; beyond, all are said to have changed.
+const MAX_CHANGED: usize = 64;
+
 /// URI, name, description, type.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
 const ROWS: [Row; 3] = [
-    ("test://static-text",      "static-text",      "A text that never changes",       "text/plain"),
-    ("test://static-binary",    "static-binary",    "A picture that never changes",    "image/png"),
-    ("test://watched-resource", "watched-resource", "A text that can be subscribed to", "text/plain"),
+    ("test://static-text",   "static-text",      "A text that never changes",       "text/plain"),
+    ("test://static-binary", "static-binary",    "A picture that never changes",    "image/png"),
+    (WATCHED,                "watched-resource", "A text that can be subscribed to", "text/plain"),
 ];
 
-/// The fixtures' resources. They never change, so the bell never rings.
+/// The fixtures' resources.
 pub struct Fixtures {
+    /// Rings with the number of changes so far.
     bell: watch::Sender<u64>,
+    changes: Mutex<Changes>,
+    kept: Mutex<Kept>,
     family: Template,
+}
+
+/// At which count what has changed last.
+#[derive(Default)]
+struct Changes {
+    all: u64,
+    single: BTreeMap<String, u64>,
 }
 
 impl Fixtures {
@@ -32,21 +51,60 @@ impl Fixtures {
     pub fn new() -> Self {
         Self {
             bell: watch::Sender::new(0),
+            changes: Mutex::default(),
+            kept: Mutex::default(),
             family: Template::parse(FAMILY),
         }
     }
 
+    /// Says of one resource that it has changed.
+    pub fn touch(&self, uri: &str) {
+        self.ring(|changes, count| {
+            changes.single.insert(uri.to_owned(), count);
+            if changes.single.len() > MAX_CHANGED {
+                changes.single.clear();
+                changes.all = count;
+            }
+        });
+    }
+
+    /// Says of every resource that it has changed.
+    pub fn touch_all(&self) {
+        self.ring(|changes, count| changes.all = count);
+    }
+
+    /// Keeps bytes, as base64, as a resource of this name.
+    pub fn keep(&self, name: &str, mime_type: &str, blob: String) -> Resource {
+        let resource = lock(&self.kept).keep(name, mime_type, blob);
+        self.touch(&resource.uri);
+        resource
+    }
+
+    fn ring(&self, change: impl FnOnce(&mut Changes, u64)) {
+        self.bell.send_modify(|count| {
+            *count += 1;
+            change(&mut lock(&self.changes), *count);
+        });
+    }
+
     fn find(&self, uri: &str) -> Option<ResourceContents> {
+        let made = || lock(&self.kept).find(uri);
+        self.fixed(uri)
+            .or_else(|| documents::find(uri))
+            .or_else(|| dynamic::find(uri))
+            .or_else(made)
+    }
+
+    fn fixed(&self, uri: &str) -> Option<ResourceContents> {
         let (mime_type, text, blob) = match uri {
             "test://static-text" => {
                 let words = "This is the content of the static text resource.";
                 ("text/plain", Some(words.to_owned()), None)
             }
-            "test://watched-resource" => (
-                "text/plain",
-                Some("Watched resource content".to_owned()),
-                None,
-            ),
+            WATCHED => {
+                let words = "This is the content of the watched resource.";
+                ("text/plain", Some(words.to_owned()), None)
+            }
             "test://static-binary" => ("image/png", None, Some(PNG.to_owned())),
             _ => ("application/json", Some(self.member(uri)?), None),
         };
@@ -76,17 +134,22 @@ impl ResourceSource for Fixtures {
             mime_type: Some((*mime_type).to_owned()),
             ..Resource::default()
         };
-        ROWS.iter().map(resource).collect()
+        let mut all: Vec<Resource> = ROWS.iter().map(resource).collect();
+        all.extend(documents::list());
+        all.extend(lock(&self.kept).list());
+        all
     }
 
     fn templates(&self) -> Vec<ResourceTemplate> {
-        vec![ResourceTemplate {
+        let mut all = vec![ResourceTemplate {
             uri_template: FAMILY.to_owned(),
             name: "template".to_owned(),
             description: Some("Data of any id".to_owned()),
             mime_type: Some("application/json".to_owned()),
             ..ResourceTemplate::default()
-        }]
+        }];
+        all.extend(dynamic::templates());
+        all
     }
 
     fn read(&self, uri: &str) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
@@ -102,16 +165,60 @@ impl ResourceSource for Fixtures {
         self.bell.subscribe()
     }
 
-    fn touched(&self, _: &str, _: u64) -> Option<u64> {
-        None
+    fn touched(&self, uri: &str, after: u64) -> Option<u64> {
+        let changes = lock(&self.changes);
+        let single = changes.single.get(uri).copied().unwrap_or_default();
+        Some(changes.all.max(single)).filter(|count| *count > after)
     }
 }
 
-/// Values for the variable of the family.
+/// Values for the variables of the families.
 pub fn complete(asked: &Completion) -> Vec<String> {
-    if asked.reference != Reference::Template(FAMILY.to_owned()) {
+    let Reference::Template(template) = &asked.reference else {
         return Vec::new();
+    };
+    if template == FAMILY {
+        let fits = |id: &&str| id.starts_with(&asked.typed);
+        return IDS.into_iter().filter(fits).map(str::to_owned).collect();
     }
-    let fits = |id: &&str| id.starts_with(&asked.typed);
-    IDS.into_iter().filter(fits).map(str::to_owned).collect()
+    let dynamic = dynamic::Family::ALL
+        .iter()
+        .any(|family| *template == family.template());
+    let is_id = dynamic && asked.argument == "resourceId" && dynamic::id(&asked.typed).is_some();
+    is_id.then(|| asked.typed.clone()).into_iter().collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_changed_is_told_to_those_behind_it() {
+        let fixtures = Fixtures::new();
+        assert_eq!(fixtures.touched(WATCHED, 0), None);
+        fixtures.touch(WATCHED);
+        assert_eq!(fixtures.touched(WATCHED, 0), Some(1));
+        assert_eq!(fixtures.touched(WATCHED, 1), None);
+        assert_eq!(fixtures.touched("test://static-text", 0), None);
+        fixtures.touch_all();
+        assert_eq!(fixtures.touched("test://static-text", 0), Some(2));
+        for n in 0..=MAX_CHANGED {
+            fixtures.touch(&format!("test://template/{n}/data"));
+        }
+        assert!(fixtures.touched("test://static-text", 2).is_some());
+    }
+
+    #[test]
+    fn everything_that_is_listed_can_be_read() {
+        let fixtures = Fixtures::new();
+        fixtures.keep("a.gz", "application/gzip", String::new());
+        for listed in fixtures.resources() {
+            let read = fixtures.find(&listed.uri).unwrap();
+            assert_eq!(read.mime_type, listed.mime_type, "{}", listed.uri);
+        }
+    }
 }

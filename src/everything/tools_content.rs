@@ -15,7 +15,6 @@ pub struct Samples;
 /// The group, as a table.
 pub fn tools() -> Toolset<Samples> {
     Toolset::over(Arc::new(Samples))
-        .answering("echo", Risk::Read, echo)
         .answering("test_simple_text", Risk::Read, text)
         .answering("test_image_content", Risk::Read, image)
         .answering("test_audio_content", Risk::Read, audio)
@@ -23,18 +22,6 @@ pub fn tools() -> Toolset<Samples> {
         .answering("test_multiple_content_types", Risk::Read, mixed)
         .answering("test_resource_link", Risk::Read, link)
         .answering("test_error_handling", Risk::Read, error)
-}
-
-/// Answers with the text that it was given.
-#[derive(Deserialize, JsonSchema)]
-struct Echo {
-    /// What to say; nothing when absent.
-    #[serde(default)]
-    message: String,
-}
-
-async fn echo(_: Arc<Samples>, asked: Echo, _: Cx) -> Result<Answer> {
-    Ok(Answer::text(asked.message))
 }
 
 /// Answers with one block of text.

@@ -18,6 +18,8 @@ pub mod code {
     pub const INVALID_PARAMS: i32 = -32602;
     /// Our fault.
     pub const INTERNAL: i32 = -32603;
+    /// A URL is to be visited before this call (2025-11-25 alone).
+    pub const URL_ELICITATION_REQUIRED: i32 = -32042;
     /// No such resource, in the stateful revisions.
     pub const RESOURCE_NOT_FOUND: i32 = -32002;
     /// A header and the body differ (2026-07-28).

@@ -21,10 +21,11 @@ mod server;
 mod task;
 mod template;
 mod tool;
+mod trace;
 mod version;
 
 pub use capabilities::ClientCapabilities;
-pub use content::{Content, ResourceContents, Role};
+pub use content::{Annotations, Content, ResourceContents, Role};
 pub use cursor::page;
 pub use encode::{error_for_stateful, for_stateful};
 pub use error::{RpcError, code};
@@ -41,5 +42,8 @@ pub use resource::{Resource, ResourceTemplate};
 pub use server::{Implementation, ServerCapabilities};
 pub use task::{TASKS_EXTENSION, Task, TaskState};
 pub use template::Template;
-pub use tool::{Tool, ToolAnnotations, check_dialect, header_parameters, is_portable_name};
+pub use tool::{
+    Tool, ToolAnnotations, check_dialect, header_parameters, is_portable_name, is_tool_name,
+};
+pub use trace::TraceParent;
 pub use version::{MODERN_VERSIONS, Version};

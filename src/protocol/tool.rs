@@ -44,7 +44,16 @@ pub struct ToolAnnotations {
 /// The one dialect of schemas, whether a schema names it or not.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Whether every client takes this name: dots, blanks and long names break some of them.
+/// Whether a tool may have this name (2025-11-25, server/tools). The specification's bound is 128; the
+/// conformance suite's is 64, and so is ours.
+pub fn is_tool_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+}
+
+/// Whether every client takes this name: dots, hyphens and long names break some of them.
 pub fn is_portable_name(name: &str) -> bool {
     (1..=48).contains(&name.len())
         && name

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
     tool::Tool,
     toolset::Toolset,
 };
-use crate::protocol::{Implementation, ServerCapabilities, is_portable_name};
+use crate::protocol::{Implementation, Level, ServerCapabilities, is_portable_name, is_tool_name};
 
 /// A list that has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,20 @@ pub enum ListChange {
     Prompts,
     /// The resources.
     Resources,
+}
+
+/// A log message outside of any call, for the client of one session. The stateless revision has none: there a
+/// request hears the messages of its own call alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionLog {
+    /// The session, as [`super::cx::Caller`] names it.
+    pub session: Arc<str>,
+    /// Its severity; a client that has not asked for it does not hear it.
+    pub level: Level,
+    /// What logs.
+    pub logger: &'static str,
+    /// What is logged.
+    pub data: Value,
 }
 
 /// Waits until the state shows what a call has done; the revision that does.
@@ -45,6 +60,7 @@ pub struct Catalog {
     logging: bool,
     tasks: bool,
     lists: Option<broadcast::Sender<ListChange>>,
+    session_logs: Option<broadcast::Sender<SessionLog>>,
 }
 
 /// Why a tool cannot be put into the catalog; found at start, never on a request's way.
@@ -74,6 +90,7 @@ impl Catalog {
             logging: false,
             tasks: false,
             lists: None,
+            session_logs: None,
         }
     }
 
@@ -83,8 +100,8 @@ impl Catalog {
             let name = tool.name().to_owned();
             tool.check()
                 .map_err(|why| CatalogError(format!("tool {name}: {why}")))?;
-            if !is_portable_name(&name) {
-                let rule = "1 to 48 of a-z, 0-9 and _: some clients break on any other";
+            if !is_tool_name(&name) {
+                let rule = "1 to 64 of A-Z, a-z, 0-9, _, - and .";
                 return Err(CatalogError(format!(
                     "tool {name:?} has a name that is not {rule}"
                 )));
@@ -102,6 +119,16 @@ impl Catalog {
             }
         }
         Ok(())
+    }
+
+    /// Refuses tools whose names some clients break on, though the specification allows them.
+    pub fn require_portable_names(&self) -> Result<(), CatalogError> {
+        match self.tools.keys().find(|name| !is_portable_name(name)) {
+            None => Ok(()),
+            Some(name) => Err(CatalogError(format!(
+                "tool {name:?} has a name that some clients break on; take 1 to 48 of a-z, 0-9 and _"
+            ))),
+        }
     }
 
     /// Adds a prompt.
@@ -135,6 +162,15 @@ impl Catalog {
         /// A listener that is further behind has missed nothing that one notification does not say.
         const KEPT: usize = 16;
         self.lists
+            .get_or_insert_with(|| broadcast::channel(KEPT).0)
+            .clone()
+    }
+
+    /// There will be log messages outside of calls, and whoever holds this sends them.
+    pub fn log_to_sessions(&mut self) -> broadcast::Sender<SessionLog> {
+        /// A listener that is further behind misses the oldest: log messages are no record.
+        const KEPT: usize = 64;
+        self.session_logs
             .get_or_insert_with(|| broadcast::channel(KEPT).0)
             .clone()
     }
@@ -180,6 +216,11 @@ impl Catalog {
     /// Hears of changed lists; `None` when lists never change.
     pub fn list_changes(&self) -> Option<broadcast::Receiver<ListChange>> {
         self.lists.as_ref().map(broadcast::Sender::subscribe)
+    }
+
+    /// Hears log messages outside of calls; `None` when there never are any.
+    pub fn session_logs(&self) -> Option<broadcast::Receiver<SessionLog>> {
+        self.session_logs.as_ref().map(broadcast::Sender::subscribe)
     }
 
     /// What is offered.

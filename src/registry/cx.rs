@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::error::Result;
@@ -25,6 +25,8 @@ pub struct Caller {
     pub policy: &'static str,
     /// The space that it is bound to.
     pub space: Option<Arc<str>>,
+    /// The session that it calls from, in the stateful revisions; not the id that its client sends.
+    pub session: Option<Arc<str>>,
 }
 
 /// A question of a call that goes on while it waits. Dropped unanswered, it is asked by ending the call.
@@ -50,6 +52,7 @@ struct Inner {
     notes: Option<mpsc::Sender<Notification>>,
     progress_token: Option<Value>,
     log_level: Option<Level>,
+    hang_up: Option<Arc<Notify>>,
     /// What was said last of how far the call has come.
     reported: Mutex<Reported>,
     desk: Option<mpsc::Sender<Question>>,
@@ -74,6 +77,7 @@ impl Cx {
                 notes: None,
                 progress_token: None,
                 log_level: None,
+                hang_up: None,
                 reported: Mutex::new(Reported {
                     progress: f64::NEG_INFINITY,
                     at: None,
@@ -112,6 +116,12 @@ impl Cx {
     #[must_use]
     pub fn with_desk(self, desk: mpsc::Sender<Question>) -> Self {
         self.change(|inner| inner.desk = Some(desk))
+    }
+
+    /// The same with a client that can come back later.
+    #[must_use]
+    pub fn with_hang_up(self, hang_up: Option<Arc<Notify>>) -> Self {
+        self.change(|inner| inner.hang_up = hang_up)
     }
 
     fn change(mut self, edit: impl FnOnce(&mut Inner)) -> Self {
@@ -206,6 +216,15 @@ impl Cx {
             at: Some(now),
         };
         true
+    }
+
+    /// Closes the response's stream, so that the client comes back for the rest later and holds no connection
+    /// while the call goes on (SEP-1699). Does nothing where a client could not come back: in the stateless
+    /// era, in sessions before 2025-11-25, and where it takes no stream.
+    pub fn close_stream(&self) {
+        if let Some(hang_up) = &self.inner.hang_up {
+            hang_up.notify_one();
+        }
     }
 
     /// Sends a log message, if the client asked for this severity.

@@ -16,7 +16,7 @@ mod tool;
 mod toolset;
 
 pub use answer::Answer;
-pub use catalog::{Catalog, CatalogError, ListChange};
+pub use catalog::{Catalog, CatalogError, ListChange, SessionLog};
 pub use completion::{Completion, Reference};
 pub use cx::{Caller, Cx, Question};
 pub use error::{Interruption, Result, ToolError};

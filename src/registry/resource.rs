@@ -24,7 +24,7 @@ pub trait ResourceSource: Send + Sync {
     /// Whether a URI may be subscribed to: one that can exist, though it need not now.
     fn can_watch(&self, uri: &str) -> bool;
 
-    /// Rings with the newest revision whenever something may have changed.
+    /// Rings with the newest revision whenever something may have changed, once `touched` knows of it.
     fn bell(&self) -> watch::Receiver<u64>;
 
     /// The newest revision after `after` that changed what this URI reads, if one did.

@@ -2,13 +2,18 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod call_stream;
 mod claims;
 mod endpoint;
+mod event_id;
 mod headers;
+mod kept;
 mod known;
 mod lookup;
 mod methods;
+mod pulse;
 mod question;
+mod replay;
 mod running;
 mod session;
 mod session_stream;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
 use super::{session::Session, wire::ToClient};
 use crate::protocol::{Id, Request, RpcError};
@@ -25,6 +26,13 @@ pub async fn gather(
     Ok(answers)
 }
 
+/// In the stateful revisions a visit to a URL has an id of its own (2025-11-25, client/elicitation).
+fn name_visit(params: &mut Map<String, Value>) {
+    params
+        .entry("elicitationId")
+        .or_insert_with(|| Value::String(Uuid::new_v4().to_string()));
+}
+
 async fn ask(
     session: &Session,
     stream: &mpsc::Sender<ToClient>,
@@ -34,7 +42,10 @@ async fn ask(
     let (id, answer) = session
         .question()
         .ok_or_else(|| RpcError::invalid_request("too many questions to this client are open"))?;
-    let params = params.as_object().cloned().unwrap_or_default();
+    let mut params = params.as_object().cloned().unwrap_or_default();
+    if params.get("mode").and_then(Value::as_str) == Some("url") {
+        name_visit(&mut params);
+    }
     let request = Request {
         id: Id::Number(id),
         method: method.to_owned(),

@@ -1,79 +1,182 @@
-// What a TypeScript client must be able to do with gatewren, whichever SDK it was made with.
+// What a TypeScript client must be able to do with gatewren and its fixtures, whichever SDK it was made with.
 //
-// The runner changes the box when asked (`change container`, `change row` on stdout) and answers `changed` on stdin.
+// A client's file brings `connect(server, answers)`, which resolves to
+//   client        the SDK's client, connected to `server` ({ url, headers })
+//   call          (params, options) → the result of tools/call
+//   subscribe     (uris, heard) → once the server has agreed; heard(uri) for each resources/updated
+//   sessionId     () → the session's id; absent in the stateless era
+//   interrupted   () → once it has noticed that its subscription ended; absent where the SDK reconnects by itself
+//   close         () → when all is closed
+// `answers` ({ elicit, sample }), if given, are what the client says when the server asks for something.
+//
+// The runner does something to the box when asked (`ask WORDS` on stdout) and answers `done` on stdin.
 import { createInterface } from 'node:readline';
 
+const NAME = process.env.GATEWREN_CLIENT;
 const CONTAINER = process.env.GATEWREN_CONTAINER; // empty where there is no container to try
 const SHELL = CONTAINER ? 'container_shell' : 'system_shell';
-const BOUND_MS = 60_000; // the whole of it; a client that hangs has failed
-const NOTICE_MS = 3_000; // from a change to the notice of it
+const BOUND_MS = 480_000; // the whole of it; a client that hangs has failed
+const EVENT_MS = 60_000; // until something that must happen has happened
+const AGAIN_MS = 2_000; // before a row is written again, for a stream that was away
 const BOX = 'gatewren:///public/packageData';
 const NOTES = 'gatewren:///public/notes';
 
+const box = at('GATEWREN_URL', 'GATEWREN_TOKEN');
+const fixtures = at('GATEWREN_FIXTURES_URL', 'GATEWREN_FIXTURES_TOKEN');
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const asked = []; // what the server has asked for, in order
+const said = {
+  elicit: ({ message, requestedSchema }) => {
+    asked.push(message);
+    const content = Object.keys(requestedSchema.properties).map((field) => [field, 'Ada']);
+    return { action: 'accept', content: Object.fromEntries(content) };
+  },
+  sample: ({ messages }) => {
+    asked.push(messages[0].content.text);
+    return { role: 'assistant', model: 'none', content: { type: 'text', text: 'Paris' } };
+  },
+};
 let failed = false;
 
-// Runs `client` (connected) through everything. `subscribe(uris, heard)` is the one thing the SDKs do differently:
-// `heard(uri)` is to be called for each notifications/resources/updated; it resolves once the server has agreed.
-export async function run(name, client, subscribe) {
-  setTimeout(() => finish(name, 'bound', `not done within ${BOUND_MS} ms`), BOUND_MS).unref();
-  await check(name, 'lists its tools', async () => {
+// Runs a client through everything, and ends the process: an open stream must not keep it.
+export async function run(connect) {
+  setTimeout(() => finish(`not done within ${BOUND_MS} ms`), BOUND_MS).unref();
+  let made;
+  await check('connects', async () => (made = await connect(box)));
+  if (made) await atTheBox(made);
+  made = undefined;
+  await check('connects to the fixtures', async () => (made = await connect(fixtures, said)));
+  if (made) await atTheFixtures(made);
+  finish();
+}
+
+export function expect(truth, why) {
+  if (!truth) throw new Error(typeof why === 'string' ? why : JSON.stringify(why));
+}
+
+async function atTheBox(made) {
+  const { client, call } = made;
+  const inContainer = CONTAINER ? { container: CONTAINER } : {};
+  const whoami = async () => {
+    const result = await call({ name: 'whoami', arguments: {} });
+    expect(!result.isError && result.content.length > 0, result);
+  };
+  await check('lists its tools', async () => {
     const { tools } = await client.listTools();
     for (const wanted of [SHELL, 'whoami']) {
       expect(tools.some((tool) => tool.name === wanted), `no ${wanted} among ${tools.map((tool) => tool.name)}`);
     }
   });
-  await check(name, 'calls whoami', async () => {
-    const result = await client.callTool({ name: 'whoami', arguments: {} });
-    expect(!result.isError && result.content.length > 0, JSON.stringify(result));
+  await check('calls whoami', whoami);
+  await check('is told what is wrong with its arguments', async () => {
+    const result = await call({ name: SHELL, arguments: { ...inContainer, command: 7 } });
+    expect(result.isError === true && JSON.stringify(result.content).includes('command'), result);
   });
-  await check(name, 'is told what is wrong with its arguments', async () => {
-    const result = await client.callTool({ name: SHELL, arguments: { ...(CONTAINER && { container: CONTAINER }), command: 7 } });
-    expect(result.isError === true && JSON.stringify(result.content).includes('command'), JSON.stringify(result));
-  });
-  await check(name, 'reads a resource', async () => {
+  await check('reads a resource', async () => {
     const { contents } = await client.readResource({ uri: BOX });
-    const containers = JSON.parse(contents[0].text);
-    expect(!CONTAINER || CONTAINER in containers, contents[0].text);
+    expect(!CONTAINER || CONTAINER in JSON.parse(contents[0].text), contents[0].text);
   });
-  await withContainer(name, 'runs a command in a container', async () => {
-    const result = await client.callTool({
-      name: SHELL,
-      arguments: { container: CONTAINER, command: 'echo "this is $(hostname)"' },
-    });
-    expect(!result.isError && JSON.stringify(result).includes(`this is ${CONTAINER}`), JSON.stringify(result));
+  await withContainer('runs a command in a container', async () => {
+    const result = await call({ name: SHELL, arguments: { ...inContainer, command: 'echo "this is $(hostname)"' } });
+    expect(!result.isError && JSON.stringify(result).includes(`this is ${CONTAINER}`), result);
+  });
+  await check('ends a command by cancelling its call', async () => {
+    const seconds = 100_000 + process.pid; // no other client's command
+    const abort = new AbortController();
+    const asked = { name: SHELL, arguments: { ...inContainer, argv: ['sleep', `${seconds}`], timeout_s: 300 } };
+    const outcome = call(asked, { signal: abort.signal }).then(JSON.stringify, () => 'cancelled');
+    await ask(`see-sleep ${seconds}`);
+    abort.abort();
+    expect((await outcome) === 'cancelled', await outcome);
+    await ask(`see-no-sleep ${seconds}`);
   });
 
   const ear = new Ear();
-  const box = CONTAINER ? `${BOX}/${CONTAINER}` : BOX;
-  await check(name, 'subscribes', () => subscribe([box, NOTES], (uri) => ear.heard(uri)));
-  await withContainer(name, 'hears that a container was restarted', () => ear.hears(box, 'container'));
-  await check(name, 'hears of a row another program wrote', () => ear.hears(NOTES, 'row'));
+  const watched = [CONTAINER ? `${BOX}/${CONTAINER}` : BOX, NOTES];
+  const subscribe = () => made.subscribe(watched, (uri) => ear.heard(uri));
+  await check('subscribes', subscribe);
+  await withContainer('hears that a container was restarted', () => ear.hears(watched[0], 'restart-container'));
+  await check('hears of a row another program wrote', () => ear.hears(NOTES, 'write-row'));
+
+  await check('goes on when the server was killed and has started again', async () => {
+    const id = made.sessionId?.();
+    await ask('restart-server');
+    await eventually(whoami);
+    expect(made.sessionId?.() === id, `it was session ${id} and is now ${made.sessionId?.()}`);
+  });
+  if (made.interrupted) {
+    await check('is told that its subscription ended, and subscribes again', async () => {
+      await made.interrupted();
+      await subscribe();
+    });
+  }
+  await check('hears of a row after that', () => ear.hearsInTheEnd(NOTES, 'write-row'));
+  await check('closes', made.close);
 }
 
-export async function check(name, what, run) {
+// What the server asks of a client, and what it says on the way to a result.
+async function atTheFixtures({ call, close }) {
+  const says = async (tool, args, wanted) => {
+    const result = await call({ name: tool, arguments: args });
+    expect(!result.isError && result.content[0].text.includes(wanted), result);
+  };
+  await check('answers an elicitation', async () => {
+    await says('test_elicitation', { message: 'Who are you?' }, 'Ada');
+    expect(asked.pop() === 'Who are you?', 'it was asked something else');
+  });
+  await check('answers a sampling request', async () => {
+    await says('test_sampling', { prompt: 'What is the capital of France?' }, 'Paris');
+    expect(asked.pop() === 'What is the capital of France?', 'it was asked something else');
+  });
+  await check('answers in several rounds', async () => {
+    asked.length = 0;
+    await says('test_input_required_result_multi_round', {}, 'Both rounds');
+    expect(asked.length === 2, `it was asked ${asked.length} times`);
+  });
+  await check('hears of progress', async () => {
+    const heard = [];
+    const onprogress = ({ progress }) => heard.push(progress);
+    await call({ name: 'test_tool_with_progress', arguments: {} }, { onprogress });
+    expect(`${heard}` === '0,50,100', heard);
+  });
+  await check('closes its connection to the fixtures', close);
+}
+
+async function check(what, run) {
   try {
     await run();
-    console.log(`ok ${name} ${what}`);
+    console.log(`ok ${NAME} ${what}`);
   } catch (error) {
     failed = true;
-    console.log(`not ok ${name} ${what}: ${String(error?.message ?? error).replaceAll(/\s+/g, ' ')}`);
+    console.log(`not ok ${NAME} ${what}: ${words(error)}`);
   }
 }
 
-// Ends the process: an open stream must not keep it.
-export function finish(name, what, why) {
-  if (why) console.log(`not ok ${name} ${what}: ${why}`);
+async function withContainer(what, run) {
+  if (CONTAINER) return check(what, run);
+  console.log(`skip ${NAME} ${what}: no LXC lab here`);
+}
+
+function finish(why) {
+  if (why) console.log(`not ok ${NAME} comes to its end: ${why}`);
   process.exit(failed || why ? 1 : 0);
 }
 
-async function withContainer(name, what, run) {
-  if (CONTAINER) return check(name, what, run);
-  console.log(`skip ${name} ${what}: no LXC lab here`);
+async function ask(what) {
+  console.log(`ask ${what}`);
+  const { value } = await answers.next();
+  expect(value === 'done', `the runner could not ${what}: ${value}`);
 }
 
-function expect(truth, why) {
-  if (!truth) throw new Error(why);
+// Tries until it works: a connection that broke may be noticed only by the request that is sent on it.
+async function eventually(run) {
+  for (const late = Date.now() + EVENT_MS; ; await later(100)) {
+    try {
+      return await run();
+    } catch (error) {
+      if (Date.now() > late) throw error;
+    }
+  }
 }
 
 // Hears notices by URI, and waits for one that comes after a change was asked for.
@@ -87,17 +190,39 @@ class Ear {
   }
 
   async hears(uri, change) {
-    const before = this.#counts.get(uri) ?? 0;
-    console.log(`change ${change}`);
-    const { value } = await answers.next();
-    expect(value === 'changed', `the runner could not make the change: ${value}`);
-    const late = Date.now() + NOTICE_MS;
-    while ((this.#counts.get(uri) ?? 0) === before) {
-      expect(Date.now() < late, `no notice for ${uri} within ${NOTICE_MS} ms`);
-      await new Promise((resolve) => {
-        this.#wake = resolve;
-        setTimeout(resolve, 50);
-      });
+    const before = this.#counts.get(uri);
+    await ask(change);
+    expect(await this.#more(uri, before, EVENT_MS), `no notice for ${uri} within ${EVENT_MS} ms`);
+  }
+
+  // For a stream that is perhaps still being opened: changes the box until it is heard.
+  async hearsInTheEnd(uri, change) {
+    const before = this.#counts.get(uri);
+    for (const late = Date.now() + EVENT_MS; ; ) {
+      await ask(change);
+      if (await this.#more(uri, before, AGAIN_MS)) return;
+      expect(Date.now() < late, `no notice for ${uri} within ${EVENT_MS} ms, whatever changes`);
     }
   }
+
+  async #more(uri, before, ms) {
+    for (const late = Date.now() + ms; this.#counts.get(uri) === before; ) {
+      if (Date.now() > late) return false;
+      await Promise.race([later(100), new Promise((resolve) => (this.#wake = resolve))]);
+    }
+    return true;
+  }
+}
+
+function later(ms) {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+function at(url, token) {
+  return { url: new URL(process.env[url]), headers: { Authorization: `Bearer ${process.env[token]}` } };
+}
+
+function words(error) {
+  const cause = error?.cause ? ` (${error.cause.message ?? error.cause})` : '';
+  return `${error?.message ?? error}${cause}`.replaceAll(/\s+/g, ' ');
 }

@@ -1,137 +1,108 @@
-"""Starts `gatewren try`, runs each client against it, and changes the box from outside when a client asks.
+"""Starts both servers, runs each client against them, and changes the box from outside when a client asks.
 
 Started by tests/clients/run, which installs the clients. Environment: GATEWREN_BIN, GATEWREN_LXCPATH (may be empty).
+
+A client prints a line for each check (`ok`, `not ok`, `skip`), or `ask WORDS` to have something done to the box;
+it then reads one line, `done` or what went wrong.
 """
 
 import argparse
-import contextlib
-import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
-import time
+
+from stage import Fault, Stage, bound
 
 HERE = pathlib.Path(__file__).resolve().parent
+RESULTS = HERE.parent.parent / "target" / "test-results"
+CLIENT_BOUND = 600  # seconds; the clients' own bounds are shorter and say more
+
+# By name: the program (`python` and `python-v1` are the environments of the two SDKs) and its arguments.
 CLIENTS = {
     "sdk-v1": ["node", "sdk-v1.mjs"],
-    "sdk-v2": ["node", "sdk-v2.mjs", "2026-07-28"],
     "sdk-v2-legacy": ["node", "sdk-v2.mjs", "legacy"],
-    "sdk-python": ["python", "sdk_python.py", "2026-07-28"],
-    "sdk-python-legacy": ["python", "sdk_python.py", "legacy"],
+    "sdk-v2-auto": ["node", "sdk-v2.mjs", "auto"],
+    "sdk-v2-pinned": ["node", "sdk-v2.mjs", "2026-07-28"],
+    "python-v1": ["python-v1", "python_v1.py"],
+    "python-v2-legacy": ["python", "python_v2.py", "legacy"],
+    "python-v2-auto": ["python", "python_v2.py", "auto"],
+    "python-v2-pinned": ["python", "python_v2.py", "2026-07-28"],
+    "fastmcp-legacy": ["python", "fastmcp_library.py", "legacy"],
+    "fastmcp-auto": ["python", "fastmcp_library.py", "auto"],
+    "fastmcp-cli": ["python", "fastmcp_cli.py"],
+    "inspector-legacy": ["python", "inspector.py", "legacy"],
+    "inspector-auto": ["python", "inspector.py", "auto"],
+    "inspector-modern": ["python", "inspector.py", "modern"],
+    "mcporter": ["python", "mcporter.py"],
+    "mcp-remote-stateful": ["python", "mcp_remote.py", "2025-11-25"],
+    "mcp-remote-stateless": ["python", "mcp_remote.py", "2026-07-28"],
+    "rmcp-initialize": ["rmcp", "initialize"],
+    "rmcp-discover": ["rmcp", "discover"],
 }
-CLIENT_BOUND = 90  # seconds; the clients' own bound is shorter and says more
-START_BOUND = 20  # seconds until the server has printed its address
-STOP_BOUND = 35  # seconds from SIGTERM to the end; the server promises 30
-
-# A row as any local program may write it; the revision is the next one, whatever it is.
-ROW = """.timeout 5000
-BEGIN IMMEDIATE;
-INSERT INTO revision(id, at_ms, actor, patch)
-    SELECT max(id) + 1, {now}, 'local:test', '[{{"op":"add","path":"/public/notes","value":{{"a":{now}}}}}]'
-    FROM revision;
-COMMIT;
-"""
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--node-modules", required=True)
-    parser.add_argument("--python", required=True)
-    parser.add_argument("clients", nargs="*", default=[])
+    for program in ("python", "python-v1", "rmcp"):
+        parser.add_argument(f"--{program}", required=True, metavar="PROGRAM")
+    parser.add_argument("clients", nargs="*", metavar="CLIENT", help=f"of {', '.join(CLIENTS)}")
     args = parser.parse_args()
-    lxcpath = os.environ.get("GATEWREN_LXCPATH", "")
-    failed = False
+    if unknown := set(args.clients) - set(CLIENTS):
+        parser.error(f"no client {', '.join(sorted(unknown))}; there are {', '.join(CLIENTS)}")
+    programs = {"python": args.python, "python-v1": args.python_v1, "rmcp": args.rmcp}
+    RESULTS.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="gatewren-clients-") as folder:
-        folder = pathlib.Path(folder)
-        server, address = start_server(folder, lxcpath)
-        try:
-            box = Box(lxcpath, address["state_db"])
-            box.change("row")  # so that the notes exist before anybody subscribes to them
-            workplace = scripts_beside(folder, args.node_modules)
-            for name in args.clients or CLIENTS:
-                command = [args.python if word == "python" else word for word in CLIENTS[name]]
-                failed |= drive(name, command, workplace, environment(address, lxcpath), box)
-        finally:
-            failed |= stop_server(server)
-    return int(failed)
+        return int(drive_all(pathlib.Path(folder), args.clients or CLIENTS, programs, args.node_modules))
 
 
-def start_server(folder, lxcpath):
-    command = [os.environ["GATEWREN_BIN"], "try", "--json", "--listen", "127.0.0.1:0"]
-    command += ["--dir", str(folder / "state"), "--policy", "admin"]
-    command += ["--lxcpath", lxcpath] if lxcpath else []
-    log = open(log_file(), "w")
-    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
-    with bound(START_BOUND, server):
-        line = server.stdout.readline()
-    if not line.startswith("{"):
-        server.kill()
-        print(f"not ok clients server starts: {line.strip() or 'nothing on stdout'}; see {log.name}")
-        sys.exit(1)
-    return server, json.loads(line)
-
-
-@contextlib.contextmanager
-def bound(seconds, process):
-    """Kills the process unless the block is left in time; whoever reads its output then reads the end."""
-    timer = threading.Timer(seconds, process.kill)
-    timer.start()
+def drive_all(folder, names, programs, node_modules):
+    """True if anything failed."""
     try:
-        yield
+        stage = Stage(folder, os.environ.get("GATEWREN_LXCPATH", ""), RESULTS)
+    except Fault as fault:
+        print(f"not ok clients servers start: {fault}")
+        return True
+    failed = False
+    try:
+        stage.ask_write_row()  # so that the notes exist before anybody subscribes to them
+        workplace = scripts_beside(folder, node_modules)
+        home = folder / "home"  # where clients keep what they remember, and must not find anything
+        home.mkdir()
+        environment = {**os.environ, **stage.environment(), "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+        for name in names:
+            program, *arguments = CLIENTS[name]
+            command = [programs.get(program, program), *arguments]
+            failed |= drive(name, command, workplace, {**environment, "GATEWREN_CLIENT": name}, stage)
     finally:
-        timer.cancel()
-
-
-def log_file():
-    results = HERE.parent.parent / "target" / "test-results"
-    results.mkdir(parents=True, exist_ok=True)
-    return results / "clients-server.log"
-
-
-def stop_server(server):
-    server.terminate()
-    try:
-        status = server.wait(STOP_BOUND)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        status = f"still running {STOP_BOUND} s later"
-    print("ok clients server ends on SIGTERM" if status == 0 else f"not ok clients server ends on SIGTERM: {status}")
-    return status != 0
+        for server in stage.servers:
+            status = server.stop()
+            failed |= status != 0
+            what = f"clients {server.name} ends on SIGTERM"
+            print(f"ok {what}" if status == 0 else f"not ok {what}: {status}")
+    return failed
 
 
 def scripts_beside(folder, node_modules):
     """Node looks for packages above the script, so the scripts stand beside the packages for the run."""
-    for script in HERE.glob("*.mjs"):
+    for script in [*HERE.glob("*.mjs"), *HERE.glob("*.py")]:
         shutil.copy(script, folder)
     (folder / "node_modules").symlink_to(node_modules)
-    shutil.copy(HERE / "sdk_python.py", folder)
     return folder
 
 
-def environment(address, lxcpath):
-    return dict(
-        os.environ,
-        GATEWREN_URL=address["url"],
-        GATEWREN_TOKEN=address["token"],
-        GATEWREN_CA=address["ca"],
-        GATEWREN_CONTAINER="alpha" if lxcpath else "",
-        NODE_EXTRA_CA_CERTS=address["ca"],
-    )
-
-
-def drive(name, command, workplace, env, box):
+def drive(name, command, workplace, environment, stage):
     """Runs one client to its end; true if it failed."""
     pipe = subprocess.PIPE
-    client = subprocess.Popen(command, cwd=workplace, env=env, stdin=pipe, stdout=pipe, text=True)
+    client = subprocess.Popen(command, cwd=workplace, env=environment, stdin=pipe, stdout=pipe, text=True)
     failed = False
     with bound(CLIENT_BOUND, client):
         for line in client.stdout:
-            if line.startswith("change "):
-                client.stdin.write(box.change(line.split()[1]) + "\n")
+            if line.startswith("ask "):
+                client.stdin.write(stage.asked(line.removeprefix("ask ")) + "\n")
                 client.stdin.flush()
             else:
                 failed |= line.startswith("not ok")
@@ -140,31 +111,6 @@ def drive(name, command, workplace, env, box):
     if status != 0 and not failed:
         print(f"not ok {name} ends: exit status {status}", flush=True)
     return status != 0
-
-
-class Box:
-    """Changes the box behind gatewren's back, as an administrator or another program would."""
-
-    def __init__(self, lxcpath, state_db):
-        self.lxcpath, self.state_db = lxcpath, state_db
-
-    def change(self, what):
-        try:
-            {"container": self.restart_container, "row": self.write_row}[what]()
-            return "changed"
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            return f"{error}; {error.stderr}".replace("\n", " ")
-
-    def restart_container(self):
-        for command in (["lxc-stop", "-k"], ["lxc-start"]):
-            self.run([*command, "-P", self.lxcpath, "-n", "alpha"])
-
-    def write_row(self):
-        self.run(["sqlite3", "-bail", self.state_db], input=ROW.format(now=int(time.time() * 1000)))
-
-    @staticmethod
-    def run(command, input=""):
-        subprocess.run(command, input=input, check=True, timeout=20, capture_output=True, text=True)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,13 @@ struct Server {
 
 impl Server {
     fn start(options: &[&str]) -> Self {
-        let mut child = command(options)
-            .arg("--json")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = command(options);
+        command.arg("--json");
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let out = child.stdout.as_mut().unwrap();
         BufReader::new(out).read_line(&mut line).unwrap();
@@ -36,10 +38,19 @@ impl Server {
 
     /// One request on a connection of its own: status line, headers and body.
     fn post(&self, headers: &str, body: &Value) -> String {
+        let mut answer = String::new();
+        self.send(headers, body)
+            .read_to_string(&mut answer)
+            .unwrap();
+        answer
+    }
+
+    /// One request on a connection of its own, its answer still to be read.
+    fn send(&self, headers: &str, body: &Value) -> TcpStream {
         let body = body.to_string();
         let mut stream = TcpStream::connect(self.address()).unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_mins(1)))
             .unwrap();
         write!(
             stream,
@@ -48,14 +59,16 @@ impl Server {
             body.len()
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        stream
     }
 
     /// A new session's id.
     fn session(&self, version: &str) -> String {
-        let answer = self.post("", &initialize(version));
+        self.session_of(&initialize(version))
+    }
+
+    fn session_of(&self, initialize: &Value) -> String {
+        let answer = self.post("", initialize);
         let header = answer.lines().find_map(|line| {
             let (name, value) = line.split_once(':')?;
             name.eq_ignore_ascii_case("mcp-session-id").then_some(value)
@@ -88,6 +101,11 @@ fn command(options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     command.arg("everything").args(options);
     command
+}
+
+fn call(tool: &str, arguments: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+        "name": tool, "arguments": arguments } })
 }
 
 fn initialize(version: &str) -> Value {
@@ -154,8 +172,7 @@ fn its_own_authority_goes_when_it_goes() {
 #[test]
 fn a_question_that_nobody_can_hear_fails_the_call_at_once() {
     let server = Server::start(&[]);
-    let ask = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
-        "name": "test_elicitation", "arguments": { "message": "Who?" } } });
+    let ask = call("test_elicitation", &json!({ "message": "Who?" }));
     for (version, body) in [("2025-11-25", ask.clone()), ("2025-03-26", json!([ask]))] {
         let session = server.session(version);
         let headers = format!("Mcp-Session-Id: {session}\r\nAccept: application/json\r\n");
@@ -168,7 +185,7 @@ fn a_question_that_nobody_can_hear_fails_the_call_at_once() {
 #[test]
 fn every_result_says_who_answered() {
     let server = Server::start(&[]);
-    for tool in ["echo", "test_input_required_result_elicitation"] {
+    for tool in ["about", "test_input_required_result_elicitation"] {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
             "name": tool, "_meta": {
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -183,4 +200,58 @@ fn every_result_says_who_answered() {
             "{answer}"
         );
     }
+}
+
+#[test]
+fn what_it_was_started_with_is_told_to_nobody() {
+    let mut started = command(&["--json"]);
+    started.env("GATEWREN_TEST_SECRET", "hidden");
+    let server = Server::spawn(started);
+    let headers = format!(
+        "Mcp-Session-Id: {}\r\nAccept: application/json\r\n",
+        server.session("2025-11-25")
+    );
+    let answer = server.post(&headers, &call("get-env", &json!({})));
+    assert!(answer.contains(env!("CARGO_PKG_VERSION")), "{answer}");
+    assert!(
+        !answer.contains("hidden") && !answer.contains("PATH"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn no_fixture_opens_another_url_than_one_of_data() {
+    let server = Server::start(&[]);
+    let headers = format!(
+        "Mcp-Session-Id: {}\r\nAccept: application/json\r\n",
+        server.session("2025-11-25")
+    );
+    for data in ["http://127.0.0.1:1/", "file:///etc/hostname"] {
+        let gzip = call("gzip-file-as-resource", &json!({ "data": data }));
+        let answer = server.post(&headers, &gzip);
+        assert!(answer.contains(r#""isError":true"#), "{answer}");
+        assert!(answer.contains("fetches nothing"), "{answer}");
+    }
+}
+
+#[test]
+fn a_visit_to_a_url_is_asked_for_by_an_error_once_and_then_by_name() {
+    let server = Server::start(&[]);
+    let mut initialize = initialize("2025-11-25");
+    initialize["params"]["capabilities"] = json!({ "elicitation": { "url": {} } });
+    let session = format!("Mcp-Session-Id: {}\r\n", server.session_of(&initialize));
+    let visit = json!({ "url": "https://example.org/", "errorPath": true });
+    let visit = call("trigger-url-elicitation", &visit);
+
+    let answer = server.post(&format!("{session}Accept: application/json\r\n"), &visit);
+    assert!(answer.contains("-32042"), "{answer}");
+    assert!(answer.contains("elicitationId"), "{answer}");
+
+    let stream = server.send(&format!("{session}Accept: text/event-stream\r\n"), &visit);
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let asked = lines
+        .find(|line| line.contains("elicitation/create"))
+        .unwrap();
+    assert!(asked.contains("https://example.org/"), "{asked}");
+    assert!(asked.contains("elicitationId"), "{asked}");
 }

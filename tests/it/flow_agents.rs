@@ -58,7 +58,7 @@ fn an_agent_that_is_added_comes_in_and_has_nothing_of_anothers() {
 }
 
 #[test]
-fn an_agent_that_is_revoked_is_out_with_its_streams_and_calls() {
+fn l6_an_agent_that_is_revoked_is_out_with_its_streams_and_calls() {
     let home = Directory::new();
     let server = admin_in(&home);
     let visitor = add(&home.0, "admin");

@@ -63,7 +63,7 @@ fn goes_on(client: &Client, place: &Place) {
 }
 
 #[test]
-fn a_long_call_shows_that_it_lives_to_a_client_that_takes_events() {
+fn p4_s2_s5_a_long_call_shows_that_it_lives_to_a_client_that_takes_events() {
     let server = shared("admin");
     for client in [server.client(), server.client().http2()] {
         let call = client.call("system_shell", json!({ "command": "sleep 3; echo done" }));
@@ -83,7 +83,7 @@ fn a_long_call_shows_that_it_lives_to_a_client_that_takes_events() {
 }
 
 #[test]
-fn a_long_call_of_a_session_shows_that_it_lives() {
+fn p4_a_long_call_of_a_session_shows_that_it_lives() {
     let server = shared("admin");
     let session = server.client().session("2025-06-18");
     let call = session.call("system_shell", json!({ "command": "sleep 4.5" }));
@@ -104,7 +104,7 @@ fn a_long_call_of_a_session_shows_that_it_lives() {
 }
 
 #[test]
-fn a_long_call_without_a_token_reports_nothing_on_the_way() {
+fn p4_a_long_call_without_a_token_reports_nothing_on_the_way() {
     let server = shared("admin");
     let call = server
         .client()
@@ -131,7 +131,7 @@ fn a_short_call_with_a_token_is_one_json_object() {
 }
 
 #[test]
-fn time_that_is_up_kills_everything_and_returns_what_was_printed() {
+fn p5_time_that_is_up_kills_everything_and_returns_what_was_printed() {
     let (places, server, _containers) = places();
     for place in &places {
         let marker = marker();
@@ -173,7 +173,7 @@ fn a_command_that_ends_is_answered_although_its_child_holds_the_pipe() {
 }
 
 #[test]
-fn a_modern_client_that_goes_cancels_its_call() {
+fn p1_a_modern_client_that_goes_cancels_its_call() {
     let (places, server, _containers) = places();
     for place in &places {
         for (way, client) in server.clients() {
@@ -195,7 +195,7 @@ fn a_modern_client_that_goes_cancels_its_call() {
 }
 
 #[test]
-fn a_modern_call_is_cancelled_by_a_reset_and_its_neighbours_are_not() {
+fn p1_a_modern_call_is_cancelled_by_a_reset_and_its_neighbours_are_not() {
     let server = shared("admin");
     let client = server.client().http2();
     let mut connection = client.connection();
@@ -218,7 +218,7 @@ fn a_modern_call_is_cancelled_by_a_reset_and_its_neighbours_are_not() {
 }
 
 #[test]
-fn a_stateful_client_that_goes_does_not_cancel_its_call() {
+fn p2_a_stateful_client_that_goes_does_not_cancel_its_call() {
     let (places, server, _containers) = places();
     for place in &places {
         for client in [server.client(), server.client().http2()] {
@@ -240,7 +240,7 @@ fn a_stateful_client_that_goes_does_not_cancel_its_call() {
 }
 
 #[test]
-fn a_stateful_call_is_cancelled_by_a_notification_and_by_the_end_of_its_session() {
+fn p3_a_stateful_call_is_cancelled_by_a_notification_and_by_the_end_of_its_session() {
     let (places, server, _containers) = places();
     for place in &places {
         for by_delete in [false, true] {
@@ -273,7 +273,7 @@ fn a_stateful_call_is_cancelled_by_a_notification_and_by_the_end_of_its_session(
 }
 
 #[test]
-fn one_session_cannot_cancel_the_calls_of_another() {
+fn p3_one_session_cannot_cancel_the_calls_of_another() {
     let server = shared("admin");
     let (mine, other) = (
         server.client().session("2025-06-18"),

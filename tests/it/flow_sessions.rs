@@ -8,7 +8,7 @@ use crate::support::server::{Directory, server, shared};
 const STATEFUL: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 
 #[test]
-fn initialize_settles_on_each_stateful_revision() {
+fn d4_d5_initialize_settles_on_each_stateful_revision() {
     let server = shared("operate");
     for (way, client) in server.clients() {
         for version in STATEFUL {
@@ -30,7 +30,7 @@ fn initialize_settles_on_each_stateful_revision() {
 }
 
 #[test]
-fn initialize_with_another_version_is_offered_the_newest_stateful_one() {
+fn d4_b6_initialize_with_another_version_is_offered_the_newest_stateful_one() {
     let server = shared("operate");
     for asked in ["2026-07-28", "2024-11-05", "2099-01-01", "nonsense"] {
         let session = server.client().session(asked);
@@ -68,7 +68,7 @@ fn initialize_with_a_dead_session_makes_a_new_one() {
 }
 
 #[test]
-fn z2_a_request_without_session_is_400() {
+fn h14_e13_z2_a_request_without_session_is_400() {
     let server = shared("operate");
     for (way, client) in server.clients() {
         let list = client.post(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
@@ -145,7 +145,7 @@ fn a_session_outlives_a_server_that_is_killed() {
 }
 
 #[test]
-fn a_version_header_that_no_revision_has_is_400() {
+fn h12_h13_b7_a_version_header_that_no_revision_has_is_400() {
     let server = shared("operate");
     for (way, client) in server.clients() {
         let session = client.session("2025-06-18");
@@ -172,7 +172,7 @@ fn a_version_header_that_no_revision_has_is_400() {
 }
 
 #[test]
-fn a_request_of_2026_within_a_session_is_answered_as_one() {
+fn h4_b2_a_request_of_2026_within_a_session_is_answered_as_one() {
     let server = shared("operate");
     let session = server.client().session("2025-06-18");
     let request = server
@@ -185,7 +185,7 @@ fn a_request_of_2026_within_a_session_is_answered_as_one() {
 }
 
 #[test]
-fn what_a_session_cannot_have_is_an_error_within_200() {
+fn e5_e7_e9_what_a_session_cannot_have_is_an_error_within_200() {
     let server = shared("operate");
     let session = server.client().session("2025-11-25");
     let rows = [
@@ -223,7 +223,7 @@ fn what_a_session_cannot_have_is_an_error_within_200() {
 }
 
 #[test]
-fn ping_is_answered_and_responses_and_notifications_are_202() {
+fn p6_h6_ping_is_answered_and_responses_and_notifications_are_202() {
     let server = shared("operate");
     for version in STATEFUL {
         let session = server.client().session(version);
@@ -238,7 +238,7 @@ fn ping_is_answered_and_responses_and_notifications_are_202() {
 }
 
 #[test]
-fn a_batch_is_answered_on_a_session_of_2025_03_26_alone() {
+fn h9_b5_a_batch_is_answered_on_a_session_of_2025_03_26_alone() {
     let server = shared("operate");
     let batch = json!([
         { "jsonrpc": "2.0", "id": 1, "method": "ping" },
@@ -268,7 +268,7 @@ fn a_batch_is_answered_on_a_session_of_2025_03_26_alone() {
 }
 
 #[test]
-fn a_batch_without_requests_is_202_and_one_with_initialize_is_400() {
+fn h9_b5_a_batch_without_requests_is_202_and_one_with_initialize_is_400() {
     let server = shared("operate");
     let session = server.client().session("2025-03-26");
     let notes = json!([{ "jsonrpc": "2.0", "method": "notifications/initialized" }]);
@@ -289,7 +289,7 @@ fn a_batch_without_requests_is_202_and_one_with_initialize_is_400() {
 }
 
 #[test]
-fn an_id_that_is_under_way_is_refused() {
+fn j2_an_id_that_is_under_way_is_refused() {
     let server = shared("admin");
     let session = server.client().session("2025-06-18");
     let slow = session

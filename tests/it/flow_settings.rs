@@ -177,7 +177,7 @@ fn an_agent_in_a_hurry_is_429_and_another_is_not() {
 }
 
 #[test]
-fn all_agents_together_have_no_more_streams_than_they_may() {
+fn l9_all_agents_together_have_no_more_streams_than_they_may() {
     let home = Directory::new();
     drop(server().policy("observe").directory(&home.0).start());
     let limits = "[limits]\nmax_streams = 3\nmax_streams_per_agent = 2\n";

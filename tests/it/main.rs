@@ -13,12 +13,7 @@ mod checklist;
 mod everything;
 mod flow_agents;
 mod flow_calls;
-mod flow_envelope;
-mod flow_guard;
-mod flow_http;
-mod flow_ladder;
 mod flow_lifecycle;
-mod flow_listen;
 mod flow_policy;
 mod flow_refusals;
 mod flow_robustness;
@@ -29,7 +24,12 @@ mod flow_tasks;
 mod helper;
 mod house_rules;
 mod killing;
+mod spec_base;
+mod spec_endpoint;
+mod spec_guard;
+mod spec_headers;
 mod spec_limits;
+mod spec_listen;
 #[cfg(feature = "everything")]
 mod spec_offer;
 #[cfg(feature = "everything")]

@@ -1,5 +1,7 @@
 //! Tools, resources, prompts, completion, pages and log messages (T, U, Q, G, W of the checklist).
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::support::request::Request;
@@ -230,8 +232,7 @@ fn u4_no_uri_leads_out_of_what_is_public() {
 }
 
 fn base64(text: &str) -> String {
-    use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.encode(text)
+    STANDARD.encode(text)
 }
 
 #[test]
@@ -240,9 +241,7 @@ fn u4_a_blob_is_base64() {
     let result = read.uri("test://static-binary").send().result();
     let contents = &result["contents"][0];
     assert!(contents.get("text").is_none(), "{contents}");
-    use base64::Engine as _;
-    let decoder = base64::engine::general_purpose::STANDARD;
-    let bytes = decoder.decode(contents["blob"].as_str().unwrap()).unwrap();
+    let bytes = STANDARD.decode(contents["blob"].as_str().unwrap()).unwrap();
     assert!(bytes.starts_with(b"\x89PNG"));
 }
 

@@ -31,7 +31,7 @@ fn hold(rows: fn(&Client) -> Vec<Row>) {
 
 #[test]
 #[rustfmt::skip]
-fn the_claim_and_the_version_header_must_agree_and_be_served() {
+fn m1_j4_h11_b2_b4_the_claim_and_the_version_header_must_agree_and_be_served() {
     hold(|client| {
         let list = client.modern("tools/list");
         let at = |header: &str, claim: &str| {
@@ -77,7 +77,7 @@ fn the_claim_and_the_version_header_must_agree_and_be_served() {
 }
 
 #[test]
-fn a_version_that_is_not_served_is_answered_with_those_that_are() {
+fn d2_d3_b8_a_version_that_is_not_served_is_answered_with_those_that_are() {
     let server = shared("observe");
     let client = server.client();
     let request = client
@@ -95,7 +95,7 @@ fn a_version_that_is_not_served_is_answered_with_those_that_are() {
 
 #[test]
 #[rustfmt::skip]
-fn the_headers_must_repeat_the_body() {
+fn m2_m3_m4_m6_e11_the_headers_must_repeat_the_body() {
     hold(|client| {
         let list = client.modern("tools/list");
         let call = client.call("whoami", json!({}));
@@ -130,7 +130,7 @@ fn the_headers_must_repeat_the_body() {
 
 #[test]
 #[rustfmt::skip]
-fn a_method_that_is_not_served_is_404() {
+fn h10_e5_a_method_that_is_not_served_is_404() {
     hold(|client| {
         let methods = [
             "initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
@@ -150,7 +150,7 @@ fn a_method_that_is_not_served_is_404() {
 }
 
 #[test]
-fn what_is_found_after_dispatch_is_an_error_with_200() {
+fn h17_e7_what_is_found_after_dispatch_is_an_error_with_200() {
     hold(|client| {
         let list = client.modern("tools/list");
         let read = |uri: &str| client.modern("resources/read").uri(uri);
@@ -217,7 +217,7 @@ fn an_unknown_log_level_is_refused_before_dispatch() {
 }
 
 #[test]
-fn an_unknown_resource_names_its_uri() {
+fn e8_an_unknown_resource_names_its_uri() {
     let server = shared("observe");
     let uri = "gatewren:///public/nothing";
     let answer = server.client().modern("resources/read").uri(uri).send();
@@ -225,7 +225,7 @@ fn an_unknown_resource_names_its_uri() {
 }
 
 #[test]
-fn a_session_id_and_a_last_event_id_mean_nothing_in_2026() {
+fn h4_a_session_id_and_a_last_event_id_mean_nothing_in_2026() {
     hold(|client| {
         let list = client.modern("tools/list");
         vec![
@@ -244,7 +244,7 @@ fn a_session_id_and_a_last_event_id_mean_nothing_in_2026() {
 }
 
 #[test]
-fn get_and_delete_of_2026_are_405() {
+fn h4_b3_get_and_delete_of_2026_are_405() {
     let server = shared("observe");
     for (way, client) in server.clients() {
         for verb in ["GET", "DELETE"] {

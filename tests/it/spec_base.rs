@@ -10,7 +10,7 @@ const HEADERS_DIFFER: i64 = -32_020;
 
 #[test]
 #[rustfmt::skip]
-fn what_is_not_one_message_is_400() {
+fn h8_h15_e3_e4_b5_what_is_not_one_message_is_400() {
     let server = shared("observe");
     for (way, client) in server.clients() {
         let list = client.modern("tools/list");
@@ -54,7 +54,7 @@ fn what_is_not_one_message_is_400() {
 }
 
 #[test]
-fn ids_come_back_as_they_were() {
+fn j1_ids_come_back_as_they_were() {
     let server = shared("observe");
     for (way, client) in server.clients() {
         for id in [
@@ -74,7 +74,7 @@ fn ids_come_back_as_they_were() {
 }
 
 #[test]
-fn a_notification_is_202_and_its_headers_are_checked_if_there() {
+fn h6_j3_m11_a_notification_is_202_and_its_headers_are_checked_if_there() {
     let server = shared("observe");
     for (way, client) in server.clients() {
         let note = client.modern("notifications/cancelled").without_id();
@@ -90,7 +90,7 @@ fn a_notification_is_202_and_its_headers_are_checked_if_there() {
 }
 
 #[test]
-fn any_accept_header_of_a_post_is_answered() {
+fn h7_h16_s1_any_accept_header_of_a_post_is_answered() {
     let server = shared("observe");
     for (way, client) in server.clients() {
         let list = client.modern("tools/list");
@@ -113,7 +113,7 @@ fn any_accept_header_of_a_post_is_answered() {
 }
 
 #[test]
-fn a_result_says_its_type_how_long_it_holds_and_who_gave_it() {
+fn c1_c4_e1_a_result_says_its_type_how_long_it_holds_and_who_gave_it() {
     let server = shared("observe");
     let client = server.client();
     let read = client
@@ -143,7 +143,7 @@ fn a_result_says_its_type_how_long_it_holds_and_who_gave_it() {
 }
 
 #[test]
-fn discover_says_what_the_server_can_do() {
+fn d1_discover_says_what_the_server_can_do() {
     let server = shared("observe");
     let result = server.client().modern("server/discover").send().result();
     assert_eq!(result["supportedVersions"], json!(["2026-07-28"]));

@@ -11,7 +11,7 @@ use crate::support::server::shared;
 const BODY_LIMIT: usize = 1 << 20;
 
 #[test]
-fn each_version_of_http_and_tls_reaches_the_endpoint() {
+fn h1_each_version_of_http_and_tls_reaches_the_endpoint() {
     let server = shared("observe");
     for (way, client) in server.clients() {
         let answer = client.modern("server/discover").send();
@@ -107,7 +107,7 @@ fn health_asks_for_no_token_and_takes_no_post() {
 }
 
 #[test]
-fn a_verb_that_mcp_does_not_know_is_405() {
+fn h5_a_verb_that_mcp_does_not_know_is_405() {
     let server = shared("observe");
     for (way, client) in server.clients() {
         for verb in ["PUT", "PATCH", "HEAD", "TRACE"] {
@@ -119,7 +119,7 @@ fn a_verb_that_mcp_does_not_know_is_405() {
 }
 
 #[test]
-fn a_type_that_is_not_json_is_415() {
+fn h15_a_type_that_is_not_json_is_415() {
     let server = shared("observe");
     for (way, client) in server.clients() {
         let request = client.modern("tools/list");
@@ -147,7 +147,7 @@ fn a_type_that_is_not_json_is_415() {
 }
 
 #[test]
-fn a_body_of_the_limit_is_read_and_a_byte_more_is_413() {
+fn h15_a_body_of_the_limit_is_read_and_a_byte_more_is_413() {
     let server = shared("observe");
     for (way, client) in server.clients() {
         let mut body = client.modern("tools/list").bytes();
@@ -163,7 +163,7 @@ fn a_body_of_the_limit_is_read_and_a_byte_more_is_413() {
 }
 
 #[test]
-fn a_body_that_declares_itself_too_large_is_413_before_it_is_sent() {
+fn h15_a_body_that_declares_itself_too_large_is_413_before_it_is_sent() {
     let server = shared("observe");
     let mut socket = server.client().raw();
     socket.say(
@@ -180,7 +180,7 @@ fn a_body_that_declares_itself_too_large_is_413_before_it_is_sent() {
 }
 
 #[test]
-fn a_chunked_body_that_grows_too_large_is_413() {
+fn h15_a_chunked_body_that_grows_too_large_is_413() {
     let server = shared("observe");
     let mut socket = server.client().raw();
     socket.say(

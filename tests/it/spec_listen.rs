@@ -41,7 +41,7 @@ fn subscription_id(message: &Value) -> &Value {
 }
 
 #[test]
-fn the_acknowledgement_comes_first_with_what_is_honoured() {
+fn l1_l4_the_acknowledgement_comes_first_with_what_is_honoured() {
     let server = shared("operate");
     for (way, client) in server.clients() {
         for id in [json!(5), json!("5")] {
@@ -65,7 +65,7 @@ fn the_acknowledgement_comes_first_with_what_is_honoured() {
 }
 
 #[test]
-fn an_empty_filter_is_acknowledged_and_a_wrong_one_refused() {
+fn l4_an_empty_filter_is_acknowledged_and_a_wrong_one_refused() {
     let server = shared("operate");
     let client = server.client();
     let request = client
@@ -94,7 +94,7 @@ fn an_empty_filter_is_acknowledged_and_a_wrong_one_refused() {
 }
 
 #[test]
-fn a_change_is_told_to_who_asked_for_it_and_nothing_else_is() {
+fn l2_l3_a_change_is_told_to_who_asked_for_it_and_nothing_else_is() {
     if !has_sqlite3() {
         return;
     }
@@ -120,7 +120,7 @@ fn a_change_is_told_to_who_asked_for_it_and_nothing_else_is() {
 }
 
 #[test]
-fn a_change_below_is_told_above_and_a_value_that_stays_is_not_told() {
+fn l5_a_change_below_is_told_above_and_a_value_that_stays_is_not_told() {
     if !has_sqlite3() {
         return;
     }
@@ -217,7 +217,7 @@ fn many_quick_changes_are_few_notifications_and_the_last_one_counts() {
 }
 
 #[test]
-fn many_listen_at_once_over_one_connection_and_over_many() {
+fn l5_many_listen_at_once_over_one_connection_and_over_many() {
     if !has_sqlite3() {
         return;
     }
@@ -246,7 +246,7 @@ fn many_listen_at_once_over_one_connection_and_over_many() {
 }
 
 #[test]
-fn more_streams_than_an_agent_may_have_are_503_until_one_closes() {
+fn l9_more_streams_than_an_agent_may_have_are_503_until_one_closes() {
     let home = Directory::new();
     drop(server().directory(&home.0).start());
     let limit = "[limits]\nmax_streams_per_agent = 8\n";
@@ -281,7 +281,7 @@ fn more_streams_than_an_agent_may_have_are_503_until_one_closes() {
 }
 
 #[test]
-fn a_server_that_stops_ends_each_stream_with_its_result() {
+fn l6_l7_a_server_that_stops_ends_each_stream_with_its_result() {
     let mut server = server().start();
     let mut streams = Vec::new();
     for (n, (way, client)) in server.clients().into_iter().enumerate() {

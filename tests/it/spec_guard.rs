@@ -3,7 +3,7 @@
 use crate::support::server::shared;
 
 #[test]
-fn a_host_that_is_not_ours_is_421() {
+fn o5_a_host_that_is_not_ours_is_421() {
     let server = shared("observe");
     let port = server.address().port();
     for (way, client) in server.clients() {
@@ -45,7 +45,7 @@ fn none_or_two_host_headers_are_400() {
 }
 
 #[test]
-fn an_origin_that_is_not_ours_is_403() {
+fn o1_o2_an_origin_that_is_not_ours_is_403() {
     let server = shared("observe");
     let evil = [
         "https://evil.example",
@@ -78,7 +78,7 @@ fn an_origin_that_is_not_ours_is_403() {
 }
 
 #[test]
-fn two_origins_are_403_although_one_is_ours() {
+fn o2_two_origins_are_403_although_one_is_ours() {
     let server = shared("observe");
     let request = server
         .client()
@@ -92,7 +92,7 @@ fn two_origins_are_403_although_one_is_ours() {
 }
 
 #[test]
-fn only_a_page_of_an_allowed_origin_may_read_answers() {
+fn h5_only_a_page_of_an_allowed_origin_may_read_answers() {
     let server = shared("observe");
     let ours = "https://localhost:3000";
     for (way, client) in server.clients() {
@@ -111,7 +111,7 @@ fn only_a_page_of_an_allowed_origin_may_read_answers() {
 }
 
 #[test]
-fn a_page_may_read_why_it_was_refused_but_only_when_its_origin_is_allowed() {
+fn h5_a_page_may_read_why_it_was_refused_but_only_when_its_origin_is_allowed() {
     let server = shared("observe");
     let request = server.client().with_token("gw_wrong").modern("tools/list");
     let answer = request.header("origin", "https://localhost").send();
@@ -123,7 +123,7 @@ fn a_page_may_read_why_it_was_refused_but_only_when_its_origin_is_allowed() {
 }
 
 #[test]
-fn a_preflight_is_204_and_lists_the_headers_of_mcp() {
+fn h5_a_preflight_is_204_and_lists_the_headers_of_mcp() {
     let server = shared("observe");
     for (way, client) in server.clients() {
         let answer = client
@@ -155,7 +155,7 @@ fn a_preflight_is_204_and_lists_the_headers_of_mcp() {
 }
 
 #[test]
-fn no_token_a_wrong_one_or_two_are_401_and_name_no_oauth() {
+fn o4_no_token_a_wrong_one_or_two_are_401_and_name_no_oauth() {
     let server = shared("observe");
     let (path, good) = (
         format!("/mcp?token={}", server.text("token")),
@@ -198,7 +198,7 @@ fn no_token_a_wrong_one_or_two_are_401_and_name_no_oauth() {
 }
 
 #[test]
-fn a_strangers_body_is_not_waited_for() {
+fn b1_a_strangers_body_is_not_waited_for() {
     let server = shared("observe");
     let mut socket = server.client().raw();
     socket.say(

@@ -1,0 +1,151 @@
+//! Tools that take their time and say how far they have come.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::elicitations::{FORM, accepted_text, form, refused};
+use crate::protocol::InputRequired;
+use crate::registry::{Answer, Cx, Result, Risk, ToolError, Toolset};
+
+/// A call may be told to take so long, in seconds.
+const MAX_SECONDS: f64 = 600.0;
+
+/// And in so many steps.
+const MAX_STEPS: u32 = 1_000;
+
+/// What a stage of the research takes.
+const STAGE: Duration = Duration::from_secs(1);
+
+const STAGES: [&str; 4] = [
+    "Gathering sources",
+    "Reading them",
+    "Putting the findings together",
+    "Writing the report",
+];
+
+/// The key of the question what a topic means.
+const MEANING: &str = "interpretation";
+
+/// Time stands on nothing.
+pub struct Slow;
+
+/// The group, as a table.
+#[rustfmt::skip]
+pub fn tools() -> Toolset<Slow> {
+    Toolset::over(Arc::new(Slow))
+        .answering("trigger-long-running-operation", Risk::Read, long).titled("Long-running operation")
+        .answering("simulate-research-query", Risk::Read, research).titled("Research query").offers_task()
+}
+
+/// Takes its time, in steps, and reports progress after each.
+#[derive(Deserialize, JsonSchema)]
+struct Long {
+    /// Seconds, at most 600.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 0, max = 600))]
+    duration: f64,
+    /// Steps, 1 to 1000.
+    #[serde(default = "five")]
+    #[schemars(range(min = 1, max = 1000))]
+    steps: u32,
+}
+
+fn ten() -> f64 {
+    10.0
+}
+
+fn five() -> u32 {
+    5
+}
+
+async fn long(_: Arc<Slow>, Long { duration, steps }: Long, cx: Cx) -> Result<Answer> {
+    if !(0.0..=MAX_SECONDS).contains(&duration) || !(1..=MAX_STEPS).contains(&steps) {
+        let words = format!("duration is 0 to {MAX_SECONDS} seconds, steps are 1 to {MAX_STEPS}");
+        return Err(ToolError::new(words).into());
+    }
+    let step = Duration::from_secs_f64(duration) / steps;
+    for done in 1..=steps {
+        sleep(step).await;
+        cx.progress(done.into(), Some(steps.into()), None).await;
+    }
+    Ok(Answer::text(format!(
+        "Long running operation completed. Duration: {duration} seconds, Steps: {steps}."
+    )))
+}
+
+/// Plays a research of four stages, a second each. It asks the person first what an ambiguous topic means.
+#[derive(Deserialize, JsonSchema)]
+struct Research {
+    /// What to look into.
+    topic: String,
+    /// Whether the topic has several meanings, so that the person must choose; for clients that show forms.
+    #[serde(default)]
+    ambiguous: bool,
+}
+
+async fn research(_: Arc<Slow>, asked: Research, cx: Cx) -> Result<Answer> {
+    let Research { topic, ambiguous } = asked;
+    let meaning = if ambiguous && cx.capabilities().elicitation_form() {
+        Some(meaning(&topic, &cx)?)
+    } else {
+        None
+    };
+    let mut done = 0.0;
+    for stage in STAGES {
+        cx.progress(done, Some(4.0), Some(stage)).await;
+        sleep(STAGE).await;
+        done += 1.0;
+    }
+    cx.progress(done, Some(4.0), Some("Done")).await;
+    Ok(Answer::text(report(&topic, meaning.as_deref())))
+}
+
+/// What the person says that the topic means; asks if nothing was said yet.
+fn meaning(topic: &str, cx: &Cx) -> Result<String> {
+    if refused(cx.inputs(), MEANING) {
+        return Ok("any meaning".to_owned());
+    }
+    accepted_text(cx.inputs(), MEANING, MEANING).ok_or_else(|| {
+        let message = format!("\"{topic}\" has several meanings. Which one is it?");
+        let fields =
+            json!({ MEANING: { "type": "string", "title": "Meaning", "oneOf": meanings(topic) } });
+        let question = form(&message, &fields, &[MEANING]);
+        InputRequired::new().ask(MEANING, FORM, question).into()
+    })
+}
+
+fn meanings(topic: &str) -> Value {
+    if topic.to_lowercase().contains("python") {
+        json!([
+            { "const": "programming", "title": "The programming language" },
+            { "const": "snake", "title": "The snake" },
+            { "const": "comedy", "title": "The comedians" },
+        ])
+    } else {
+        json!([
+            { "const": "technical", "title": "How it works" },
+            { "const": "historical", "title": "How it came to be" },
+            { "const": "current", "title": "What is new about it" },
+        ])
+    }
+}
+
+fn report(topic: &str, meaning: Option<&str>) -> String {
+    let title = meaning.map_or_else(
+        || topic.to_owned(),
+        |meaning| format!("{topic} ({meaning})"),
+    );
+    let stages: Vec<String> = STAGES
+        .iter()
+        .map(|stage| format!("- {stage}: done"))
+        .collect();
+    let stages = stages.join("\n");
+    format!(
+        "# Research report: {title}\n\n{stages}\n\nNothing was really looked up: this is a fixture.\n"
+    )
+}
