@@ -32,3 +32,6 @@ pub use interests::Interests;
 pub use listen::{Event, Listener, ended as subscription_ended};
 pub use listing::Listing;
 pub use tasks::{TaskLimits, end_abandoned_tasks};
+
+#[cfg(feature = "fuzzing")]
+pub use sealed::{Sealer, digest_of};

@@ -28,3 +28,6 @@ pub use sessions::{SessionUse, StoredSession};
 pub use store::Vault;
 pub use subscriptions::Subscription;
 pub use tasks::{TaskEnd, TaskRoom, TaskRow, WORKING as TASK_WORKING};
+
+#[cfg(feature = "fuzzing")]
+pub use redact::{redact, redact_text};
