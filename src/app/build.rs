@@ -204,7 +204,8 @@ pub fn serving(
     settings: &Settings,
 ) -> Serving {
     let metrics = engine.metrics.clone();
-    let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions);
+    let heartbeat = settings.limits.heartbeat;
+    let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, heartbeat);
     Serving {
         front: Arc::new(Front {
             guard,

@@ -75,6 +75,7 @@ fn probe() -> Call {
             capabilities: ClientCapabilities::default(),
             log_level: None,
             hears_notes: false,
+            hang_up: None,
         },
         inputs: None,
         held: None,

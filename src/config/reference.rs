@@ -71,6 +71,9 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "Sessions of all agents; the same."),
     key!("limits", "drain", limits.drain, Time(SECOND..=5 * MINUTE),
         "How long a stop waits for calls that are running."),
+    key!("limits", "heartbeat", limits.heartbeat, Time(Duration::ZERO..=MINUTE),
+        "How often a client that asked for progress is told that its call still runs, for as long as the\n\
+         call reports none itself. \"0s\" turns it off."),
     key!("limits", "address_rate", limits.address_rate, Count(1..=100_000),
         "Requests a second without a good token from one address; those with one do not count."),
     key!("limits", "address_burst", limits.address_burst, Count(1..=100_000),

@@ -90,6 +90,8 @@ pub struct Limits {
     pub max_sessions: u32,
     /// How long a stop waits for what is running.
     pub drain: Duration,
+    /// How often a call that reports no progress itself is shown to be alive; zero for never.
+    pub heartbeat: Duration,
     /// Requests a second from one address before it says who it is.
     pub address_rate: u32,
     /// How many of those may come at once.
@@ -160,6 +162,7 @@ impl Default for Limits {
             max_sessions_per_agent: 1024,
             max_sessions: 4096,
             drain: Duration::from_secs(30),
+            heartbeat: Duration::from_secs(2),
             address_rate: 50,
             address_burst: 200,
             agent_rate: 600_000,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::listing::Listing;
 use crate::auth::Principal;
@@ -29,6 +29,8 @@ pub struct Context {
     pub log_level: Option<Level>,
     /// Whether notifications can reach it while the call runs.
     pub hears_notes: bool,
+    /// Rung by a call that wants its client to come back later; absent where a client could not.
+    pub hang_up: Option<Arc<Notify>>,
 }
 
 /// Something that is held for as long as a call runs, whatever becomes of its client.

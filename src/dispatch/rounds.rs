@@ -97,5 +97,7 @@ pub fn surroundings(call: &Call, reference: String, inputs: Inputs) -> Cx {
         space: who.space().map(Into::into),
         session: call.context.session.as_deref().map(Into::into),
     };
-    Cx::new(reference, caller).with_client(call.context.capabilities.clone(), inputs)
+    Cx::new(reference, caller)
+        .with_client(call.context.capabilities.clone(), inputs)
+        .with_hang_up(call.context.hang_up.clone())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hyper::Uri;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use super::{
     forms,
 };
 use crate::protocol::{Content, InputRequired, RpcError, code};
-use crate::registry::{Answer, Caller, Cx, Interruption, Result, Risk, Toolset};
+use crate::registry::{Answer, Caller, Cx, Interruption, Result, Risk, ToolError, Toolset};
 
 /// The questions' only key; each tool here asks one.
 const KEY: &str = "answer";
@@ -179,6 +180,9 @@ fn open_it() -> String {
 }
 
 async fn url(client: Arc<Client>, asked_for: Visit, cx: Cx) -> Result<Answer> {
+    if !is_web_address(&asked_for.url) {
+        return Err(ToolError::new("url is an https:// or http:// URL with a host").into());
+    }
     let session = cx.caller().session.is_some();
     if asked_for.error_path && session && cx.inputs().responses.is_empty() {
         client.send_away_once(&cx, &asked_for)?;
@@ -199,6 +203,15 @@ async fn url(client: Arc<Client>, asked_for: Visit, cx: Cx) -> Result<Answer> {
         other => format!("The person did not open the URL: {other}."),
     };
     Ok(Answer::of(vec![Content::text(words), raw(&answer)]))
+}
+
+/// What a person may be sent to; anything else could run as a script at the client.
+fn is_web_address(url: &str) -> bool {
+    let parsed = url.parse::<Uri>().ok();
+    parsed.is_some_and(|uri| {
+        matches!(uri.scheme_str(), Some("https" | "http"))
+            && uri.authority().is_some_and(|at| !at.as_str().contains('@'))
+    })
 }
 
 impl Client {
@@ -264,4 +277,24 @@ fn raw(answer: &Value) -> Content {
 
 fn at_once(answer: &Value) -> Answer {
     Answer::text(format!("[SYNC] The client answered at once:\n{answer:#}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_is_sent_to_web_addresses_alone() {
+        assert!(is_web_address("https://example.org/a?b#c"));
+        assert!(is_web_address("http://127.0.0.1:8080"));
+        for wrong in [
+            "javascript:alert(1)",
+            "file:///etc",
+            "/a",
+            "https://",
+            "https://a:b@example.org/",
+        ] {
+            assert!(!is_web_address(wrong), "{wrong}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Tools that say something on the way: progress and log messages.
+//! Tools that say something on the way: progress, log messages, and that their client may come back later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +23,7 @@ pub fn tools() -> Toolset<Notes> {
         .answering("test_tool_with_progress", Risk::Read, progress)
         .answering("test_tool_with_logging", Risk::Read, logging)
         .answering("test_logging_tool", Risk::Read, every_level)
+        .answering("test_reconnection", Risk::Read, reconnection)
 }
 
 /// Reports progress 0, 50 and 100 of 100, then ends.
@@ -74,4 +75,15 @@ async fn every_level(_: Arc<Notes>, EveryLevel {}: EveryLevel, cx: Cx) -> Result
             .await;
     }
     Ok(Answer::text("One message of each severity was logged."))
+}
+
+/// Closes the stream of its response before it answers: the client comes back for the answer. Where a client
+/// cannot come back, it just answers.
+#[derive(Deserialize, JsonSchema)]
+struct Reconnection {}
+
+async fn reconnection(_: Arc<Notes>, Reconnection {}: Reconnection, cx: Cx) -> Result<Answer> {
+    cx.close_stream();
+    sleep(PAUSE).await;
+    Ok(Answer::text("The stream was closed before this answer."))
 }

@@ -89,10 +89,12 @@ impl EventSender {
         self.0.send(event.freeze()).await.map_err(|_| Closed)
     }
 
-    /// Sends the event that primes a stream for resumption: an id and empty data (2025-11-25).
-    pub async fn prime(&self, id: &str) -> Result<(), Closed> {
+    /// Sends the event that primes a stream for resumption: an id, how long to wait before coming back, and
+    /// empty data (2025-11-25).
+    pub async fn prime(&self, id: &str, retry: Duration) -> Result<(), Closed> {
+        let ms = retry.as_millis();
         self.0
-            .send(Bytes::from(format!("id: {id}\ndata: \n\n")))
+            .send(Bytes::from(format!("id: {id}\nretry: {ms}\ndata: \n\n")))
             .await
             .map_err(|_| Closed)
     }
@@ -117,10 +119,13 @@ mod tests {
     #[tokio::test]
     async fn what_the_maker_queued_last_still_arrives() {
         let mut events = Events::from_maker(|sender| async move {
-            sender.prime("1").await.unwrap();
+            sender.prime("1", Duration::from_secs(1)).await.unwrap();
             sender.message(Some("2"), b"{}").await.unwrap();
         });
-        assert_eq!(next(&mut events).await.unwrap(), "id: 1\ndata: \n\n");
+        assert_eq!(
+            next(&mut events).await.unwrap(),
+            "id: 1\nretry: 1000\ndata: \n\n"
+        );
         assert_eq!(
             next(&mut events).await.unwrap(),
             "id: 2\nevent: message\ndata: {}\n\n"
@@ -129,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_quiet_stream_is_kept_alive() {
+    async fn s6_a_quiet_stream_carries_a_comment_every_15_seconds() {
         let mut events = Events::from_maker(|_sender| std::future::pending());
         let began = Instant::now();
         for _ in 0..2 {

@@ -107,6 +107,26 @@ fn link_as_text(block: &mut Map<String, Value>) {
 mod tests {
     use super::*;
 
+    #[test]
+    fn e9_e11_a_session_sees_no_code_of_the_stateless_revision() {
+        for code in [
+            code::HEADER_MISMATCH,
+            code::MISSING_CAPABILITY,
+            code::UNSUPPORTED_VERSION,
+        ] {
+            let error = RpcError::new(code, "words");
+            assert_eq!(
+                error_for_stateful("tools/call", error).code,
+                code::INVALID_PARAMS
+            );
+        }
+        let absent = || RpcError::resource_not_found("x:/y");
+        let read = error_for_stateful("resources/read", absent());
+        assert_eq!(read.code, code::RESOURCE_NOT_FOUND);
+        let call = error_for_stateful("tools/call", absent());
+        assert_eq!(call.code, code::INVALID_PARAMS);
+    }
+
     fn modern(extra: &Value) -> Value {
         let mut result = json!({ "resultType": "complete", "_meta": { key::SERVER_INFO: {} } });
         result

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use crate::protocol::{ClientCapabilities, Inputs, Level, Notification};
@@ -41,6 +41,7 @@ struct Inner {
     notes: Option<mpsc::Sender<Notification>>,
     progress_token: Option<Value>,
     log_level: Option<Level>,
+    hang_up: Option<Arc<Notify>>,
     /// What was said last of how far the call has come.
     reported: Mutex<Reported>,
 }
@@ -62,6 +63,7 @@ impl Cx {
                 notes: None,
                 progress_token: None,
                 log_level: None,
+                hang_up: None,
                 reported: Mutex::new(Reported {
                     progress: f64::NEG_INFINITY,
                     at: None,
@@ -92,6 +94,12 @@ impl Cx {
             inner.progress_token = progress_token;
             inner.log_level = log_level;
         })
+    }
+
+    /// The same with a client that can come back later.
+    #[must_use]
+    pub fn with_hang_up(self, hang_up: Option<Arc<Notify>>) -> Self {
+        self.change(|inner| inner.hang_up = hang_up)
     }
 
     fn change(mut self, edit: impl FnOnce(&mut Inner)) -> Self {
@@ -152,6 +160,15 @@ impl Cx {
             at: Some(now),
         };
         true
+    }
+
+    /// Closes the response's stream, so that the client comes back for the rest later and holds no connection
+    /// while the call goes on (SEP-1699). Does nothing where a client could not come back: in the stateless
+    /// era, in sessions before 2025-11-25, and where it takes no stream.
+    pub fn close_stream(&self) {
+        if let Some(hang_up) = &self.inner.hang_up {
+            hang_up.notify_one();
+        }
     }
 
     /// Sends a log message, if the client asked for this severity.

@@ -1,6 +1,7 @@
 //! What the MCP endpoint holds: the engine, the guard, the sessions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::{Response, StatusCode};
 
@@ -15,15 +16,23 @@ pub struct Endpoint {
     engine: Arc<Engine>,
     guard: Arc<Guard>,
     sessions: Sessions,
+    heartbeat: Duration,
 }
 
 impl Endpoint {
-    /// An endpoint over an engine.
-    pub fn new(engine: Arc<Engine>, guard: Arc<Guard>, sessions: Sessions) -> Arc<Self> {
+    /// An endpoint over an engine. So often a call that reports no progress itself is shown to be alive;
+    /// never when that is zero.
+    pub fn new(
+        engine: Arc<Engine>,
+        guard: Arc<Guard>,
+        sessions: Sessions,
+        heartbeat: Duration,
+    ) -> Arc<Self> {
         Arc::new(Self {
             engine,
             guard,
             sessions,
+            heartbeat,
         })
     }
 
@@ -43,6 +52,10 @@ impl Endpoint {
 
     pub(super) fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    pub(super) fn heartbeat(&self) -> Duration {
+        self.heartbeat
     }
 
     pub(super) fn sessions(&self) -> &Sessions {

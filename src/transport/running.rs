@@ -14,7 +14,7 @@ use super::{
 };
 use crate::dispatch::{Call, Context, Held, Outcome};
 use crate::guard::Admitted;
-use crate::protocol::{Inputs, Request, RpcError, error_for_stateful, for_stateful};
+use crate::protocol::{Inputs, Request, RpcError, Version, error_for_stateful, for_stateful};
 
 /// Messages of a call wait here for its reader; the call waits when they are so many.
 const QUEUED: usize = 64;
@@ -38,6 +38,7 @@ pub fn at_once(
     let (endpoint, session, request) = (endpoint.clone(), session.clone(), request.clone());
     Some(Answering {
         notes: None,
+        hang_up: None,
         end: Box::pin(async move {
             let outcome = methods::answer(&endpoint, &session, &request).await;
             let body = wire::answer(Some(&request.id), outcome.as_ref());
@@ -68,6 +69,7 @@ pub fn start(
         request,
         place,
     };
+    let hang_up = running.context.hang_up.clone();
     let (notes, receiver) = mpsc::channel(QUEUED);
     let (finish, finished) = oneshot::channel();
     let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
@@ -82,6 +84,7 @@ pub fn start(
     });
     Answering {
         notes: Some(receiver),
+        hang_up,
         end: Box::pin(async move { finished.await.ok() }),
     }
 }
@@ -93,11 +96,14 @@ fn ended(body: Vec<u8>) -> Answering<ToClient> {
     };
     Answering {
         notes: None,
+        hang_up: None,
         end: Box::pin(std::future::ready(Some(end))),
     }
 }
 
 fn context(session: &Session, admitted: &Admitted, hears_notes: bool) -> Context {
+    // Older clients do not come back to a stream that was closed before the answer.
+    let comes_back = hears_notes && session.claims.version() >= Version::V2025_11_25;
     Context {
         who: admitted.who().clone(),
         address: admitted.peer().ip(),
@@ -105,6 +111,7 @@ fn context(session: &Session, admitted: &Admitted, hears_notes: bool) -> Context
         capabilities: session.claims.capabilities(),
         log_level: session.level(),
         hears_notes,
+        hang_up: comes_back.then(Arc::default),
     }
 }
 

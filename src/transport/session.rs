@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Mutex as Turn, Notify, oneshot, watch};
 use tokio::time::Instant;
 
-use super::claims::Claims;
-use crate::dispatch::{Event, Interests};
+use super::{claims::Claims, replay::Replay};
+use crate::dispatch::{Event, Interests, Listener};
 use crate::protocol::{Id, Level};
 
 /// A session may have so many calls and questions under way; more are refused.
@@ -27,6 +27,10 @@ pub struct Session {
     pub claims: Claims,
     /// The resources that it is subscribed to.
     pub interests: Arc<Interests>,
+    /// What its streams have said, for clients that lost one.
+    pub replay: Arc<Replay>,
+    /// Hears what the session is to be told; the stream that carries holds it. Absent until the first one.
+    pub listener: Turn<Option<Listener>>,
     level: Mutex<Option<Level>>,
     calls: Mutex<HashMap<Id, Arc<Notify>>>,
     questions: Mutex<HashMap<i64, oneshot::Sender<ClientAnswer>>>,
@@ -54,8 +58,10 @@ impl Session {
         let now = Instant::now();
         Arc::new(Self {
             id: id.into(),
+            replay: Replay::new(&claims.session),
             claims,
             interests: Arc::default(),
+            listener: Turn::default(),
             level: Mutex::new(None),
             calls: Mutex::default(),
             questions: Mutex::default(),
@@ -177,6 +183,7 @@ impl Session {
     /// Ends everything that is under way.
     pub fn end(&self) {
         self.ended.send_replace(true);
+        self.replay.clear();
         for cancelled in lock(&self.calls).values() {
             cancelled.notify_one();
         }
@@ -217,11 +224,6 @@ pub struct OpenStream {
 }
 
 impl OpenStream {
-    /// Which of the session's streams it is.
-    pub fn id(&self) -> u64 {
-        self.id
-    }
-
     /// Waits until this stream carries the notifications.
     pub async fn carries(&mut self) {
         let id = self.id;

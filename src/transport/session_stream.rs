@@ -1,19 +1,22 @@
-//! The GET stream of a session: what it is subscribed to, resumable by revision.
+//! GET: the stream of a session, on which it is told what it is subscribed to, or the rest of a stream that was lost.
 
 use std::sync::Arc;
 
 use hyper::{Response, StatusCode};
 
 use super::{
+    call_stream::forward,
     endpoint::{Endpoint, refuse},
+    event_id::{EventId, Origin},
     headers, lookup,
+    replay::{Reader, Writer},
     session::{OpenStream, Session},
     stream::Accepts,
 };
 use crate::dispatch::Listener;
 use crate::guard::Admitted;
-use crate::http::{Body, Closed, EventSender, events};
-use crate::protocol::{RpcError, Version};
+use crate::http::{Body, events, not_allowed};
+use crate::protocol::RpcError;
 
 /// GET: opens a stream on a session.
 pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
@@ -31,85 +34,109 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         Ok(place) => place,
         Err(refusal) => return endpoint.turn_away(&refusal),
     };
-    // An id that is not ours resumes nothing, which is no error: the stream is live from here on.
-    let last = headers::single(&admitted.head().headers, "last-event-id")
-        .ok()
-        .flatten();
-    if let Some(revision) = last.and_then(revision_of) {
-        session.interests.rewind(revision);
-    }
-    let engine = endpoint.engine();
-    let listener = Listener::new(
-        &engine.catalog,
-        session.interests.clone(),
-        engine.stopping(),
-    )
-    .with_logs(&engine.catalog, &session.claims.session.to_string());
-    let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
-    let stream = session.open_stream();
-    let ids = EventIds {
-        revision: engine.revision(),
-        stream: stream.id(),
-        count: 0,
+    let resumes = last_event(admitted).filter(|last| session.replay.gave(last));
+    let Some(connection) = connect(endpoint, &session, resumes) else {
+        // Nothing can follow, and only this says so to every client: after a stream that just ends they come
+        // back at once, and on one that stays open they wait for ever.
+        return not_allowed("POST, DELETE");
     };
+    let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
     events(move |sender| async move {
         let _held = place;
+        let version = session.claims.version();
+        let mut ended = session.ended();
+        let Connection { reader, feed } = connection;
         tokio::select! {
-            _ = carry(&session, stream, listener, (sender, ids)) => {}
+            _ = forward(reader, &sender, version) => {}
+            () = tell(&endpoint, &session, feed) => {}
+            _ = ended.wait_for(|ended| *ended) => {}
             () = endpoint.guard().expelled(&who) => {}
         }
     })
 }
 
-async fn carry(
-    session: &Session,
-    mut stream: OpenStream,
-    mut listener: Listener,
-    (sender, mut ids): (EventSender, EventIds),
-) -> Result<(), Closed> {
-    // Older clients take the empty data of a priming event for a broken message.
-    if session.claims.version() >= Version::V2025_11_25 {
-        sender.prime(&ids.next(None)).await?;
-    } else {
-        sender.comment("open").await?;
-    }
-    let mut ended = session.ended();
-    loop {
-        tokio::select! {
-            _ = ended.wait_for(|ended| *ended) => return Ok(()),
-            () = stream.carries() => {}
+/// An id that is not ours resumes nothing, which is no error: the stream is live from here on.
+fn last_event(admitted: &Admitted) -> Option<EventId> {
+    let header = headers::single(&admitted.head().headers, "last-event-id");
+    header.ok().flatten()?.parse().ok()
+}
+
+/// A connection and, unless it is only for the rest of a call, what its stream carries.
+struct Connection {
+    reader: Reader,
+    feed: Option<(Writer, OpenStream)>,
+}
+
+/// `None` for the stream of a call on which nothing more can come.
+fn connect(
+    endpoint: &Endpoint,
+    session: &Arc<Session>,
+    resumes: Option<EventId>,
+) -> Option<Connection> {
+    let known = resumes.and_then(|last| session.replay.resume(&last));
+    let origin = resumes.map_or(Origin::Session, |last| last.origin);
+    let (writer, reader) = match (known, origin) {
+        (Some((_, reader)), Origin::Call) => {
+            return Some(Connection { reader, feed: None });
         }
+        (None, Origin::Call) => return None,
+        (Some(known), Origin::Session) => known,
+        (None, Origin::Session) => {
+            let revision = go_back(endpoint, session, resumes);
+            session.replay.open(Origin::Session, revision)
+        }
+    };
+    let feed = Some((writer, session.open_stream()));
+    Some(Connection { reader, feed })
+}
+
+/// Where a stream that is not known any more was, as after a restart, the log of patches says what came since.
+/// Only the first stream asks it: what came since, a later one would tell again.
+fn go_back(endpoint: &Endpoint, session: &Session, resumes: Option<EventId>) -> u64 {
+    let newest = endpoint.engine().revision();
+    let is_first = session.listener.try_lock().is_ok_and(|l| l.is_none());
+    match resumes {
+        Some(last) if is_first && last.revision <= newest => {
+            session.interests.rewind(last.revision);
+            last.revision
+        }
+        _ => newest,
+    }
+}
+
+/// Puts what the session is to be told on a stream, while that stream carries.
+async fn tell(endpoint: &Endpoint, session: &Session, feed: Option<(Writer, OpenStream)>) {
+    let Some((mut writer, mut stream)) = feed else {
+        return std::future::pending().await;
+    };
+    let engine = endpoint.engine();
+    loop {
+        stream.carries().await;
+        let mut listener = session.listener.lock().await;
+        let listener = listener.get_or_insert_with(|| {
+            let interests = session.interests.clone();
+            Listener::new(&engine.catalog, interests, engine.stopping())
+                .with_logs(&engine.catalog, &session.claims.session.to_string())
+        });
         let event = tokio::select! {
-            _ = ended.wait_for(|ended| *ended) => return Ok(()),
+            biased;
             () = stream.rests() => continue,
             event = listener.next() => event,
         };
-        let Some(event) = event else { return Ok(()) };
+        let Some(event) = event else {
+            // The server stops: what has been said is sent, then the stream ends.
+            writer.hang_up();
+            return std::future::pending().await;
+        };
         if !session.wants(&event) {
             continue;
         }
         let note = event.to_notification();
-        sender
-            .message(Some(&ids.next(note.revision)), &note.write())
-            .await?;
+        tokio::select! {
+            biased;
+            () = writer.say(note.write(), note.revision) => {}
+            // It is said; a reader that is slow to hear it keeps no other stream waiting.
+            () = stream.rests() => {}
+        }
     }
-}
-
-/// Event ids: the revision to resume from, then stream and count, which make each of them its own.
-struct EventIds {
-    revision: u64,
-    stream: u64,
-    count: u64,
-}
-
-impl EventIds {
-    fn next(&mut self, revision: Option<u64>) -> String {
-        self.revision = revision.unwrap_or(self.revision);
-        self.count += 1;
-        format!("{}.{}.{}", self.revision, self.stream, self.count)
-    }
-}
-
-fn revision_of(id: &str) -> Option<u64> {
-    id.split_once('.')?.0.parse().ok()
 }

@@ -7,13 +7,14 @@ use hyper::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::{
-    batch,
+    batch, call_stream,
     endpoint::{Endpoint, refuse},
     lookup::{SESSION, check_version, find},
     methods::notified,
+    pulse::Pulse,
     running::{at_once, start},
     session::Session,
-    stream::{Accepts, respond},
+    stream::{Accepts, Form, decide},
     wire,
 };
 use crate::guard::{Admitted, Refusal};
@@ -160,5 +161,8 @@ async fn serve(
             Err(refusal) => return endpoint.turn_away(&refusal),
         },
     };
-    respond(answering, accepts, token, ()).await
+    match decide(answering, accepts, Pulse::new(token, endpoint.heartbeat())).await {
+        Form::Whole(response) => response,
+        Form::Stream(begun) => call_stream::open(session, begun),
+    }
 }

@@ -1,6 +1,7 @@
 //! 2026-07-28: every request stands alone, its `_meta` says everything, its headers agree with it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 use super::{
     endpoint::Endpoint,
     headers,
+    pulse::Pulse,
     stream::{Accepts, Answering, End, respond},
     wire,
 };
@@ -58,7 +60,8 @@ fn check(
             "the header MCP-Protocol-Version is missing",
         ));
     }
-    headers::check(headers, request, endpoint.engine())?;
+    let repeated = headers::repeated(endpoint.engine(), request);
+    headers::check(headers, request, repeated)?;
     if endpoint.engine().serves(&request.method) {
         Ok(meta)
     } else {
@@ -114,6 +117,7 @@ async fn serve(
         capabilities: meta.capabilities,
         log_level: meta.log_level,
         hears_notes: accepts.events,
+        hang_up: None,
     };
     let Request { id, method, params } = request;
     let token = meta.progress_token;
@@ -136,6 +140,7 @@ async fn serve(
     }
     let held = call.held.clone();
     let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
+    let pulse = Pulse::new(token, endpoint.heartbeat());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
         Some(tokio::select! {
@@ -144,7 +149,12 @@ async fn serve(
             () = house.guard().expelled(&who) => End::expelled(&id),
         })
     });
-    respond(Answering { notes, end }, accepts, token, held).await
+    let answering = Answering {
+        notes,
+        hang_up: None,
+        end,
+    };
+    respond(answering, accepts, pulse, held).await
 }
 
 /// A subscription: a stream that is counted apart from calls, and that ends with its agent.
@@ -178,12 +188,16 @@ async fn listen(
         }
     });
     respond(
-        Answering { notes, end },
+        Answering {
+            notes,
+            hang_up: None,
+            end,
+        },
         Accepts {
             events: true,
             ..accepts
         },
-        None,
+        Pulse::new(None, Duration::ZERO),
         place,
     )
     .await

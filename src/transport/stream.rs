@@ -1,25 +1,29 @@
 //! The form of a response, decided late: the result first is one JSON object, anything before it is a stream.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::header::{ACCEPT, HeaderMap};
 use hyper::{Response, StatusCode};
-use serde_json::Value;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, interval_at};
+use tokio::sync::{Notify, mpsc};
 
-use super::wire::{self, Wire};
-use crate::http::{Body, EventSender, empty, events, json};
-use crate::protocol::{Id, Notification, RpcError};
+use super::{
+    pulse::Pulse,
+    wire::{self, Wire},
+};
+use crate::http::{Body, Closed, EventSender, empty, events, json};
+use crate::protocol::{Id, RpcError};
 
 /// A call that is this long under way opens its stream, so that nobody takes silence for death.
-const HEARTBEAT: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A reply on its way out: messages, then the last bytes.
 pub struct Answering<N> {
     /// Messages before the end.
     pub notes: Option<mpsc::Receiver<N>>,
+    /// Rings when the call wants its client to come back later; absent where it cannot.
+    pub hang_up: Option<Arc<Notify>>,
     /// The end; `None` when the client has cancelled and must hear no more.
     pub end: Pin<Box<dyn Future<Output = Option<End>> + Send>>,
 }
@@ -57,75 +61,110 @@ pub struct Accepts {
 }
 
 impl Accepts {
-    /// Reads the Accept headers.
+    /// Reads the Accept headers (RFC 9110, section 12.5.1): the most specific word on a type holds, and a
+    /// weight of zero excludes it.
     pub fn read(headers: &HeaderMap) -> Self {
-        let mut media = headers
+        let mut lines = headers
             .get_all(ACCEPT)
             .iter()
             .filter_map(|value| value.to_str().ok())
             .peekable();
-        if media.peek().is_none() {
+        if lines.peek().is_none() {
             return Self {
                 json: true,
                 events: false,
                 anything: true,
             };
         }
-        let types: Vec<String> = media
+        let ranges: Vec<(String, bool)> = lines
             .flat_map(|line| line.split(','))
-            .map(|item| {
-                item.split(';')
-                    .next()
-                    .unwrap_or_default()
-                    .trim()
-                    .to_ascii_lowercase()
-            })
+            .map(media_range)
             .collect();
-        let has = |name: &str| types.iter().any(|t| t == name);
+        let takes = |names: &[&str]| {
+            let word_on = |name: &&str| ranges.iter().find(|(range, _)| range == name);
+            let word = names.iter().find_map(word_on);
+            word.is_some_and(|(_, wanted)| *wanted)
+        };
         Self {
-            json: has("application/json") || has("application/*") || has("*/*"),
-            events: has("text/event-stream") || has("text/*"),
-            anything: has("*/*"),
+            json: takes(&["application/json", "application/*", "*/*"]),
+            events: takes(&["text/event-stream", "text/*"]),
+            anything: takes(&["*/*"]),
         }
     }
 }
 
+/// The form that was decided on.
+pub enum Form<N> {
+    /// The result came first.
+    Whole(Response<Body>),
+    /// Something came before it.
+    Stream(Begun<N>),
+}
+
+/// A reply that is to be streamed.
+pub struct Begun<N> {
+    answering: Answering<N>,
+    first: Option<N>,
+    /// The call has asked already that its client come back later.
+    hangs_up: bool,
+    pulse: Pulse,
+}
+
 /// Answers with JSON or a stream. `held` lives as long as the answer does.
 pub async fn respond<N: Wire, H: Send + 'static>(
-    mut answering: Answering<N>,
+    answering: Answering<N>,
     accepts: Accepts,
-    progress_token: Option<Value>,
+    pulse: Pulse,
     held: H,
 ) -> Response<Body> {
-    if !accepts.events {
-        return whole(answering).await;
+    match decide(answering, accepts, pulse).await {
+        Form::Whole(response) => response,
+        Form::Stream(begun) => events(move |mut sender| async move {
+            let _held = held;
+            let _ = stream(begun, &mut sender).await;
+        }),
     }
-    let began = Instant::now();
+}
+
+async fn stream<N: Wire>(begun: Begun<N>, sender: &mut EventSender) -> Result<(), Closed> {
+    if begun.first.is_none() {
+        sender.comment("the answer follows").await?;
+    }
+    pump(begun, sender).await
+}
+
+/// Waits for what comes first, which decides the form.
+pub async fn decide<N: Wire>(
+    mut answering: Answering<N>,
+    accepts: Accepts,
+    pulse: Pulse,
+) -> Form<N> {
+    if !accepts.events {
+        return Form::Whole(whole(answering).await);
+    }
     let mut first = None;
+    let mut hangs_up = false;
     if accepts.json {
         tokio::select! {
             biased;
             Some(note) = next(&mut answering.notes) => first = Some(note),
+            () = asked(answering.hang_up.as_deref()) => hangs_up = true,
             end = &mut answering.end => match last_note(&mut answering.notes) {
-                None => return finished(end),
+                None => return Form::Whole(finished(end)),
                 // It spoke and ended in the same breath.
                 Some(note) => {
                     first = Some(note);
                     answering.end = Box::pin(std::future::ready(end));
                 }
             },
-            () = tokio::time::sleep(HEARTBEAT) => {}
+            () = tokio::time::sleep(PATIENCE) => {}
         }
     }
-    events(move |sender| async move {
-        let _held = held;
-        let mut pulse = Pulse {
-            began,
-            token: progress_token,
-            own: None,
-            last: f64::NEG_INFINITY,
-        };
-        let _ = pump(answering, first, &sender, &mut pulse).await;
+    Form::Stream(Begun {
+        answering,
+        first,
+        hangs_up,
+        pulse,
     })
 }
 
@@ -158,78 +197,125 @@ fn last_note<N>(notes: &mut Option<mpsc::Receiver<N>>) -> Option<N> {
     notes.as_mut().and_then(|receiver| receiver.try_recv().ok())
 }
 
-/// Progress on behalf of a call that reports none itself.
-struct Pulse {
-    /// When the call began.
-    began: Instant,
-    token: Option<Value>,
-    /// The call's own last report; it silences ours.
-    own: Option<f64>,
-    last: f64,
+async fn asked(hang_up: Option<&Notify>) {
+    match hang_up {
+        Some(hang_up) => hang_up.notified().await,
+        None => std::future::pending().await,
+    }
 }
 
-impl Pulse {
-    /// A report of the seconds that have passed; none for a client that has not asked, and none twice.
-    fn beat(&mut self) -> Option<Vec<u8>> {
-        let token = self.token.as_ref().filter(|_| self.own.is_none())?;
-        let seconds = self.began.elapsed().as_secs_f64().floor();
-        if seconds < 1.0 || seconds <= self.last {
-            return None;
+/// Where the messages of a stream go.
+pub trait Out: Send {
+    /// Says one before the end.
+    fn say(&mut self, message: Vec<u8>) -> impl Future<Output = Result<(), Closed>> + Send;
+
+    /// Says the last, if there is one.
+    fn end(&mut self, last: Option<Vec<u8>>) -> impl Future<Output = Result<(), Closed>> + Send;
+
+    /// Whether somebody is there to hear it now.
+    fn is_heard(&self) -> bool;
+
+    /// Ends the connection; its client comes back for the rest.
+    fn hang_up(&self);
+}
+
+impl Out for EventSender {
+    async fn say(&mut self, message: Vec<u8>) -> Result<(), Closed> {
+        self.message(None, &message).await
+    }
+
+    async fn end(&mut self, last: Option<Vec<u8>>) -> Result<(), Closed> {
+        match last {
+            Some(last) => self.say(last).await,
+            None => Ok(()),
         }
-        self.last = seconds;
-        Some(Notification::progress(token, seconds, None, Some("still running")).write())
     }
 
-    /// Progress increases strictly; a report that would not is dropped.
-    fn lets_pass(&mut self, note: &impl Wire) -> bool {
-        let Some(progress) = note.progress() else {
-            return true;
-        };
-        self.own = Some(progress);
-        let increases = progress > self.last;
-        self.last = self.last.max(progress);
-        increases
+    fn is_heard(&self) -> bool {
+        true
     }
+
+    /// Nobody could come back to a stream without event ids.
+    fn hang_up(&self) {}
 }
 
-async fn pump<N: Wire>(
-    mut answering: Answering<N>,
-    first: Option<N>,
-    sender: &EventSender,
-    pulse: &mut Pulse,
-) -> Result<(), crate::http::Closed> {
-    let mut beats = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
-    match first {
-        Some(note) if pulse.lets_pass(&note) => sender.message(None, &note.write()).await?,
-        Some(_) => {}
-        None => match pulse.beat() {
-            Some(beat) => sender.message(None, &beat).await?,
-            None => sender.comment("the answer follows").await?,
-        },
+/// Says everything that a reply has to say.
+pub async fn pump<N: Wire>(begun: Begun<N>, out: &mut impl Out) -> Result<(), Closed> {
+    let Begun {
+        mut answering,
+        first,
+        hangs_up,
+        mut pulse,
+    } = begun;
+    if hangs_up {
+        out.hang_up();
+    }
+    if let Some(note) = first
+        && pulse.lets_pass(&note)
+    {
+        out.say(note.write()).await?;
     }
     let end = loop {
         tokio::select! {
             biased;
             Some(note) = next(&mut answering.notes) => {
                 if pulse.lets_pass(&note) {
-                    sender.message(None, &note.write()).await?;
+                    out.say(note.write()).await?;
                 }
             }
+            () = asked(answering.hang_up.as_deref()) => out.hang_up(),
             end = &mut answering.end => break end,
-            _ = beats.tick() => {
-                if let Some(beat) = pulse.beat() {
-                    sender.message(None, &beat).await?;
+            () = pulse.due() => {
+                // Whoever comes back later needs no old signs of life.
+                if out.is_heard() && let Some(beat) = pulse.beat() {
+                    out.say(beat).await?;
                 }
             }
         }
     };
     while let Some(note) = last_note(&mut answering.notes) {
         if pulse.lets_pass(&note) {
-            sender.message(None, &note.write()).await?;
+            out.say(note.write()).await?;
         }
     }
-    match end {
-        Some(End { body, .. }) => sender.message(None, &body).await,
-        None => Ok(()),
+    out.end(end.map(|end| end.body)).await
+}
+
+/// A weight of zero, as RFC 9110, section 12.4.2 has it written.
+const NOTHING: [&str; 5] = ["0", "0.", "0.0", "0.00", "0.000"];
+
+/// One item of an Accept header: the types that it names, and whether they are wanted at all.
+fn media_range(item: &str) -> (String, bool) {
+    let mut pieces = item.split(';').map(str::trim);
+    let name = pieces.next().unwrap_or_default().to_ascii_lowercase();
+    let excluded = pieces.any(|parameter| {
+        let weight = parameter
+            .strip_prefix("q=")
+            .or_else(|| parameter.strip_prefix("Q="));
+        weight.is_some_and(|weight| NOTHING.contains(&weight))
+    });
+    (name, !excluded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_with_the_weight_zero_is_not_sent() {
+        let read = |line: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, line.parse().unwrap());
+            let Accepts { json, events, .. } = Accepts::read(&headers);
+            (json, events)
+        };
+        assert_eq!(read("application/json, text/event-stream"), (true, true));
+        assert_eq!(
+            read("application/json, text/event-stream;q=0"),
+            (true, false)
+        );
+        assert_eq!(read("*/*, text/event-stream; Q=0.000"), (true, false));
+        assert_eq!(read("application/json;q=0, */*"), (false, false));
+        assert_eq!(read("text/event-stream;q=0.001"), (false, true));
     }
 }

@@ -311,7 +311,7 @@ fn j2_an_id_that_is_under_way_is_refused() {
 }
 
 #[test]
-fn each_revision_sees_what_it_knows_and_no_more() {
+fn e1_each_revision_sees_what_it_knows_and_no_more() {
     let server = shared("operate");
     let client = server.client();
     for version in STATEFUL {

@@ -17,6 +17,8 @@ const DUE: Duration = Duration::from_secs(20);
 #[derive(Debug, Clone, Default)]
 pub struct Event {
     pub id: Option<String>,
+    /// After how many milliseconds a client that lost the stream is to come back.
+    pub retry: Option<u64>,
     pub data: String,
 }
 
@@ -28,6 +30,7 @@ impl Event {
         for line in text.lines() {
             match line.split_once(':') {
                 Some(("id", value)) => event.id = Some(value.trim().to_owned()),
+                Some(("retry", value)) => event.retry = Some(value.trim().parse().unwrap()),
                 Some(("data", value)) => event.data.push_str(value.trim_start()),
                 Some(("event", value)) => assert_eq!(value.trim(), "message"),
                 Some(("", _)) => continue,

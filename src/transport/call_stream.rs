@@ -1,0 +1,194 @@
+//! The stream of a session's call: it runs apart from the connection that asked for it, and waits for the next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Response;
+use tokio::time::timeout;
+
+use super::{
+    event_id::Origin,
+    replay::{Reader, Writer},
+    session::Session,
+    stream::{Begun, Out, pump},
+    wire::Wire,
+};
+use crate::http::{Body, Closed, EventSender, events};
+use crate::protocol::Version;
+
+/// An answer that nobody has read waits so long for its client to come back.
+const UNREAD: Duration = Duration::from_mins(15);
+
+/// What has been read to its end is kept so long: what we have sent may still have been lost on the way.
+const READ: Duration = Duration::from_mins(5);
+
+/// So long a client that lost a stream is asked to wait before it comes back.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Answers a POST with a stream.
+pub fn open<N: Wire>(session: &Arc<Session>, begun: Begun<N>) -> Response<Body> {
+    let (writer, reader) = session.replay.open(Origin::Call, 0);
+    let mut ended = session.ended();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = write(writer, begun) => {}
+            _ = ended.wait_for(|ended| *ended) => {}
+        }
+    });
+    let version = session.claims.version();
+    events(move |sender| async move {
+        let _ = forward(reader, &sender, version).await;
+    })
+}
+
+async fn write<N: Wire>(mut writer: Writer, begun: Begun<N>) {
+    let _ = pump(begun, &mut writer).await;
+    let _ = timeout(UNREAD, writer.read_to_the_end()).await;
+    tokio::time::sleep(READ).await;
+    writer.forget();
+}
+
+/// Sends what a connection has to read, for as long as there is something.
+pub async fn forward(
+    mut reader: Reader,
+    sender: &EventSender,
+    version: Version,
+) -> Result<(), Closed> {
+    // Older clients take the empty data of a priming event for a broken message.
+    if version >= Version::V2025_11_25 {
+        sender.prime(&reader.first_id(), RETRY).await?;
+    } else {
+        sender.comment("open").await?;
+    }
+    while let Some((id, message)) = reader.next().await {
+        sender.message(Some(&id), &message).await?;
+    }
+    Ok(())
+}
+
+impl Out for Writer {
+    async fn say(&mut self, message: Vec<u8>) -> Result<(), Closed> {
+        // A client that is gone may come back, so there is always somebody to say it to.
+        Self::say(self, message, None).await;
+        Ok(())
+    }
+
+    async fn end(&mut self, last: Option<Vec<u8>>) -> Result<(), Closed> {
+        Self::end(self, last);
+        Ok(())
+    }
+
+    fn is_heard(&self) -> bool {
+        Self::is_heard(self)
+    }
+
+    fn hang_up(&self) {
+        Self::hang_up(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use serde_json::{Map, json};
+    use tokio::sync::{mpsc, oneshot};
+
+    use super::super::{
+        claims::Claims,
+        pulse::Pulse,
+        stream::{Accepts, Answering, End, Form, decide},
+        wire::ToClient,
+    };
+    use super::*;
+    use crate::protocol::Notification;
+
+    const EVENTS: Accepts = Accepts {
+        json: false,
+        anything: false,
+        events: true,
+    };
+
+    fn session() -> Arc<Session> {
+        let claims = Claims::new("a", Version::V2025_11_25, &Map::new());
+        Session::new("id", claims)
+    }
+
+    /// A call that its sender ends.
+    async fn call(session: &Arc<Session>) -> (oneshot::Sender<End>, Response<Body>) {
+        let (notes, receiver) = mpsc::channel(1);
+        let progress = Notification::progress(&json!(1), 1.0, None, None);
+        notes.send(ToClient::Note(progress)).await.unwrap();
+        let (finish, finished) = oneshot::channel();
+        let answering = Answering {
+            notes: Some(receiver),
+            hang_up: None,
+            end: Box::pin(async move { finished.await.ok() }),
+        };
+        let pulse = Pulse::new(None, Duration::ZERO);
+        let Form::Stream(begun) = decide(answering, EVENTS, pulse).await else {
+            panic!("it takes events")
+        };
+        (finish, open(session, begun))
+    }
+
+    fn end() -> End {
+        End {
+            status: hyper::StatusCode::OK,
+            body: b"{}".to_vec(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thousand_calls_leave_nothing_behind() {
+        let session = session();
+        for _ in 0..1_000 {
+            let (finish, response) = call(&session).await;
+            let _ = finish.send(end());
+            let bytes = response.into_body().collect().await.unwrap().to_bytes();
+            assert!(bytes.ends_with(b"data: {}\n\n"), "{bytes:?}");
+        }
+        assert!(session.replay.holds().0 > 0, "the last may be asked for");
+        tokio::time::sleep(READ + RETRY).await;
+        assert_eq!(session.replay.holds(), (0, 0));
+        assert_eq!(Arc::strong_count(&session), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_comes_back_for_is_forgotten() {
+        let session = session();
+        let (finish, response) = call(&session).await;
+        drop(response);
+        let _ = finish.send(end());
+        tokio::time::sleep(UNREAD / 2).await;
+        assert_eq!(session.replay.holds().0, 1);
+        tokio::time::sleep(UNREAD / 2 + 2 * READ).await;
+        assert_eq!(session.replay.holds(), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_ends_ends_its_streams_and_keeps_nothing() {
+        let session = session();
+        let (_finish, response) = call(&session).await;
+        session.end();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        assert!(bytes.starts_with(b"id: "), "{bytes:?}");
+        assert_eq!(session.replay.holds(), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn s6_the_stream_of_a_call_carries_a_comment_every_15_seconds() {
+        let session = session();
+        let (_finish, response) = call(&session).await;
+        let mut body = response.into_body();
+        for _ in 0..2 {
+            let event = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            assert!(event.starts_with(b"id: "), "{event:?}");
+        }
+        for _ in 0..3 {
+            let began = tokio::time::Instant::now();
+            let comment = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            assert_eq!(comment, ": keep-alive\n\n");
+            assert_eq!(began.elapsed().as_secs(), 15);
+        }
+    }
+}
