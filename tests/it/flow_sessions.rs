@@ -32,7 +32,7 @@ fn d4_d5_initialize_settles_on_each_stateful_revision() {
 #[test]
 fn d4_b6_initialize_with_another_version_is_offered_the_newest_stateful_one() {
     let server = shared("operate");
-    for asked in ["2026-07-28", "2024-11-05", "2099-01-01", "nonsense"] {
+    for asked in ["2026-07-28", "2024-10-07", "2099-01-01", "nonsense"] {
         let session = server.client().session(asked);
         assert_eq!(session.version, "2025-11-25", "{asked}");
     }
