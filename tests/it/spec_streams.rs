@@ -16,7 +16,7 @@ const STATEFUL: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 const QUIET: Duration = Duration::from_millis(500);
 
 /// How long what must happen may take on a machine that has much else to do.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_mins(1);
 
 /// A call that runs until it is let go.
 struct Held {
