@@ -36,6 +36,11 @@ impl Pulse {
         }
     }
 
+    /// For what reports nothing.
+    pub fn silent() -> Self {
+        Self::new(None, Duration::ZERO)
+    }
+
     /// Waits until the next report is due.
     pub async fn due(&mut self) {
         match &mut self.beats {
