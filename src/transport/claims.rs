@@ -50,7 +50,7 @@ impl Claims {
             session: Uuid::new_v4(),
             agent: agent.to_owned(),
             version: version.as_str().to_owned(),
-            capabilities: needed(declared),
+            capabilities: needed(declared, version),
         }
     }
 
@@ -85,8 +85,9 @@ impl Claims {
     }
 }
 
-/// Only what we may ask a client for, so that an id stays short whatever the client declares.
-fn needed(declared: &Map<String, Value>) -> Map<String, Value> {
+/// Only what we may ask a client for, so that an id stays short whatever the client declares. Forms came with
+/// 2025-06-18, visits to a URL with 2025-11-25.
+fn needed(declared: &Map<String, Value>, version: Version) -> Map<String, Value> {
     let client = ClientCapabilities::new(declared.clone());
     let named = |names: &[(&str, bool)]| {
         let held = names.iter().filter(|(_, held)| *held);
@@ -95,8 +96,14 @@ fn needed(declared: &Map<String, Value>) -> Map<String, Value> {
     };
     let mut kept = named(&[("sampling", client.sampling()), ("roots", client.roots())]);
     let modes = named(&[
-        ("form", client.elicitation_form()),
-        ("url", client.elicitation_url()),
+        (
+            "form",
+            client.elicitation_form() && version >= Version::V2025_06_18,
+        ),
+        (
+            "url",
+            client.elicitation_url() && version >= Version::V2025_11_25,
+        ),
     ]);
     if !modes.is_empty() {
         kept.insert("elicitation".to_owned(), Value::Object(modes));

@@ -27,7 +27,7 @@ fn is_acknowledged(answer: &Answer) {
 }
 
 #[test]
-fn k1_it_is_declared_among_the_extensions_and_does_not_exist_in_a_session() {
+fn k1_v9_it_is_declared_among_the_extensions_and_does_not_exist_in_a_session() {
     let server = shared_fixtures();
     let client = server.client();
     let capabilities = client.modern("server/discover").send().result()["capabilities"].take();
@@ -56,7 +56,7 @@ fn k1_it_is_declared_among_the_extensions_and_does_not_exist_in_a_session() {
 }
 
 #[test]
-fn k2_a_task_is_made_only_for_a_request_that_declares_the_extension() {
+fn k2_d9_a_task_is_made_only_for_a_request_that_declares_the_extension() {
     let server = shared_fixtures();
     for (way, client) in server.clients() {
         let waited = client.call("slow_compute", slow(1)).send().result();
@@ -322,7 +322,7 @@ fn k11_a_filter_for_tasks_is_a_list_of_so_many_ids() {
 }
 
 #[test]
-fn k12_ids_have_nothing_in_common() {
+fn k12_t12_ids_have_nothing_in_common() {
     let client = shared_fixtures().client();
     let mut ids: Vec<String> = (0..8)
         .map(|_| made(&call(&client, "slow_compute", slow(LONG)).send()))
