@@ -14,7 +14,7 @@ use super::{
     in_flight::{CallInFlight, InFlight},
     replay::Replay,
 };
-use crate::dispatch::{Event, Interests, Listener};
+use crate::dispatch::{Engine, Event, Interests, Listener};
 use crate::protocol::{Id, Level};
 
 /// A session may have so many calls and questions under way; more are refused.
@@ -129,6 +129,13 @@ impl Session {
     /// Sets that severity.
     pub fn set_level(&self, level: Level) {
         *lock(&self.level) = Some(level);
+    }
+
+    /// A listener for what its client is to be told; what of it the client wants, [`Self::wants`] says.
+    pub fn listen(&self, engine: &Engine) -> Listener {
+        let interests = self.interests.clone();
+        Listener::new(&engine.catalog, interests, engine.stopping())
+            .with_logs(&engine.catalog, &self.claims.session.to_string())
     }
 
     /// Whether its client wants to hear of an event; of a log message, if it has asked for its severity.

@@ -13,7 +13,6 @@ use super::{
     session::{OpenStream, Session},
     stream::Accepts,
 };
-use crate::dispatch::Listener;
 use crate::guard::Admitted;
 use crate::http::{Body, events, not_allowed};
 use crate::protocol::RpcError;
@@ -113,11 +112,7 @@ async fn tell(endpoint: &Endpoint, session: &Session, feed: Option<(Writer, Open
     loop {
         stream.carries().await;
         let mut listener = session.listener.lock().await;
-        let listener = listener.get_or_insert_with(|| {
-            let interests = session.interests.clone();
-            Listener::new(&engine.catalog, interests, engine.stopping())
-                .with_logs(&engine.catalog, &session.claims.session.to_string())
-        });
+        let listener = listener.get_or_insert_with(|| session.listen(engine));
         let event = tokio::select! {
             biased;
             () = stream.rests() => continue,
