@@ -170,8 +170,9 @@ fn its_own_authority_goes_when_it_goes() {
 #[test]
 fn a_question_that_nobody_can_hear_fails_the_call_at_once() {
     let server = Server::start(&[]);
-    let ask = call("test_sampling", &json!({ "prompt": "Why?" }));
-    for (version, body) in [("2025-11-25", ask.clone()), ("2025-03-26", json!([ask]))] {
+    let person = call("test_elicitation", &json!({ "message": "Who?" }));
+    let model = call("test_sampling", &json!({ "prompt": "Why?" }));
+    for (version, body) in [("2025-11-25", person), ("2025-03-26", json!([model]))] {
         let session = server.session(version);
         let headers = format!("Mcp-Session-Id: {session}\r\nAccept: application/json\r\n");
         let answer = server.post(&headers, &body);

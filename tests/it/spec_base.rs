@@ -289,11 +289,8 @@ fn e2_only_codes_of_the_specification_are_sent() {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
-            // What looks for codes that must not be names them.
-            if path.ends_with("src/fuzz") {
-                continue;
-            }
-            if path.is_dir() {
+            // What is thrown at the parsers checks ranges of codes and sends none.
+            if path.is_dir() && !path.ends_with("fuzz") {
                 folders.push(path);
             } else if path.extension().is_some_and(|e| e == "rs") {
                 let text = fs::read_to_string(&path).unwrap();
@@ -304,7 +301,9 @@ fn e2_only_codes_of_the_specification_are_sent() {
         }
     }
     let allowed = [
-        -32_700, -32_600, -32_601, -32_602, -32_603, -32_002, -32_020, -32_021, -32_022, -32_042,
+        -32_700, -32_600, -32_601, -32_602, -32_603, -32_002, -32_020, -32_021, -32_022,
+        // In sessions of 2025-11-25, by one fixture.
+        -32_042,
     ];
     let named: BTreeSet<i32> = found.iter().map(|(code, _)| *code).collect();
     assert_eq!(named, BTreeSet::from(allowed));
