@@ -52,6 +52,8 @@ mod dispatch;
 #[cfg(feature = "everything")]
 mod everything;
 mod exec;
+#[cfg(feature = "fuzzing")]
+pub mod fuzz;
 mod guard;
 mod helper;
 mod helper_client;

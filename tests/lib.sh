@@ -54,8 +54,8 @@ need_packages() {
 # need_command COMMAND PACKAGE...: installs the packages unless the command is there, from wherever it came.
 need_command() { command -v "$1" >/dev/null || need_packages "${@:2}"; }
 
-# need_npm: the conformance suite, the TypeScript clients, the clients that are programs, and a Node that is new enough for them (22),
-# in target/test-npm; that Node is first in PATH afterwards.
+# need_npm: the conformance suites, the reference server, the clients for Node and a Node that is new enough for
+# them (22), in target/test-npm; that Node is first in PATH afterwards.
 need_npm() {
     local node wanted
     case $(uname -m) in

@@ -49,17 +49,20 @@ pub struct Plan {
     pub settings: Settings,
     /// Where the helper is.
     pub helper: HelperPlan,
-    /// The address that clients use, as bound.
-    pub address: SocketAddr,
+    /// The address that clients use, as bound; none for the one client on standard input and output.
+    pub address: Option<SocketAddr>,
 }
 
 /// Why the house cannot be built, in one sentence with what to do.
 #[derive(Debug)]
-pub struct BuildError(String);
+pub struct BuildError {
+    words: String,
+    in_use: bool,
+}
 
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.words)
     }
 }
 
@@ -68,7 +71,15 @@ impl std::error::Error for BuildError {}
 impl BuildError {
     /// From whatever went wrong.
     pub fn new(cause: impl fmt::Display) -> Self {
-        Self(cause.to_string())
+        Self {
+            words: cause.to_string(),
+            in_use: false,
+        }
+    }
+
+    /// Whether another process keeps its state where this one should.
+    pub fn is_in_use(&self) -> bool {
+        self.in_use
     }
 }
 
@@ -88,7 +99,10 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let lock = lock(&directory)?;
     let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
     let state = State::open(&directory.join("state.db")).map_err(failed)?;
-    let tls = Arc::new(Tls::load(certificate(&settings).map_err(failed)?).map_err(failed)?);
+    let tls = match address {
+        Some(_) => Some(load_tls(&settings)?),
+        None => None,
+    };
     let (child, helper) = start_helper(helper, &settings)?;
     let stop = watch::Sender::new(false);
     let lxc = Lxc::new(helper.clone());
@@ -108,9 +122,9 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         stop.subscribe(),
     ));
     let (guard, sessions) = door(&vault, &settings).await?;
-    let serving = serving(&engine, guard, sessions, Some(tls), &settings);
+    let serving = serving(&engine, guard, sessions, tls, &settings);
     Ok(House {
-        url: format!("https://{address}/mcp"),
+        url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
         settings,
         state,
         vault,
@@ -122,6 +136,11 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
     })
+}
+
+fn load_tls(settings: &Settings) -> Result<Arc<Tls>, BuildError> {
+    let source = certificate(settings).map_err(failed)?;
+    Tls::load(source).map(Arc::new).map_err(failed)
 }
 
 /// Who comes in, and the sessions of those who did.
@@ -137,11 +156,13 @@ async fn door(vault: &Vault, settings: &Settings) -> Result<(Arc<Guard>, Session
 fn lock(directory: &Path) -> Result<DirectoryLock, BuildError> {
     lock_directory(directory).map_err(|cause| {
         let directory = directory.display();
-        BuildError(if cause.kind() == io::ErrorKind::WouldBlock {
+        let in_use = cause.kind() == io::ErrorKind::WouldBlock;
+        let words = if in_use {
             format!("another gatewren keeps its state in {directory}; stop it, or name another directory")
         } else {
             format!("cannot lock {directory}: {cause}")
-        })
+        };
+        BuildError { words, in_use }
     })
 }
 

@@ -28,8 +28,8 @@ use crate::transport::Sessions;
 /// What to serve the fixtures behind.
 #[derive(Debug)]
 pub struct FixturePlan {
-    /// The address as bound.
-    pub address: SocketAddr,
+    /// The address as bound; none for the one client on standard input and output.
+    pub address: Option<SocketAddr>,
     /// The directory of the authority's files; plain HTTP when absent.
     pub tls: Option<PathBuf>,
     /// The token that callers need; everybody comes in when absent.
@@ -40,9 +40,9 @@ pub struct FixturePlan {
 pub struct Fixtures {
     /// Where clients reach them.
     pub url: String,
-    engine: Arc<Engine>,
-    serving: Arc<Serving>,
-    stop: watch::Sender<bool>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) serving: Arc<Serving>,
+    pub(super) stop: watch::Sender<bool>,
 }
 
 impl Fixtures {
@@ -69,7 +69,9 @@ impl Fixtures {
         let scheme = if tls.is_some() { "https" } else { "http" };
         let serving = serving(&engine, Arc::new(guard), sessions, tls, &settings);
         Ok(Self {
-            url: format!("{scheme}://{}/mcp", plan.address),
+            url: plan
+                .address
+                .map_or_else(|| "stdio".to_owned(), |a| format!("{scheme}://{a}/mcp")),
             engine,
             serving: Arc::new(serving),
             stop,

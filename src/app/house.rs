@@ -29,7 +29,7 @@ const RENEWAL: Duration = Duration::from_hours(12);
 
 /// A running gatewren.
 pub struct House {
-    /// Where clients reach it.
+    /// Where clients reach it; `stdio` when it has but the one that started it.
     pub url: String,
     /// What it was told.
     pub settings: Settings,

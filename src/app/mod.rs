@@ -10,6 +10,7 @@ mod lifecycle;
 mod names;
 mod serving;
 mod signals;
+mod stdio;
 mod watchdog;
 
 pub use build::{HelperPlan, Plan, build};
@@ -17,3 +18,6 @@ pub use build::{HelperPlan, Plan, build};
 pub use fixtures::{FixturePlan, Fixtures, run_fixtures};
 pub use house::House;
 pub use lifecycle::{open_sockets, run};
+#[cfg(feature = "everything")]
+pub use stdio::run_fixtures_stdio;
+pub use stdio::run_stdio;

@@ -1,6 +1,5 @@
 //! Signs of life for the service manager, given only when the parts that matter have shown some.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use super::house::House;
 use crate::auth::Principal;
 use crate::config::Preset;
 use crate::dispatch::{Call, Context};
-use crate::protocol::{ClientCapabilities, Id};
+use crate::protocol::Id;
 use crate::telemetry::Beat;
 
 /// How often the parts are asked when no service manager sets the pace.
@@ -68,15 +67,7 @@ fn probe() -> Call {
         id: Id::Number(0),
         method: "server/discover".to_owned(),
         params: Map::new(),
-        context: Context {
-            who: Principal::without_token("watchdog", Preset::Observe),
-            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            session: None,
-            capabilities: ClientCapabilities::default(),
-            log_level: None,
-            hears_notes: false,
-            hang_up: None,
-        },
+        context: Context::of(Principal::without_token("watchdog", Preset::Observe), None),
         inputs: None,
         held: None,
     }

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use super::runtime;
-use crate::app::{FixturePlan, Fixtures, run_fixtures};
+use crate::app::{FixturePlan, Fixtures, run_fixtures, run_fixtures_stdio};
 use crate::config::LogLevel;
 use crate::http::bind;
 use crate::sys::{Secret, files, random_bytes};
@@ -53,7 +53,7 @@ pub struct Args {
 enum Transport {
     #[value(name = "streamableHttp")]
     StreamableHttp,
-    #[value(name = "stdio", hide = true)]
+    #[value(name = "stdio")]
     Stdio,
     #[value(name = "sse", hide = true)]
     Sse,
@@ -69,6 +69,11 @@ pub fn run(args: Args) -> ExitCode {
         return fail(words, ExitCode::from(BAD_USAGE));
     }
     let outcome = match runtime::build() {
+        Ok(runtime) if args.transport == Transport::Stdio => {
+            let outcome = runtime.block_on(serve_stdio());
+            runtime::leave(runtime);
+            outcome
+        }
         Ok(runtime) => runtime.block_on(serve(args)),
         Err(cause) => Err(cause.to_string()),
     };
@@ -81,10 +86,11 @@ fn fail(words: &str, code: ExitCode) -> ExitCode {
 }
 
 fn check(args: &Args) -> Result<(), &'static str> {
-    if args.transport != Transport::StreamableHttp {
-        return Err(
-            "the fixtures are served over streamableHttp only; stdio and sse are not built yet",
-        );
+    if args.transport == Transport::Sse {
+        return Err("the fixtures are not served over sse yet");
+    }
+    if args.transport == Transport::Stdio {
+        return check_stdio(args);
     }
     if args
         .token
@@ -102,6 +108,24 @@ fn check(args: &Args) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// On standard input and output there are only messages, and nobody to be kept out.
+fn check_stdio(args: &Args) -> Result<(), &'static str> {
+    if args.json || args.tls || args.token.is_some() {
+        return Err("stdio takes no --json, --tls and --token: whoever starts it is the client");
+    }
+    Ok(())
+}
+
+async fn serve_stdio() -> Result<ExitCode, String> {
+    let plan = FixturePlan {
+        address: None,
+        tls: None,
+        token: None,
+    };
+    let fixtures = Fixtures::build(plan).map_err(|e| e.to_string())?;
+    Ok(run_fixtures_stdio(fixtures).await)
+}
+
 async fn serve(args: Args) -> Result<ExitCode, String> {
     // Its own socket, never one that was handed over: that could be open to others.
     let socket = bind(args.listen).await.map_err(|e| e.to_string())?;
@@ -109,7 +133,7 @@ async fn serve(args: Args) -> Result<ExitCode, String> {
     let directory = args.tls.then(|| Directory::make(args.dir)).transpose()?;
     let path = directory.as_ref().map(|directory| directory.path.clone());
     let plan = FixturePlan {
-        address: bound,
+        address: Some(bound),
         tls: path.clone(),
         token: args.token.map(|token| Secret::new(token.trim())),
     };

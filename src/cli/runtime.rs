@@ -9,6 +9,11 @@ use crate::sys::raise_descriptor_limit;
 /// On so few cores one thread serves more calls a second than several that wake each other.
 const FEW_CORES: usize = 2;
 
+/// Leaves a runtime without waiting for reads of standard input, which nobody can interrupt.
+pub fn leave(runtime: Runtime) {
+    runtime.shutdown_background();
+}
+
 /// A runtime: one thread on a small box, one a core on a larger one.
 pub fn build() -> io::Result<Runtime> {
     let descriptors = raise_descriptor_limit();

@@ -58,7 +58,7 @@ async fn serve(settings: Settings) -> ExitCode {
     match build(Plan {
         settings,
         helper,
-        address,
+        address: Some(address),
     })
     .await
     {

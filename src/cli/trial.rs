@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::{runtime, say::fail};
-use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house};
+use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house, run_stdio};
 use crate::auth::{Agents, bootstrap};
 use crate::config::{LogLevel, Preset, Settings};
 use crate::sys::{Secret, files};
@@ -21,7 +21,12 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8443")]
     listen: SocketAddr,
 
-    /// Where to keep state between runs [default: ~/.local/state/gatewren-try]
+    /// Serve whoever starts this command, on standard input and output, and nobody else
+    #[arg(long, conflicts_with_all = ["listen", "json"])]
+    stdio: bool,
+
+    /// Where to keep state between runs [default: ~/.local/state/gatewren-try]; with --stdio and
+    /// without --dir, the first of gatewren-try, gatewren-try-2 ... that no other gatewren is using
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
@@ -42,6 +47,9 @@ pub struct Args {
     log: LogLevel,
 }
 
+/// So many may serve on standard input and output side by side; one more says that all are in use.
+const MAX_DIRECTORIES: usize = 16;
+
 /// Longer tokens do not exist.
 const MAX_TOKEN_FILE: usize = 256;
 
@@ -49,6 +57,11 @@ const MAX_TOKEN_FILE: usize = 256;
 pub fn run(args: &Args) -> ExitCode {
     telemetry::init(args.log);
     let outcome = match runtime::build() {
+        Ok(runtime) if args.stdio => {
+            let outcome = runtime.block_on(serve_stdio(args));
+            runtime::leave(runtime);
+            outcome
+        }
         Ok(runtime) => runtime.block_on(serve(args)),
         Err(cause) => Err(cause.to_string()),
     };
@@ -64,19 +77,9 @@ async fn serve(args: &Args) -> Result<ExitCode, String> {
         .first()
         .and_then(|socket| socket.local_addr().ok())
         .unwrap_or(args.listen);
-    let mut settings = Settings {
-        state_dir: directory.clone(),
-        ..Settings::default()
-    };
-    settings.listen = vec![bound];
-    settings.lxc.lxcpath.clone_from(&args.lxcpath);
-    settings.log.level = args.log;
-    let helper = HelperPlan::Child(directory.join("run"));
-    let plan = Plan {
-        settings,
-        helper,
-        address: reachable(bound),
-    };
+    let mut plan = plan(args, &directory);
+    plan.settings.listen = vec![bound];
+    plan.address = Some(reachable(bound));
     let house = build(plan).await.map_err(|e| e.to_string())?;
     let token = token(&house, &directory, args.policy).await?;
     let ca = house.serving.tls.as_ref().and_then(|tls| tls.ca());
@@ -89,6 +92,60 @@ async fn serve(args: &Args) -> Result<ExitCode, String> {
     };
     let json = args.json;
     Ok(run_house(house, sockets, move |_| words.print(json)).await)
+}
+
+/// Serves the one client that started us. Clients start such commands more than once, for each of their
+/// windows and at once, and expect each to work; so a directory that is in use is passed over, unless
+/// it was named.
+async fn serve_stdio(args: &Args) -> Result<ExitCode, String> {
+    let first = directory(args)?;
+    let mut number = 1;
+    let house = loop {
+        let directory = numbered(&first, number);
+        match build(plan(args, &directory)).await {
+            Ok(house) => break house,
+            Err(error) if error.is_in_use() && args.dir.is_none() && number < MAX_DIRECTORIES => {
+                number += 1;
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    };
+    let directory = house.settings.state_dir.clone();
+    let token = token(&house, &directory, args.policy).await?;
+    let words = format!(
+        "gatewren serves MCP on standard input and output\n  \
+         state and vault are kept in {}\n  \
+         the agent \"try\" has the policy {} (change it with --policy observe|suggest|operate|admin)",
+        directory.display(),
+        args.policy
+    );
+    // Whoever started us need not read this.
+    let _ = writeln!(io::stderr(), "{words}");
+    Ok(run_stdio(house, &token).await)
+}
+
+/// The first directory as it is named, then with a number behind its name.
+fn numbered(first: &Path, number: usize) -> PathBuf {
+    if number == 1 {
+        return first.to_owned();
+    }
+    let mut name = first.as_os_str().to_owned();
+    name.push(format!("-{number}"));
+    name.into()
+}
+
+fn plan(args: &Args, directory: &Path) -> Plan {
+    let mut settings = Settings {
+        state_dir: directory.to_owned(),
+        ..Settings::default()
+    };
+    settings.lxc.lxcpath.clone_from(&args.lxcpath);
+    settings.log.level = args.log;
+    Plan {
+        settings,
+        helper: HelperPlan::Child(directory.join("run")),
+        address: None,
+    }
 }
 
 fn directory(args: &Args) -> Result<PathBuf, String> {

@@ -73,6 +73,22 @@ Every value below is the default: uncomment a line to change it.";
     ];
 }
 
+#[cfg(feature = "fuzzing")]
+impl HelperPolicy {
+    /// Reads a policy from the text of its file.
+    pub fn from_text(text: &str) -> Result<Self, ConfigError> {
+        let mut policy = Self::default();
+        let file = reading::Text::new(Path::new(HELPER_POLICY_FILE), text);
+        let problems = reading::apply(&file, Self::KEYS, &mut policy);
+        ConfigError::of(problems).map(|()| policy)
+    }
+
+    /// Every key with its value, as a file.
+    pub fn to_text(&self) -> String {
+        super::key::written(Self::KEYS, self)
+    }
+}
+
 const GLOBS: List<Glob> = List {
     entry: |text| text.parse().ok(),
     like: "a container's name or a pattern, such as \"web\" or \"arr-*\"",

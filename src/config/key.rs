@@ -63,6 +63,21 @@ pub(super) fn sample<S: Default>(introduction: &str, keys: &[Key<S>]) -> String 
     lines.join("\n")
 }
 
+/// Every key with its value, as a file.
+#[cfg(feature = "fuzzing")]
+pub(super) fn written<S>(keys: &[Key<S>], settings: &S) -> String {
+    let mut lines = Vec::new();
+    let mut section = "";
+    for key in keys {
+        if key.section != section {
+            section = key.section;
+            lines.push(format!("[{section}]"));
+        }
+        lines.push(format!("{} = {}", key.name, (key.write)(settings)));
+    }
+    lines.join("\n")
+}
+
 fn commented(words: &str) -> Vec<String> {
     words.lines().map(|line| format!("# {line}")).collect()
 }

@@ -67,6 +67,30 @@ impl Settings {
     }
 }
 
+#[cfg(feature = "fuzzing")]
+impl Settings {
+    /// Reads settings from the text of one file.
+    pub fn from_text(text: &str) -> Result<Self, ConfigError> {
+        let mut settings = Self::default();
+        let file = reading::Text::new(Path::new(SETTINGS_FILE), text);
+        let mut problems = reading::apply(&file, SETTINGS, &mut settings);
+        if problems.is_empty() {
+            let rules = settings.broken_rules().into_iter();
+            problems.extend(rules.map(|message| Problem {
+                file: SETTINGS_FILE.into(),
+                line: None,
+                message,
+            }));
+        }
+        ConfigError::of(problems).map(|()| settings)
+    }
+
+    /// Every key with its value, as a file.
+    pub fn to_text(&self) -> String {
+        super::key::written(SETTINGS, self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;

@@ -21,3 +21,6 @@ pub use load::SETTINGS_FILE;
 pub use preset::Preset;
 pub use reference::{helper_sample, settings_sample};
 pub use settings::{Limits, Settings, TlsMode};
+
+#[cfg(feature = "fuzzing")]
+pub use glob::Glob;

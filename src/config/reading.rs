@@ -125,6 +125,14 @@ fn place<S>(
 }
 
 impl Text {
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn new(path: &Path, text: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
     fn problem(&self, at: Option<usize>, message: String) -> Problem {
         let line = at.and_then(|at| self.text.get(..at)).map(|before| {
             let breaks = before.bytes().filter(|b| *b == b'\n').count();

@@ -19,8 +19,8 @@ use crate::registry::BoxFuture;
 pub struct Context {
     /// The agent.
     pub who: Principal,
-    /// Its address.
-    pub address: IpAddr,
+    /// Its address; none where no network lies between.
+    pub address: Option<IpAddr>,
     /// Its session, in the stateful revisions.
     pub session: Option<String>,
     /// What the client can do.
@@ -31,6 +31,21 @@ pub struct Context {
     pub hears_notes: bool,
     /// Rung by a call that wants its client to come back later; absent where a client could not.
     pub hang_up: Option<Arc<Notify>>,
+}
+
+impl Context {
+    /// Of a sender of whom nothing else is known yet.
+    pub fn of(who: Principal, address: Option<IpAddr>) -> Self {
+        Self {
+            who,
+            address,
+            session: None,
+            capabilities: ClientCapabilities::default(),
+            log_level: None,
+            hears_notes: false,
+            hang_up: None,
+        }
+    }
 }
 
 /// Something that is held for as long as a call runs, whatever becomes of its client.

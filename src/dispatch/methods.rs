@@ -74,3 +74,29 @@ impl Engine {
             .find(|(name, offers, _)| *name == method && offers(offered))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::protocol::Implementation;
+    use crate::registry::Catalog;
+
+    #[test]
+    fn l8_where_nothing_can_be_heard_there_is_nothing_to_listen_to() {
+        let engine = |announces: bool| {
+            let mut catalog = Catalog::new(Implementation {
+                name: "x".into(),
+                title: None,
+                version: "1".into(),
+            });
+            if announces {
+                drop(catalog.announce_list_changes());
+            }
+            Engine::new(catalog, None, &[0; 32], watch::channel(false).1)
+        };
+        assert!(!engine(false).serves("subscriptions/listen"));
+        assert!(engine(true).serves("subscriptions/listen"));
+    }
+}

@@ -23,3 +23,6 @@ pub use engine::Engine;
 pub use interests::Interests;
 pub use listen::{Event, Listener, ended as subscription_ended};
 pub use listing::Listing;
+
+#[cfg(feature = "fuzzing")]
+pub use sealed::{Sealer, digest_of};

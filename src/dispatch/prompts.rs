@@ -24,7 +24,7 @@ pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
         .prompts()
         .map(|prompt| &prompt.definition)
         .collect();
-    let page = page(&all, cursor(&call.params)?)?;
+    let page = page(&call.method, &all, cursor(&call.params)?)?;
     let mut result = Map::from_iter([("prompts".to_owned(), json!(page.items))]);
     if let Some(next) = page.next {
         result.insert("nextCursor".into(), json!(next));

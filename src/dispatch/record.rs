@@ -125,6 +125,9 @@ async fn intent(
     request: &str,
     verdict: &Verdict,
 ) -> Result<AuditId, RpcError> {
+    let address = context
+        .address
+        .map_or_else(|| "local".to_owned(), |ip| ip.to_string());
     let arguments = Value::Object(arguments.clone());
     let target = ["container", "unit", "pointer"]
         .iter()
@@ -133,7 +136,7 @@ async fn intent(
         agent: context.who.agent_id().as_str(),
         session: context.session.as_deref(),
         request: Some(request),
-        address: &context.address.to_string(),
+        address: &address,
         tool: tool.name(),
         risk: tool.risk().as_str(),
         arguments: &arguments,

@@ -41,7 +41,7 @@ fn paged<T: Serialize>(
     name: &str,
     all: &[T],
 ) -> Result<Outcome, RpcError> {
-    let page = page(all, cursor(&call.params)?)?;
+    let page = page(&call.method, all, cursor(&call.params)?)?;
     let mut result = Map::from_iter([(name.to_owned(), json!(page.items))]);
     if let Some(next) = page.next {
         result.insert("nextCursor".into(), json!(next));

@@ -26,3 +26,22 @@ pub fn complete(mut result: Value, caching: Caching, server: &Implementation) ->
     server.sign(&mut result);
     result
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c3_c4_whatever_may_be_kept_is_for_its_credential_alone() {
+        let server = Implementation {
+            name: "x".into(),
+            title: None,
+            version: "1".into(),
+        };
+        for ttl_ms in [0, 5, 3_600_000] {
+            let result = complete(json!({ "tools": [] }), Caching::Private(ttl_ms), &server);
+            assert_eq!(result["ttlMs"], ttl_ms);
+            assert_eq!(result["cacheScope"], "private");
+        }
+    }
+}

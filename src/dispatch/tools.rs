@@ -44,7 +44,7 @@ pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
 fn page_of(engine: &Engine, seen: &[bool], cursor: Option<&str>) -> Result<Value, RpcError> {
     let tools = engine.catalog.tools().zip(seen).filter(|(_, seen)| **seen);
     let definitions: Vec<&_> = tools.map(|(tool, _)| tool.definition()).collect();
-    let page = page(&definitions, cursor)?;
+    let page = page("tools/list", &definitions, cursor)?;
     let mut result = Map::from_iter([("tools".to_owned(), json!(page.items))]);
     if let Some(next) = page.next {
         result.insert("nextCursor".into(), json!(next));
@@ -167,4 +167,25 @@ async fn run_allowed(
 fn needs_approval() -> ToolError {
     ToolError::new("This needs the owner's approval, and this version cannot ask for it yet. Nothing was done.")
         .hint("Ask the owner to do it, or to give this agent a policy that allows it.")
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn p1_what_changes_the_box_runs_to_its_end_when_its_client_goes() {
+        let (go_on, gone) = oneshot::channel();
+        let (done, is_done) = oneshot::channel();
+        let running = detached(async move {
+            let _ = gone.await;
+            let _ = done.send(());
+            Err(RpcError::internal("x"))
+        });
+        drop(running);
+        go_on.send(()).unwrap();
+        is_done.await.unwrap();
+    }
 }

@@ -52,7 +52,8 @@ impl Frame {
 
     fn from_parts(kind: u8, payload: Vec<u8>) -> Result<Self, FrameError> {
         match kind {
-            ACCEPTED => Ok(Self::Accepted),
+            ACCEPTED if payload.is_empty() => Ok(Self::Accepted),
+            ACCEPTED => Err(FrameError::NotEmpty(payload.len())),
             STDOUT => Ok(Self::Output(Stream::Stdout, payload)),
             STDERR => Ok(Self::Output(Stream::Stderr, payload)),
             END => serde_json::from_slice(&payload)
@@ -138,6 +139,8 @@ pub enum FrameError {
     UnknownKind(u8),
     /// Longer than [`MAX_FRAME_BYTES`].
     TooLong(usize),
+    /// A kind that carries nothing came with so many bytes.
+    NotEmpty(usize),
     /// The payload is not what its kind says.
     Payload(serde_json::Error),
 }
@@ -147,6 +150,7 @@ impl fmt::Display for FrameError {
         match self {
             Self::UnknownKind(kind) => write!(f, "unknown frame kind {kind}"),
             Self::TooLong(len) => write!(f, "frame of {len} bytes, at most {MAX_FRAME_BYTES}"),
+            Self::NotEmpty(len) => write!(f, "a frame that carries nothing has {len} bytes"),
             Self::Payload(cause) => write!(f, "frame payload: {cause}"),
         }
     }
@@ -239,6 +243,27 @@ mod tests {
     }
 
     #[test]
+    fn a_request_says_nothing_that_is_not_read() {
+        let limits = r#"{"timeout_ms":1,"output_bytes":1,"processes":1}"#;
+        let request = |operation: &str| {
+            let text = format!(r#"{{"operation":{operation},"limits":{limits},"reference":"r"}}"#);
+            let mut bytes = Vec::new();
+            put(&mut bytes, REQUEST, text.as_bytes()).unwrap();
+            let mut decoder = Decoder::default();
+            decoder.push(&bytes);
+            decoder.next_request()
+        };
+        assert!(request(r#"{"do":"container_list"}"#).unwrap().is_some());
+        for more in [
+            r#"{"do":"container_list","container":"web"}"#,
+            r#"{"do":"ping","x":1}"#,
+            r#"{"do":"container_info","container":"web","x":1}"#,
+        ] {
+            assert!(request(more).is_err(), "{more}");
+        }
+    }
+
+    #[test]
     fn a_frame_beyond_the_bound_is_refused_before_its_payload_arrives() {
         let mut decoder = Decoder::default();
         decoder.push(&[STDOUT, 0xff, 0xff, 0xff, 0xff]);
@@ -247,6 +272,13 @@ mod tests {
         let mut out = Vec::new();
         assert!(matches!(long.encode(&mut out), Err(FrameError::TooLong(_))));
         assert!(out.is_empty());
+    }
+
+    #[test]
+    fn a_frame_that_carries_nothing_is_empty() {
+        let mut decoder = Decoder::default();
+        decoder.push(&[ACCEPTED, 0, 0, 0, 1, b'x']);
+        assert!(matches!(decoder.next_frame(), Err(FrameError::NotEmpty(1))));
     }
 
     #[test]

@@ -19,11 +19,13 @@ pub struct Request {
 }
 
 /// One thing that the helper does.
+///
+/// Those that need nothing have braces all the same: of others serde would take members that mean nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Operation {
     /// Nothing; shows that the helper answers.
-    Ping,
+    Ping {},
     /// Run a command on the host.
     HostCommand {
         /// What to run.
@@ -37,7 +39,7 @@ pub enum Operation {
         command: Command,
     },
     /// Print the containers, `lxc-ls -1`, a name a line.
-    ContainerList,
+    ContainerList {},
     /// Print what `lxc-info` says of one.
     ContainerInfo {
         /// Which.
@@ -66,23 +68,23 @@ pub enum Operation {
         grace_s: u32,
     },
     /// Report every change of a container's state until the connection closes, a line each (`lxc-monitor`).
-    ContainerEvents,
+    ContainerEvents {},
 }
 
 impl Operation {
     /// Its name, as in the wire form and in the log.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Ping => "ping",
+            Self::Ping {} => "ping",
             Self::HostCommand { .. } => "host_command",
             Self::ContainerCommand { .. } => "container_command",
-            Self::ContainerList => "container_list",
+            Self::ContainerList {} => "container_list",
             Self::ContainerInfo { .. } => "container_info",
             Self::ContainerConfig { .. } => "container_config",
             Self::ContainerOsRelease { .. } => "container_os_release",
             Self::ContainerStart { .. } => "container_start",
             Self::ContainerStop { .. } => "container_stop",
-            Self::ContainerEvents => "container_events",
+            Self::ContainerEvents {} => "container_events",
         }
     }
 
@@ -106,9 +108,10 @@ impl Operation {
             | Self::ContainerOsRelease { container }
             | Self::ContainerStart { container }
             | Self::ContainerStop { container, .. } => Some(container),
-            Self::Ping | Self::HostCommand { .. } | Self::ContainerList | Self::ContainerEvents => {
-                None
-            }
+            Self::Ping {}
+            | Self::HostCommand { .. }
+            | Self::ContainerList {}
+            | Self::ContainerEvents {} => None,
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::config::Limits;
 /// Everything that stands between a socket and the engine.
 pub struct Guard {
     hosts: RwLock<Arc<Hosts>>,
-    identity: Identity,
+    pub(super) identity: Identity,
     body: BodyLimit,
     by_address: Rate<IpAddr>,
     by_agent: Rate<AgentId>,
@@ -158,12 +158,18 @@ impl Guard {
         })
     }
 
+    /// The largest message that is read, in bytes.
+    pub fn largest_message(&self) -> usize {
+        self.body.bytes
+    }
+
     /// Waits until an agent that came in would no longer come in.
     pub async fn expelled(&self, who: &Principal) {
         self.identity.expelled(who).await;
     }
 
-    fn charge_agent(&self, who: &Principal) -> Result<(), Refusal> {
+    /// Charges an agent for a message; it may send so many a minute.
+    pub fn charge_agent(&self, who: &Principal) -> Result<(), Refusal> {
         self.by_agent
             .take(who.agent_id().clone(), Instant::now())
             .map_err(|after| {

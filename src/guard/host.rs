@@ -24,13 +24,16 @@ impl Hosts {
     /// Refuses a Host that is not the box's (421), or two of them (400).
     pub fn check_host(&self, head: &Parts) -> Result<(), Refusal> {
         let authority = authority(head)?;
-        if self.is_ours(authority.host()) {
+        let host = host_of(authority).ok_or_else(|| {
+            bad_host("the Host header, or the request's target, is a host with an optional port")
+        })?;
+        if self.is_ours(host) {
             return Ok(());
         }
         let message = format!(
             "this server does not answer to the name {:?}; call it by its own name or address, or have its \
              owner add the name to access.allowed_hosts",
-            shortened(authority.host())
+            shortened(host)
         );
         Err(Refusal::new(
             StatusCode::MISDIRECTED_REQUEST,
@@ -67,21 +70,25 @@ impl Hosts {
             .origins
             .iter()
             .any(|allowed| allowed.eq_ignore_ascii_case(origin));
-        let host = origin
+        let page = origin
             .strip_prefix("https://")
             .or_else(|| origin.strip_prefix("http://"));
         listed
-            || host
-                .and_then(|rest| rest.parse::<Authority>().ok())
-                .is_some_and(|authority| self.is_ours(authority.host()))
+            || page
+                .and_then(host_of)
+                .is_some_and(|host| self.is_ours(host))
     }
 
     fn is_ours(&self, host: &str) -> bool {
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        if let Ok(address) = bare.parse::<IpAddr>() {
+        let in_brackets = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+        let address = match in_brackets {
+            Some(inside) => inside.parse().map(IpAddr::V6),
+            None => host.parse().map(IpAddr::V4),
+        };
+        if let Ok(address) = address {
             return self.addresses.contains(&address.to_canonical());
         }
-        let name = bare.trim_end_matches('.');
+        let name = host.strip_suffix('.').unwrap_or(host);
         self.names
             .iter()
             .any(|known| known.eq_ignore_ascii_case(name))
@@ -89,34 +96,48 @@ impl Hosts {
 }
 
 /// The authority of an HTTP/2 request, or the one Host header of an HTTP/1.1 one.
-fn authority(head: &Parts) -> Result<Authority, Refusal> {
-    let refuse = |message: &str| Refusal::new(StatusCode::BAD_REQUEST, "bad_host", message);
+fn authority(head: &Parts) -> Result<&str, Refusal> {
     let mut hosts = head.headers.get_all(HOST).iter();
     let header = hosts.next();
     if hosts.next().is_some() {
-        return Err(refuse("a request has one Host header"));
+        return Err(bad_host("a request has one Host header"));
     }
-    let from_header = match header {
-        Some(value) => {
-            let parsed = value
-                .to_str()
-                .ok()
-                .and_then(|text| text.parse::<Authority>().ok());
-            Some(
-                parsed
-                    .ok_or_else(|| refuse("the Host header is not a host with an optional port"))?,
-            )
-        }
-        None => None,
-    };
-    match (head.uri.authority(), from_header) {
-        (Some(target), Some(host)) if *target != host => Err(refuse(
+    let unreadable = |_| bad_host("the Host header is visible ASCII");
+    let header = header
+        .map(|value| value.to_str().map_err(unreadable))
+        .transpose()?;
+    let target = head.uri.authority().map(Authority::as_str);
+    match (target, header) {
+        (Some(target), Some(host)) if !target.eq_ignore_ascii_case(host) => Err(bad_host(
             "the Host header and the request's target name different hosts",
         )),
-        (Some(target), _) => Ok(target.clone()),
-        (None, Some(host)) => Ok(host),
-        (None, None) => Err(refuse("a request has a Host header")),
+        (Some(one), _) | (None, Some(one)) => Ok(one),
+        (None, None) => Err(bad_host("a request has a Host header")),
     }
+}
+
+/// The host of `host[:port]` (RFC 9110, section 7.2), an IPv6 address still in its brackets; nothing where a
+/// user, a path or anything else stands beside it.
+fn host_of(authority: &str) -> Option<&str> {
+    let end = match authority.find(']') {
+        Some(bracket) => bracket + 1,
+        None => authority.find(':').unwrap_or(authority.len()),
+    };
+    let (host, port) = authority.split_at(end);
+    let sound = |b: u8| b.is_ascii_graphic() && !b"/?#@\\\"<>".contains(&b);
+    let port_is_sound = match port.strip_prefix(':') {
+        // A colon with nothing behind it is allowed.
+        Some(digits) => {
+            digits.bytes().all(|b| b.is_ascii_digit())
+                && (digits.is_empty() || digits.parse::<u16>().is_ok())
+        }
+        None => port.is_empty(),
+    };
+    (!host.is_empty() && host.bytes().all(sound) && port_is_sound).then_some(host)
+}
+
+fn bad_host(message: &str) -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, "bad_host", message)
 }
 
 fn shortened(text: &str) -> String {
@@ -159,6 +180,9 @@ mod tests {
         for evil in [
             "evil.example.com",
             "box.lan.evil.com",
+            "box.lan..",
+            "[box.lan]",
+            "[127.0.0.1]",
             "10.0.0.1",
             "localhost.evil",
         ] {
@@ -174,6 +198,10 @@ mod tests {
             head("/mcp", &["localhost", "localhost"]),
             head("https://localhost/mcp", &["box.lan"]),
             head("/mcp", &["a b"]),
+            head("/mcp", &["evil@box.lan"]),
+            head("/mcp", &["localhost:x"]),
+            head("/mcp", &["localhost:65536"]),
+            head("https://evil@box.lan/mcp", &[]),
         ];
         for head in cases {
             assert_eq!(
@@ -204,6 +232,9 @@ mod tests {
             "null",
             "https://evil.example.com",
             "https://box.lan.evil.com",
+            "https://evil@box.lan",
+            "https://box.lan:x",
+            "https://box.lan/",
             "ftp://box.lan",
             "",
         ] {

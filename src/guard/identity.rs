@@ -35,12 +35,24 @@ impl Identity {
 
     /// Identifies the sender of these headers.
     pub fn identify(&self, headers: &HeaderMap) -> Result<Principal, Refusal> {
+        self.identify_by(|| bearer(headers))
+    }
+
+    /// Identifies the holder of a token that came in another way.
+    pub fn identify_token(&self, token: Option<&str>) -> Result<Principal, Refusal> {
+        self.identify_by(|| token.ok_or_else(|| unauthorized("there is no token of an agent")))
+    }
+
+    fn identify_by<'a>(
+        &self,
+        token: impl FnOnce() -> Result<&'a str, Refusal>,
+    ) -> Result<Principal, Refusal> {
         match self {
             #[cfg(feature = "everything")]
             Self::Anybody(who) => Ok(who.clone()),
             #[cfg(feature = "everything")]
-            Self::Fixed(door) => door.identify(bearer(headers)?).map_err(refused),
-            Self::Agents(agents) => agents.identify(bearer(headers)?).map_err(refused),
+            Self::Fixed(door) => door.identify(token()?).map_err(refused),
+            Self::Agents(agents) => agents.identify(token()?).map_err(refused),
         }
     }
 }

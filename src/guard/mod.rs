@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod admitted;
+mod attached;
 mod body;
 mod chain;
 mod cors;
@@ -12,6 +13,7 @@ mod rate;
 mod refusal;
 
 pub use admitted::Admitted;
+pub use attached::Attached;
 pub use chain::Guard;
 pub use cors::{expose, preflight};
 pub use door::Door;

@@ -86,7 +86,7 @@ mod tests {
             code(Operation::ContainerStart { container: inside }),
             Some(RefusalCode::Forbidden)
         );
-        assert_eq!(code(Operation::Ping), None);
+        assert_eq!(code(Operation::Ping {}), None);
         let defaults = HelperPolicy::default();
         assert_eq!(
             check(&defaults, &Operation::HostCommand { command: shell() }),

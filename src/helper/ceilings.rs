@@ -46,7 +46,7 @@ const USER_BYTES: usize = 64;
 /// The limits that hold: the caller's, or ours where they are lower.
 pub fn limits(asked: Limits, operation: &Operation) -> Limits {
     let most = match operation {
-        Operation::ContainerEvents => Duration::MAX,
+        Operation::ContainerEvents {} => Duration::MAX,
         Operation::HostCommand { .. } | Operation::ContainerCommand { .. } => COMMAND_TIME,
         _ => TOOL_TIME,
     };
@@ -224,9 +224,12 @@ mod tests {
             (got.timeout_ms, got.output_bytes, got.processes),
             (300_000, 7, PROCESSES)
         );
-        assert_eq!(limits(asked, &Operation::ContainerList).timeout_ms, 150_000);
         assert_eq!(
-            limits(asked, &Operation::ContainerEvents).timeout_ms,
+            limits(asked, &Operation::ContainerList {}).timeout_ms,
+            150_000
+        );
+        assert_eq!(
+            limits(asked, &Operation::ContainerEvents {}).timeout_ms,
             u64::MAX
         );
     }

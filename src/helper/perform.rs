@@ -67,7 +67,7 @@ async fn read_request(stream: &mut UnixStream) -> Result<Request, String> {
 
 fn permit<'a>(house: &'a House, operation: &Operation) -> Result<SemaphorePermit<'a>, Refusal> {
     let permits = match operation {
-        Operation::ContainerEvents => &house.event_streams,
+        Operation::ContainerEvents {} => &house.event_streams,
         _ => &house.operations,
     };
     permits.try_acquire().map_err(|_| {
@@ -90,7 +90,7 @@ async fn perform(
     }
     bounds::check(&house.policy, operation)?;
     match operation {
-        Operation::Ping => Ok(Ending::Exited { code: 0 }),
+        Operation::Ping {} => Ok(Ending::Exited { code: 0 }),
         Operation::HostCommand { command } => on_host(house, pump, command, processes).await,
         Operation::ContainerCommand { container, command } => {
             in_container(house, pump, (container, command), processes).await
@@ -100,14 +100,14 @@ async fn perform(
             print(pump, move || files::config(&path)).await
         }
         Operation::ContainerOsRelease { container } => os_release(house, pump, container).await,
-        Operation::ContainerEvents => events(house, pump).await,
+        Operation::ContainerEvents {} => events(house, pump).await,
         Operation::ContainerInfo { container }
         | Operation::ContainerStart { container }
         | Operation::ContainerStop { container, .. } => {
             existing(house, container)?;
             run_tool(house, pump, operation).await
         }
-        Operation::ContainerList => list(house, pump).await,
+        Operation::ContainerList {} => list(house, pump).await,
     }
 }
 
@@ -132,10 +132,10 @@ async fn run_tool(
 /// The names of the containers that may be seen.
 async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     if bounds::sees_all(&house.policy) {
-        return run_tool(house, pump, &Operation::ContainerList).await;
+        return run_tool(house, pump, &Operation::ContainerList {}).await;
     }
     require_root()?;
-    let tool = tool_for(&Operation::ContainerList, house.containers.lxcpath());
+    let tool = tool_for(&Operation::ContainerList {}, house.containers.lxcpath());
     let tool = tool.ok_or_else(|| Refusal::failed("no tool does this"))?;
     let names = tools::output(&tool, &house.strays).await?;
     let seen = bounds::visible(&house.policy, names.as_bytes());
@@ -149,7 +149,7 @@ async fn events(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
         let message = "events name every container, and the owner lets only some be seen here";
         return Err(Refusal::new(RefusalCode::Forbidden, message));
     }
-    let outcome = run_tool(house, pump, &Operation::ContainerEvents).await;
+    let outcome = run_tool(house, pump, &Operation::ContainerEvents {}).await;
     let last = house.event_streams.available_permits() + 1 == MAX_EVENT_STREAMS;
     if last && house.strays.has_monitor_daemon() {
         let tool = end_monitor_daemon(house.containers.lxcpath());

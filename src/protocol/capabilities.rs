@@ -14,21 +14,18 @@ impl ClientCapabilities {
 
     /// Whether it samples.
     pub fn sampling(&self) -> bool {
-        self.0.contains_key("sampling")
+        is_there(self.0.get("sampling"))
     }
 
     /// Whether it lists roots.
     pub fn roots(&self) -> bool {
-        self.0.contains_key("roots")
+        is_there(self.0.get("roots"))
     }
 
-    /// Whether it shows forms: `elicitation` with `form`, or with no mode named.
+    /// Whether it shows forms: `elicitation` with `form`, or with no mode that we know.
     pub fn elicitation_form(&self) -> bool {
-        self.mode("form")
-            || self
-                .0
-                .get("elicitation")
-                .is_some_and(|e| e.as_object().is_none_or(Map::is_empty))
+        let asks = is_there(self.0.get("elicitation"));
+        asks && (self.mode("form") || !self.mode("url"))
     }
 
     /// Whether it opens a URL for its user.
@@ -37,10 +34,7 @@ impl ClientCapabilities {
     }
 
     fn mode(&self, name: &str) -> bool {
-        self.0
-            .get("elicitation")
-            .and_then(|e| e.get(name))
-            .is_some()
+        is_there(self.0.get("elicitation").and_then(|e| e.get(name)))
     }
 
     /// Whether it can answer this request of ours; the capabilities object that is missing when not.
@@ -60,6 +54,11 @@ impl ClientCapabilities {
     }
 }
 
+/// Some clients write out what they have not as `null`.
+fn is_there(capability: Option<&Value>) -> bool {
+    capability.is_some_and(|value| !value.is_null())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,5 +73,14 @@ mod tests {
         assert!(!declared(&json!({"elicitation": {"url": {}}})).elicitation_form());
         assert!(declared(&json!({"elicitation": {"url": {}}})).elicitation_url());
         assert!(!declared(&json!({})).elicitation_form());
+    }
+
+    #[test]
+    fn a_capability_that_is_null_is_none() {
+        let nothing = declared(&json!({"sampling": null, "roots": null, "elicitation": null}));
+        assert!(!nothing.sampling() && !nothing.roots());
+        assert!(!nothing.elicitation_form() && !nothing.elicitation_url());
+        let url = declared(&json!({"elicitation": {"form": null, "url": {}}}));
+        assert!(url.elicitation_url() && !url.elicitation_form());
     }
 }

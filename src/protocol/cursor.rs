@@ -16,37 +16,41 @@ pub struct Page<'a, T> {
 /// Entries on one page.
 const PAGE: usize = 200;
 
-/// The page that a cursor names; the first one without a cursor.
-pub fn page<'a, T>(all: &'a [T], cursor: Option<&str>) -> Result<Page<'a, T>, RpcError> {
+/// The page of a list that a cursor names; the first one without a cursor. `list` is the list's method.
+///
+/// Only a cursor that an earlier page of the same list ended with is taken (-32602 for every other): one that
+/// means nothing here was meant for something else.
+pub fn page<'a, T>(
+    list: &str,
+    all: &'a [T],
+    cursor: Option<&str>,
+) -> Result<Page<'a, T>, RpcError> {
     let start = match cursor {
         None => 0,
-        Some(text) => position(text)
-            .filter(|start| *start < all.len() && *start > 0)
+        Some(text) => (PAGE..all.len())
+            .step_by(PAGE)
+            .find(|start| cursor_at(list, *start) == text)
             .ok_or_else(|| {
                 RpcError::invalid_params(
-                    "the cursor is not one that this server gave; list again without it",
+                    "the cursor is not one that this server gave for this list; list again without it",
                 )
             })?,
     };
     let end = all.len().min(start + PAGE);
-    let next = (end < all.len()).then(|| URL_SAFE_NO_PAD.encode(format!("at:{end}")));
+    let next = (end < all.len()).then(|| cursor_at(list, end));
     Ok(Page {
         items: all.get(start..end).unwrap_or_default(),
         next,
     })
 }
 
-fn position(cursor: &str) -> Option<usize> {
-    let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
-    std::str::from_utf8(&bytes)
-        .ok()?
-        .strip_prefix("at:")?
-        .parse()
-        .ok()
+fn cursor_at(list: &str, start: usize) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{list}:{start}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::error::code;
     use super::*;
 
     #[test]
@@ -55,7 +59,7 @@ mod tests {
         let mut seen = Vec::new();
         let mut cursor = None;
         loop {
-            let page = page(&all, cursor.as_deref()).unwrap();
+            let page = page("tools/list", &all, cursor.as_deref()).unwrap();
             seen.extend_from_slice(page.items);
             cursor = page.next;
             if cursor.is_none() {
@@ -63,8 +67,17 @@ mod tests {
             }
         }
         assert_eq!(seen, all);
-        for bogus in ["", "x", "YXQ6MA", "YXQ6OTk5OTk5"] {
-            assert!(page(&all, Some(bogus)).is_err(), "{bogus}");
+        let bogus = ["", "x", "at:200", "tools/list:200"].map(str::to_owned);
+        let elsewhere = [0, 7, 450, 999_999].map(|start| cursor_at("tools/list", start));
+        let padded = format!("{}=", cursor_at("tools/list", 200));
+        let other_list = cursor_at("prompts/list", 200);
+        let refused = bogus
+            .into_iter()
+            .chain(elsewhere)
+            .chain([padded, other_list]);
+        for cursor in refused {
+            let error = page("tools/list", &all, Some(&cursor)).err();
+            assert_eq!(error.unwrap().code, code::INVALID_PARAMS, "{cursor}");
         }
     }
 }

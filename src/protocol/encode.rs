@@ -1,4 +1,4 @@
-//! One inner model, four wires: what each stateful revision does not know is taken off or rewritten.
+//! One inner model, five wires: what each stateful revision does not know is taken off or rewritten.
 
 use serde_json::{Map, Value, json};
 
@@ -16,6 +16,11 @@ pub fn for_stateful(method: &str, mut result: Value, version: Version) -> Value 
     match method {
         "tools/list" => each(object, "tools", |tool| tool_for(tool, version)),
         "tools/call" => call_result_for(object, version),
+        "prompts/get" => each(object, "messages", |message| {
+            if let Some(Value::Object(block)) = message.get_mut("content") {
+                block_for(block, version);
+            }
+        }),
         "prompts/list" => each(object, "prompts", |prompt| untitled(prompt, version)),
         "resources/list" => each(object, "resources", |resource| untitled(resource, version)),
         "resources/templates/list" => {
@@ -87,7 +92,7 @@ fn tool_for(tool: &mut Map<String, Value>, version: Version) {
 fn call_result_for(result: &mut Map<String, Value>, version: Version) {
     if version < Version::V2025_06_18 {
         result.remove("structuredContent");
-        each(result, "content", link_as_text);
+        each(result, "content", |block| block_for(block, version));
     } else if let Some(value) = result.get_mut("structuredContent")
         && !value.is_object()
     {
@@ -95,17 +100,40 @@ fn call_result_for(result: &mut Map<String, Value>, version: Version) {
     }
 }
 
-fn link_as_text(block: &mut Map<String, Value>) {
-    if block.get("type").and_then(Value::as_str) == Some("resource_link") {
-        let uri = block.get("uri").and_then(Value::as_str).unwrap_or_default();
-        let text = format!("resource: {uri}");
-        *block = Map::from_iter([("type".into(), json!("text")), ("text".into(), json!(text))]);
-    }
+/// Links came with 2025-06-18, audio with 2025-03-26; who does not know them reads what was left out.
+fn block_for(block: &mut Map<String, Value>, version: Version) {
+    let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
+    let text = match field("type") {
+        "resource_link" if version < Version::V2025_06_18 => format!("resource: {}", field("uri")),
+        "audio" if version < Version::V2025_03_26 => format!("audio: {}", field("mimeType")),
+        _ => return,
+    };
+    *block = Map::from_iter([("type".into(), json!("text")), ("text".into(), json!(text))]);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn e9_e11_a_session_sees_no_code_of_the_stateless_revision() {
+        for code in [
+            code::HEADER_MISMATCH,
+            code::MISSING_CAPABILITY,
+            code::UNSUPPORTED_VERSION,
+        ] {
+            let error = RpcError::new(code, "words");
+            assert_eq!(
+                error_for_stateful("tools/call", error).code,
+                code::INVALID_PARAMS
+            );
+        }
+        let absent = || RpcError::resource_not_found("x:/y");
+        let read = error_for_stateful("resources/read", absent());
+        assert_eq!(read.code, code::RESOURCE_NOT_FOUND);
+        let call = error_for_stateful("tools/call", absent());
+        assert_eq!(call.code, code::INVALID_PARAMS);
+    }
 
     fn modern(extra: &Value) -> Value {
         let mut result = json!({ "resultType": "complete", "_meta": { key::SERVER_INFO: {} } });
@@ -155,5 +183,21 @@ mod tests {
             old,
             json!({ "content": [{ "type": "text", "text": "resource: x:/y" }] })
         );
+    }
+
+    #[test]
+    fn audio_becomes_text_where_audio_is_unknown() {
+        let audio = json!({ "type": "audio", "data": "AAAA", "mimeType": "audio/wav" });
+        let text = json!({ "type": "text", "text": "audio: audio/wav" });
+        let called = json!({ "content": [audio] });
+        let prompt = json!({ "messages": [{ "role": "user", "content": audio }] });
+        for (method, result) in [("tools/call", called), ("prompts/get", prompt)] {
+            let at = |version| for_stateful(method, result.clone(), version).to_string();
+            assert!(
+                at(Version::V2024_11_05).contains(&text.to_string()),
+                "{method}"
+            );
+            assert_eq!(at(Version::V2025_03_26), result.to_string(), "{method}");
+        }
     }
 }

@@ -121,3 +121,16 @@ const MAX_ECHOED_CHARS: usize = 200;
 fn shortened(text: &str) -> String {
     text.chars().take(MAX_ECHOED_CHARS).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn e10_an_internal_error_says_a_reference_and_nothing_else() {
+        let error = RpcError::internal("7f3a");
+        assert_eq!(error.code, code::INTERNAL);
+        assert_eq!(error.message, "internal error, reference 7f3a");
+        assert_eq!(error.data, None);
+    }
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{capabilities::ClientCapabilities, error::RpcError, level::Level};
+use super::{capabilities::ClientCapabilities, error::RpcError, jsonrpc::Message, level::Level};
 
 /// Keys of `_meta` that the specification reserves.
 pub mod key {
@@ -41,6 +41,15 @@ impl RequestMeta {
     /// The version that the parameters claim, if they claim one.
     pub fn claim(params: &Map<String, Value>) -> Option<&Value> {
         params.get("_meta")?.get(key::PROTOCOL_VERSION)
+    }
+
+    /// Whether a message's `_meta` claims a version.
+    pub fn is_claimed_by(message: &Message) -> bool {
+        match message {
+            Message::Request(request) => Self::claim(&request.params).is_some(),
+            Message::Notification(note) => Self::claim(&note.params).is_some(),
+            Message::Response(_) => false,
+        }
     }
 
     /// Reads the `_meta` of a stateless request's parameters.

@@ -137,16 +137,32 @@ fn collect(
     Ok(())
 }
 
+/// Every annotation, wherever it stands; in doubt something is one, for a client may take it for one.
 fn count_annotations(schema: &Value) -> usize {
     match schema {
         Value::Object(object) => {
-            usize::from(object.get("x-mcp-header").is_some_and(|v| !v.is_object()))
-                + object.values().map(count_annotations).sum::<usize>()
+            let inside = object.iter().map(|(keyword, inner)| match inner {
+                _ if keyword == "x-mcp-header" => 1,
+                Value::Object(named) if HOLD_NAMES.contains(&keyword.as_str()) => {
+                    named.values().map(count_annotations).sum()
+                }
+                _ => count_annotations(inner),
+            });
+            inside.sum()
         }
         Value::Array(items) => items.iter().map(count_annotations).sum(),
         _ => 0,
     }
 }
+
+/// Keywords whose object holds schemas by name: there `x-mcp-header` is a name like any other.
+const HOLD_NAMES: &[&str] = &[
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+];
 
 /// RFC 9110 section 5.6.2.
 fn is_token(name: &str) -> bool {
@@ -213,8 +229,17 @@ mod tests {
             json!({"anyOf": [{"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}]}),
             json!({"if": {"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}}),
             json!({"$defs": {"a": {"type": "string", "x-mcp-header": "A"}}}),
+            json!({"properties": {"a": {"type": "array", "items": {"x-mcp-header": {}}}}}),
         ] {
             assert!(header_parameters(&bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_property_may_be_called_like_the_annotation() {
+        for named in [json!(true), json!({"type": "string"})] {
+            let schema = json!({"properties": {"x-mcp-header": named}});
+            assert_eq!(header_parameters(&schema), Ok(Vec::new()), "{schema}");
         }
     }
 }

@@ -5,6 +5,9 @@ use std::fmt;
 /// A revision of the specification, named by its date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
+    /// 2024-11-05: the first. What its clients would not understand is a block of audio, and batches; all
+    /// else that 2025-03-26 added they may pass over.
+    V2024_11_05,
     /// 2025-03-26: Streamable HTTP, JSON-RPC batches.
     V2025_03_26,
     /// 2025-06-18: structured content, elicitation, titles.
@@ -20,7 +23,8 @@ pub const MODERN_VERSIONS: &[&str] = &["2026-07-28"];
 
 impl Version {
     /// Every revision, the oldest first.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
+        Self::V2024_11_05,
         Self::V2025_03_26,
         Self::V2025_06_18,
         Self::V2025_11_25,
@@ -33,6 +37,7 @@ impl Version {
     /// Reads a revision's date.
     pub fn parse(date: &str) -> Option<Self> {
         match date {
+            "2024-11-05" => Some(Self::V2024_11_05),
             "2025-03-26" => Some(Self::V2025_03_26),
             "2025-06-18" => Some(Self::V2025_06_18),
             "2025-11-25" => Some(Self::V2025_11_25),
@@ -44,6 +49,7 @@ impl Version {
     /// The revision's date.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::V2024_11_05 => "2024-11-05",
             Self::V2025_03_26 => "2025-03-26",
             Self::V2025_06_18 => "2025-06-18",
             Self::V2025_11_25 => "2025-11-25",
@@ -81,8 +87,10 @@ mod tests {
 
     #[test]
     fn initialize_never_settles_on_the_stateless_revision() {
-        assert_eq!(Version::negotiate("2025-03-26"), Version::V2025_03_26);
-        for other in ["2026-07-28", "2024-11-05", "2099-01-01", ""] {
+        for stateful in ["2024-11-05", "2025-03-26", "2025-11-25"] {
+            assert_eq!(Version::negotiate(stateful).as_str(), stateful);
+        }
+        for other in ["2026-07-28", "2024-10-07", "2099-01-01", ""] {
             assert_eq!(Version::negotiate(other), Version::V2025_11_25, "{other}");
         }
     }

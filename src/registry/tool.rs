@@ -18,7 +18,13 @@ pub struct Tool {
     alias: Option<Alias>,
     headers: Vec<(String, Vec<String>)>,
     function: Box<Function>,
+    #[cfg(feature = "fuzzing")]
+    reading: Option<Reading>,
 }
+
+/// Reads arguments and runs nothing.
+#[cfg(feature = "fuzzing")]
+type Reading = fn(Map<String, Value>) -> std::result::Result<(), super::error::ToolError>;
 
 /// A tool's name and parameter names in the `StartOS` dialect.
 struct Alias {
@@ -38,7 +44,24 @@ impl Tool {
             alias: None,
             headers: Vec::new(),
             function,
+            #[cfg(feature = "fuzzing")]
+            reading: None,
         }
+    }
+
+    /// How its arguments are read, beside its function.
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn reading(mut self, reading: Reading) -> Self {
+        self.reading = Some(reading);
+        self
+    }
+
+    /// Whether its function would be run with these arguments.
+    #[cfg(feature = "fuzzing")]
+    pub fn takes(&self, mut arguments: Map<String, Value>) -> bool {
+        self.drop_noise(&mut arguments);
+        self.reading
+            .is_none_or(|reading| reading(arguments).is_ok())
     }
 
     /// Runs it.

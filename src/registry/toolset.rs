@@ -151,7 +151,10 @@ impl<B: Send + Sync + 'static> Toolset<B> {
             Box::pin(async move { function(backend, read?, cx).await })
                 as super::resource::BoxFuture<_>
         };
-        self.tools.push(Tool::new(definition, risk, Box::new(run)));
+        let tool = Tool::new(definition, risk, Box::new(run));
+        #[cfg(feature = "fuzzing")]
+        let tool = tool.reading(|arguments| read_arguments::<A>(arguments).map(drop));
+        self.tools.push(tool);
         self
     }
 }
@@ -160,7 +163,9 @@ impl<B: Send + Sync + 'static> Toolset<B> {
 fn read_arguments<A: DeserializeOwned>(
     arguments: Map<String, Value>,
 ) -> std::result::Result<A, ToolError> {
-    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
+    let mut arguments = Value::Object(arguments);
+    whole_numbers(&mut arguments);
+    serde_path_to_error::deserialize(arguments).map_err(|error| {
         let path = error.path().to_string();
         let rule = error.into_inner();
         let place = if path == "." {
@@ -172,4 +177,54 @@ fn read_arguments<A: DeserializeOwned>(
             "Nothing was done. Compare the arguments with the tool's inputSchema and call again.",
         )
     })
+}
+
+/// Writes `30.0` as `30`: to JSON Schema both are integers, and there are clients that write every number as
+/// the first; serde would refuse it.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let float = number.as_f64().filter(|_| number.is_f64());
+            let whole = float.filter(|f| f.fract() == 0.0 && f.abs() <= MAX_SAFE_INTEGER);
+            // Adding nothing makes an ordinary zero of a negative one.
+            let digits = whole.and_then(|f| format!("{:.0}", f + 0.0).parse::<i64>().ok());
+            if let Some(integer) = digits {
+                *value = integer.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(members) => members.values_mut().for_each(whole_numbers),
+        _ => {}
+    }
+}
+
+/// 2^53 - 1: up to here a float and an integer mean the same number and no other.
+const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_integer_may_be_written_with_a_fraction_of_zero() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Arguments {
+            count: u32,
+            list: Vec<i64>,
+            share: f64,
+        }
+        let read = |value: Value| read_arguments::<Arguments>(value.as_object().unwrap().clone());
+        let arguments = read(json!({"count": 30.0, "list": [-0.0, -7.0], "share": 2.0}));
+        let wanted = Arguments {
+            count: 30,
+            list: vec![0, -7],
+            share: 2.0,
+        };
+        assert_eq!(arguments.ok(), Some(wanted));
+        assert!(read(json!({"count": 30.5, "list": [], "share": 1})).is_err());
+        assert!(read(json!({"count": 1e300, "list": [], "share": 1})).is_err());
+    }
 }

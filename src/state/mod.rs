@@ -22,3 +22,9 @@ pub use error::StateError;
 pub use patch::Patch;
 pub use pointer::Pointer;
 pub use store::State;
+
+#[cfg(feature = "fuzzing")]
+pub use {
+    diff::{diff, put},
+    operation::Operation,
+};

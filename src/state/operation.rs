@@ -4,7 +4,7 @@ use std::fmt;
 use std::mem;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::pointer::{InvalidPointer, MAX_DEPTH, Pointer, array_index};
 
@@ -269,7 +269,7 @@ fn depth(value: &Value) -> usize {
 /// Equal as RFC 6902 means it: numbers by value, so that 1 and 1.0 are the same.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Number(a), Value::Number(b)) => a == b || same_number(a, b),
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
         }
@@ -279,6 +279,23 @@ fn same(a: &Value, b: &Value) -> bool {
         }
         _ => a == b,
     }
+}
+
+/// As floats only where one of them is one: large integers that differ can be the same float.
+fn same_number(a: &Number, b: &Number) -> bool {
+    match (a.is_f64(), b.is_f64()) {
+        (false, false) => false,
+        (true, true) => a.as_f64() == b.as_f64(),
+        (true, false) => is_float(b, a),
+        (false, true) => is_float(a, b),
+    }
+}
+
+/// Whether an integer is exactly what a float is; its digits tell.
+fn is_float(integer: &Number, float: &Number) -> bool {
+    let same = integer.as_f64() == float.as_f64();
+    // Adding nothing makes an ordinary zero of a negative one.
+    same && float.as_f64().map(|f| format!("{:.0}", f + 0.0)) == Some(integer.to_string())
 }
 
 impl fmt::Display for Operation {

@@ -181,6 +181,35 @@ mod tests {
     }
 
     #[test]
+    fn a_fraction_is_read_from_the_log_as_it_was_written() {
+        let value = json!([122.964_214_033_786_59, 5e-324, 1e308, 0.1]);
+        let patch = Patch::new(vec![Operation::Add {
+            path: "/f".parse().unwrap(),
+            value,
+        }]);
+        let written = serde_json::to_string(&patch).unwrap();
+        assert_eq!(Patch::parse(&written), Ok(patch));
+    }
+
+    #[test]
+    fn large_numbers_that_a_float_cannot_tell_apart_differ() {
+        let tested = |document: Value, value: Value| {
+            let patch = json!([{"op": "test", "path": "/n", "value": value}]);
+            applied(document, &patch).is_ok()
+        };
+        let large = json!({"n": 9_007_199_254_740_993_u64});
+        assert!(tested(large.clone(), json!(9_007_199_254_740_993_u64)));
+        assert!(!tested(large.clone(), json!(9_007_199_254_740_992_u64)));
+        assert!(!tested(large, json!(9_007_199_254_740_992.0)));
+        assert!(!tested(
+            json!({"n": u64::MAX}),
+            json!(18_446_744_073_709_551_616.0)
+        ));
+        assert!(tested(json!({"n": 0}), json!(-0.0)));
+        assert!(tested(json!({"n": 2.0}), json!(2)));
+    }
+
+    #[test]
     fn what_cannot_be_done_is_named() {
         let document = json!({"a": {"b": [1, 2]}, "n": null, "s": "x"});
         for (patch, words) in [

@@ -2,73 +2,86 @@
 
 use std::sync::Arc;
 
-use hyper::{Response, StatusCode};
-
 use super::{
-    endpoint::{Endpoint, refuse},
+    endpoint::Endpoint,
     methods,
     running::{at_once, start},
     session::Session,
     stream::Answering,
     wire::ToClient,
 };
-use crate::dispatch::Held;
-use crate::guard::{Admitted, Refusal};
-use crate::http::{Body, empty, json};
-use crate::protocol::{Message, RpcError};
+use crate::dispatch::{Context, Held};
+use crate::guard::Refusal;
+use crate::protocol::{Message, RpcError, Version};
 
-/// Answers a batch. Its requests run side by side; what they say on the way is not sent.
-pub async fn answer(
-    endpoint: &Arc<Endpoint>,
-    admitted: Admitted,
-    session: &Arc<Session>,
-    batch: Vec<Message>,
-) -> Response<Body> {
-    let joins = |m: &Message| matches!(m, Message::Request(r) if r.method == "initialize");
-    if batch.iter().any(joins) {
-        let error = RpcError::invalid_request("initialize stands alone, never in a batch");
-        return refuse(StatusCode::BAD_REQUEST, None, &error);
-    }
-    // Before anything has begun: a batch that finds no place can be sent again as it is.
-    let mut places = match places(endpoint, &admitted, &batch) {
-        Ok(places) => places,
-        Err(refusal) => return endpoint.turn_away(&refusal),
-    };
-    let mut running = Vec::new();
-    for message in batch {
-        match message {
-            Message::Request(request) => {
-                running.extend(at_once(endpoint, session, &request).or_else(|| {
-                    let place = places.pop()?;
-                    Some(start(endpoint, session, request, &admitted, (false, place)))
-                }));
+/// The requests of a batch, under way side by side.
+pub struct Batch(Vec<Answering<ToClient>>);
+
+/// Why none of a batch was begun.
+pub enum Unbegun {
+    /// It is not what its session takes.
+    Unfit(RpcError),
+    /// There is no place for all of it; it can be sent again as it is.
+    Refused(Refusal),
+}
+
+impl Batch {
+    /// Starts its requests; what they say on the way is not sent.
+    pub fn start(
+        endpoint: &Arc<Endpoint>,
+        sender: &Context,
+        session: &Arc<Session>,
+        messages: Vec<Message>,
+    ) -> Result<Self, Unbegun> {
+        fits(session, &messages).map_err(Unbegun::Unfit)?;
+        let mut places = places(endpoint, sender, &messages).map_err(Unbegun::Refused)?;
+        let mut running = Vec::new();
+        for message in messages {
+            match message {
+                Message::Request(request) => {
+                    running.extend(at_once(endpoint, session, &request).or_else(|| {
+                        let place = places.pop()?;
+                        Some(start(endpoint, session, request, sender, (false, place)))
+                    }));
+                }
+                Message::Notification(note) => methods::notified(session, &note),
+                Message::Response(response) => session.deliver(&response.id, response.outcome),
             }
-            Message::Notification(note) => methods::notified(session, &note),
-            Message::Response(response) => session.deliver(&response.id, response.outcome),
         }
+        Ok(Self(running))
     }
-    if running.is_empty() {
-        return empty(StatusCode::ACCEPTED);
-    }
-    let mut answers = Vec::new();
-    for mut one in running {
-        if let Some(end) = finish(&mut one).await {
-            answers.push(end);
+
+    /// Its answers in one array; `None` when there is nothing to answer, or no longer.
+    pub async fn answers(self) -> Option<Vec<u8>> {
+        let mut answers = Vec::new();
+        for mut one in self.0 {
+            answers.extend(finish(&mut one).await);
         }
+        if answers.is_empty() {
+            return None;
+        }
+        Some([b"[".as_slice(), &answers.join(b",".as_slice()), b"]"].concat())
     }
-    let body = [b"[".as_slice(), &answers.join(b",".as_slice()), b"]"].concat();
-    json(StatusCode::OK, body)
+}
+
+fn fits(session: &Session, messages: &[Message]) -> Result<(), RpcError> {
+    if session.claims.version() != Version::V2025_03_26 {
+        let words = "only sessions of 2025-03-26 take batches; send one message";
+        return Err(RpcError::invalid_request(words));
+    }
+    let joins = |m: &Message| matches!(m, Message::Request(r) if r.method == "initialize");
+    if messages.iter().any(joins) {
+        let words = "initialize stands alone, never in a batch";
+        return Err(RpcError::invalid_request(words));
+    }
+    Ok(())
 }
 
 /// A place for each of its requests, as if they had come alone.
-fn places(
-    endpoint: &Endpoint,
-    admitted: &Admitted,
-    batch: &[Message],
-) -> Result<Vec<Held>, Refusal> {
-    endpoint.guard().charge_batch(admitted.who(), batch.len())?;
+fn places(endpoint: &Endpoint, sender: &Context, batch: &[Message]) -> Result<Vec<Held>, Refusal> {
+    endpoint.guard().charge_batch(&sender.who, batch.len())?;
     let requests = batch.iter().filter(|m| matches!(m, Message::Request(_)));
-    requests.map(|_| endpoint.call(admitted)).collect()
+    requests.map(|_| endpoint.call(sender)).collect()
 }
 
 async fn finish(answering: &mut Answering<ToClient>) -> Option<Vec<u8>> {

@@ -20,7 +20,7 @@ use crate::protocol::Version;
 const UNREAD: Duration = Duration::from_mins(15);
 
 /// What has been read to its end is kept so long: what we have sent may still have been lost on the way.
-const READ: Duration = Duration::from_mins(1);
+const READ: Duration = Duration::from_mins(5);
 
 /// So long a client that lost a stream is asked to wait before it comes back.
 const RETRY: Duration = Duration::from_secs(1);

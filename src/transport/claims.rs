@@ -87,18 +87,18 @@ impl Claims {
 
 /// Only what we may ask a client for, so that an id stays short whatever the client declares.
 fn needed(declared: &Map<String, Value>) -> Map<String, Value> {
-    let empty = || Value::Object(Map::new());
-    let mut kept = Map::new();
-    for name in ["sampling", "roots"] {
-        if declared.contains_key(name) {
-            kept.insert(name.to_owned(), empty());
-        }
-    }
-    if let Some(elicitation) = declared.get("elicitation") {
-        let modes = ["form", "url"]
-            .into_iter()
-            .filter(|mode| elicitation.get(*mode).is_some());
-        let modes = modes.map(|mode| (mode.to_owned(), empty())).collect();
+    let client = ClientCapabilities::new(declared.clone());
+    let named = |names: &[(&str, bool)]| {
+        let held = names.iter().filter(|(_, held)| *held);
+        let kept = held.map(|(name, _)| ((*name).to_owned(), Value::Object(Map::new())));
+        kept.collect::<Map<_, _>>()
+    };
+    let mut kept = named(&[("sampling", client.sampling()), ("roots", client.roots())]);
+    let modes = named(&[
+        ("form", client.elicitation_form()),
+        ("url", client.elicitation_url()),
+    ]);
+    if !modes.is_empty() {
         kept.insert("elicitation".to_owned(), Value::Object(modes));
     }
     kept

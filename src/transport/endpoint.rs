@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::{Response, StatusCode};
 
 use super::{sessions::Sessions, wire};
-use crate::dispatch::{Engine, Held};
+use crate::dispatch::{Context, Engine, Held};
 use crate::guard::{Admitted, Guard, Refusal};
 use crate::http::{Body, json};
 use crate::protocol::{Id, RpcError};
@@ -63,14 +63,14 @@ impl Endpoint {
     }
 
     /// A place for a call, counted until nobody holds it any more.
-    pub(super) fn call(&self, admitted: &Admitted) -> Result<Held, Refusal> {
-        let place = self.guard.call(admitted.who())?;
+    pub(super) fn call(&self, sender: &Context) -> Result<Held, Refusal> {
+        let place = self.guard.call(&sender.who)?;
         Ok(Arc::new((place, self.engine.metrics.call())))
     }
 
     /// A place for a stream, the same way.
-    pub(super) fn stream(&self, admitted: &Admitted) -> Result<Held, Refusal> {
-        let place = self.guard.stream(admitted.who())?;
+    pub(super) fn stream(&self, sender: &Context) -> Result<Held, Refusal> {
+        let place = self.guard.stream(&sender.who)?;
         Ok(Arc::new((place, self.engine.metrics.stream())))
     }
 
@@ -79,6 +79,11 @@ impl Endpoint {
         self.engine.metrics.refused(refusal.error);
         refusal.to_response()
     }
+}
+
+/// Who sent an admitted request, and from where.
+pub fn sender(admitted: &Admitted) -> Context {
+    Context::of(admitted.who().clone(), Some(admitted.peer().ip()))
 }
 
 /// A JSON-RPC error with an HTTP status.

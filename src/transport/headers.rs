@@ -24,8 +24,22 @@ pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>,
         })
 }
 
+/// The arguments that a request repeats as `Mcp-Param-*`: those that the called tool's schema marks.
+pub fn repeated<'a>(engine: &'a Engine, request: &Request) -> &'a [(String, Vec<String>)] {
+    let calls = request.method == "tools/call";
+    let name = request.params.get("name").and_then(Value::as_str);
+    let tool = name
+        .filter(|_| calls)
+        .and_then(|name| engine.catalog.tool(name));
+    tool.map_or(&[], |tool| tool.header_parameters())
+}
+
 /// Checks `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` against the body.
-pub fn check(headers: &HeaderMap, request: &Request, engine: &Engine) -> Result<(), RpcError> {
+pub fn check(
+    headers: &HeaderMap,
+    request: &Request,
+    repeated: &[(String, Vec<String>)],
+) -> Result<(), RpcError> {
     let method = single(headers, "mcp-method")?;
     if method != Some(request.method.as_str()) {
         return Err(mismatch("Mcp-Method", "method", method.is_some()));
@@ -36,11 +50,7 @@ pub fn check(headers: &HeaderMap, request: &Request, engine: &Engine) -> Result<
             return Err(mismatch("Mcp-Name", field, given.is_some()));
         }
     }
-    if request.method == "tools/call" {
-        check_parameters(headers, request, engine)
-    } else {
-        Ok(())
-    }
+    check_arguments(headers, request, repeated)
 }
 
 /// What `Mcp-Name` repeats, by method.
@@ -53,26 +63,18 @@ fn name_of(request: &Request) -> Option<(&'static str, Option<&str>)> {
     }
 }
 
-fn check_parameters(
+fn check_arguments(
     headers: &HeaderMap,
     request: &Request,
-    engine: &Engine,
+    repeated: &[(String, Vec<String>)],
 ) -> Result<(), RpcError> {
-    let name = request
-        .params
-        .get("name")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let Some(tool) = engine.catalog.tool(name) else {
-        return Ok(());
-    };
     let none = Map::new();
     let arguments = request
         .params
         .get("arguments")
         .and_then(Value::as_object)
         .unwrap_or(&none);
-    for (suffix, path) in tool.header_parameters() {
+    for (suffix, path) in repeated {
         let Some(argument) = Tool::argument(arguments, path) else {
             continue;
         };

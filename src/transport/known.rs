@@ -95,7 +95,9 @@ impl Known {
         }
         if let Entry::Asleep(asleep) = entry {
             let session = Session::new(id, claims);
-            asleep.level.into_iter().for_each(|l| session.set_level(l));
+            if let Some(level) = asleep.level {
+                session.set_level(level);
+            }
             for (uri, since) in &asleep.subscriptions {
                 // They were as many as there may be when they were made.
                 let _ = session.interests.add(uri, *since);

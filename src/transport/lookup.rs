@@ -46,15 +46,13 @@ pub fn find(endpoint: &Endpoint, admitted: &Admitted) -> Result<Arc<Session>, No
 
 /// A version header of a stateful request names a stateful revision, or is absent.
 pub fn check_version(admitted: &Admitted) -> Result<(), NoSession> {
-    /// Before Streamable HTTP, but clients that fall back name it.
-    const OLDEST_NAMED: &str = "2024-11-05";
     let named = headers::single(&admitted.head().headers, headers::VERSION)
         .ok()
         .flatten();
     match named {
-        Some(date) if date != OLDEST_NAMED && Version::parse(date).is_none() => {
+        Some(date) if Version::parse(date).is_none() => {
             let words = "the header MCP-Protocol-Version names a version that is not served; \
-                         served are 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28";
+                         served are 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28";
             Err(NoSession(
                 StatusCode::BAD_REQUEST,
                 RpcError::invalid_request(words),

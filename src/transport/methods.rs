@@ -79,10 +79,14 @@ fn uri(request: &Request) -> Result<&str, RpcError> {
 
 /// Acts on a notification; one that means nothing here is accepted all the same.
 pub fn notified(session: &Session, note: &IncomingNotification) {
-    if note.method == "notifications/cancelled"
-        && let Some(id) = note.params.get("requestId")
-        && let Ok(id) = serde_json::from_value::<Id>(id.clone())
-    {
+    if let Some(id) = cancels(note) {
         session.cancel(&id);
     }
+}
+
+/// The request that a notification cancels.
+pub fn cancels(note: &IncomingNotification) -> Option<Id> {
+    let id = note.params.get("requestId")?;
+    let cancels = note.method == "notifications/cancelled";
+    cancels.then(|| serde_json::from_value(id.clone()).ok())?
 }

@@ -1,4 +1,4 @@
-//! Streamable HTTP in both eras: from an admitted request to a call, from a reply to a response.
+//! Streamable HTTP and stdio in both eras: from what has arrived to a call, from a reply to what is sent.
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -6,13 +6,17 @@ mod call_stream;
 mod claims;
 mod endpoint;
 mod event_id;
+mod handshake;
 mod headers;
+mod in_flight;
 mod kept;
 mod known;
+mod link;
 mod lookup;
 mod methods;
 mod pulse;
 mod question;
+mod relay;
 mod replay;
 mod running;
 mod session;
@@ -20,9 +24,15 @@ mod session_stream;
 mod sessions;
 mod stateful;
 mod stateless;
+mod stdio;
 mod stream;
 mod verbs;
 mod wire;
 
 pub use endpoint::Endpoint;
+pub use link::Ended;
 pub use sessions::Sessions;
+pub use stdio::serve as serve_stdio;
+
+#[cfg(feature = "fuzzing")]
+pub use {claims::Claims, headers::check as check_headers, stream::Accepts};

@@ -36,6 +36,11 @@ impl Pulse {
         }
     }
 
+    /// For what reports nothing.
+    pub fn silent() -> Self {
+        Self::new(None, Duration::ZERO)
+    }
+
     /// Waits until the next report is due.
     pub async fn due(&mut self) {
         match &mut self.beats {
@@ -86,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn p4_beats_increase_and_leave_room_for_the_calls_own_reports() {
+    async fn beats_increase_and_leave_room_for_the_calls_own_reports() {
         let mut pulse = Pulse::new(Some(json!("t")), Duration::from_secs(2));
         let mut last = 0.0;
         for _ in 0..100 {
@@ -104,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn p4_a_call_that_reports_is_not_spoken_for() {
+    async fn a_call_that_reports_is_not_spoken_for() {
         let none = Pulse::new(None, Duration::from_secs(2));
         let off = Pulse::new(Some(json!("t")), Duration::ZERO);
         let mut own = Pulse::new(Some(json!("t")), Duration::from_secs(2));

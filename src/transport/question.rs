@@ -71,3 +71,26 @@ async fn ask(
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::protocol::Version;
+    use crate::transport::claims::Claims;
+
+    #[tokio::test(start_paused = true)]
+    async fn p5_a_question_that_nobody_answers_fails_its_call() {
+        let none = Map::new();
+        let claims = Claims::new("a", Version::V2025_11_25, &none);
+        let session = Session::new("id", claims);
+        let (stream, mut heard) = mpsc::channel(4);
+        let questions = BTreeMap::from([("who".to_owned(), ("elicitation/create", json!({})))]);
+        let began = tokio::time::Instant::now();
+        let error = gather(&session, &stream, &questions).await.unwrap_err();
+        assert!(error.message.contains("did not answer"), "{error}");
+        assert_eq!(began.elapsed().as_secs(), PATIENCE.as_secs());
+        assert!(matches!(heard.recv().await, Some(ToClient::Ask(_))));
+    }
+}

@@ -13,7 +13,6 @@ use super::{
     wire::{self, ToClient},
 };
 use crate::dispatch::{Call, Context, Held, Outcome};
-use crate::guard::Admitted;
 use crate::protocol::{Inputs, Request, RpcError, Version, error_for_stateful, for_stateful};
 
 /// Messages of a call wait here for its reader; the call waits when they are so many.
@@ -54,7 +53,7 @@ pub fn start(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
     request: Request,
-    admitted: &Admitted,
+    sender: &Context,
     (hears_notes, place): (bool, Held),
 ) -> Answering<ToClient> {
     let id = request.id.clone();
@@ -65,22 +64,25 @@ pub fn start(
     let running = Running {
         endpoint: endpoint.clone(),
         session: session.clone(),
-        context: context(session, admitted, hears_notes),
+        context: context(session, sender, hears_notes),
         request,
         place,
     };
     let hang_up = running.context.hang_up.clone();
     let (notes, receiver) = mpsc::channel(QUEUED);
     let (finish, finished) = oneshot::channel();
-    let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
+    let (endpoint, session, who) = (endpoint.clone(), session.clone(), sender.who.clone());
     tokio::spawn(async move {
         // Whoever asked may be gone; the call was theirs all the same.
         tokio::select! {
             biased;
             body = running.run(&notes) => drop(finish.send(End { status: StatusCode::OK, body })),
-            () = in_flight.cancelled() => {}
+            // Before the session's end, which its agent's brings about: the client is to know why.
             () = endpoint.guard().expelled(&who) => drop(finish.send(End::expelled(&id))),
+            () = in_flight.cancelled() => {}
         }
+        drop(in_flight);
+        session.touch();
     });
     Answering {
         notes: Some(receiver),
@@ -101,17 +103,18 @@ fn ended(body: Vec<u8>) -> Answering<ToClient> {
     }
 }
 
-fn context(session: &Session, admitted: &Admitted, hears_notes: bool) -> Context {
-    // Older clients do not come back to a stream that was closed before the answer.
-    let comes_back = hears_notes && session.claims.version() >= Version::V2025_11_25;
+fn context(session: &Session, sender: &Context, hears_notes: bool) -> Context {
+    // Older clients do not come back to a stream that was closed before the answer, and to a session of a
+    // connection nobody can.
+    let comes_back =
+        hears_notes && session.is_kept() && session.claims.version() >= Version::V2025_11_25;
     Context {
-        who: admitted.who().clone(),
-        address: admitted.peer().ip(),
         session: Some(session.claims.session.to_string()),
         capabilities: session.claims.capabilities(),
         log_level: session.level(),
         hears_notes,
         hang_up: comes_back.then(Arc::default),
+        ..sender.clone()
     }
 }
 

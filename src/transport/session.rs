@@ -6,10 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::{Mutex as Turn, Notify, oneshot, watch};
+use tokio::sync::{Mutex as Turn, oneshot, watch};
 use tokio::time::Instant;
 
-use super::{claims::Claims, replay::Replay};
+use super::{
+    claims::Claims,
+    in_flight::{CallInFlight, InFlight},
+    replay::Replay,
+};
 use crate::dispatch::{Engine, Event, Interests, Listener};
 use crate::protocol::{Id, Level};
 
@@ -21,7 +25,7 @@ pub type ClientAnswer = Result<Value, Value>;
 
 /// A session.
 pub struct Session {
-    /// Its whole id, as its client sends it.
+    /// Its whole id, as its client sends it; empty for one that lasts as long as a connection.
     pub id: Box<str>,
     /// What its id says.
     pub claims: Claims,
@@ -32,7 +36,7 @@ pub struct Session {
     /// Hears what the session is to be told; the stream that carries holds it. Absent until the first one.
     pub listener: Turn<Option<Listener>>,
     level: Mutex<Option<Level>>,
-    calls: Mutex<HashMap<Id, Arc<Notify>>>,
+    calls: InFlight,
     questions: Mutex<HashMap<i64, oneshot::Sender<ClientAnswer>>>,
     next_question: AtomicI64,
     streams: Mutex<Vec<u64>>,
@@ -63,7 +67,7 @@ impl Session {
             interests: Arc::default(),
             listener: Turn::default(),
             level: Mutex::new(None),
-            calls: Mutex::default(),
+            calls: InFlight::new(MAX_OPEN),
             questions: Mutex::default(),
             next_question: AtomicI64::new(1),
             streams: Mutex::default(),
@@ -78,6 +82,16 @@ impl Session {
         })
     }
 
+    /// One that lasts as long as its connection, and of which nothing is kept.
+    pub fn of_connection(claims: Claims) -> Arc<Self> {
+        Self::new("", claims)
+    }
+
+    /// Whether its client may come back to it, also after a restart.
+    pub fn is_kept(&self) -> bool {
+        !self.id.is_empty()
+    }
+
     /// Marks that it is in use.
     pub fn touch(&self) {
         let mut used = lock(&self.used);
@@ -87,7 +101,7 @@ impl Session {
 
     /// For how long nobody has used it; `None` while something is under way.
     pub fn idle(&self) -> Option<Duration> {
-        let busy = !lock(&self.calls).is_empty() || !lock(&self.streams).is_empty();
+        let busy = !self.calls.is_empty() || !lock(&self.streams).is_empty();
         (!busy).then(|| lock(&self.used).last.elapsed())
     }
 
@@ -133,25 +147,13 @@ impl Session {
     }
 
     /// Begins a call; `None` when its id is under way or too many are.
-    pub fn begin(self: &Arc<Self>, id: &Id) -> Option<CallInFlight> {
-        let mut calls = lock(&self.calls);
-        if calls.len() >= MAX_OPEN || calls.contains_key(id) {
-            return None;
-        }
-        let cancelled = Arc::new(Notify::new());
-        calls.insert(id.clone(), cancelled.clone());
-        Some(CallInFlight {
-            session: self.clone(),
-            id: id.clone(),
-            cancelled,
-        })
+    pub fn begin(&self, id: &Id) -> Option<CallInFlight> {
+        self.calls.begin(id)
     }
 
     /// Cancels a call; one that is unknown or has ended is left alone.
     pub fn cancel(&self, id: &Id) {
-        if let Some(cancelled) = lock(&self.calls).get(id) {
-            cancelled.notify_one();
-        }
+        self.calls.cancel(id);
     }
 
     /// Opens a question to the client: its id, and where the answer arrives.
@@ -191,35 +193,12 @@ impl Session {
     pub fn end(&self) {
         self.ended.send_replace(true);
         self.replay.clear();
-        for cancelled in lock(&self.calls).values() {
-            cancelled.notify_one();
-        }
+        self.calls.cancel_all();
     }
 
     /// Hears when the session has ended.
     pub fn ended(&self) -> watch::Receiver<bool> {
         self.ended.subscribe()
-    }
-}
-
-/// A call under way; dropping it takes it off the list.
-pub struct CallInFlight {
-    session: Arc<Session>,
-    id: Id,
-    cancelled: Arc<Notify>,
-}
-
-impl CallInFlight {
-    /// Waits for the client to cancel it.
-    pub async fn cancelled(&self) {
-        self.cancelled.notified().await;
-    }
-}
-
-impl Drop for CallInFlight {
-    fn drop(&mut self) {
-        lock(&self.session.calls).remove(&self.id);
-        self.session.touch();
     }
 }
 
@@ -283,16 +262,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_id_is_in_flight_once_and_cancelled_once() {
+    async fn a_session_is_not_idle_while_a_call_is_under_way() {
         let session = session();
         let call = session.begin(&Id::Number(1)).unwrap();
-        assert!(session.begin(&Id::Number(1)).is_none());
         assert!(session.idle().is_none());
-        session.cancel(&Id::Number(2));
-        session.cancel(&Id::Number(1));
+        session.end();
         call.cancelled().await;
         drop(call);
-        assert!(session.begin(&Id::Number(1)).is_some());
+        assert!(session.idle().is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use hyper::{Response, StatusCode};
 
 use super::{
     call_stream::forward,
-    endpoint::{Endpoint, refuse},
+    endpoint::{Endpoint, refuse, sender},
     event_id::{EventId, Origin},
     headers, lookup,
     replay::{Reader, Writer},
@@ -29,7 +29,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         Ok(session) => session,
         Err(none) => return none.to_response(None),
     };
-    let place = match endpoint.stream(admitted) {
+    let place = match endpoint.stream(&sender(admitted)) {
         Ok(place) => place,
         Err(refusal) => return endpoint.turn_away(&refusal),
     };

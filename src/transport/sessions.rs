@@ -90,7 +90,7 @@ impl Sessions {
 
     /// Remembers that a session is subscribed to a resource, from a revision on.
     pub async fn subscribed(&self, session: &Session, uri: &str, since: u64) {
-        if let Some(vault) = &self.vault {
+        if let Some(vault) = self.keeping(session) {
             let subscription = Subscription {
                 session: session.claims.session.to_string(),
                 uri: uri.to_owned(),
@@ -102,7 +102,7 @@ impl Sessions {
 
     /// Remembers that it no longer is.
     pub async fn unsubscribed(&self, session: &Session, uri: &str) {
-        if let Some(vault) = &self.vault {
+        if let Some(vault) = self.keeping(session) {
             let name = session.claims.session.to_string();
             written(vault.subscriptions().remove(&name, uri).await);
         }
@@ -110,7 +110,7 @@ impl Sessions {
 
     /// Remembers from which severity on a session's client wants log messages.
     pub async fn level_set(&self, session: &Session, level: Level) {
-        if let Some(vault) = &self.vault {
+        if let Some(vault) = self.keeping(session) {
             let name = session.claims.session.to_string();
             written(vault.sessions().set_level(&name, level.as_str()).await);
         }
@@ -165,6 +165,11 @@ impl Sessions {
         if let Some(vault) = self.vault.as_ref().filter(|_| !names.is_empty()) {
             vault.sessions().leave_removal(names);
         }
+    }
+
+    /// Where something of this session is kept.
+    fn keeping(&self, session: &Session) -> Option<&Vault> {
+        self.vault.as_ref().filter(|_| session.is_kept())
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

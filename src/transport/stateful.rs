@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use hyper::header::HeaderValue;
 use hyper::{Response, StatusCode};
-use serde_json::{Map, Value, json};
 
 use super::{
-    batch, call_stream,
-    endpoint::{Endpoint, refuse},
+    batch::{Batch, Unbegun},
+    call_stream,
+    endpoint::{Endpoint, refuse, sender},
+    handshake::Hello,
     lookup::{SESSION, check_version, find},
     methods::notified,
     pulse::Pulse,
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, empty, json as json_response};
-use crate::protocol::{Message, Request, RpcError, Version, progress_token};
+use crate::protocol::{Message, Request, progress_token};
 
 /// Answers one message of the stateful era.
 pub async fn answer(
@@ -64,13 +65,14 @@ pub async fn answer_batch(
 ) -> Response<Body> {
     match check_version(&admitted).and_then(|()| find(endpoint, &admitted)) {
         Err(none) => none.to_response(None),
-        Ok(session) if session.claims.version() != Version::V2025_03_26 => {
-            let error = RpcError::invalid_request(
-                "only sessions of 2025-03-26 take batches; send one message",
-            );
-            refuse(StatusCode::BAD_REQUEST, None, &error)
-        }
-        Ok(session) => batch::answer(endpoint, admitted, &session, batch).await,
+        Ok(session) => match Batch::start(endpoint, &sender(&admitted), &session, batch) {
+            Err(Unbegun::Unfit(error)) => refuse(StatusCode::BAD_REQUEST, None, &error),
+            Err(Unbegun::Refused(refusal)) => endpoint.turn_away(&refusal),
+            Ok(batch) => match batch.answers().await {
+                Some(answers) => json_response(StatusCode::OK, answers),
+                None => empty(StatusCode::ACCEPTED),
+            },
+        },
     }
 }
 
@@ -88,55 +90,24 @@ pub async fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Respo
 /// A client begins: also one that says it has a session already, dead, foreign or alive. A live one is left
 /// alone, because another of the agent's clients may use it; if none does, it ends by its age.
 async fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request) -> Response<Body> {
-    let Some(asked) = request
-        .params
-        .get("protocolVersion")
-        .and_then(Value::as_str)
-    else {
-        let error = RpcError::invalid_params(
-            "initialize needs params.protocolVersion, a date such as 2025-11-25",
-        );
-        return json_response(StatusCode::OK, wire::error(Some(&request.id), &error));
+    let hello = match Hello::read(request) {
+        Ok(hello) => hello,
+        Err(error) => return json_response(StatusCode::OK, wire::error(Some(&request.id), &error)),
     };
-    let version = Version::negotiate(asked);
-    let none = Map::new();
-    let declared = request
-        .params
-        .get("capabilities")
-        .and_then(Value::as_object)
-        .unwrap_or(&none);
     let agent = admitted.who().agent_id().as_str();
-    let Ok(session) = endpoint.sessions().create(agent, version, declared).await else {
+    let declared = hello.declared();
+    let created = endpoint.sessions().create(agent, hello.version, &declared);
+    let Ok(session) = created.await else {
         let words = "as many sessions are in use as this agent, or all together, may have; end one";
         let status = StatusCode::SERVICE_UNAVAILABLE;
         return Refusal::later(status, "too_many_sessions", words, 5).to_response();
     };
-    let result = opened(endpoint, version);
+    let result = hello.answer(endpoint.engine());
     let mut response = json_response(StatusCode::OK, wire::answer(Some(&request.id), Ok(&result)));
     if let Ok(id) = HeaderValue::from_str(&session.id) {
         response.headers_mut().insert(SESSION, id);
     }
     response
-}
-
-/// What `initialize` answers in this revision.
-fn opened(endpoint: &Endpoint, version: Version) -> Value {
-    let catalog = &endpoint.engine().catalog;
-    let mut server = json!(catalog.server);
-    if version < Version::V2025_06_18
-        && let Some(server) = server.as_object_mut()
-    {
-        server.remove("title");
-    }
-    let mut result = json!({
-        "protocolVersion": version.as_str(),
-        "capabilities": catalog.capabilities().to_object(),
-        "serverInfo": server,
-    });
-    if let (Some(text), Some(object)) = (&catalog.instructions, result.as_object_mut()) {
-        object.insert("instructions".into(), json!(text));
-    }
-    result
 }
 
 async fn serve(
@@ -148,16 +119,11 @@ async fn serve(
     let accepts = Accepts::read(&admitted.head().headers);
     // One that is malformed is refused with the call that it would report on.
     let token = progress_token(&request.params).unwrap_or_default();
+    let sender = sender(&admitted);
     let answering = match at_once(endpoint, session, &request) {
         Some(answering) => answering,
-        None => match endpoint.call(&admitted) {
-            Ok(place) => start(
-                endpoint,
-                session,
-                request,
-                &admitted,
-                (accepts.events, place),
-            ),
+        None => match endpoint.call(&sender) {
+            Ok(place) => start(endpoint, session, request, &sender, (accepts.events, place)),
             Err(refusal) => return endpoint.turn_away(&refusal),
         },
     };

@@ -1,25 +1,27 @@
 //! 2026-07-28: every request stands alone, its `_meta` says everything, its headers agree with it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::{
-    endpoint::Endpoint,
+    endpoint::{Endpoint, sender},
     headers,
     pulse::Pulse,
     stream::{Accepts, Answering, End, respond},
     wire,
 };
-use crate::dispatch::{Call, Context, Engine, Outcome, Reply, subscription_ended};
-use crate::guard::Admitted;
+use crate::dispatch::{Call, Context, Engine, Held, Outcome, Reply, subscription_ended};
+use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, empty, json as json_response};
 use crate::protocol::{
-    Id, IncomingNotification, MODERN_VERSIONS, Message, Request, RequestMeta, RpcError, Version,
-    code,
+    Id, IncomingNotification, MODERN_VERSIONS, Message, Notification, Request, RequestMeta,
+    RpcError, Version, code,
 };
+
+/// The method whose reply is a subscription.
+pub const LISTEN: &str = "subscriptions/listen";
 
 /// Answers one message of the stateless era.
 pub async fn answer(
@@ -53,14 +55,14 @@ fn check(
     let version = headers::single(headers, headers::VERSION)?;
     let claim = RequestMeta::claim(&request.params).and_then(Value::as_str);
     agree(version, claim)?;
-    let meta = RequestMeta::read(&request.params)?;
-    served(&meta.version)?;
+    let meta = read_meta(request)?;
     if version.is_none() {
         return Err(RpcError::header_mismatch(
             "the header MCP-Protocol-Version is missing",
         ));
     }
-    headers::check(headers, request, endpoint.engine())?;
+    let repeated = headers::repeated(endpoint.engine(), request);
+    headers::check(headers, request, repeated)?;
     if endpoint.engine().serves(&request.method) {
         Ok(meta)
     } else {
@@ -76,6 +78,13 @@ fn agree(header: Option<&str>, claim: Option<&str>) -> Result<(), RpcError> {
         )),
         _ => Ok(()),
     }
+}
+
+/// A request's `_meta`, of a version that is served.
+pub fn read_meta(request: &Request) -> Result<RequestMeta, RpcError> {
+    let meta = RequestMeta::read(&request.params)?;
+    served(&meta.version)?;
+    Ok(meta)
 }
 
 fn served(version: &str) -> Result<(), RpcError> {
@@ -109,37 +118,46 @@ async fn serve(
     meta: RequestMeta,
 ) -> Response<Body> {
     let accepts = Accepts::read(&admitted.head().headers);
+    let pulse = Pulse::new(meta.progress_token.clone(), endpoint.heartbeat());
+    let call = call(request, meta, &sender(&admitted), accepts.events);
+    if call.method == LISTEN {
+        return listen(endpoint, call, accepts).await;
+    }
+    match start(endpoint, call) {
+        Ok((answering, held)) => respond(answering, accepts, pulse, held).await,
+        Err(refusal) => endpoint.turn_away(&refusal),
+    }
+}
+
+/// The call that a request makes.
+pub fn call(request: Request, meta: RequestMeta, sender: &Context, hears_notes: bool) -> Call {
+    let Request { id, method, params } = request;
     let context = Context {
-        who: admitted.who().clone(),
-        address: admitted.peer().ip(),
-        session: None,
         capabilities: meta.capabilities,
         log_level: meta.log_level,
-        hears_notes: accepts.events,
-        hang_up: None,
+        hears_notes,
+        ..sender.clone()
     };
-    let Request { id, method, params } = request;
-    let token = meta.progress_token;
-    let mut call = Call {
+    Call {
         id,
         method,
         params,
         context,
         inputs: None,
         held: None,
-    };
-    if call.method == "subscriptions/listen" {
-        return listen(endpoint, &admitted, call, accepts).await;
     }
+}
+
+/// Starts a call, which ends with its agent; its place is held until nobody holds it any more.
+pub fn start(
+    endpoint: &Arc<Endpoint>,
+    mut call: Call,
+) -> Result<(Answering<Notification>, Option<Held>), Refusal> {
     if !endpoint.engine().answers_at_once(&call.method) {
-        match endpoint.call(&admitted) {
-            Ok(place) => call.held = Some(place),
-            Err(refusal) => return endpoint.turn_away(&refusal),
-        }
+        call.held = Some(endpoint.call(&call.context)?);
     }
     let held = call.held.clone();
     let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
-    let pulse = Pulse::new(token, endpoint.heartbeat());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
         Some(tokio::select! {
@@ -153,16 +171,11 @@ async fn serve(
         hang_up: None,
         end,
     };
-    respond(answering, accepts, pulse, held).await
+    Ok((answering, held))
 }
 
 /// A subscription: a stream that is counted apart from calls, and that ends with its agent.
-async fn listen(
-    endpoint: &Arc<Endpoint>,
-    admitted: &Admitted,
-    call: Call,
-    accepts: Accepts,
-) -> Response<Body> {
+async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Response<Body> {
     if !accepts.events && !accepts.anything {
         let error =
             RpcError::invalid_request("a subscription needs the header Accept: text/event-stream");
@@ -171,35 +184,39 @@ async fn listen(
             wire::error(Some(&call.id), &error),
         );
     }
-    let place = match endpoint.stream(admitted) {
-        Ok(place) => place,
-        Err(refusal) => return endpoint.turn_away(&refusal),
+    let accepts = Accepts {
+        events: true,
+        ..accepts
     };
-    let (id, who, guard) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
+    match subscribe(endpoint, call) {
+        Ok((answering, held)) => respond(answering, accepts, Pulse::silent(), held).await,
+        Err(refusal) => endpoint.turn_away(&refusal),
+    }
+}
+
+/// Starts a subscription; its place among the streams is held as long as it lasts.
+pub fn subscribe(
+    endpoint: &Arc<Endpoint>,
+    call: Call,
+) -> Result<(Answering<Notification>, Held), Refusal> {
+    let place = endpoint.stream(&call.context)?;
+    let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let end = Box::pin(async move {
-        tokio::select! {
-            outcome = outcome => Some(end(guard.engine(), &id, outcome)),
-            () = guard.guard().expelled(&who) => {
-                let server = &guard.engine().catalog.server;
-                Some(end(guard.engine(), &id, Ok(subscription_ended(json!(id), server))))
+        Some(tokio::select! {
+            outcome = outcome => end(house.engine(), &id, outcome),
+            () = house.guard().expelled(&who) => {
+                let server = &house.engine().catalog.server;
+                end(house.engine(), &id, Ok(subscription_ended(json!(id), server)))
             }
-        }
+        })
     });
-    respond(
-        Answering {
-            notes,
-            hang_up: None,
-            end,
-        },
-        Accepts {
-            events: true,
-            ..accepts
-        },
-        Pulse::new(None, Duration::ZERO),
-        place,
-    )
-    .await
+    let answering = Answering {
+        notes,
+        hang_up: None,
+        end,
+    };
+    Ok((answering, place))
 }
 
 fn end(engine: &Engine, id: &Id, outcome: Result<Outcome, RpcError>) -> End {

@@ -61,35 +61,34 @@ pub struct Accepts {
 }
 
 impl Accepts {
-    /// Reads the Accept headers.
+    /// Reads the Accept headers (RFC 9110, section 12.5.1): the most specific word on a type holds, and a
+    /// weight of zero excludes it.
     pub fn read(headers: &HeaderMap) -> Self {
-        let mut media = headers
+        let mut lines = headers
             .get_all(ACCEPT)
             .iter()
             .filter_map(|value| value.to_str().ok())
             .peekable();
-        if media.peek().is_none() {
+        if lines.peek().is_none() {
             return Self {
                 json: true,
                 events: false,
                 anything: true,
             };
         }
-        let types: Vec<String> = media
+        let ranges: Vec<(String, bool)> = lines
             .flat_map(|line| line.split(','))
-            .map(|item| {
-                item.split(';')
-                    .next()
-                    .unwrap_or_default()
-                    .trim()
-                    .to_ascii_lowercase()
-            })
+            .map(media_range)
             .collect();
-        let has = |name: &str| types.iter().any(|t| t == name);
+        let takes = |names: &[&str]| {
+            let word_on = |name: &&str| ranges.iter().find(|(range, _)| range == name);
+            let word = names.iter().find_map(word_on);
+            word.is_some_and(|(_, wanted)| *wanted)
+        };
         Self {
-            json: has("application/json") || has("application/*") || has("*/*"),
-            events: has("text/event-stream") || has("text/*"),
-            anything: has("*/*"),
+            json: takes(&["application/json", "application/*", "*/*"]),
+            events: takes(&["text/event-stream", "text/*"]),
+            anything: takes(&["*/*"]),
         }
     }
 }
@@ -280,4 +279,43 @@ pub async fn pump<N: Wire>(begun: Begun<N>, out: &mut impl Out) -> Result<(), Cl
         }
     }
     out.end(end.map(|end| end.body)).await
+}
+
+/// A weight of zero, as RFC 9110, section 12.4.2 has it written.
+const NOTHING: [&str; 5] = ["0", "0.", "0.0", "0.00", "0.000"];
+
+/// One item of an Accept header: the types that it names, and whether they are wanted at all.
+fn media_range(item: &str) -> (String, bool) {
+    let mut pieces = item.split(';').map(str::trim);
+    let name = pieces.next().unwrap_or_default().to_ascii_lowercase();
+    let excluded = pieces.any(|parameter| {
+        let weight = parameter
+            .strip_prefix("q=")
+            .or_else(|| parameter.strip_prefix("Q="));
+        weight.is_some_and(|weight| NOTHING.contains(&weight))
+    });
+    (name, !excluded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_with_the_weight_zero_is_not_sent() {
+        let read = |line: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, line.parse().unwrap());
+            let Accepts { json, events, .. } = Accepts::read(&headers);
+            (json, events)
+        };
+        assert_eq!(read("application/json, text/event-stream"), (true, true));
+        assert_eq!(
+            read("application/json, text/event-stream;q=0"),
+            (true, false)
+        );
+        assert_eq!(read("*/*, text/event-stream; Q=0.000"), (true, false));
+        assert_eq!(read("application/json;q=0, */*"), (false, false));
+        assert_eq!(read("text/event-stream;q=0.001"), (false, true));
+    }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::guard::Admitted;
 use crate::http::{Body, not_allowed};
-use crate::protocol::{Body as Messages, Message, RequestMeta, RpcError, Version, read};
+use crate::protocol::{Body as Messages, RequestMeta, RpcError, Version, read};
 
 impl Endpoint {
     /// Answers an admitted request.
@@ -30,13 +30,17 @@ impl Endpoint {
             Err((id, error)) => return refuse(StatusCode::BAD_REQUEST, id.as_ref(), &error),
         };
         match messages {
-            Messages::Batch(batch) if batch.iter().any(claims) || claims_modern(&admitted) => {
+            Messages::Batch(batch)
+                if batch.iter().any(RequestMeta::is_claimed_by) || claims_modern(&admitted) =>
+            {
                 let error =
                     RpcError::invalid_request("2026-07-28 knows no batches; send one message");
                 refuse(StatusCode::BAD_REQUEST, None, &error)
             }
             Messages::Batch(batch) => stateful::answer_batch(self, admitted, batch).await,
-            Messages::Single(message) if claims(&message) || claims_modern(&admitted) => {
+            Messages::Single(message)
+                if RequestMeta::is_claimed_by(&message) || claims_modern(&admitted) =>
+            {
                 stateless::answer(self, admitted, message).await
             }
             Messages::Single(message) => stateful::answer(self, admitted, message).await,
@@ -48,13 +52,4 @@ impl Endpoint {
 fn claims_modern(admitted: &Admitted) -> bool {
     headers::single(&admitted.head().headers, headers::VERSION)
         .map_or(true, |version| version.is_some_and(Version::claims_modern))
-}
-
-/// Whether a message's `_meta` claims a version.
-fn claims(message: &Message) -> bool {
-    match message {
-        Message::Request(request) => RequestMeta::claim(&request.params).is_some(),
-        Message::Notification(note) => RequestMeta::claim(&note.params).is_some(),
-        Message::Response(_) => false,
-    }
 }

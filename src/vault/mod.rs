@@ -26,3 +26,6 @@ pub use error::VaultError;
 pub use sessions::{SessionUse, StoredSession};
 pub use store::Vault;
 pub use subscriptions::Subscription;
+
+#[cfg(feature = "fuzzing")]
+pub use redact::{redact, redact_text};

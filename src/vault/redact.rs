@@ -154,21 +154,27 @@ fn announces_secret(word: &str, was_secret: bool) -> bool {
     (scheme && (was_secret || bare.eq_ignore_ascii_case("bearer"))) || option || header
 }
 
+/// One after the other: a word can hold several secrets.
 fn redact_word(word: &str) -> Cow<'_, str> {
-    if let Some((name, value)) = word.split_once('=')
-        && !value.is_empty()
-        && is_secret_name(name)
-    {
-        return format!("{name}={GONE}").into();
+    let mut word = without_our_tokens(word);
+    if let Some(without) = without_password_in_url(&word) {
+        word = without.into();
     }
-    if let Some((scheme, rest)) = word.split_once("://")
-        && let Some((user, host)) = rest.split_once('@')
-        && let Some((user, _)) = user.split_once(':')
-        && !user.contains('/')
-    {
-        return format!("{scheme}://{user}:{GONE}@{host}").into();
+    match word.split_once('=') {
+        Some((name, value)) if !value.is_empty() && is_secret_name(name) => {
+            format!("{name}={GONE}").into()
+        }
+        _ => word,
     }
-    without_our_tokens(word)
+}
+
+fn without_password_in_url(word: &str) -> Option<String> {
+    let (scheme, rest) = word.split_once("://")?;
+    let (user, host) = rest.split_once('@')?;
+    let (user, _) = user
+        .split_once(':')
+        .filter(|(user, _)| !user.contains('/'))?;
+    Some(format!("{scheme}://{user}:{GONE}@{host}"))
 }
 
 /// `gw_` and the 49 characters after it, wherever they stand in a word.
@@ -274,6 +280,26 @@ mod tests {
             redact_text(&format!("a \"{TOKEN}\", b gw_short")),
             format!("a \"{GONE}\", b gw_short")
         );
+    }
+
+    #[test]
+    fn a_word_that_holds_two_secrets_loses_both() {
+        for (text, expected) in [
+            (
+                format!("{{\"token\":\"{TOKEN}\"}}-b=/"),
+                format!("{{\"token\":\"{GONE}\"}}-b={GONE}"),
+            ),
+            (
+                format!("https://me:hunter2@host/?password={TOKEN}"),
+                format!("https://me:{GONE}@host/?password={GONE}"),
+            ),
+            (
+                format!("https://me:hunter2@host/{TOKEN}"),
+                format!("https://me:{GONE}@host/{GONE}"),
+            ),
+        ] {
+            assert_eq!(redact_text(&text), expected);
+        }
     }
 
     #[test]

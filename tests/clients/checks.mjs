@@ -137,7 +137,7 @@ async function atTheFixtures({ call, close }) {
     const heard = [];
     const onprogress = ({ progress }) => heard.push(progress);
     await call({ name: 'test_tool_with_progress', arguments: {} }, { onprogress });
-    expect(`${heard}` === '0,50,100', heard);
+    await eventually(async () => expect(`${heard}` === '0,50,100', heard)); // perhaps handed on after the result
   });
   await check('closes its connection to the fixtures', close);
 }

@@ -11,7 +11,7 @@ use crate::support::stream::Next;
 const QUIET: Duration = Duration::from_millis(1500);
 
 #[test]
-fn a_stream_that_the_client_cannot_read_is_406() {
+fn h16_a_stream_that_the_client_cannot_read_is_406() {
     let server = shared("operate");
     for (way, client) in server.clients() {
         let session = client.session("2025-11-25");

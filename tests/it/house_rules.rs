@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[(&str, &str)] = &[
     ("cli",           "*"),
     ("app",           "*"),
+    ("fuzz",          "*"),
     ("everything",    "registry protocol"),
     ("transport",     "config dispatch guard http protocol vault"),
     ("owner",         "auth http policy state vault"),

@@ -20,11 +20,18 @@ mod flow_robustness;
 mod flow_sessions;
 mod flow_settings;
 mod flow_streams;
+mod fuzz_corpus;
 mod helper;
 mod house_rules;
 mod killing;
 mod spec_base;
+mod spec_cancel;
+#[cfg(feature = "everything")]
+mod spec_context;
 mod spec_endpoint;
+mod spec_eras;
+#[cfg(feature = "everything")]
+mod spec_events;
 mod spec_guard;
 mod spec_headers;
 mod spec_limits;
@@ -34,4 +41,5 @@ mod spec_offer;
 #[cfg(feature = "everything")]
 mod spec_questions;
 mod spec_sessions;
+mod spec_streams;
 mod support;

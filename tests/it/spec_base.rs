@@ -1,8 +1,14 @@
 //! What a body may be in the stateless era, and what an answer holds.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::support::server::shared;
+use crate::support::machine::{marker, sleeping, wait_until};
+use crate::support::server::{server, shared};
 
 const PARSE: i64 = -32_700;
 const INVALID_REQUEST: i64 = -32_600;
@@ -159,4 +165,159 @@ fn d1_discover_says_what_the_server_can_do() {
             .unwrap()
             .contains("container_shell")
     );
+}
+
+#[test]
+fn h6_j3_a_notification_that_is_not_accepted_is_an_error_without_an_id() {
+    let server = shared("observe");
+    let client = server.client();
+    let note = client.modern("notifications/cancelled").without_id();
+    let claimed = note
+        .clone()
+        .mcp_meta("protocolVersion", json!("2099-01-01"));
+    let both = claimed.clone().header("mcp-protocol-version", "2099-01-01");
+    let orphan = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    for (what, request, expected) in [
+        (
+            "another version in its header",
+            claimed,
+            (400, HEADERS_DIFFER),
+        ),
+        ("a version that is not served", both, (400, -32_022)),
+        ("half a message", note.body(b"{"), (400, PARSE)),
+        ("no session", client.post(orphan), (400, INVALID_REQUEST)),
+    ] {
+        let answer = request.send();
+        assert_eq!(answer.verdict(), expected, "{what}: {answer:?}");
+        assert!(answer.json().get("id").is_none(), "{what}: {answer:?}");
+    }
+}
+
+#[test]
+fn j3_a_call_without_an_id_is_not_run() {
+    let server = shared("admin");
+    let marker = marker();
+    let line = json!({ "command": format!("sleep {marker}") });
+    let session = server.client().session("2025-11-25");
+    let calls = [
+        server.client().call("system_shell", line.clone()),
+        session.call("system_shell", line),
+    ];
+    for call in calls {
+        let answer = call.without_id().send();
+        assert_eq!((answer.status, answer.body.as_str()), (202, ""));
+    }
+    // Whatever they began would have begun before this ends.
+    let after = json!({ "command": "sleep 0.2" });
+    server.client().call("system_shell", after).send().data();
+    assert!(sleeping(&marker).is_empty());
+}
+
+#[test]
+fn j9_our_keys_of_meta_follow_the_grammar() {
+    let server = shared("observe");
+    let client = server.client();
+    let mut keys = Vec::new();
+    for request in [
+        client.modern("server/discover"),
+        client.modern("tools/list"),
+        client.modern("resources/list"),
+        client.modern("resources/read").uri("gatewren:///public"),
+        client.call("whoami", json!({})),
+    ] {
+        collect_meta_keys(&request.send().rpc(), &mut keys);
+    }
+    let ours = ["io.modelcontextprotocol/serverInfo", "gatewren/revision"];
+    for name in &ours {
+        assert!(keys.iter().any(|key| key == name), "{name} in {keys:?}");
+    }
+    for key in keys {
+        let (prefix, name) = key.split_once('/').unwrap();
+        let reserved = prefix.split('.').nth(1);
+        let is_ours = !matches!(reserved, Some("modelcontextprotocol" | "mcp"));
+        assert!(is_ours || key == ours[0], "{key} is reserved");
+        for label in prefix.split('.').chain([name]) {
+            let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+            assert!(label.bytes().all(plain) && !label.is_empty(), "{key}");
+            assert!(label.as_bytes()[0].is_ascii_alphabetic(), "{key}");
+        }
+    }
+}
+
+fn collect_meta_keys(value: &Value, keys: &mut Vec<String>) {
+    if let Some(meta) = value.get("_meta").and_then(Value::as_object) {
+        keys.extend(meta.keys().cloned());
+    }
+    match value {
+        Value::Object(object) => object.values().for_each(|v| collect_meta_keys(v, keys)),
+        Value::Array(items) => items.iter().for_each(|v| collect_meta_keys(v, keys)),
+        _ => {}
+    }
+}
+
+#[test]
+fn j10_a_calls_line_in_the_log_names_its_trace() {
+    let server = server().policy("observe").start();
+    let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "00f067aa0ba902b7");
+    let whoami = server.client().call("whoami", json!({}));
+    let lines = || {
+        let log = server.log();
+        let lines = log.lines().filter(|line| line.contains("whoami ok"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let malformed = format!("00-{trace}-{span}");
+    whoami
+        .clone()
+        .meta("traceparent", json!(malformed))
+        .send()
+        .data();
+    let traced = format!("00-{trace}-{span}-01");
+    whoami.meta("traceparent", json!(traced)).send().data();
+    let both = || lines().len() == 2;
+    wait_until("both are in the log", Duration::from_secs(30), both);
+    let lines = lines();
+    assert!(!lines[0].contains("trace="), "{lines:?}");
+    for part in [format!("trace=\"{trace}\""), format!("span=\"{span}\"")] {
+        assert!(lines[1].contains(&part), "{lines:?}");
+    }
+}
+
+#[test]
+fn e2_e12_only_codes_of_the_specification_are_sent() {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]").next().unwrap();
+                let lines = code.lines().filter(|l| !l.trim_start().starts_with("//"));
+                found.extend(lines.flat_map(codes).map(|code| (code, path.clone())));
+            }
+        }
+    }
+    let allowed = [
+        -32_700, -32_600, -32_601, -32_602, -32_603, -32_002, -32_020, -32_021, -32_022,
+    ];
+    let named: BTreeSet<i32> = found.iter().map(|(code, _)| *code).collect();
+    assert_eq!(named, BTreeSet::from(allowed));
+    for (code, path) in found {
+        assert!(
+            path.ends_with("protocol/error.rs"),
+            "{code} in {}",
+            path.display()
+        );
+    }
+}
+
+/// The numbers of a line that look like codes of JSON-RPC.
+fn codes(line: &str) -> Vec<i32> {
+    let numbers = line.split("-32").skip(1).map(|rest| {
+        let digits: String = rest.chars().filter(|c| *c != '_').take(3).collect();
+        format!("-32{digits}").parse().ok()
+    });
+    numbers.flatten().filter(|code| *code < -32_000).collect()
 }

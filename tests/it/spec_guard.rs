@@ -1,5 +1,7 @@
 //! Who comes in: under which name, from which page, with which token.
 
+use std::process::Command;
+
 use crate::support::server::shared;
 
 #[test]
@@ -207,4 +209,28 @@ fn b1_a_strangers_body_is_not_waited_for() {
     );
     let (status, text) = socket.answer();
     assert_eq!(status, 401, "{text}");
+}
+
+#[test]
+fn o3_what_is_tried_out_listens_on_loopback() {
+    let mut help = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    let output = help.args(["try", "--help"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("127.0.0.1:8443"), "{text}");
+}
+
+#[test]
+fn o4_every_path_but_health_and_discovery_asks_for_a_token() {
+    let server = shared("observe");
+    let client = server.client();
+    for (verb, path) in [
+        ("POST", "/mcp"),
+        ("GET", "/mcp"),
+        ("DELETE", "/mcp"),
+        ("GET", "/metrics"),
+    ] {
+        let request = client.request(verb, path).without("authorization");
+        let request = request.header("content-type", "application/json");
+        assert_eq!(request.send().status, 401, "{verb} {path}");
+    }
 }

@@ -31,7 +31,7 @@ fn hold(rows: fn(&Client) -> Vec<Row>) {
 
 #[test]
 #[rustfmt::skip]
-fn m1_j4_h11_b2_b4_the_claim_and_the_version_header_must_agree_and_be_served() {
+fn m1_j4_e6_h11_b2_b4_the_claim_and_the_version_header_must_agree_and_be_served() {
     hold(|client| {
         let list = client.modern("tools/list");
         let at = |header: &str, claim: &str| {
@@ -256,4 +256,35 @@ fn h4_b3_get_and_delete_of_2026_are_405() {
             }
         }
     }
+}
+
+#[test]
+fn m5_the_names_of_headers_match_in_any_case() {
+    let server = shared("observe");
+    let call = server.client().call("whoami", json!({}));
+    let body = String::from_utf8(call.bytes()).unwrap();
+    for [version, method, name] in [
+        ["MCP-PROTOCOL-VERSION", "MCP-METHOD", "MCP-NAME"],
+        ["mcp-protocol-version", "mcp-method", "mcp-name"],
+        ["mCp-PrOtOcOl-VeRsIoN", "McP-mEtHoD", "Mcp-nAme"],
+    ] {
+        let mut socket = server.client().raw();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nHOST: localhost\r\nCONTENT-type: application/json\r\n\
+             AUTHORIZATION: Bearer {}\r\n{version}: \t2026-07-28 \r\n{method}:tools/call\r\n\
+             {name}:   whoami \t\r\nContent-Length: {}\r\n\r\n{body}",
+            server.text("token"),
+            body.len()
+        );
+        socket.say(request.as_bytes());
+        let (status, text) = socket.answer();
+        assert_eq!(status, 200, "{text}");
+    }
+}
+
+#[test]
+fn m10_no_argument_of_the_box_is_repeated_in_a_header() {
+    let list = shared("admin").client().modern("tools/list").send();
+    assert!(list.names("tools").len() > 5);
+    assert!(!list.body.contains("x-mcp-header"), "{list:?}");
 }

@@ -301,3 +301,31 @@ fn l6_l7_a_server_that_stops_ends_each_stream_with_its_result() {
     }
     assert_eq!(server.ended_within(Duration::from_secs(20)).code(), Some(0));
 }
+
+#[test]
+fn h16_a_subscription_is_given_to_who_takes_anything() {
+    let server = shared("operate");
+    let request = listen(&server.client(), &["gatewren:///public"]);
+    for taken in ["*/*", "text/event-stream", "application/json, */*;q=0.1"] {
+        let mut stream = request.clone().accept(taken).open();
+        assert_eq!(stream.status(), 200, "{taken}");
+        stream.message();
+    }
+    assert_eq!(request.clone().without("accept").open().status(), 200);
+    let answer = request.accept("application/json").send();
+    assert_eq!(answer.verdict(), (406, -32_600));
+}
+
+#[test]
+fn l4_a_flag_of_a_filter_is_true_or_false() {
+    let server = shared("operate");
+    for flag in [
+        "toolsListChanged",
+        "promptsListChanged",
+        "resourcesListChanged",
+    ] {
+        let request = server.client().modern("subscriptions/listen");
+        let request = request.param("notifications", json!({ flag: "yes" }));
+        assert_eq!(request.send().verdict(), (200, -32_602), "{flag}");
+    }
+}

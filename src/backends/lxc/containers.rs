@@ -46,7 +46,7 @@ impl Lxc {
 
     /// All of them by name, sorted. Names that no tool of ours would take are left out.
     pub async fn list(&self) -> Result<Vec<ContainerName>, BackendError> {
-        let text = self.ask(Operation::ContainerList, QUESTION_TIME).await?;
+        let text = self.ask(Operation::ContainerList {}, QUESTION_TIME).await?;
         let mut names: Vec<ContainerName> = text
             .split_whitespace()
             .filter_map(|name| name.parse().ok())
@@ -147,7 +147,7 @@ impl Lxc {
         };
         let running = self
             .helper
-            .start(Operation::ContainerEvents, limits, &self.reference)
+            .start(Operation::ContainerEvents {}, limits, &self.reference)
             .await?;
         Ok(ContainerEvents::of(running))
     }

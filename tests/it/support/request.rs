@@ -1,5 +1,6 @@
 //! One request, put together like a sentence, and the ways to send it.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -217,6 +218,16 @@ impl Request {
         let request = self.build();
         let response = runtime().block_on(connection.send(request)).unwrap();
         Stream::new(response, None)
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} {}", self.verb, self.path)?;
+        for (name, value) in &self.headers {
+            writeln!(f, "{name}: {}", String::from_utf8_lossy(value))?;
+        }
+        f.write_str(&String::from_utf8_lossy(&self.bytes()))
     }
 }
 

@@ -1,0 +1,106 @@
+//! Arguments of tools: taken exactly if they fit the schema that the tool is listed with.
+
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+use super::input::{parts, text};
+use crate::backends::{Lxc, Shell};
+use crate::helper_client::Helper;
+use crate::registry::Tool;
+use crate::toolsets;
+
+/// Tools of the box that need no state to be listed; none of them is run.
+static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    let nobody = || Helper::connect_to(PathBuf::from("/nonexistent/helper.sock"));
+    let (_, stop) = watch::channel(false);
+    let lxc = toolsets::containers(Arc::new(Lxc::new(nobody())));
+    let shell = toolsets::shell(Arc::new(Shell::new(nobody(), stop)));
+    let mut tools = toolsets::access().into_tools();
+    tools.extend(lxc.into_tools());
+    tools.extend(shell.into_tools());
+    tools
+});
+
+/// First part: a tool's name; second part: its arguments.
+pub fn fit_the_schema(data: &[u8]) {
+    let [name, arguments] = parts(data);
+    let tool = TOOLS.iter().find(|tool| Some(tool.name()) == text(name));
+    let arguments = serde_json::from_slice::<Map<String, Value>>(arguments);
+    let (Some(tool), Ok(mut arguments)) = (tool, arguments) else {
+        return;
+    };
+    // Some clients add it to every call, whatever the schema says.
+    arguments.remove("toolCallId");
+    let schema = &tool.definition().input_schema;
+    let taken = tool.takes(arguments.clone());
+    let fits = |arguments: &Map<String, Value>| fits(&Value::Object(arguments.clone()), schema);
+    if fits(&arguments) {
+        assert!(taken, "{name:?} is listed as taking {arguments:?}");
+    } else if taken {
+        // Null is taken for absent, where that may be.
+        arguments.retain(|_, value| !value.is_null());
+        assert!(fits(&arguments), "{name:?} takes {arguments:?}");
+    }
+}
+
+/// JSON Schema 2020-12, as much of it as our schemas use; a further keyword has to be added here.
+fn fits(value: &Value, schema: &Value) -> bool {
+    let Value::Object(keywords) = schema else {
+        return schema != &Value::Bool(false);
+    };
+    keywords
+        .iter()
+        .all(|(keyword, rule)| match keyword.as_str() {
+            "description" | "default" => true,
+            "type" => is_a(value, rule),
+            "properties" => each(value, |name, inner| {
+                rule.get(name).is_none_or(|schema| fits(inner, schema))
+            }),
+            "additionalProperties" => each(value, |name, inner| {
+                let named = keywords.get("properties").and_then(|all| all.get(name));
+                named.is_some() || fits(inner, rule)
+            }),
+            "required" => rule.as_array().into_iter().flatten().all(|name| {
+                let there =
+                    |members: &Map<String, Value>| name.as_str().map(|n| members.contains_key(n));
+                value.as_object().and_then(there).unwrap_or(true)
+            }),
+            "items" => value
+                .as_array()
+                .into_iter()
+                .flatten()
+                .all(|item| fits(item, rule)),
+            "minimum" => value.as_f64() >= rule.as_f64() || !value.is_number(),
+            "maximum" => value.as_f64() <= rule.as_f64() || !value.is_number(),
+            "pattern" => value.as_str().is_none_or(|text| is_like(text, rule)),
+            other => panic!("the keyword {other:?} is not known here"),
+        })
+}
+
+fn each(value: &Value, rule: impl Fn(&str, &Value) -> bool) -> bool {
+    let members = value.as_object().into_iter().flatten();
+    members.into_iter().all(|(name, inner)| rule(name, inner))
+}
+
+fn is_a(value: &Value, kind: &Value) -> bool {
+    match kind.as_str() {
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("string") => value.is_string(),
+        Some("boolean") => value.is_boolean(),
+        Some("integer") => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        other => panic!("the type {other:?} is not known here"),
+    }
+}
+
+/// The one pattern that our schemas have.
+fn is_like(text: &str, pattern: &Value) -> bool {
+    assert_eq!(pattern, "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$");
+    let fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(fine)
+        && text.len() <= 64
+}

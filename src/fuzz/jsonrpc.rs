@@ -1,0 +1,133 @@
+//! JSON-RPC: what is read is what stands there, what is refused has a reason, what is written is read again.
+
+use serde_json::{Map, Value, json};
+
+use crate::protocol::{Body, Id, Message, Response, RpcError, code, read};
+
+/// A body is read exactly as JSON-RPC 2.0 and MCP have it, and no other body is taken.
+pub fn reads_messages(data: &[u8]) {
+    // Another reader: it takes the last of equal keys, and nests deeper.
+    let seen = serde_json::from_slice::<Value>(data).ok();
+    match (read(data), seen) {
+        (Ok(Body::Single(message)), Some(value)) => stands_there(&message, &value),
+        (Ok(Body::Batch(messages)), Some(Value::Array(items))) => {
+            assert_eq!(messages.len(), items.len(), "a batch keeps every message");
+            for (message, value) in messages.iter().zip(&items) {
+                stands_there(message, value);
+            }
+        }
+        (Ok(body), seen) => panic!("{body:?} was read where {seen:?} stands"),
+        (Err((id, error)), seen) => is_rightly_refused(id.as_ref(), &error, seen.as_ref()),
+    }
+}
+
+/// A message says what its JSON says, and is read again from what we write of it.
+fn stands_there(message: &Message, value: &Value) {
+    assert!(is_message(value), "{value} was read as {message:?}");
+    let written = match message {
+        Message::Request(request) => request.to_value(),
+        Message::Notification(note) => {
+            json!({ "jsonrpc": "2.0", "method": note.method, "params": note.params })
+        }
+        Message::Response(response) => {
+            let (name, outcome) = match &response.outcome {
+                Ok(result) => ("result", result),
+                Err(error) => ("error", error),
+            };
+            json!({ "jsonrpc": "2.0", "id": response.id, name: outcome })
+        }
+    };
+    for member in ["jsonrpc", "id", "method", "result", "error"] {
+        let is_answer = member == "result" || member == "error";
+        if !is_answer || value.get("method").is_none() {
+            assert_eq!(written.get(member), value.get(member), "{member}");
+        }
+    }
+    if let Some(params) = value
+        .get("params")
+        .filter(|_| written.get("method").is_some())
+    {
+        assert_eq!(written.get("params"), Some(params), "params");
+    }
+    let again = read(written.to_string().as_bytes());
+    assert_eq!(
+        again.as_ref(),
+        Ok(&Body::Single(message.clone())),
+        "what we write"
+    );
+    if let Message::Request(request) = message {
+        is_answered(&request.id, &request.params);
+    }
+}
+
+/// An answer is one message with the request's id, of the same type.
+fn is_answered(id: &Id, result: &Map<String, Value>) {
+    let error = RpcError::invalid_params("x").with_data(json!(result));
+    for outcome in [Ok(result), Err(&error)] {
+        let bytes = Response::write(Some(id), outcome);
+        let Ok(Body::Single(Message::Response(answer))) = read(&bytes) else {
+            panic!(
+                "an answer is no response: {}",
+                String::from_utf8_lossy(&bytes)
+            );
+        };
+        assert_eq!(answer.id, *id);
+        match answer.outcome {
+            Ok(read) => assert_eq!(read, json!(result)),
+            Err(read) => assert_eq!(read.get("data"), Some(&json!(result))),
+        }
+    }
+}
+
+/// A refusal has the code that the standard gives it, and the id of whoever waits for an answer.
+fn is_rightly_refused(id: Option<&Id>, error: &RpcError, seen: Option<&Value>) {
+    let Some(value) = seen else {
+        assert_eq!((id, error.code), (None, code::PARSE), "this is no JSON");
+        return;
+    };
+    if error.code == code::PARSE {
+        let stricter = ["stands twice in an object", "nested deeper than"];
+        let words = &error.message;
+        assert!(
+            stricter.iter().any(|reason| words.contains(reason)),
+            "{words}: {value}"
+        );
+        return;
+    }
+    assert_eq!(error.code, code::INVALID_REQUEST);
+    if let Value::Array(items) = value {
+        let whole = (1..=100).contains(&items.len()) && items.iter().all(is_message);
+        assert!(!whole, "{value} is a batch");
+        return;
+    }
+    assert!(!is_message(value), "{value} is a message");
+    if value.get("method").is_some() && value.get("id").is_some_and(is_id) {
+        let id = id.map(|id| json!(id));
+        assert_eq!(
+            id.as_ref(),
+            value.get("id"),
+            "the id goes back with the error"
+        );
+    }
+}
+
+/// JSON-RPC 2.0 sections 4 and 5, with MCP's narrowing (ids are never null, parameters are an object).
+fn is_message(value: &Value) -> bool {
+    let Value::Object(members) = value else {
+        return false;
+    };
+    let id_is_fine = members.get("id").is_none_or(is_id);
+    let body_is_fine = match members.get("method") {
+        Some(Value::String(_)) => members.get("params").is_none_or(Value::is_object),
+        Some(_) => false,
+        None => {
+            let outcomes = ["result", "error"].map(|name| members.contains_key(name));
+            members.contains_key("id") && outcomes.iter().filter(|there| **there).count() == 1
+        }
+    };
+    members.get("jsonrpc") == Some(&json!("2.0")) && id_is_fine && body_is_fine
+}
+
+fn is_id(value: &Value) -> bool {
+    value.is_string() || value.is_i64()
+}

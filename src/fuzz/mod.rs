@@ -1,0 +1,29 @@
+//! What must hold for any bytes: fed by the fuzzer in `tests/fuzz`, and over its kept corpus by every test run.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::panic,
+    reason = "what does not hold is a finding, and the fuzzer knows a finding by its panic"
+)]
+
+mod accept;
+mod arguments;
+mod cursors;
+mod frames;
+mod header_values;
+mod headers;
+mod hosts;
+mod input;
+mod jsonrpc;
+mod names;
+mod patches;
+mod pointers;
+mod results;
+mod schemas;
+mod sealed;
+mod secrets;
+mod settings;
+mod sse;
+mod targets;
+mod templates;
+
+pub use targets::{TARGETS, Target};

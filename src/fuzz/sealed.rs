@@ -1,0 +1,139 @@
+//! State and session ids that clients carry: opened exactly as sealed, by whom they were sealed for, unchanged.
+
+use ring::hmac;
+use serde_json::{Map, Value, json};
+
+use super::input::{parts, text};
+use crate::dispatch::{Sealer, digest_of};
+use crate::protocol::{ClientCapabilities, Version};
+use crate::transport::Claims;
+
+const KEY: [u8; 32] = [7; 32];
+
+/// Parts: who, another one, what was asked as parameters in JSON, other parameters, the state in JSON, a forgery.
+pub fn request_state(data: &[u8]) {
+    let [who, other, asked, otherwise, state, forged] = parts(data);
+    let (Some(who), Some(other)) = (text(who), text(other)) else {
+        return;
+    };
+    let asked = object(asked);
+    let digest = digest_of("tools/call", &asked);
+    is_of_the_salient_alone(&asked, &object(otherwise), &digest);
+    let sealer = Sealer::new(&KEY);
+    if let Some(forged) = text(forged) {
+        assert!(sealer.open(forged, who, &digest).is_err(), "{forged:?}");
+    }
+    let Ok(state) = serde_json::from_slice::<Value>(state) else {
+        return;
+    };
+    let carried = sealer.seal(state.clone(), who, &digest);
+    assert_eq!(sealer.open(&carried, who, &digest), Ok(state));
+    assert!(other == who || sealer.open(&carried, other, &digest).is_err());
+    let elsewhere = digest_of("prompts/get", &asked);
+    assert!(sealer.open(&carried, who, &elsewhere).is_err());
+    assert!(Sealer::new(&[8; 32]).open(&carried, who, &digest).is_err());
+    for altered in alterations(&carried, forged) {
+        assert!(sealer.open(&altered, who, &digest).is_err(), "{altered:?}");
+    }
+}
+
+/// Two requests have the same digest exactly if they ask for the same.
+fn is_of_the_salient_alone(one: &Map<String, Value>, other: &Map<String, Value>, digest: &str) {
+    let salient = |params: &Map<String, Value>| {
+        let mut params = params.clone();
+        params.remove("_meta");
+        params
+    };
+    let same = salient(one) == salient(other);
+    assert_eq!(
+        digest_of("tools/call", other) == digest,
+        same,
+        "{one:?} {other:?}"
+    );
+    assert_eq!(digest_of("tools/call", &salient(one)), digest);
+}
+
+/// Parts: an agent, another one, the capabilities that the client declares, a forgery.
+pub fn session_ids(data: &[u8]) {
+    let [agent, other, declared, forged] = parts(data);
+    let (Some(agent), Some(other)) = (text(agent), text(other)) else {
+        return;
+    };
+    // Agents' ids are ours, and short.
+    let agent: String = agent.chars().take(64).collect();
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &KEY);
+    if let Some(forged) = text(forged) {
+        assert!(Claims::verify(forged, &key).is_none(), "{forged:?}");
+    }
+    for version in [
+        Version::V2025_03_26,
+        Version::V2025_06_18,
+        Version::V2025_11_25,
+    ] {
+        let claims = Claims::new(&agent, version, &object(declared));
+        let id = claims.sign(&key);
+        assert!(id.bytes().all(|b| b.is_ascii_graphic()), "{id:?}");
+        let Some(read) = Claims::verify(&id, &key) else {
+            panic!("{id:?} is not read again");
+        };
+        assert_eq!(read, claims);
+        assert_eq!(
+            (read.version(), read.agent.as_str()),
+            (version, agent.as_str())
+        );
+        assert!(agent == other || read.agent != other);
+        assert_eq!(
+            askable(&read.capabilities()),
+            askable(&ClientCapabilities::new(object(declared))),
+            "a session can be asked for what its client declared"
+        );
+        for altered in alterations(&id, forged) {
+            assert!(Claims::verify(&altered, &key).is_none(), "{altered:?}");
+        }
+        let foreign = hmac::Key::new(hmac::HMAC_SHA256, &[8; 32]);
+        assert!(Claims::verify(&id, &foreign).is_none());
+    }
+}
+
+/// For which of our requests a client can be asked.
+fn askable(client: &ClientCapabilities) -> [bool; 4] {
+    let requests = [
+        ("sampling/createMessage", json!({})),
+        ("roots/list", json!({})),
+        ("elicitation/create", json!({})),
+        ("elicitation/create", json!({ "mode": "url" })),
+    ];
+    requests.map(|(method, params)| client.require(method, &params).is_ok())
+}
+
+fn object(data: &[u8]) -> Map<String, Value> {
+    serde_json::from_slice(data).unwrap_or_default()
+}
+
+/// Texts that differ from a sealed one: in a bit where a byte pair of `choice` points, shorter, longer.
+fn alterations(sealed: &str, choice: &[u8]) -> Vec<String> {
+    let mut altered = vec![
+        format!("{sealed}="),
+        format!("{sealed}A"),
+        format!("{sealed}."),
+        format!(" {sealed}"),
+        sealed.replacen('.', "..", 1),
+        sealed.to_lowercase(),
+        sealed.replace('-', "+"),
+    ];
+    for pair in choice.chunks(2).take(32) {
+        let bits = pair
+            .iter()
+            .fold(0_usize, |bits, byte| bits * 256 + usize::from(*byte));
+        let mut bytes = sealed.as_bytes().to_vec();
+        let at = (bits / 8) % bytes.len().max(1);
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte ^= 1 << (bits % 8);
+        }
+        altered.extend(String::from_utf8(bytes));
+        altered.extend(sealed.get(..at).map(str::to_owned));
+    }
+    // Changing case or marks can leave a text as it was.
+    altered.retain(|text| text != sealed);
+    altered
+}

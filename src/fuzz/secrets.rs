@@ -1,0 +1,42 @@
+//! What is written into the audit: no token and no password of ours, and of a bounded size.
+
+use serde_json::{Value, json};
+
+use super::input::{parts, text};
+use crate::vault::{redact, redact_text};
+
+/// A token as the owner gives it out, and a part of it that alone would give it away.
+const TOKEN: &str = "gw_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_AbCdEabcdef";
+const MIDDLE: &str = "KlMnOpQrStUvWxYz";
+
+/// Parts: a text, more of it, JSON.
+pub fn are_not_written_down(data: &[u8]) {
+    let [before, after, value] = parts(data);
+    let (Some(before), Some(after)) = (text(before), text(after)) else {
+        return;
+    };
+    let said = format!("{before}{TOKEN}{after}");
+    let written = redact_text(&said);
+    // Unless the text around it says it too.
+    if !before.contains(MIDDLE) && !after.contains(MIDDLE) {
+        assert!(!written.contains(MIDDLE), "{said:?} became {written:?}");
+    }
+    let once = redact_text(before).into_owned();
+    assert_eq!(redact_text(&once), once, "{before:?}");
+    for announced in [
+        "password=",
+        "--password ",
+        "X-Api-Key: ",
+        "Authorization: Bearer ",
+    ] {
+        let written = redact_text(&format!("x {announced}hunter2-hunter2 y")).into_owned();
+        assert!(!written.contains("hunter2"), "{written:?}");
+    }
+    let Ok(value) = serde_json::from_slice::<Value>(value) else {
+        return;
+    };
+    let kept = redact(&json!({ "said": value, "password": value, before: { "token": value } }));
+    assert_eq!(redact(&kept), kept);
+    let hidden = kept.get("password") == Some(&json!("[redacted]"));
+    assert!(hidden || value.is_null() || value.is_boolean(), "{kept}");
+}

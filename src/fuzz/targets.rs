@@ -1,0 +1,39 @@
+//! The table of targets: each takes any bytes, and panics where what it promises does not hold.
+
+use super::{
+    accept, arguments, cursors, frames, header_values, headers, hosts, jsonrpc, names, patches,
+    pointers, results, schemas, sealed, secrets, settings, sse, templates,
+};
+
+/// One target.
+pub struct Target {
+    /// Names it, and the folder of its corpus.
+    pub name: &'static str,
+    /// What it promises for any bytes; it panics if that does not hold.
+    pub property: fn(&[u8]),
+}
+
+/// Every target.
+#[rustfmt::skip]
+pub const TARGETS: &[Target] = &[
+    Target { name: "jsonrpc",       property: jsonrpc::reads_messages },
+    Target { name: "headers",       property: headers::agree_with_the_body },
+    Target { name: "header_values", property: header_values::mean_their_arguments },
+    Target { name: "schemas",       property: schemas::mark_their_headers },
+    Target { name: "accept",        property: accept::says_what_a_client_takes },
+    Target { name: "hosts",         property: hosts::let_in_our_names_alone },
+    Target { name: "session_ids",   property: sealed::session_ids },
+    Target { name: "request_state", property: sealed::request_state },
+    Target { name: "cursors",       property: cursors::are_our_own },
+    Target { name: "sse",           property: sse::is_read_as_it_was_meant },
+    Target { name: "results",       property: results::say_nothing_newer },
+    Target { name: "arguments",     property: arguments::fit_the_schema },
+    Target { name: "templates",     property: templates::find_what_was_put_in },
+    Target { name: "pointers",      property: pointers::print_and_find_themselves },
+    Target { name: "patches",       property: patches::change_whole_or_nothing },
+    Target { name: "differences",   property: patches::lead_from_one_to_the_other },
+    Target { name: "frames",        property: frames::come_out_as_they_went_in },
+    Target { name: "names",         property: names::mean_what_they_say },
+    Target { name: "settings",      property: settings::are_read_or_explained },
+    Target { name: "secrets",       property: secrets::are_not_written_down },
+];

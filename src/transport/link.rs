@@ -1,0 +1,343 @@
+//! One connection that carries all messages of one client both ways: a pipe, or the two halves of HTTP+SSE.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::{
+    batch::{Batch, Unbegun},
+    claims::Claims,
+    endpoint::Endpoint,
+    handshake::Hello,
+    in_flight::{CallInFlight, InFlight},
+    methods,
+    pulse::Pulse,
+    relay::{Line, Relay, farewell, hear},
+    running,
+    session::Session,
+    stateless, wire,
+};
+use crate::dispatch::Context;
+use crate::guard::Refusal;
+use crate::protocol::{
+    Body, Id, IncomingNotification, Message, Request, RequestMeta, RpcError, progress_token,
+};
+
+/// Lines wait here for the client to read them; beyond these, whoever writes them waits.
+const QUEUED: usize = 16;
+
+/// So many requests and subscriptions may be under way; more are refused. Their places among the
+/// agent's calls and streams usually end first.
+const MAX_UNDER_WAY: usize = 2_048;
+
+/// When the client has said its last, what it asked for may still be answered for so long: a script that
+/// pipes its questions reads the answers, and a client that waits for our end waits twice this long.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What has arrived from the client.
+pub enum Arrival {
+    /// Messages.
+    Whole(Body),
+    /// Something that cannot be served, and why.
+    Broken(Option<Id>, RpcError),
+}
+
+/// Why a connection has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The client has said its last.
+    Finished,
+    /// Nobody reads what we write.
+    Unheard,
+    /// The server stops.
+    Stopped,
+    /// The agent's token was revoked or has expired.
+    Expelled,
+}
+
+/// A connection.
+pub struct Link {
+    endpoint: Arc<Endpoint>,
+    sender: Context,
+    lines: mpsc::Sender<Line>,
+    under_way: InFlight,
+    /// There from `initialize` on.
+    session: Option<Arc<Session>>,
+    hears: bool,
+    calls: JoinSet<()>,
+    streams: JoinSet<()>,
+}
+
+impl Link {
+    /// A connection with this client, and the lines that it is to be written.
+    pub fn new(endpoint: &Arc<Endpoint>, sender: Context) -> (Self, mpsc::Receiver<Line>) {
+        let (lines, written) = mpsc::channel(QUEUED);
+        let link = Self {
+            endpoint: endpoint.clone(),
+            sender,
+            lines,
+            under_way: InFlight::new(MAX_UNDER_WAY),
+            session: None,
+            hears: false,
+            calls: JoinSet::new(),
+            streams: JoinSet::new(),
+        };
+        (link, written)
+    }
+
+    /// Serves what arrives until there is no more of it or nobody to serve. Dropping it ends all that is
+    /// under way, as far as its class allows.
+    pub async fn run(mut self, mut arrivals: mpsc::Receiver<Arrival>) -> Ended {
+        let (endpoint, sender, lines) = (
+            self.endpoint.clone(),
+            self.sender.clone(),
+            self.lines.clone(),
+        );
+        let mut over = pin!(over(&endpoint, &sender, &lines));
+        let ended = loop {
+            let arrival = tokio::select! {
+                biased;
+                ended = &mut over => break ended,
+                Some(_) = self.calls.join_next() => continue,
+                Some(_) = self.streams.join_next() => continue,
+                arrival = arrivals.recv() => arrival,
+            };
+            let Some(arrival) = arrival else {
+                break Ended::Finished;
+            };
+            let Some(said) = self.take(arrival).await else {
+                continue;
+            };
+            // A client that does not read what it asked for is not read either.
+            tokio::select! {
+                biased;
+                ended = &mut over => break ended,
+                _ = lines.send(Line::new(said)) => {}
+            }
+        };
+        if ended != Ended::Unheard {
+            tokio::select! {
+                () = lines.closed() => {}
+                _ = tokio::time::timeout(GRACE, self.ended(ended)) => {}
+            }
+        }
+        ended
+    }
+
+    /// Waits for the calls that are under way, and for the streams if it is we who end them.
+    async fn ended(&mut self, why: Ended) {
+        while self.calls.join_next().await.is_some() {}
+        while why != Ended::Finished && self.streams.join_next().await.is_some() {}
+    }
+
+    /// Takes what has arrived; what is to be said to it at once comes back.
+    async fn take(&mut self, arrival: Arrival) -> Option<Vec<u8>> {
+        match arrival {
+            Arrival::Broken(id, error) => Some(wire::error(id.as_ref(), &error)),
+            Arrival::Whole(Body::Batch(batch)) => {
+                let refused = self.batch(batch).err()?;
+                Some(wire::error(None, &refused))
+            }
+            Arrival::Whole(Body::Single(Message::Request(request))) => {
+                let id = request.id.clone();
+                let said = self.request(request).await;
+                said.unwrap_or_else(|error| Some(wire::error(Some(&id), &error)))
+            }
+            Arrival::Whole(Body::Single(Message::Notification(note))) => {
+                self.notified(&note);
+                None
+            }
+            Arrival::Whole(Body::Single(Message::Response(response))) => {
+                let session = self.session.as_ref()?;
+                session.deliver(&response.id, response.outcome);
+                None
+            }
+        }
+    }
+
+    async fn request(&mut self, request: Request) -> Result<Option<Vec<u8>>, RpcError> {
+        if RequestMeta::claim(&request.params).is_some() {
+            return self.stateless(request).map(|()| None);
+        }
+        match (&self.session, request.method.as_str()) {
+            (_, "initialize") => self.initialize(&request).map(Some),
+            (Some(session), _) => {
+                let session = session.clone();
+                self.stateful(&session, request).await
+            }
+            (None, "ping") => Ok(Some(wire::answer(Some(&request.id), Ok(&json!({}))))),
+            // Only the stateless era has these: it says what they lack.
+            (None, "server/discover" | stateless::LISTEN) => self.stateless(request).map(|()| None),
+            (None, _) => Err(RpcError::invalid_request(
+                "this connection has no session yet: initialize first, or send requests of 2026-07-28, \
+                 which say all about themselves in params._meta",
+            )),
+        }
+    }
+
+    /// Begins the one session that a connection can have.
+    fn initialize(&mut self, request: &Request) -> Result<Vec<u8>, RpcError> {
+        if self.session.is_some() {
+            let words = "this connection has its session; another one takes another connection";
+            return Err(RpcError::invalid_request(words));
+        }
+        let hello = Hello::read(request)?;
+        let agent = self.sender.who.agent_id().as_str();
+        let claims = Claims::new(agent, hello.version, &hello.declared());
+        self.session = Some(Session::of_connection(claims));
+        let result = hello.answer(self.endpoint.engine());
+        Ok(wire::answer(Some(&request.id), Ok(&result)))
+    }
+
+    async fn stateful(
+        &mut self,
+        session: &Arc<Session>,
+        request: Request,
+    ) -> Result<Option<Vec<u8>>, RpcError> {
+        if let Some(answering) = running::at_once(&self.endpoint, session, &request) {
+            return Ok(answering.end.await.map(|end| end.body));
+        }
+        let place = self.endpoint.call(&self.sender).map_err(refused)?;
+        let held = self.under_way.begin(&request.id).ok_or_else(in_use)?;
+        // One that is malformed is refused with the call that it would report on.
+        let token = progress_token(&request.params).unwrap_or_default();
+        let relay = self.relay(held, Pulse::new(token, self.endpoint.heartbeat()));
+        let heard = (true, place);
+        let answering = running::start(&self.endpoint, session, request, &self.sender, heard);
+        self.calls.spawn(relay.run(answering));
+        Ok(None)
+    }
+
+    fn stateless(&mut self, request: Request) -> Result<(), RpcError> {
+        let meta = stateless::read_meta(&request)?;
+        let held = self.under_way.begin(&request.id).ok_or_else(in_use)?;
+        if !self.endpoint.engine().serves(&request.method) {
+            return Err(RpcError::method_not_found(&request.method));
+        }
+        let pulse = Pulse::new(meta.progress_token.clone(), self.endpoint.heartbeat());
+        let call = stateless::call(request, meta, &self.sender, true);
+        if call.method == stateless::LISTEN {
+            let id = call.id.clone();
+            let subscribed = stateless::subscribe(&self.endpoint, call);
+            let (answering, place) = subscribed.map_err(refused)?;
+            // One that was refused ends without having begun.
+            let farewell = answering.notes.is_some().then(|| farewell(&id));
+            let relay = Relay {
+                farewell,
+                ..self.relay(held, Pulse::silent())
+            };
+            self.streams.spawn(holding(place, relay.run(answering)));
+        } else {
+            let started = stateless::start(&self.endpoint, call);
+            let (answering, place) = started.map_err(refused)?;
+            let relayed = self.relay(held, pulse).run(answering);
+            self.calls.spawn(holding(place, relayed));
+        }
+        Ok(())
+    }
+
+    fn relay(&self, held: CallInFlight, pulse: Pulse) -> Relay {
+        Relay {
+            held,
+            lines: self.lines.clone(),
+            pulse,
+            farewell: None,
+        }
+    }
+
+    fn batch(&mut self, batch: Vec<Message>) -> Result<(), RpcError> {
+        if batch.iter().any(RequestMeta::is_claimed_by) {
+            let words = "2026-07-28 knows no batches; send one message";
+            return Err(RpcError::invalid_request(words));
+        }
+        let session = self.session.as_ref().ok_or_else(|| {
+            RpcError::invalid_request("a batch needs a session of 2025-03-26; initialize first")
+        })?;
+        let batch = match Batch::start(&self.endpoint, &self.sender, session, batch) {
+            Ok(batch) => batch,
+            Err(Unbegun::Unfit(error)) => return Err(error),
+            Err(Unbegun::Refused(refusal)) => return Err(refused(refusal)),
+        };
+        let lines = self.lines.clone();
+        self.calls.spawn(async move {
+            if let Some(answers) = batch.answers().await {
+                let _ = lines.send(Line::new(answers)).await;
+            }
+        });
+        Ok(())
+    }
+
+    fn notified(&mut self, note: &IncomingNotification) {
+        if let Some(id) = methods::cancels(note) {
+            self.under_way.cancel(&id);
+        }
+        let Some(session) = &self.session else { return };
+        methods::notified(session, note);
+        if note.method == "notifications/initialized" && !self.hears {
+            self.hears = true;
+            self.hear(&session.clone());
+        }
+    }
+
+    /// What the session is subscribed to is told on the same connection.
+    fn hear(&mut self, session: &Arc<Session>) {
+        let engine = self.endpoint.engine();
+        let place = match self.endpoint.stream(&self.sender) {
+            Ok(place) => place,
+            Err(refusal) => {
+                tracing::warn!(why = refusal.message, "this client hears of no changes");
+                return;
+            }
+        };
+        let listener = session.listen(engine);
+        let (endpoint, who) = (self.endpoint.clone(), self.sender.who.clone());
+        let heard = hear(session.clone(), listener, self.lines.clone());
+        self.streams.spawn(holding(place, async move {
+            tokio::select! {
+                () = heard => {}
+                () = endpoint.guard().expelled(&who) => {}
+            }
+        }));
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let Some(session) = &self.session {
+            session.end();
+        }
+    }
+}
+
+/// Waits until there is nobody left to serve.
+async fn over(endpoint: &Endpoint, sender: &Context, lines: &mpsc::Sender<Line>) -> Ended {
+    let mut stop = endpoint.engine().stopping();
+    tokio::select! {
+        () = lines.closed() => Ended::Unheard,
+        _ = stop.wait_for(|stop| *stop) => Ended::Stopped,
+        () = endpoint.guard().expelled(&sender.who) => Ended::Expelled,
+    }
+}
+
+/// Keeps something for as long as something else runs.
+async fn holding(held: impl Send, run: impl Future<Output = ()>) {
+    run.await;
+    drop(held);
+}
+
+fn in_use() -> RpcError {
+    RpcError::invalid_request("this id is in use, or too many calls are under way")
+}
+
+/// There are no statuses here: why nothing was begun stands in the error alone.
+pub fn refused(refusal: Refusal) -> RpcError {
+    let mut data = json!({ "error": refusal.error });
+    if let (Some(after), Some(data)) = (refusal.retry_after_s, data.as_object_mut()) {
+        data.insert("retryAfterSeconds".into(), json!(after));
+    }
+    RpcError::invalid_request(refusal.message).with_data(data)
+}

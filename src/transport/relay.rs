@@ -1,0 +1,112 @@
+//! From a reply to the lines that a connection is written: what is said on the way, then the end.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::{
+    in_flight::{CallInFlight, Cancelled},
+    pulse::Pulse,
+    session::Session,
+    stream::Answering,
+    wire::Wire,
+};
+use crate::dispatch::Listener;
+use crate::protocol::{Id, Notification};
+
+/// One message on its way to the client.
+pub struct Line {
+    bytes: Vec<u8>,
+    of: Option<Cancelled>,
+}
+
+impl Line {
+    /// A message that is written whatever happens.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, of: None }
+    }
+
+    /// Its bytes, without a newline; none when the client has cancelled what it belongs to, for then
+    /// not even what was waiting to be written is written.
+    pub fn into_bytes(self) -> Option<Vec<u8>> {
+        let cancelled = self.of.is_some_and(|of| of.is_set());
+        (!cancelled).then_some(self.bytes)
+    }
+}
+
+/// A reply on its way to the client.
+pub struct Relay {
+    /// The request's place among those under way.
+    pub held: CallInFlight,
+    /// Where lines go.
+    pub lines: mpsc::Sender<Line>,
+    /// Shows that the call is alive.
+    pub pulse: Pulse,
+    /// Said before the end.
+    pub farewell: Option<Notification>,
+}
+
+impl Relay {
+    /// Passes a reply on until its end, or until the client cancels it or is gone.
+    pub async fn run<N: Wire>(mut self, mut answering: Answering<N>) {
+        let mark = self.held.mark();
+        let line = |bytes| Line {
+            bytes,
+            of: Some(mark.clone()),
+        };
+        let end = loop {
+            tokio::select! {
+                biased;
+                () = self.held.cancelled() => return,
+                end = &mut answering.end => break end,
+                Some(note) = async { answering.notes.as_mut()?.recv().await } => {
+                    if self.pulse.lets_pass(&note)
+                        && self.lines.send(line(note.write())).await.is_err()
+                    {
+                        return;
+                    }
+                }
+                () = self.pulse.due() => {
+                    if let Some(beat) = self.pulse.beat() {
+                        let _ = self.lines.send(line(beat)).await;
+                    }
+                }
+            }
+        };
+        let Some(end) = end else { return };
+        while let Some(note) = answering.notes.as_mut().and_then(|n| n.try_recv().ok()) {
+            if self.pulse.lets_pass(&note) {
+                let _ = self.lines.send(line(note.write())).await;
+            }
+        }
+        if let Some(farewell) = &self.farewell {
+            let _ = self.lines.send(line(farewell.write())).await;
+        }
+        // A client may use the id again as soon as it has the answer.
+        drop(self.held);
+        let _ = self.lines.send(line(end.body)).await;
+    }
+}
+
+/// What a server says before it ends a subscription itself: on a connection that carries everything
+/// there is no stream whose end could say it (2026-07-28, cancellation).
+pub fn farewell(id: &Id) -> Notification {
+    Notification::new(
+        "notifications/cancelled",
+        json!({ "requestId": id, "reason": "the server ends this subscription" }),
+    )
+}
+
+/// Tells a session what it is subscribed to, until the server stops or the client is gone.
+pub async fn hear(session: Arc<Session>, mut listener: Listener, lines: mpsc::Sender<Line>) {
+    while let Some(event) = listener.next().await {
+        if !session.wants(&event) {
+            continue;
+        }
+        let line = Line::new(event.to_notification().write());
+        if lines.send(line).await.is_err() {
+            return;
+        }
+    }
+}

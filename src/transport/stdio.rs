@@ -1,0 +1,180 @@
+//! stdio: one JSON message a line, over any pair of byte streams.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::mpsc;
+
+use super::{
+    endpoint::Endpoint,
+    link::{Arrival, Ended, Link, refused},
+    relay::Line,
+};
+use crate::dispatch::Context;
+use crate::guard::Attached;
+use crate::protocol::{Body, Message, RpcError, read};
+
+/// Lines that were read wait here to be served; beyond these, the client is not read.
+const QUEUED: usize = 8;
+
+/// When all is over, the client has so long to read what is left to be read.
+const FLUSH: Duration = Duration::from_secs(1);
+
+/// Serves one client until either end closes or the server stops. Only messages are written.
+pub async fn serve(
+    endpoint: &Arc<Endpoint>,
+    client: &Attached,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) -> Ended {
+    let caller = Context::of(client.who().clone(), None);
+    let (link, lines) = Link::new(endpoint, caller.clone());
+    let (sender, arrivals) = mpsc::channel(QUEUED);
+    let input = Lines {
+        input: BufReader::new(input),
+        longest: endpoint.guard().largest_message(),
+    };
+    let reading = tokio::spawn(read_all(input, endpoint.clone(), caller.clone(), sender));
+    let writing = tokio::spawn(write_all(output, lines));
+    let ended = link.run(arrivals).await;
+    reading.abort();
+    // The link is gone, so the writer ends with the last line that there is.
+    let _ = tokio::time::timeout(FLUSH, writing).await;
+    ended
+}
+
+async fn read_all(
+    mut lines: Lines<impl AsyncRead + Unpin>,
+    endpoint: Arc<Endpoint>,
+    caller: Context,
+    arrivals: mpsc::Sender<Arrival>,
+) {
+    loop {
+        let arrival = match lines.next().await {
+            Ok(Some(Ok(line))) if line.trim_ascii().is_empty() => continue,
+            Ok(Some(Ok(line))) => match read(&line) {
+                Ok(messages) => charged(&endpoint, &caller, messages),
+                Err((id, error)) => Arrival::Broken(id, error),
+            },
+            Ok(Some(Err(error))) => Arrival::Broken(None, error),
+            Ok(None) => return,
+            Err(cause) => return tracing::debug!(%cause, "the client can no longer be read"),
+        };
+        if arrivals.send(arrival).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Charges the agent for what wants an answer; the rest may be what an answer waits for.
+fn charged(endpoint: &Endpoint, caller: &Context, messages: Body) -> Arrival {
+    let id = match &messages {
+        Body::Single(Message::Request(request)) => Some(request.id.clone()),
+        Body::Single(_) => return Arrival::Whole(messages),
+        Body::Batch(_) => None,
+    };
+    match endpoint.guard().charge_agent(&caller.who) {
+        Ok(()) => Arrival::Whole(messages),
+        Err(refusal) => Arrival::Broken(id, refused(refusal)),
+    }
+}
+
+async fn write_all(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Line>) {
+    while let Some(line) = lines.recv().await {
+        let Some(mut bytes) = line.into_bytes() else {
+            continue;
+        };
+        // JSON as we write it holds no newline.
+        bytes.push(b'\n');
+        let written = async {
+            output.write_all(&bytes).await?;
+            output.flush().await
+        };
+        if let Err(cause) = written.await {
+            return tracing::debug!(%cause, "the client can no longer be written to");
+        }
+    }
+}
+
+/// What is read, line by line.
+struct Lines<R> {
+    input: BufReader<R>,
+    longest: usize,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// The next line, without its end; of one that is too long nothing is kept. `None` at the end.
+    async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, RpcError>>> {
+        let mut line = Vec::new();
+        let mut length = 0_usize;
+        loop {
+            let chunk = self.input.fill_buf().await?;
+            let whole = chunk.iter().position(|byte| *byte == b'\n');
+            let (part, _) = chunk.split_at(whole.unwrap_or(chunk.len()));
+            let (used, at_end) = (part.len() + usize::from(whole.is_some()), chunk.is_empty());
+            length = length.saturating_add(part.len());
+            if length <= self.longest {
+                line.extend_from_slice(part);
+            } else {
+                line = Vec::new();
+            }
+            self.input.consume(used);
+            if at_end && length == 0 {
+                return Ok(None);
+            }
+            if at_end || whole.is_some() {
+                let fits = length <= self.longest;
+                return Ok(Some(fits.then_some(line).ok_or_else(|| self.too_long())));
+            }
+        }
+    }
+
+    fn too_long(&self) -> RpcError {
+        let longest = self.longest;
+        RpcError::invalid_request(format!("a message is at most {longest} bytes"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(text: &[u8], longest: usize) -> Vec<Option<String>> {
+        let mut lines = Lines {
+            input: BufReader::with_capacity(4, text),
+            longest,
+        };
+        let mut found = Vec::new();
+        while let Some(line) = lines.next().await.unwrap() {
+            found.push(line.ok().map(|line| String::from_utf8(line).unwrap()));
+        }
+        found
+    }
+
+    #[tokio::test]
+    async fn lines_are_cut_at_newlines_wherever_the_reads_fall() {
+        let whole = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|t| Some((*t).to_owned()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lines(b"", 9).await, whole(&[]));
+        assert_eq!(lines(b"\n", 9).await, whole(&[""]));
+        assert_eq!(
+            lines(b"abcd\nefghi\r\n", 9).await,
+            whole(&["abcd", "efghi\r"])
+        );
+        assert_eq!(lines(b"abc\nlast", 9).await, whole(&["abc", "last"]));
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_skipped_and_the_next_one_read() {
+        let found = lines(b"123456789\n1234567890\n12345678901234567890\nok\n", 9).await;
+        let ok = |text: &str| Some(text.to_owned());
+        assert_eq!(found, [ok("123456789"), None, None, ok("ok")]);
+        assert_eq!(lines(b"1234567890", 9).await, [None]);
+    }
+}
