@@ -39,7 +39,7 @@ pub struct Slow;
 pub fn tools() -> Toolset<Slow> {
     Toolset::over(Arc::new(Slow))
         .answering("trigger-long-running-operation", Risk::Read, long).titled("Long-running operation")
-        .answering("simulate-research-query", Risk::Read, research).titled("Research query")
+        .answering("simulate-research-query", Risk::Read, research).titled("Research query").offers_task()
 }
 
 /// Takes its time, in steps, and reports progress after each.

@@ -110,13 +110,8 @@ pub fn says(value: &str, argument: &Value) -> bool {
         Value::String(text) => value == text,
         Value::Bool(flag) => value == flag.to_string(),
         Value::Number(number) => {
-            let written = match number.as_f64() {
-                // Every digit of it: the shortest form of a large number is another number.
-                Some(float) if number.is_f64() && float.fract() == 0.0 => format!("{float:.0}"),
-                _ => number.to_string(),
-            };
-            value == number.to_string()
-                || digits(value).is_some_and(|same| Some(same) == digits(&written))
+            let own = number.to_string();
+            digits(&own).is_some_and(|own| digits(value) == Some(own))
         }
         _ => false,
     }

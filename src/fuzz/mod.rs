@@ -8,6 +8,7 @@
 mod accept;
 mod arguments;
 mod cursors;
+mod event_ids;
 mod frames;
 mod header_values;
 mod headers;
@@ -25,5 +26,6 @@ mod settings;
 mod sse;
 mod targets;
 mod templates;
+mod traces;
 
 pub use targets::{TARGETS, Target};

@@ -1,8 +1,8 @@
 //! The table of targets: each takes any bytes, and panics where what it promises does not hold.
 
 use super::{
-    accept, arguments, cursors, frames, header_values, headers, hosts, jsonrpc, names, patches,
-    pointers, results, schemas, sealed, secrets, settings, sse, templates,
+    accept, arguments, cursors, event_ids, frames, header_values, headers, hosts, jsonrpc, names,
+    patches, pointers, results, schemas, sealed, secrets, settings, sse, templates, traces,
 };
 
 /// One target.
@@ -23,8 +23,10 @@ pub const TARGETS: &[Target] = &[
     Target { name: "accept",        property: accept::says_what_a_client_takes },
     Target { name: "hosts",         property: hosts::let_in_our_names_alone },
     Target { name: "session_ids",   property: sealed::session_ids },
+    Target { name: "event_ids",     property: event_ids::are_our_own },
     Target { name: "request_state", property: sealed::request_state },
     Target { name: "cursors",       property: cursors::are_our_own },
+    Target { name: "traces",        property: traces::are_what_the_w3c_has },
     Target { name: "sse",           property: sse::is_read_as_it_was_meant },
     Target { name: "results",       property: results::say_nothing_newer },
     Target { name: "arguments",     property: arguments::fit_the_schema },

@@ -82,7 +82,8 @@ fn read(text: &str) -> Option<EventId> {
         revision: parts.next()?.parse().ok()?,
         connection: parts.next()?.parse().ok()?,
     };
-    parts.next().is_none().then_some(id)
+    // Only as it is written: of the digits that are read, `+1` and `01` are others.
+    (id.to_string() == text).then_some(id)
 }
 
 #[cfg(test)]
@@ -105,13 +106,18 @@ mod tests {
             "",
             "junk",
             "1.2.3",
-            "ab.x7.3.12.0",
-            "ab.s7.3.12",
-            "ab.s7.3.12.0.0",
-            "ab.s.3.12.0",
-            "ab.é7.3.12.0",
-            "ab.s7.-3.12.0",
-            "ab.s7.99999999999999999999.12.0",
+            "ab.s7.3.12.0",
+            "000000ab.x0000000000000007.3.12.0",
+            "000000ab.s0000000000000007.3.12",
+            "000000ab.s0000000000000007.3.12.0.0",
+            "000000ab.s.3.12.0",
+            "000000ab.é000000000000007.3.12.0",
+            "000000AB.s0000000000000007.3.12.0",
+            "+00000ab.s0000000000000007.3.12.0",
+            "000000ab.s0000000000000007.+3.12.0",
+            "000000ab.s0000000000000007.03.12.0",
+            "000000ab.s0000000000000007.-3.12.0",
+            "000000ab.s0000000000000007.99999999999999999999.12.0",
         ] {
             assert_eq!(bad.parse::<EventId>(), Err(Foreign), "{bad}");
         }

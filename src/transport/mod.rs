@@ -35,4 +35,4 @@ pub use sessions::Sessions;
 pub use stdio::serve as serve_stdio;
 
 #[cfg(feature = "fuzzing")]
-pub use {claims::Claims, headers::check as check_headers, stream::Accepts};
+pub use {claims::Claims, event_id::EventId, headers::check as check_headers, stream::Accepts};
