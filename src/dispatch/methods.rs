@@ -82,6 +82,7 @@ impl Engine {
 mod tests {
     use tokio::sync::watch;
 
+    use super::super::tasks::TaskLimits;
     use super::*;
     use crate::protocol::Implementation;
     use crate::registry::Catalog;
@@ -97,7 +98,8 @@ mod tests {
             if announces {
                 drop(catalog.announce_list_changes());
             }
-            Engine::new(catalog, None, &[0; 32], watch::channel(false).1)
+            let stop = watch::channel(false).1;
+            Engine::new(catalog, None, &[0; 32], stop, TaskLimits::TWO)
         };
         assert!(!engine(false).serves("subscriptions/listen"));
         assert!(engine(true).serves("subscriptions/listen"));

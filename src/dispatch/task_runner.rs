@@ -148,7 +148,6 @@ mod tests {
     use crate::config::Preset;
     use crate::protocol::{Id, Implementation};
     use crate::registry::{Answer, Catalog, Cx, Interruption, Result, Risk, Toolset};
-    use crate::vault::TaskRoom;
 
     /// Calls wait for this.
     type Gate = Notify;
@@ -196,15 +195,10 @@ mod tests {
             .answering("breaks", Risk::Read, breaks).requires_task()
             .answering("asks_late", Risk::Read, asks_late).requires_task();
         catalog.add(tools).unwrap();
-        let limits = TaskLimits {
-            after: Duration::from_secs(45),
-            ttl: Duration::from_hours(1),
-            room: TaskRoom { per_agent: 2, total: 2 },
-        };
         let stop = watch::Sender::new(false);
         let expelled = watch::Sender::new(false);
         let expulsion = expelled.clone();
-        let engine = Engine::new(catalog, None, &[0; 32], stop.subscribe(), limits);
+        let engine = Engine::new(catalog, None, &[0; 32], stop.subscribe(), TaskLimits::TWO);
         let engine = engine.with_expulsion(Box::new(move |_| {
             let mut expelled = expulsion.subscribe();
             Box::pin(async move { drop(expelled.wait_for(|expelled| *expelled).await) })

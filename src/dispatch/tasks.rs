@@ -33,6 +33,19 @@ pub struct TaskLimits {
     pub room: TaskRoom,
 }
 
+#[cfg(test)]
+impl TaskLimits {
+    /// Room for two tasks.
+    pub(super) const TWO: Self = Self {
+        after: Duration::from_secs(45),
+        ttl: Duration::from_hours(1),
+        room: TaskRoom {
+            per_agent: 2,
+            total: 2,
+        },
+    };
+}
+
 /// Every task. Which ones there are for whom is decided here alone.
 pub(super) struct Tasks {
     /// When calls become tasks.
