@@ -27,7 +27,7 @@ use crate::state::State;
 use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
-use crate::transport::{Endpoint, Sessions};
+use crate::transport::{Endpoint, HttpSse, Sessions};
 use crate::vault::{TaskRoom, Vault};
 
 /// What a model is told of this server first.
@@ -251,10 +251,12 @@ pub fn serving(
 ) -> Serving {
     let metrics = engine.metrics.clone();
     let heartbeat = settings.limits.heartbeat;
+    let http_sse = settings.access.http_sse;
     let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, heartbeat);
     Serving {
         front: Arc::new(Front {
             guard,
+            http_sse: http_sse.then(|| HttpSse::new(endpoint.clone())),
             endpoint,
             metrics: metrics.clone(),
         }),

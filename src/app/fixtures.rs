@@ -34,6 +34,8 @@ const TASK_AFTER: Duration = Duration::from_millis(200);
 pub struct FixturePlan {
     /// The address as bound; none for the one client on standard input and output.
     pub address: Option<SocketAddr>,
+    /// Whether they are served over HTTP+SSE too.
+    pub http_sse: bool,
     /// The directory of the authority's files; plain HTTP when absent.
     pub tls: Option<PathBuf>,
     /// The token that callers need; everybody comes in when absent.
@@ -52,10 +54,11 @@ pub struct Fixtures {
 impl Fixtures {
     /// Builds them. Sessions and sealed state end with the process: their keys are random.
     pub fn build(plan: FixturePlan) -> Result<Self, BuildError> {
-        let settings = Settings {
+        let mut settings = Settings {
             state_dir: plan.tls.clone().unwrap_or_default(),
             ..Settings::default()
         };
+        settings.access.http_sse = plan.http_sse;
         let tls = match &plan.tls {
             Some(_) => Some(Arc::new(
                 Tls::load(certificate(&settings).map_err(BuildError::new)?)
@@ -74,12 +77,13 @@ impl Fixtures {
         let guard = Guard::new(identity(plan.token), hosts(&settings), &settings.limits);
         let key = random_bytes().map_err(BuildError::new)?;
         let sessions = Sessions::open(&key, &settings.limits, None).map_err(BuildError::new)?;
+        let path = if plan.http_sse { "sse" } else { "mcp" };
         let scheme = if tls.is_some() { "https" } else { "http" };
         let serving = serving(&engine, Arc::new(guard), sessions, tls, &settings);
         Ok(Self {
             url: plan
                 .address
-                .map_or_else(|| "stdio".to_owned(), |a| format!("{scheme}://{a}/mcp")),
+                .map_or_else(|| "stdio".to_owned(), |a| format!("{scheme}://{a}/{path}")),
             engine,
             serving: Arc::new(serving),
             stop,

@@ -12,12 +12,14 @@ use crate::config::Preset;
 use crate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
 use crate::http::{Body, empty, json as json_response, not_allowed, text};
 use crate::telemetry::Metrics;
-use crate::transport::Endpoint;
+use crate::transport::{Endpoint, HttpSse};
 
 /// What answers at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Surface {
     Mcp,
+    Stream,
+    Message,
     Metrics,
     Health,
     Discovery,
@@ -28,6 +30,8 @@ enum Surface {
 #[rustfmt::skip]
 const PATHS: &[(&str, Door, Surface)] = &[
     ("/mcp",             Door::Agent, Surface::Mcp),
+    ("/sse",             Door::Agent, Surface::Stream),
+    ("/message",         Door::Agent, Surface::Message),
     ("/metrics",         Door::Agent, Surface::Metrics),
     ("/health",          Door::Open,  Surface::Health),
     ("/.well-known/mcp", Door::Open,  Surface::Discovery),
@@ -39,6 +43,8 @@ pub struct Front {
     pub guard: Arc<Guard>,
     /// What answers at `/mcp`.
     pub endpoint: Arc<Endpoint>,
+    /// What answers at `/sse` and `/message`, where the owner has turned that on.
+    pub http_sse: Option<HttpSse>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
 }
@@ -66,7 +72,8 @@ impl Front {
         peer: SocketAddr,
     ) -> Result<Response<Body>, Refusal> {
         let path = request.uri().path();
-        let Some((_, door, surface)) = PATHS.iter().find(|(known, ..)| *known == path) else {
+        let found = PATHS.iter().find(|(known, ..)| *known == path);
+        let Some((_, door, surface)) = found.filter(|(.., surface)| self.offers(*surface)) else {
             let words = "there is nothing here; MCP is at /mcp";
             return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found", words));
         };
@@ -77,12 +84,20 @@ impl Front {
             Door::Open => Ok(open(*surface, request.method())),
             Door::Agent => {
                 let admitted = self.guard.admit(request, peer).await?;
-                match surface {
-                    Surface::Metrics => self.counted(&admitted),
+                match (surface, &self.http_sse) {
+                    (Surface::Metrics, _) => self.counted(&admitted),
+                    (Surface::Stream, Some(http_sse)) => Ok(http_sse.stream(&admitted)),
+                    (Surface::Message, Some(http_sse)) => Ok(http_sse.message(&admitted)),
                     _ => Ok(self.endpoint.answer(admitted).await),
                 }
             }
         }
+    }
+
+    /// Whether a path answers here.
+    fn offers(&self, surface: Surface) -> bool {
+        let of_http_sse = matches!(surface, Surface::Stream | Surface::Message);
+        !of_http_sse || self.http_sse.is_some()
     }
 
     /// Counters in Prometheus' text format. They name tools that not every agent may know of.
@@ -123,7 +138,7 @@ fn open(surface: Surface, method: &Method) -> Response<Body> {
     }
     let body = match surface {
         Surface::Health => json!({ "status": "ok" }),
-        Surface::Discovery | Surface::Mcp | Surface::Metrics => json!({ "mcp_endpoint": "/mcp" }),
+        _ => json!({ "mcp_endpoint": "/mcp" }),
     };
     json_response(StatusCode::OK, body.to_string().into_bytes())
 }

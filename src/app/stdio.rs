@@ -59,24 +59,21 @@ impl Talk<'_> {
     async fn run(&self, token: Option<&Secret>) -> ExitCode {
         let client = match self.serving.front.guard.attach(token.map(Secret::expose)) {
             Ok(client) => client,
-            Err(refusal) => {
-                tracing::error!("{}", refusal.message);
-                return ExitCode::FAILURE;
-            }
+            Err(refusal) => return failed(&refusal.message),
         };
         let mut signals = match Signals::listen() {
             Ok(signals) => signals,
-            Err(cause) => {
-                tracing::error!(%cause, "cannot listen for signals");
-                return ExitCode::FAILURE;
-            }
+            Err(cause) => return failed(&format!("cannot listen for signals: {cause}")),
         };
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
         let endpoint = &self.serving.front.endpoint;
         let mut served = Box::pin(serve_stdio(endpoint, &client, input, output));
         let ended = loop {
             tokio::select! {
-                ended = &mut served => break ended,
+                ended = &mut served => match ended {
+                    Ok(ended) => break ended,
+                    Err(refusal) => return failed(&refusal.message),
+                },
                 asked = signals.next() => match asked {
                     Asked::Stop => drop(self.stop.send_replace(true)),
                     Asked::Reload => {}
@@ -90,11 +87,59 @@ impl Talk<'_> {
             tracing::warn!("stopped before everything had ended");
         }
         if ended == Ended::Expelled {
-            tracing::error!("this agent's token was revoked or has expired");
+            return failed("this agent's token was revoked or has expired");
         }
-        if idle.is_err() || ended == Ended::Expelled {
+        if idle.is_err() {
             return ExitCode::FAILURE;
         }
         ExitCode::SUCCESS
+    }
+}
+
+fn failed(words: &str) -> ExitCode {
+    tracing::error!("{words}");
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(feature = "everything")]
+    #[tokio::test]
+    async fn i6_a_unix_socket_frames_messages_as_a_pipe_does() {
+        use serde_json::{Value, json};
+        use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+        use super::super::fixtures::{FixturePlan, Fixtures};
+        use crate::transport::{Ended, serve_stdio};
+
+        let plan = FixturePlan {
+            address: None,
+            http_sse: false,
+            tls: None,
+            token: None,
+        };
+        let fixtures = Fixtures::build(plan).unwrap();
+        let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
+        let served = tokio::spawn(async move {
+            let front = &fixtures.serving.front;
+            let client = front.guard.attach(None).unwrap();
+            let (input, output) = ours.into_split();
+            serve_stdio(&front.endpoint, &client, input, output).await
+        });
+        let (input, mut output) = theirs.into_split();
+        let mut lines = BufReader::new(input).lines();
+        for id in 1..=2 {
+            let ping = json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
+            output
+                .write_all(format!("{ping}\n").as_bytes())
+                .await
+                .unwrap();
+            let line = lines.next_line().await.unwrap().unwrap();
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(answer, json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
+        }
+        drop(output);
+        assert_eq!(served.await.unwrap().unwrap(), Ended::Finished);
+        assert!(lines.next_line().await.unwrap().is_none());
     }
 }

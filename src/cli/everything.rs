@@ -55,7 +55,7 @@ enum Transport {
     StreamableHttp,
     #[value(name = "stdio")]
     Stdio,
-    #[value(name = "sse", hide = true)]
+    #[value(name = "sse")]
     Sse,
 }
 
@@ -86,9 +86,6 @@ fn fail(words: &str, code: ExitCode) -> ExitCode {
 }
 
 fn check(args: &Args) -> Result<(), &'static str> {
-    if args.transport == Transport::Sse {
-        return Err("the fixtures are not served over sse yet");
-    }
     if args.transport == Transport::Stdio {
         return check_stdio(args);
     }
@@ -119,6 +116,7 @@ fn check_stdio(args: &Args) -> Result<(), &'static str> {
 async fn serve_stdio() -> Result<ExitCode, String> {
     let plan = FixturePlan {
         address: None,
+        http_sse: false,
         tls: None,
         token: None,
     };
@@ -134,6 +132,7 @@ async fn serve(args: Args) -> Result<ExitCode, String> {
     let path = directory.as_ref().map(|directory| directory.path.clone());
     let plan = FixturePlan {
         address: Some(bound),
+        http_sse: args.transport == Transport::Sse,
         tls: path.clone(),
         token: args.token.map(|token| Secret::new(token.trim())),
     };

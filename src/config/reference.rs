@@ -45,6 +45,9 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
          of a reverse proxy."),
     key!("access", "allowed_origins", access.allowed_origins, ORIGINS,
         "Web pages that may call us beside our own, such as \"https://chat.lan\"."),
+    key!("access", "http_sse", access.http_sse, Flag,
+        "Whether HTTP+SSE, the transport of 2024-11-05, is served too, at /sse and /message. It is\n\
+         deprecated: turn it on only for a client that has no other."),
 
     key!("limits", "max_connections", limits.max_connections, Count(1..=65_536),
         "Connections at once; further ones wait to be accepted."),

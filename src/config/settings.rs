@@ -63,6 +63,8 @@ pub struct Access {
     pub allowed_hosts: Vec<String>,
     /// `Origin` values allowed beside the box's own; lower case.
     pub allowed_origins: Vec<String>,
+    /// Whether HTTP+SSE is served at `/sse` and `/message`.
+    pub http_sse: bool,
 }
 
 /// How much of anything there may be.

@@ -89,6 +89,12 @@ impl EventSender {
         self.0.send(event.freeze()).await.map_err(|_| Closed)
     }
 
+    /// Sends an event of another kind, with text without a newline.
+    pub async fn named(&self, kind: &str, data: &str) -> Result<(), Closed> {
+        let event = format!("event: {kind}\ndata: {data}\n\n");
+        self.0.send(Bytes::from(event)).await.map_err(|_| Closed)
+    }
+
     /// Sends the event that primes a stream for resumption: an id, how long to wait before coming back, and
     /// empty data (2025-11-25).
     pub async fn prime(&self, id: &str, retry: Duration) -> Result<(), Closed> {

@@ -49,9 +49,10 @@ impl InFlight {
         })
     }
 
-    /// Cancels a request; one that is unknown or has ended is left alone.
+    /// Cancels a request; one that is unknown or has ended is left alone. Its id is free at once: the client
+    /// has done with it, and how long the request takes to notice is not its business.
     pub fn cancel(&self, id: &Id) {
-        if let Some(cancelled) = self.lock().get(id) {
+        if let Some(cancelled) = self.lock().remove(id) {
             cancelled.0.send_replace(true);
         }
     }
@@ -94,7 +95,11 @@ impl CallInFlight {
 
 impl Drop for CallInFlight {
     fn drop(&mut self) {
-        self.among.lock().remove(&self.id);
+        let mut open = self.among.lock();
+        let same = |found: &Cancelled| Arc::ptr_eq(&found.0, &self.cancelled.0);
+        if open.get(&self.id).is_some_and(same) {
+            open.remove(&self.id);
+        }
     }
 }
 
@@ -112,9 +117,11 @@ mod tests {
         calls.cancel(&Id::Number(1));
         call.cancelled().await;
         assert!(call.mark().is_set());
+        let again = calls.begin(&Id::Number(1)).unwrap();
         drop(call);
+        assert!(!calls.is_empty() && !again.mark().is_set());
+        drop(again);
         assert!(calls.is_empty());
-        assert!(calls.begin(&Id::Number(1)).is_some());
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::{
     session::Session,
     stateless, wire,
 };
-use crate::dispatch::{Context, Listener};
+use crate::dispatch::{Context, Held, Listener};
 use crate::guard::Refusal;
 use crate::protocol::{
     Body, Id, IncomingNotification, Message, Request, RequestMeta, RpcError, progress_token,
@@ -63,6 +63,7 @@ pub enum Ended {
 pub struct Link {
     endpoint: Arc<Endpoint>,
     sender: Context,
+    _place: Held,
     lines: mpsc::Sender<Line>,
     under_way: InFlight,
     /// There from `initialize` on.
@@ -73,12 +74,18 @@ pub struct Link {
 }
 
 impl Link {
-    /// A connection with this client, and the lines that it is to be written.
-    pub fn new(endpoint: &Arc<Endpoint>, sender: Context) -> (Self, mpsc::Receiver<Line>) {
+    /// A connection with this client, and the lines that it is to be written. It takes one of the places
+    /// that its agent has for streams.
+    pub fn open(
+        endpoint: &Arc<Endpoint>,
+        sender: Context,
+    ) -> Result<(Self, mpsc::Receiver<Line>), Refusal> {
+        let place = endpoint.stream(&sender)?;
         let (lines, written) = mpsc::channel(QUEUED);
         let link = Self {
             endpoint: endpoint.clone(),
             sender,
+            _place: place,
             lines,
             under_way: InFlight::new(MAX_UNDER_WAY),
             session: None,
@@ -86,7 +93,7 @@ impl Link {
             calls: JoinSet::new(),
             streams: JoinSet::new(),
         };
-        (link, written)
+        Ok((link, written))
     }
 
     /// Serves what arrives until there is no more of it or nobody to serve. Dropping it ends all that is
@@ -279,32 +286,25 @@ impl Link {
         methods::notified(session, note);
         if note.method == "notifications/initialized" && !self.hears {
             self.hears = true;
-            self.hear(&session.clone());
+            self.hear(session.clone());
         }
     }
 
     /// What the session is subscribed to is told on the same connection.
-    fn hear(&mut self, session: &Arc<Session>) {
+    fn hear(&mut self, session: Arc<Session>) {
         let engine = self.endpoint.engine();
-        let place = match self.endpoint.stream(&self.sender) {
-            Ok(place) => place,
-            Err(refusal) => {
-                tracing::warn!(why = refusal.message, "this client hears of no changes");
-                return;
-            }
-        };
         let interests = session.interests.clone();
         let name = session.claims.session.to_string();
         let listener = Listener::new(&engine.catalog, interests, engine.stopping())
             .with_logs(&engine.catalog, &name);
         let (endpoint, who) = (self.endpoint.clone(), self.sender.who.clone());
-        let heard = hear(session.clone(), listener, self.lines.clone());
-        self.streams.spawn(holding(place, async move {
+        let heard = hear(session, listener, self.lines.clone());
+        self.streams.spawn(async move {
             tokio::select! {
                 () = heard => {}
                 () = endpoint.guard().expelled(&who) => {}
             }
-        }));
+        });
     }
 }
 

@@ -8,6 +8,7 @@ mod endpoint;
 mod event_id;
 mod handshake;
 mod headers;
+mod http_sse;
 mod in_flight;
 mod kept;
 mod known;
@@ -30,6 +31,7 @@ mod verbs;
 mod wire;
 
 pub use endpoint::Endpoint;
+pub use http_sse::HttpSse;
 pub use link::Ended;
 pub use sessions::Sessions;
 pub use stdio::serve as serve_stdio;

@@ -13,14 +13,14 @@ use super::{
     relay::Line,
 };
 use crate::dispatch::Context;
-use crate::guard::Attached;
+use crate::guard::{Attached, Refusal};
 use crate::protocol::{Body, Message, RpcError, read};
 
 /// Lines that were read wait here to be served; beyond these, the client is not read.
 const QUEUED: usize = 8;
 
-/// When all is over, the client has so long to read what is left to be read.
-const FLUSH: Duration = Duration::from_secs(1);
+/// When all is over, a client that still reads has so long to read the rest.
+const FLUSH: Duration = Duration::from_secs(5);
 
 /// Serves one client until either end closes or the server stops. Only messages are written.
 pub async fn serve(
@@ -28,9 +28,9 @@ pub async fn serve(
     client: &Attached,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
-) -> Ended {
+) -> Result<Ended, Refusal> {
     let caller = Context::of(client.who().clone(), None);
-    let (link, lines) = Link::new(endpoint, caller.clone());
+    let (link, lines) = Link::open(endpoint, caller.clone())?;
     let (sender, arrivals) = mpsc::channel(QUEUED);
     let input = Lines {
         input: BufReader::new(input),
@@ -42,7 +42,7 @@ pub async fn serve(
     reading.abort();
     // The link is gone, so the writer ends with the last line that there is.
     let _ = tokio::time::timeout(FLUSH, writing).await;
-    ended
+    Ok(ended)
 }
 
 async fn read_all(

@@ -121,8 +121,6 @@ fn what_would_be_open_to_others_is_refused() {
         (vec!["--listen", "0.0.0.0:0", "--tls"], "--token"),
         (vec!["--listen", "[::]:0", "--token", "x"], "--tls"),
         (vec!["--token", " "], "--token"),
-        (vec!["stdio", "--json"], "--json"),
-        (vec!["sse"], "sse"),
     ] {
         let output = command(&options).output().unwrap();
         let words = String::from_utf8(output.stderr).unwrap();

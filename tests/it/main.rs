@@ -42,6 +42,9 @@ mod spec_offer;
 #[cfg(feature = "everything")]
 mod spec_questions;
 mod spec_sessions;
+mod spec_sse;
+#[cfg(feature = "everything")]
+mod spec_stdio;
 mod spec_streams;
 #[cfg(feature = "everything")]
 mod spec_tasks;

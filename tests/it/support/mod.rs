@@ -6,6 +6,7 @@ pub mod client;
 pub mod container;
 pub mod helper;
 pub mod machine;
+pub mod pipe;
 pub mod raw;
 pub mod request;
 pub mod server;

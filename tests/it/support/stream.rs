@@ -19,20 +19,25 @@ pub struct Event {
     pub id: Option<String>,
     /// After how many milliseconds a client that lost the stream is to come back.
     pub retry: Option<u64>,
+    /// `message`, also where it is not said, or what HTTP+SSE begins with.
+    pub kind: String,
     pub data: String,
 }
 
 impl Event {
     /// Reads the lines between two empty ones; `None` for comments alone.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut event = Self::default();
+        let mut event = Self {
+            kind: "message".to_owned(),
+            ..Self::default()
+        };
         let mut is_event = false;
         for line in text.lines() {
             match line.split_once(':') {
                 Some(("id", value)) => event.id = Some(value.trim().to_owned()),
                 Some(("retry", value)) => event.retry = Some(value.trim().parse().unwrap()),
                 Some(("data", value)) => event.data.push_str(value.trim_start()),
-                Some(("event", value)) => assert_eq!(value.trim(), "message"),
+                Some(("event", value)) => value.trim().clone_into(&mut event.kind),
                 Some(("", _)) => continue,
                 _ if line.is_empty() => continue,
                 _ => panic!("a line that is no event's: {line:?}"),
@@ -43,6 +48,7 @@ impl Event {
     }
 
     pub fn json(&self) -> Value {
+        assert_eq!(self.kind, "message");
         serde_json::from_str(&self.data).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 }

@@ -1,0 +1,163 @@
+//! HTTP+SSE of 2024-11-05, which is deprecated: one stream for what we say, POSTs for what the client says.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hyper::{Method, Response, StatusCode};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::{
+    endpoint::{Endpoint, refuse, sender},
+    link::{Arrival, Link},
+    relay::Line,
+    stream::Accepts,
+};
+use crate::guard::{Admitted, Refusal};
+use crate::http::{Body, EventSender, empty, events, not_allowed};
+use crate::protocol::{Body as Messages, Message, RequestMeta, RpcError, read};
+
+/// Messages wait here to be served; a client that does not read its stream gets 503 for further ones.
+const QUEUED: usize = 16;
+
+/// The connections. They are as many as streams that agents have a place for.
+pub struct HttpSse {
+    endpoint: Arc<Endpoint>,
+    open: Arc<Open>,
+}
+
+/// Those that are open, by the name that their stream has told.
+type Open = Mutex<HashMap<Uuid, Half>>;
+
+/// The half that receives.
+#[derive(Clone)]
+struct Half {
+    agent: String,
+    arrivals: mpsc::Sender<Arrival>,
+}
+
+impl HttpSse {
+    /// None yet.
+    pub fn new(endpoint: Arc<Endpoint>) -> Self {
+        Self {
+            endpoint,
+            open: Arc::default(),
+        }
+    }
+
+    /// GET: opens a connection, which ends with this stream, everything that it has under way with it.
+    pub fn stream(&self, admitted: &Admitted) -> Response<Body> {
+        if admitted.head().method != Method::GET {
+            return not_allowed("GET, OPTIONS");
+        }
+        let accepts = Accepts::read(&admitted.head().headers);
+        if !accepts.events && !accepts.anything {
+            let error =
+                RpcError::invalid_request("a stream needs the header Accept: text/event-stream");
+            return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
+        }
+        let (link, lines) = match Link::open(&self.endpoint, sender(admitted)) {
+            Ok(opened) => opened,
+            Err(refusal) => return self.endpoint.turn_away(&refusal),
+        };
+        let (arrivals, arrived) = mpsc::channel(QUEUED);
+        let agent = admitted.who().agent_id().as_str().to_owned();
+        let entry = Entry::new(&self.open, Half { agent, arrivals });
+        events(move |sender| async move {
+            let address = format!("/message?sessionId={}", entry.name);
+            if sender.named("endpoint", &address).await.is_ok() {
+                tokio::join!(link.run(arrived), write(&sender, lines));
+            }
+            drop(entry);
+        })
+    }
+
+    /// POST: a message for a connection, whose answer comes on its stream.
+    pub fn message(&self, admitted: &Admitted) -> Response<Body> {
+        if admitted.head().method != Method::POST {
+            return not_allowed("POST, OPTIONS");
+        }
+        let Some(half) = self.find(admitted) else {
+            let words =
+                "there is no such connection, or its stream has ended; open one with GET /sse";
+            return refuse(
+                StatusCode::NOT_FOUND,
+                None,
+                &RpcError::invalid_request(words),
+            );
+        };
+        let messages = match read(admitted.body()) {
+            Ok(messages) => messages,
+            Err((id, error)) => return refuse(StatusCode::BAD_REQUEST, id.as_ref(), &error),
+        };
+        if claims_modern(&messages) {
+            let error = RpcError::invalid_request("2026-07-28 is not spoken here, but at /mcp");
+            return refuse(StatusCode::BAD_REQUEST, None, &error);
+        }
+        match half.arrivals.try_send(Arrival::Whole(messages)) {
+            Ok(()) => empty(StatusCode::ACCEPTED),
+            Err(_) => self.endpoint.turn_away(&Refusal::later(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unread",
+                "this connection's stream is not read, or has just ended",
+                1,
+            )),
+        }
+    }
+
+    /// The connection that a message names, if it is its agent's own.
+    fn find(&self, admitted: &Admitted) -> Option<Half> {
+        let query = admitted.head().uri.query()?;
+        let mut named = query.split('&').filter_map(|pair| pair.split_once('='));
+        let (_, name) = named.find(|(key, _)| *key == "sessionId")?;
+        let name = Uuid::parse_str(name).ok()?;
+        let half = lock(&self.open).get(&name).cloned()?;
+        (half.agent == admitted.who().agent_id().as_str()).then_some(half)
+    }
+}
+
+/// A place among those that are open, until it is dropped.
+struct Entry {
+    open: Arc<Open>,
+    name: Uuid,
+}
+
+impl Entry {
+    fn new(open: &Arc<Open>, half: Half) -> Self {
+        // Random, so that nobody finds it by guessing.
+        let name = Uuid::new_v4();
+        lock(open).insert(name, half);
+        Self {
+            open: open.clone(),
+            name,
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        lock(&self.open).remove(&self.name);
+    }
+}
+
+async fn write(sender: &EventSender, mut lines: mpsc::Receiver<Line>) {
+    while let Some(line) = lines.recv().await {
+        if let Some(bytes) = line.into_bytes()
+            && sender.message(None, &bytes).await.is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn claims_modern(messages: &Messages) -> bool {
+    let claims = |message: &Message| RequestMeta::is_claimed_by(message);
+    match messages {
+        Messages::Single(message) => claims(message),
+        Messages::Batch(batch) => batch.iter().any(claims),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,247 @@
+//! A client that has started gatewren itself and talks to it on standard input and output.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use super::server::Directory;
+
+/// How long a message that is due, or an end, may take on the slowest machine.
+const DUE: Duration = Duration::from_mins(1);
+
+/// gatewren on a pipe; killed if a test fails before it has ended.
+pub struct Pipe {
+    process: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    /// What was said before the answer that a test waited for.
+    passed: Vec<Value>,
+    home: Directory,
+}
+
+impl Pipe {
+    /// `gatewren` with these words. What it logs goes to a file, and its home is a directory of its own.
+    pub fn start(words: &[&str]) -> Self {
+        Self::start_in(Directory::new(), words)
+    }
+
+    /// The same in a home that others may share, which the test takes away.
+    pub fn start_at(home: &Path, words: &[&str]) -> Self {
+        let own = Directory::new();
+        let process = launch(home, &own.join("log"), words);
+        Self::of(process, own)
+    }
+
+    fn start_in(home: Directory, words: &[&str]) -> Self {
+        let process = launch(&home.0, &home.join("log"), words);
+        Self::of(process, home)
+    }
+
+    fn of(mut process: Child, home: Directory) -> Self {
+        let input = process.stdin.take();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            process,
+            input,
+            lines,
+            passed: Vec::new(),
+            home,
+        }
+    }
+
+    /// The fixtures.
+    pub fn fixtures() -> Self {
+        Self::start(&["everything", "stdio"])
+    }
+
+    /// The product, with this policy.
+    pub fn trial(policy: &str) -> Self {
+        Self::start(&["try", "--stdio", "--policy", policy])
+    }
+
+    /// Where a trial keeps its state.
+    pub fn state(&self) -> PathBuf {
+        self.home.join("gatewren-try")
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.home.join("log")).unwrap_or_default()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Writes bytes, whatever they are.
+    pub fn write(&mut self, bytes: &[u8]) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(bytes).and_then(|()| input.flush()).unwrap();
+    }
+
+    /// Writes a line.
+    pub fn say(&mut self, message: &Value) {
+        self.write(format!("{message}\n").as_bytes());
+    }
+
+    /// Sends a request of a session.
+    #[expect(clippy::needless_pass_by_value, reason = "a test writes it in place")]
+    pub fn ask(&mut self, id: i64, method: &str, params: Value) {
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+    }
+
+    /// Sends a request of 2026-07-28.
+    pub fn ask_modern(&mut self, id: i64, method: &str, params: Value) {
+        self.ask(id, method, modern(params, json!({})));
+    }
+
+    pub fn notify(&mut self, method: &str, params: &Value) {
+        self.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    }
+
+    pub fn cancel(&mut self, id: i64) {
+        self.notify("notifications/cancelled", &json!({ "requestId": id }));
+    }
+
+    /// Opens a session; what `initialize` answered.
+    #[expect(clippy::needless_pass_by_value, reason = "a test writes it in place")]
+    pub fn open(&mut self, version: &str, capabilities: Value) -> Value {
+        let who = json!({ "name": "test", "version": "1" });
+        let params = json!({
+            "protocolVersion": version, "capabilities": capabilities, "clientInfo": who
+        });
+        self.ask(0, "initialize", params);
+        let answer = self.answer(0);
+        self.notify("notifications/initialized", &json!({}));
+        answer["result"].clone()
+    }
+
+    /// The next message, which must come, and be one.
+    pub fn next(&mut self) -> Value {
+        let line = self.lines.recv_timeout(DUE);
+        message(&line.unwrap_or_else(|why| panic!("a message was due: {why}\n{}", self.log())))
+    }
+
+    /// The answer to a request; what comes before it is kept among the passed.
+    pub fn answer(&mut self, id: i64) -> Value {
+        loop {
+            let message = self.next();
+            if message["id"] == id && message.get("method").is_none() {
+                return message;
+            }
+            self.passed.push(message);
+        }
+    }
+
+    /// The next message with this method.
+    pub fn told(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.next();
+            if message["method"] == method {
+                return message;
+            }
+            self.passed.push(message);
+        }
+    }
+
+    /// What was said meanwhile.
+    pub fn passed(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.passed)
+    }
+
+    /// Says that nothing more comes.
+    pub fn close(&mut self) {
+        self.input = None;
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid().try_into().unwrap()), signal).unwrap();
+    }
+
+    /// Waits for its end; what it said until then.
+    pub fn end(&mut self) -> (ExitStatus, Vec<Value>) {
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                break status;
+            }
+            assert!(begun.elapsed() < DUE, "it still runs\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let mut said = self.passed();
+        loop {
+            match self.lines.recv_timeout(DUE) {
+                Ok(line) => said.push(message(&line)),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("somebody holds its output open"),
+            }
+        }
+        (status, said)
+    }
+
+    /// Waits for its end, which must be a good one.
+    pub fn ends_well(&mut self) -> Vec<Value> {
+        let (status, said) = self.end();
+        assert_eq!(
+            (status.code(), status.signal()),
+            (Some(0), None),
+            "{}",
+            self.log()
+        );
+        assert!(!self.log().contains("panicked"), "{}", self.log());
+        said
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        if let Ok(None) = self.process.try_wait() {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+    }
+}
+
+fn launch(home: &Path, log: &Path, words: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    command.args(words).env("XDG_STATE_HOME", home);
+    command
+        .env_remove("NOTIFY_SOCKET")
+        .stderr(File::create(log).unwrap());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Parameters with the `_meta` of a request of 2026-07-28.
+pub fn modern(params: Value, capabilities: Value) -> Value {
+    let Value::Object(mut params) = params else {
+        panic!("parameters are an object: {params}");
+    };
+    let meta = params.entry("_meta").or_insert_with(|| json!({}));
+    meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    meta["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+    Value::Object(params)
+}
+
+fn message(line: &str) -> Value {
+    let message: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line:?}"));
+    let first = message.get(0).unwrap_or(&message);
+    assert_eq!(first["jsonrpc"], "2.0", "no message: {line}");
+    message
+}
