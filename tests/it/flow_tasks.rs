@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
+use crate::support::container::Containers;
 use crate::support::machine::{marked, marker, wait_until};
 use crate::support::server::{Directory, Server, server};
 use crate::support::tasks::{TASKS, about, call, knowing, made, task, until};
@@ -157,6 +158,29 @@ fn k8_to_cancel_a_task_is_to_kill_its_whole_tree_and_that_is_on_record() {
     });
     about(&client, "tasks/cancel", &kept).send().result();
     is_gone(&other);
+}
+
+#[test]
+fn a_command_in_a_container_is_a_task_that_can_be_cancelled() {
+    let Some(mut containers) = Containers::new() else {
+        return;
+    };
+    containers.make("wren");
+    let (home, path) = (Directory::new(), containers.lxcpath().display());
+    let server = serving(&home, &format!("{AT_ONCE}[lxc]\nlxcpath = \"{path}\"\n"));
+    let client = server.client();
+    let start = client.call("container_start", json!({ "container": "wren" }));
+    start.send().data();
+    let mark = marker();
+    let mut arguments = shell(&stubborn(&mark));
+    arguments["container"] = json!("wren");
+    let id = made(&call(&client, "container_shell", arguments).send());
+    wait_until("both run", SOON, || marked(&mark).len() >= 2);
+    assert_eq!(task(&client, &id)["status"], "working");
+    about(&client, "tasks/cancel", &id).send().result();
+    is_gone(&mark);
+    until(&client, &id, "cancelled");
+    assert_eq!(containers.state("wren"), "RUNNING");
 }
 
 #[test]
