@@ -17,7 +17,8 @@
 //! 7. What needs root goes through [`helper_client`] over a Unix socket to [`helper`], a process of its
 //!    own, which runs it and kills it: a call is a connection, and closing it is the kill.
 //! 8. Back in [`dispatch`] the outcome goes into the audit, and [`transport`] decides the form: the result
-//!    first is one JSON object, anything before it is a stream of events.
+//!    first is one JSON object, anything before it is a stream of events. A call that takes long may be
+//!    answered with a task instead; then it goes on without its request, and the client asks later.
 //!
 //! # The way of a change
 //!

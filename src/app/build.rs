@@ -15,8 +15,8 @@ use super::{
 };
 use crate::auth::Agents;
 use crate::backends::{Host, Lxc, Shell};
-use crate::config::Settings;
-use crate::dispatch::Engine;
+use crate::config::{Settings, Tasks};
+use crate::dispatch::{Engine, TaskLimits, end_abandoned_tasks};
 use crate::guard::{Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
 use crate::http::Tls;
@@ -28,7 +28,7 @@ use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, Sessions};
-use crate::vault::Vault;
+use crate::vault::{TaskRoom, Vault};
 
 /// What a model is told of this server first.
 const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
@@ -114,14 +114,8 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         observer: observer.handle(),
     };
     let catalog = catalog(&state, backends).map_err(failed)?;
-    let key = vault.key("request-state").await.map_err(failed)?;
-    let engine = Arc::new(Engine::new(
-        catalog,
-        Some(vault.clone()),
-        &key,
-        stop.subscribe(),
-    ));
     let (guard, sessions) = door(&vault, &settings).await?;
+    let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
     let serving = serving(&engine, guard, sessions, tls, &settings);
     Ok(House {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
@@ -136,6 +130,37 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
     })
+}
+
+/// What answers, with the tasks of the last run put to rest before there are any of this one.
+async fn engine(
+    catalog: Catalog,
+    vault: &Vault,
+    guard: &Arc<Guard>,
+    (settings, stop): (&Settings, &watch::Sender<bool>),
+) -> Result<Arc<Engine>, BuildError> {
+    end_abandoned_tasks(vault).await.map_err(failed)?;
+    let key = vault.key("request-state").await.map_err(failed)?;
+    let limits = task_limits(&settings.tasks);
+    let kept = Some(vault.clone());
+    let engine = Engine::new(catalog, kept, &key, stop.subscribe(), limits);
+    let guard = guard.clone();
+    Ok(Arc::new(engine.with_expulsion(Box::new(move |who| {
+        let guard = guard.clone();
+        Box::pin(async move { guard.expelled(&who).await })
+    }))))
+}
+
+/// When calls become tasks, and how many there may be.
+pub fn task_limits(tasks: &Tasks) -> TaskLimits {
+    TaskLimits {
+        after: tasks.after,
+        ttl: tasks.ttl,
+        room: TaskRoom {
+            per_agent: tasks.per_agent,
+            total: tasks.total,
+        },
+    }
 }
 
 fn load_tls(settings: &Settings) -> Result<Arc<Tls>, BuildError> {

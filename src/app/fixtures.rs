@@ -4,26 +4,30 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::{
-    build::{BuildError, serving},
+    build::{BuildError, serving, task_limits},
     house::{certificate, hosts},
     lifecycle::drained,
     serving::Serving,
     signals::{Asked, Signals},
 };
 use crate::auth::{FixedToken, Principal};
-use crate::config::{Preset, Settings};
+use crate::config::{Preset, Settings, Tasks};
 use crate::dispatch::Engine;
 use crate::everything;
 use crate::guard::{Guard, Identity};
 use crate::http::Tls;
 use crate::sys::{Secret, random_bytes};
 use crate::transport::Sessions;
+
+/// A fixture becomes a task soon: what it does takes seconds at most, and is there to be a task.
+const TASK_AFTER: Duration = Duration::from_millis(200);
 
 /// What to serve the fixtures behind.
 #[derive(Debug)]
@@ -65,7 +69,11 @@ impl Fixtures {
         let stop = watch::Sender::new(false);
         let catalog = everything::catalog().map_err(BuildError::new)?;
         let key = random_bytes().map_err(BuildError::new)?;
-        let engine = Arc::new(Engine::new(catalog, None, &key, stop.subscribe()));
+        let limits = task_limits(&Tasks {
+            after: TASK_AFTER,
+            ..settings.tasks.clone()
+        });
+        let engine = Arc::new(Engine::new(catalog, None, &key, stop.subscribe(), limits));
         let guard = Guard::new(identity(plan.token), hosts(&settings), &settings.limits);
         let key = random_bytes().map_err(BuildError::new)?;
         let sessions = Sessions::open(&key, &settings.limits, None).map_err(BuildError::new)?;

@@ -59,6 +59,8 @@ impl House {
                 let _ = stop.wait_for(|stop| *stop).await;
             }));
         }
+        let engine = self.engine.clone();
+        workers.spawn(async move { engine.sweep_tasks().await });
     }
 
     /// Does what `systemctl reload` asks for; streams stay open.

@@ -20,7 +20,7 @@ pub use level::LogLevel;
 pub use load::SETTINGS_FILE;
 pub use preset::Preset;
 pub use reference::{helper_sample, settings_sample};
-pub use settings::{Limits, Settings, TlsMode};
+pub use settings::{Limits, Settings, Tasks, TlsMode};
 
 #[cfg(feature = "fuzzing")]
 pub use glob::Glob;

@@ -86,6 +86,17 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("limits", "agent_calls", limits.agent_calls, Count(1..=4096),
         "Calls of one agent at once."),
 
+    key!("tasks", "after", tasks.after, Time(Duration::ZERO..=5 * MINUTE),
+        "A long command becomes a task after this time, if its client knows of tasks. Clients that do\n\
+         not wait on; many give up after a minute."),
+    key!("tasks", "ttl", tasks.ttl, Time(SECOND..=30 * DAY),
+        "How long a task is kept with its result, counted from its making. One that still runs then\n\
+         is ended."),
+    key!("tasks", "per_agent", tasks.per_agent, Count(1..=4096),
+        "Tasks of one agent that are kept at once. A call that finds no room is answered when it ends."),
+    key!("tasks", "total", tasks.total, Count(1..=65_536),
+        "Tasks of all agents that are kept at once; each may hold a result of 256 KiB."),
+
     key!("lxc", "lxcpath", lxc.lxcpath, AbsolutePath,
         "Where the containers are; empty means where LXC's own settings say."),
 

@@ -24,6 +24,8 @@ pub struct Settings {
     pub access: Access,
     /// `[limits]`
     pub limits: Limits,
+    /// `[tasks]`
+    pub tasks: Tasks,
     /// `[lxc]`
     pub lxc: Lxc,
     /// `[helper]`
@@ -104,6 +106,19 @@ pub struct Limits {
     pub agent_calls: u32,
 }
 
+/// Calls that go on after their answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tasks {
+    /// A call that may become a task does so when it has run so long.
+    pub after: Duration,
+    /// How long a task is kept, from its making on.
+    pub ttl: Duration,
+    /// Tasks of one agent that are kept at once.
+    pub per_agent: u32,
+    /// Tasks of all agents that are kept at once.
+    pub total: u32,
+}
+
 /// The containers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lxc {
@@ -138,6 +153,7 @@ impl Default for Settings {
             },
             access: Access::default(),
             limits: Limits::default(),
+            tasks: Tasks::default(),
             lxc: Lxc::default(),
             helper: Helper {
                 socket: PathBuf::from("/run/gatewren/helper.sock"),
@@ -145,6 +161,17 @@ impl Default for Settings {
             log: Log {
                 level: LogLevel::Info,
             },
+        }
+    }
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self {
+            after: Duration::from_secs(45),
+            ttl: Duration::from_hours(1),
+            per_agent: 256,
+            total: 1024,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{
     engine::Engine,
     results::Caching,
 };
-use crate::protocol::{MODERN_VERSIONS, RpcError};
+use crate::protocol::{MODERN_VERSIONS, RpcError, TASKS_EXTENSION};
 
 /// A client may keep the answer for an hour: it changes with an upgrade.
 const TTL_MS: u64 = 3_600_000;
@@ -19,6 +19,10 @@ pub fn discover(engine: &Engine, _: &Call) -> Result<Outcome, RpcError> {
     // Log messages are asked for by each request here, and deprecated; a session still can.
     if !engine.catalog.capabilities().logging {
         capabilities.remove("logging");
+    }
+    if engine.catalog.capabilities().tasks {
+        let extensions = json!({ TASKS_EXTENSION: {} });
+        capabilities.insert("extensions".into(), extensions);
     }
     let mut result = Map::new();
     result.insert("supportedVersions".into(), json!(MODERN_VERSIONS));

@@ -1,6 +1,7 @@
 //! The engine: one catalog and what answering calls from it takes, shared by every connection.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -10,11 +11,17 @@ use super::{
     listing::Listings,
     results::{self, Caching},
     sealed::Sealer,
+    task_store::{MemoryTasks, TaskStore},
+    tasks::{TaskLimits, Tasks},
 };
+use crate::auth::Principal;
 use crate::protocol::{Level, RpcError};
-use crate::registry::Catalog;
+use crate::registry::{BoxFuture, Catalog};
 use crate::telemetry::Metrics;
 use crate::vault::Vault;
+
+/// Waits until an agent that came in would no longer come in.
+type Expulsion = dyn Fn(Principal) -> BoxFuture<()> + Send + Sync;
 
 /// Answers calls from one catalog; shared by every connection.
 pub struct Engine {
@@ -31,6 +38,9 @@ pub struct Engine {
     pub(super) stop: watch::Receiver<bool>,
     /// How many calls of tools are under way, in whatever task.
     pub(super) under_way: watch::Sender<usize>,
+    /// The calls that go on after their answer.
+    pub(super) tasks: Tasks,
+    expulsion: Option<Box<Expulsion>>,
 }
 
 impl Engine {
@@ -40,8 +50,15 @@ impl Engine {
         vault: Option<Vault>,
         seal_key: &[u8; 32],
         stop: watch::Receiver<bool>,
+        task_limits: TaskLimits,
     ) -> Self {
+        let store: Box<dyn TaskStore> = match &vault {
+            Some(vault) => Box::new(vault.clone()),
+            None => Box::new(MemoryTasks::default()),
+        };
         Self {
+            tasks: Tasks::new(store, task_limits),
+            expulsion: None,
             catalog,
             vault,
             tool_lists: Listings::default(),
@@ -49,6 +66,30 @@ impl Engine {
             metrics: Arc::default(),
             stop,
             under_way: watch::Sender::new(0),
+        }
+    }
+
+    /// Ends an agent's tasks when this says that it would no longer come in.
+    #[must_use]
+    pub fn with_expulsion(mut self, expulsion: Box<Expulsion>) -> Self {
+        self.expulsion = Some(expulsion);
+        self
+    }
+
+    pub(super) async fn expelled(&self, who: &Principal) {
+        match &self.expulsion {
+            Some(expulsion) => expulsion(who.clone()).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes away tasks whose time is over, for as long as it runs.
+    pub async fn sweep_tasks(&self) {
+        /// An expired task is gone for its client at once, and from the disk so soon after.
+        const EVERY: Duration = Duration::from_mins(1);
+        loop {
+            tokio::time::sleep(EVERY).await;
+            self.tasks.sweep().await;
         }
     }
 
@@ -80,6 +121,12 @@ impl Engine {
     /// A complete result, for who writes it out before it becomes an outcome.
     pub(super) fn completed(&self, result: Value, caching: Caching) -> Value {
         results::complete(result, caching, &self.catalog.server)
+    }
+
+    /// A result that says who answered.
+    pub(super) fn signed(&self, mut result: Value) -> Value {
+        self.catalog.server.sign(&mut result);
+        result
     }
 
     /// `logging/setLevel` of the stateful revisions: the severity, when logging is offered.

@@ -10,12 +10,17 @@ use super::{
     call::{Call, Outcome, Reply},
     engine::Engine,
     interests::{Due, Interests},
+    task_methods::declared,
+    task_watch::TaskWatch,
 };
 use crate::protocol::{Implementation, Notification, RpcError, key};
 use crate::registry::{Catalog, ListChange, ResourceSource, SessionLog};
 
 /// A stream's notifications wait here for its reader; beyond these they stay in the cursors.
 const QUEUED: usize = 16;
+
+/// One listener hears of so many tasks; more are refused.
+const MAX_TASKS: usize = 256;
 
 /// Something that a listener wanted to hear of.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +29,8 @@ pub enum Event {
     Updated(String, u64),
     /// A list has changed.
     List(ListChange),
+    /// A task has changed.
+    Task(Notification),
     /// Something was logged outside of any call.
     Logged(SessionLog),
 }
@@ -33,6 +40,7 @@ impl Event {
     pub fn to_notification(&self) -> Notification {
         match self {
             Self::Updated(uri, revision) => Notification::resource_updated(uri, *revision),
+            Self::Task(note) => note.clone(),
             Self::List(ListChange::Tools) => {
                 Notification::new("notifications/tools/list_changed", json!({}))
             }
@@ -52,6 +60,7 @@ pub struct Listener {
     interests: Arc<Interests>,
     source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
     lists: Option<broadcast::Receiver<ListChange>>,
+    tasks: Option<TaskWatch>,
     logs: Option<(Arc<str>, broadcast::Receiver<SessionLog>)>,
     stop: watch::Receiver<bool>,
 }
@@ -66,9 +75,17 @@ impl Listener {
             interests,
             source,
             lists: catalog.list_changes(),
+            tasks: None,
             logs: None,
             stop,
         }
+    }
+
+    /// The same with tasks beside.
+    #[must_use]
+    pub fn with_tasks(mut self, tasks: TaskWatch) -> Self {
+        self.tasks = Some(tasks);
+        self
     }
 
     /// The same for a session, which hears what is logged for it, of whatever severity.
@@ -99,6 +116,7 @@ impl Listener {
                 () = self.interests.changed() => {}
                 () = reached(wake) => {}
                 change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
+                note = stirred(self.tasks.as_mut()) => return Some(Event::Task(note)),
                 log = logged(self.logs.as_mut()) => return Some(Event::Logged(log)),
                 () = stopped(&mut self.stop) => return None,
             }
@@ -154,6 +172,13 @@ async fn told<T: Clone>(channel: &mut broadcast::Receiver<T>) -> T {
     }
 }
 
+async fn stirred(tasks: Option<&mut TaskWatch>) -> Notification {
+    match tasks {
+        Some(tasks) => tasks.next().await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     // A sender that is gone is a server that is gone.
     let _ = stop.wait_for(|stop| *stop).await;
@@ -165,6 +190,7 @@ struct Filter {
     prompts: bool,
     resources: bool,
     uris: Vec<String>,
+    tasks: Vec<String>,
 }
 
 impl Filter {
@@ -179,26 +205,12 @@ impl Filter {
             Some(Value::Bool(wanted)) => Ok(*wanted),
             Some(_) => Err(RpcError::invalid_params(format!("{name} is true or false"))),
         };
-        let uris = match asked.get("resourceSubscriptions") {
-            None => Vec::new(),
-            Some(Value::Array(uris)) => uris
-                .iter()
-                .map(|uri| uri.as_str().map(str::to_owned))
-                .collect::<Option<_>>()
-                .ok_or_else(|| {
-                    RpcError::invalid_params("resourceSubscriptions holds URIs as strings")
-                })?,
-            Some(_) => {
-                return Err(RpcError::invalid_params(
-                    "resourceSubscriptions is an array",
-                ));
-            }
-        };
         Ok(Self {
             tools: flag("toolsListChanged")?,
             prompts: flag("promptsListChanged")?,
             resources: flag("resourcesListChanged")?,
-            uris,
+            uris: texts(asked, "resourceSubscriptions")?,
+            tasks: texts(asked, "taskIds")?,
         })
     }
 
@@ -217,7 +229,7 @@ impl Filter {
 
     fn lets_pass(&self, event: &Event) -> bool {
         match event {
-            Event::Updated(..) => true,
+            Event::Updated(..) | Event::Task(_) => true,
             Event::List(ListChange::Tools) => self.tools,
             Event::List(ListChange::Prompts) => self.prompts,
             Event::List(ListChange::Resources) => self.resources,
@@ -237,14 +249,51 @@ impl Filter {
                 honoured.insert(name.to_owned(), json!(true));
             }
         }
-        if !self.uris.is_empty() {
-            honoured.insert("resourceSubscriptions".to_owned(), json!(self.uris));
+        for (name, wanted) in [
+            ("resourceSubscriptions", &self.uris),
+            ("taskIds", &self.tasks),
+        ] {
+            if !wanted.is_empty() {
+                honoured.insert(name.to_owned(), json!(wanted));
+            }
         }
         Notification::new(
             "notifications/subscriptions/acknowledged",
             json!({ "notifications": honoured }),
         )
     }
+}
+
+/// A list of texts in the filter; absent is empty.
+fn texts(asked: &Map<String, Value>, name: &str) -> Result<Vec<String>, RpcError> {
+    let wrong = || RpcError::invalid_params(format!("{name} is an array of strings"));
+    let Some(list) = asked.get(name) else {
+        return Ok(Vec::new());
+    };
+    let texts = list.as_array().ok_or_else(wrong)?.iter();
+    let texts = texts.map(|text| text.as_str().map(str::to_owned));
+    texts.collect::<Option<_>>().ok_or_else(wrong)
+}
+
+/// The tasks that a filter names, and the filter without those that there are not for this agent.
+fn tasks(engine: &Engine, call: &Call, filter: &mut Filter) -> Result<Option<TaskWatch>, RpcError> {
+    if filter.tasks.is_empty() {
+        return Ok(None);
+    }
+    if !engine.catalog.capabilities().tasks {
+        filter.tasks.clear();
+        return Ok(None);
+    }
+    declared(call)?;
+    if filter.tasks.len() > MAX_TASKS {
+        let words = format!("one listener hears of at most {MAX_TASKS} tasks");
+        return Err(RpcError::invalid_params(words));
+    }
+    let agent = call.context.who.agent_id().as_str();
+    let ids = filter.tasks.drain(..).collect();
+    let (watch, honoured) = TaskWatch::new(&engine.tasks, agent, &ids);
+    filter.tasks = honoured;
+    Ok(Some(watch))
 }
 
 /// The result with which the server ends a subscription; the client listens again or lets it be.
@@ -263,7 +312,10 @@ pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
     for uri in &filter.uris {
         interests.add(uri, engine.revision())?;
     }
-    let listener = Listener::new(&engine.catalog, interests, engine.stop.clone());
+    let mut listener = Listener::new(&engine.catalog, interests, engine.stop.clone());
+    if let Some(tasks) = tasks(engine, call, &mut filter)? {
+        listener = listener.with_tasks(tasks);
+    }
     let (sender, notes) = mpsc::channel(QUEUED);
     let id = json!(call.id);
     let end = ended(id.clone(), &engine.catalog.server);

@@ -6,7 +6,7 @@ use super::{
     call::{Call, Outcome, Reply},
     complete, discover,
     engine::Engine,
-    listen, prompts, resources, tools,
+    listen, prompts, resources, task_methods, tools,
 };
 use crate::protocol::{RpcError, ServerCapabilities};
 
@@ -34,12 +34,15 @@ const METHODS: &[Row] = &[
     ("prompts/list",             |o| o.prompts,    Now(prompts::list)),
     ("prompts/get",              |o| o.prompts,    Later(prompts::get)),
     ("completion/complete",      |o| o.completions,Now(complete::complete)),
+    ("tasks/get",                |o| o.tasks,      Now(task_methods::get)),
+    ("tasks/update",             |o| o.tasks,      Now(task_methods::update)),
+    ("tasks/cancel",             |o| o.tasks,      Now(task_methods::cancel)),
     ("subscriptions/listen",     listens,          Later(listening)),
 ];
 
 /// A stream on which nothing can ever be heard would only be held open.
 fn listens(offered: ServerCapabilities) -> bool {
-    offered.resources || offered.lists_change
+    offered.resources || offered.lists_change || offered.tasks
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape of every row")]
@@ -79,6 +82,7 @@ impl Engine {
 mod tests {
     use tokio::sync::watch;
 
+    use super::super::tasks::TaskLimits;
     use super::*;
     use crate::protocol::Implementation;
     use crate::registry::Catalog;
@@ -94,7 +98,8 @@ mod tests {
             if announces {
                 drop(catalog.announce_list_changes());
             }
-            Engine::new(catalog, None, &[0; 32], watch::channel(false).1)
+            let stop = watch::channel(false).1;
+            Engine::new(catalog, None, &[0; 32], stop, TaskLimits::TWO)
         };
         assert!(!engine(false).serves("subscriptions/listen"));
         assert!(engine(true).serves("subscriptions/listen"));

@@ -5,9 +5,11 @@ mod call;
 mod complete;
 mod discover;
 mod engine;
+mod handover;
 mod interests;
 mod listen;
 mod listing;
+mod live_task;
 mod methods;
 mod prompts;
 mod record;
@@ -16,13 +18,20 @@ mod resources;
 mod results;
 mod rounds;
 mod sealed;
+mod task_methods;
+mod task_runner;
+mod task_store;
+mod task_watch;
+mod tasks;
 mod tools;
+mod under_way;
 
 pub use call::{Call, Context, Held, Outcome, Reply};
 pub use engine::Engine;
 pub use interests::Interests;
 pub use listen::{Event, Listener, ended as subscription_ended};
 pub use listing::Listing;
+pub use tasks::{TaskLimits, end_abandoned_tasks};
 
 #[cfg(feature = "fuzzing")]
 pub use sealed::{Sealer, digest_of};

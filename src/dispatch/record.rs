@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{
     call::{Call, Context},
     engine::Engine,
     reference,
+    under_way::UnderWay,
 };
 use crate::policy::Verdict;
 use crate::protocol::{RpcError, TraceParent};
@@ -19,7 +19,7 @@ use crate::vault::{AuditId, Entry, Outcome, Promise, Vault};
 
 /// The record of one call. One that is dropped before its end was cancelled, and says so.
 pub struct Record {
-    under_way: watch::Sender<usize>,
+    _under_way: UnderWay,
     metrics: Arc<Metrics>,
     audit: Option<(Vault, AuditId)>,
     tool: String,
@@ -50,9 +50,8 @@ impl Record {
             }
             None => None,
         };
-        engine.under_way.send_modify(|count| *count += 1);
         Ok(Self {
-            under_way: engine.under_way.clone(),
+            _under_way: UnderWay::begin(&engine.under_way),
             metrics: engine.metrics.clone(),
             audit,
             tool: tool.name().to_owned(),
@@ -114,7 +113,6 @@ impl Drop for Record {
         if !self.ended {
             self.write("cancelled", None);
         }
-        self.under_way.send_modify(|count| *count -= 1);
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     reference,
     sealed::digest_of,
 };
-use crate::protocol::{InputRequired, Inputs, RpcError};
+use crate::protocol::{ClientCapabilities, InputRequired, Inputs, RpcError};
 use crate::registry::{Caller, Cx};
 
 /// The `name` of a call's parameters.
@@ -60,12 +60,7 @@ pub fn ask(
     binding: &Binding,
     question: InputRequired,
 ) -> Result<Outcome, RpcError> {
-    for (method, params) in question.requests.values() {
-        call.context
-            .capabilities
-            .require(method, params)
-            .map_err(|required| RpcError::missing_capability(&required))?;
-    }
+    askable(&call.context.capabilities, &question)?;
     let who = call.context.who.agent_id().as_str();
     let sealed = match (&question.state, &binding.0) {
         (Some(state), Some(digest)) => Some(engine.sealer.seal(state.clone(), who, digest)),
@@ -73,6 +68,19 @@ pub fn ask(
         _ => None,
     };
     Ok(Outcome::Ask(question, sealed))
+}
+
+/// Whether the client has said that it can be asked this.
+pub fn askable(
+    capabilities: &ClientCapabilities,
+    question: &InputRequired,
+) -> Result<(), RpcError> {
+    for (method, params) in question.requests.values() {
+        capabilities
+            .require(method, params)
+            .map_err(|required| RpcError::missing_capability(&required))?;
+    }
+    Ok(())
 }
 
 /// State that is bound to nothing would be good for every other call, so it never leaves.

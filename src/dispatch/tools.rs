@@ -8,16 +8,21 @@ use tokio::sync::mpsc;
 use super::{
     call::{Call, Outcome, Reply},
     engine::Engine,
+    handover::{Answered, Handover},
     listing::Listing,
     record::Record,
     reference,
     resources::cursor,
     results::Caching,
     rounds::{Binding, arguments, ask, inputs, name, surroundings},
+    task_methods::declared,
+    task_runner::{Ended, Stop},
 };
 use crate::policy::{Verdict, judge, sees};
 use crate::protocol::{RpcError, page, progress_token};
-use crate::registry::{Answer, BoxFuture, Cx, Interruption, Permit, Tool, ToolError};
+use crate::registry::{
+    Answer, BoxFuture, Cx, Interruption, Permit, Question, TaskSupport, Tool, ToolError,
+};
 
 /// The list changes with the agent's policy and with upgrades.
 const LIST_TTL_MS: u64 = 300_000;
@@ -80,8 +85,14 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
         cx = cx.with_listener(sender, token, call.context.log_level);
         notes = Some(receiver);
     }
+    let mut questions = None;
+    if may_be_task(&tool, &call)? {
+        let (desk, receiver) = mpsc::channel(1);
+        cx = cx.with_desk(desk);
+        questions = Some(receiver);
+    }
     let outlives = tool.risk().outlives_its_client();
-    let running = run(engine, call, tool, (arguments, cx), binding);
+    let running = run(engine, call, tool, (arguments, cx), (binding, questions));
     Ok(Reply {
         notes,
         outcome: if outlives {
@@ -103,22 +114,62 @@ fn detached(
     })
 }
 
+/// Whether this call may become a task: the tool says whether its calls do, and each request whether its
+/// client knows of tasks.
+fn may_be_task(tool: &Tool, call: &Call) -> Result<bool, RpcError> {
+    match tool.task_support() {
+        TaskSupport::Never => Ok(false),
+        TaskSupport::Offered => Ok(declared(call).is_ok()),
+        TaskSupport::Required => declared(call).map(|()| true),
+    }
+}
+
 async fn run(
     engine: Arc<Engine>,
     call: Call,
     tool: Arc<Tool>,
     (arguments, cx): (Map<String, Value>, Cx),
-    binding: Binding,
+    (binding, questions): (Binding, Option<mpsc::Receiver<Question>>),
 ) -> Result<Outcome, RpcError> {
     let verdict = judge(&call.context.who, &tool);
-    let record = Record::begin(
-        &engine,
-        &call,
-        (&tool, &arguments),
-        cx.reference(),
-        &verdict,
-    )
-    .await?;
+    let request = cx.reference().to_owned();
+    let given = (&*tool, &arguments);
+    let record = Record::begin(&engine, &call, given, &request, &verdict).await?;
+    let work = work(
+        engine.clone(),
+        tool.clone(),
+        (verdict, record),
+        (arguments, cx),
+    );
+    let answered = match questions {
+        None => Answered::Ended(work.await),
+        Some(questions) => {
+            let handover = Handover {
+                engine: engine.clone(),
+                tool,
+                who: call.context.who.clone(),
+                capabilities: call.context.capabilities.clone(),
+                request,
+                questions,
+            };
+            handover.answer(Box::pin(work)).await
+        }
+    };
+    match answered {
+        Answered::Task(result) => Ok(Outcome::Complete(engine.signed(result))),
+        Answered::Ended(Ok(result)) => Ok(Outcome::Complete(result)),
+        Answered::Ended(Err(Stop::Ask(question))) => ask(&engine, &call, &binding, question),
+        Answered::Ended(Err(Stop::Rpc(error))) => Err(error),
+    }
+}
+
+/// Runs the tool and records how it ended. Dropped, it ends what the tool runs, and that is recorded.
+async fn work(
+    engine: Arc<Engine>,
+    tool: Arc<Tool>,
+    (verdict, record): (Verdict, Record),
+    (arguments, cx): (Map<String, Value>, Cx),
+) -> Ended {
     let answer = match verdict {
         Verdict::Allow(permit) => run_allowed(&engine, &tool, permit, (arguments, cx)).await,
         Verdict::Propose => Err(needs_approval().into()),
@@ -129,19 +180,19 @@ async fn run(
     match answer {
         Ok((answer, revision)) => {
             record.end(if answer.failed { "failed" } else { "ok" }, revision);
-            Ok(engine.complete(answer.into_result(), Caching::None))
+            Ok(engine.completed(answer.into_result(), Caching::None))
         }
         Err(Interruption::Failed(error)) => {
             record.end("failed", None);
-            Ok(engine.complete(Answer::from(error).into_result(), Caching::None))
+            Ok(engine.completed(Answer::from(error).into_result(), Caching::None))
         }
         Err(Interruption::Ask(question)) => {
             record.end("asked", None);
-            ask(&engine, &call, &binding, question)
+            Err(Stop::Ask(question))
         }
         Err(Interruption::Rpc(error)) => {
             record.end("refused", None);
-            Err(error)
+            Err(Stop::Rpc(error))
         }
     }
 }

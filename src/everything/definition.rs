@@ -8,7 +8,7 @@ use super::{
     prompts, prompts_reference,
     resources::{self, Fixtures},
     tools_client, tools_content, tools_input, tools_lists, tools_notes, tools_plain,
-    tools_resources, tools_rounds, tools_schema, tools_slow, tools_toggles,
+    tools_resources, tools_rounds, tools_schema, tools_slow, tools_tasks, tools_toggles,
 };
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
@@ -31,6 +31,7 @@ pub fn catalog() -> Result<Catalog, CatalogError> {
     catalog.add(tools_input::tools())?;
     catalog.add(tools_rounds::tools())?;
     catalog.add(tools_schema::tools())?;
+    catalog.add(tools_tasks::tools())?;
     catalog.add(tools_lists::tools(lists.clone()))?;
     catalog.add(tools_resources::tools(fixtures.clone(), lists))?;
     catalog.add(tools_toggles::tools(fixtures.clone(), logs))?;

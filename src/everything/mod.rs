@@ -25,6 +25,7 @@ mod tools_resources;
 mod tools_rounds;
 mod tools_schema;
 mod tools_slow;
+mod tools_tasks;
 mod tools_toggles;
 
 pub use definition::catalog;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::elicitations::{FORM, accepted_text, form, refused};
+use super::elicitations::{FORM, form};
 use crate::protocol::InputRequired;
 use crate::registry::{Answer, Cx, Result, Risk, ToolError, Toolset};
 
@@ -39,7 +39,7 @@ pub struct Slow;
 pub fn tools() -> Toolset<Slow> {
     Toolset::over(Arc::new(Slow))
         .answering("trigger-long-running-operation", Risk::Read, long).titled("Long-running operation")
-        .answering("simulate-research-query", Risk::Read, research).titled("Research query")
+        .answering("simulate-research-query", Risk::Read, research).titled("Research query").offers_task().offers_task()
 }
 
 /// Takes its time, in steps, and reports progress after each.
@@ -78,7 +78,8 @@ async fn long(_: Arc<Slow>, Long { duration, steps }: Long, cx: Cx) -> Result<An
     )))
 }
 
-/// Plays a research of four stages, a second each. It asks the person first what an ambiguous topic means.
+/// Plays a research of four stages, a second each. It asks the person first what an ambiguous topic means. For
+/// clients that know of tasks it is one.
 #[derive(Deserialize, JsonSchema)]
 struct Research {
     /// What to look into.
@@ -91,7 +92,7 @@ struct Research {
 async fn research(_: Arc<Slow>, asked: Research, cx: Cx) -> Result<Answer> {
     let Research { topic, ambiguous } = asked;
     let meaning = if ambiguous && cx.capabilities().elicitation_form() {
-        Some(meaning(&topic, &cx)?)
+        Some(meaning(&topic, &cx).await?)
     } else {
         None
     };
@@ -105,18 +106,19 @@ async fn research(_: Arc<Slow>, asked: Research, cx: Cx) -> Result<Answer> {
     Ok(Answer::text(report(&topic, meaning.as_deref())))
 }
 
-/// What the person says that the topic means; asks if nothing was said yet.
-fn meaning(topic: &str, cx: &Cx) -> Result<String> {
-    if refused(cx.inputs(), MEANING) {
-        return Ok("any meaning".to_owned());
-    }
-    accepted_text(cx.inputs(), MEANING, MEANING).ok_or_else(|| {
-        let message = format!("\"{topic}\" has several meanings. Which one is it?");
-        let fields =
-            json!({ MEANING: { "type": "string", "title": "Meaning", "oneOf": meanings(topic) } });
-        let question = form(&message, &fields, &[MEANING]);
-        InputRequired::new().ask(MEANING, FORM, question).into()
-    })
+/// What the person says that the topic means.
+async fn meaning(topic: &str, cx: &Cx) -> Result<String> {
+    let message = format!("\"{topic}\" has several meanings. Which one is it?");
+    let fields =
+        json!({ MEANING: { "type": "string", "title": "Meaning", "oneOf": meanings(topic) } });
+    let question = form(&message, &fields, &[MEANING]);
+    let answers = cx
+        .ask(InputRequired::new().ask(MEANING, FORM, question))
+        .await?;
+    let chosen = answers
+        .get(MEANING)
+        .and_then(|answer| answer.pointer("/content/interpretation")?.as_str());
+    Ok(chosen.unwrap_or("any meaning").to_owned())
 }
 
 fn meanings(topic: &str) -> Value {

@@ -37,6 +37,21 @@ impl ClientCapabilities {
         is_there(self.0.get("elicitation").and_then(|e| e.get(name)))
     }
 
+    /// Whether it knows an extension, by the extension's name.
+    pub fn extension(&self, name: &str) -> bool {
+        let extensions = self.0.get("extensions");
+        extensions.and_then(|known| known.get(name)).is_some()
+    }
+
+    /// Whether it knows an extension; the capabilities object that is missing when not.
+    pub fn require_extension(&self, name: &str) -> Result<(), Value> {
+        if self.extension(name) {
+            Ok(())
+        } else {
+            Err(json!({ "extensions": { name: {} } }))
+        }
+    }
+
     /// Whether it can answer this request of ours; the capabilities object that is missing when not.
     pub fn require(&self, method: &str, params: &Value) -> Result<(), Value> {
         let url = params.get("mode").and_then(Value::as_str) == Some("url");

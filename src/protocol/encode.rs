@@ -66,10 +66,18 @@ fn each(object: &mut Map<String, Value>, list: &str, rewrite: impl Fn(&mut Map<S
     }
 }
 
-/// Titles came with 2025-06-18; before that a tool's stood in its annotations.
+/// Titles and the time of the last change came with 2025-06-18; before that a tool's title stood in its
+/// annotations.
 fn untitled(object: &mut Map<String, Value>, version: Version) {
     if version < Version::V2025_06_18 {
         object.remove("title");
+        undated(object);
+    }
+}
+
+fn undated(object: &mut Map<String, Value>) {
+    if let Some(Value::Object(hints)) = object.get_mut("annotations") {
+        hints.remove("lastModified");
     }
 }
 
@@ -106,6 +114,7 @@ fn block_for(block: &mut Map<String, Value>, version: Version) {
     let text = match field("type") {
         "resource_link" if version < Version::V2025_06_18 => format!("resource: {}", field("uri")),
         "audio" if version < Version::V2025_03_26 => format!("audio: {}", field("mimeType")),
+        _ if version < Version::V2025_06_18 => return undated(block),
         _ => return,
     };
     *block = Map::from_iter([("type".into(), json!("text")), ("text".into(), json!(text))]);
@@ -165,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn v4_a_title_moves_into_the_annotations_of_the_oldest_revision() {
+    fn t7_v4_a_title_moves_into_the_annotations_of_the_oldest_revision() {
         let list = json!({ "tools": [{ "name": "a", "title": "A", "annotations": {}, "outputSchema": {} }] });
         let old = for_stateful("tools/list", list, Version::V2025_03_26);
         assert_eq!(
@@ -175,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn v6_a_link_becomes_text_where_links_are_unknown() {
+    fn t7_v6_a_link_becomes_text_where_links_are_unknown() {
         let result =
             json!({ "content": [{ "type": "resource_link", "uri": "x:/y", "name": "y" }] });
         let old = for_stateful("tools/call", result, Version::V2025_03_26);
@@ -186,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn audio_becomes_text_where_audio_is_unknown() {
+    fn t7_audio_becomes_text_where_audio_is_unknown() {
         let audio = json!({ "type": "audio", "data": "AAAA", "mimeType": "audio/wav" });
         let text = json!({ "type": "text", "text": "audio: audio/wav" });
         let called = json!({ "content": [audio] });
@@ -198,6 +207,26 @@ mod tests {
                 "{method}"
             );
             assert_eq!(at(Version::V2025_03_26), result.to_string(), "{method}");
+        }
+    }
+
+    #[test]
+    fn t7_u8_the_oldest_revision_sees_no_time_of_the_last_change() {
+        let hints = json!({ "priority": 1.0, "lastModified": "2026-01-01T00:00:00Z" });
+        let resource = json!({ "uri": "x:/y", "name": "y", "title": "Y", "annotations": hints });
+        let list = json!({ "resources": [resource] });
+        let block = json!({ "type": "text", "text": "t", "annotations": hints });
+        let call = json!({ "content": [block] });
+        for version in [Version::V2025_03_26, Version::V2025_06_18] {
+            let known = version >= Version::V2025_06_18;
+            let listed = for_stateful("resources/list", list.clone(), version);
+            let hints = &listed["resources"][0]["annotations"];
+            assert_eq!(hints.get("lastModified").is_some(), known);
+            assert_eq!(listed["resources"][0].get("title").is_some(), known);
+            let called = for_stateful("tools/call", call.clone(), version);
+            let hints = &called["content"][0]["annotations"];
+            assert_eq!(hints.get("lastModified").is_some(), known);
+            assert_eq!(hints["priority"], 1.0);
         }
     }
 }

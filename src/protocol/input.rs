@@ -39,19 +39,21 @@ impl InputRequired {
     pub fn to_result(&self, sealed: Option<String>) -> Value {
         let mut result = Map::from_iter([("resultType".to_owned(), json!("input_required"))]);
         if !self.requests.is_empty() {
-            let requests: Map<String, Value> = self
-                .requests
-                .iter()
-                .map(|(key, (method, params))| {
-                    (key.clone(), json!({ "method": method, "params": params }))
-                })
-                .collect();
-            result.insert("inputRequests".to_owned(), Value::Object(requests));
+            result.insert("inputRequests".to_owned(), self.to_requests());
         }
         if let Some(sealed) = sealed {
             result.insert("requestState".to_owned(), json!(sealed));
         }
         Value::Object(result)
+    }
+
+    /// The requests alone, by key.
+    pub fn to_requests(&self) -> Value {
+        let requests = self.requests.iter();
+        let requests = requests.map(|(key, (method, params))| {
+            (key.clone(), json!({ "method": method, "params": params }))
+        });
+        Value::Object(requests.collect())
     }
 }
 

@@ -18,6 +18,7 @@ mod notification;
 mod prompt;
 mod resource;
 mod server;
+mod task;
 mod template;
 mod tool;
 mod trace;
@@ -39,6 +40,7 @@ pub use notification::Notification;
 pub use prompt::{Prompt, PromptArgument, PromptMessage};
 pub use resource::{Resource, ResourceTemplate};
 pub use server::{Implementation, ServerCapabilities};
+pub use task::{TASKS_EXTENSION, Task, TaskState};
 pub use template::Template;
 pub use tool::{
     Tool, ToolAnnotations, check_dialect, header_parameters, is_portable_name, is_tool_name,

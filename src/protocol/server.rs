@@ -49,10 +49,12 @@ pub struct ServerCapabilities {
     pub logging: bool,
     /// Lists change while the server runs, and it says so.
     pub lists_change: bool,
+    /// Calls that become tasks: an extension, which the stateful revisions do not know.
+    pub tasks: bool,
 }
 
 impl ServerCapabilities {
-    /// The capabilities object.
+    /// The capabilities object, without extensions.
     pub fn to_object(self) -> Map<String, Value> {
         let mut object = Map::new();
         let lists = if self.lists_change {

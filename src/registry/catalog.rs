@@ -11,6 +11,7 @@ use super::{
     completion::Completer,
     prompt::PromptRow,
     resource::{BoxFuture, ResourceSource},
+    task::TaskSupport,
     tool::Tool,
     toolset::Toolset,
 };
@@ -57,6 +58,7 @@ pub struct Catalog {
     completer: Option<Box<Completer>>,
     settle: Option<Box<Settle>>,
     logging: bool,
+    tasks: bool,
     lists: Option<broadcast::Sender<ListChange>>,
     session_logs: Option<broadcast::Sender<SessionLog>>,
 }
@@ -86,6 +88,7 @@ impl Catalog {
             completer: None,
             settle: None,
             logging: false,
+            tasks: false,
             lists: None,
             session_logs: None,
         }
@@ -106,6 +109,7 @@ impl Catalog {
             if tool.definition().description.is_empty() {
                 return Err(CatalogError(format!("tool {name} has no description")));
             }
+            self.tasks |= tool.task_support() != TaskSupport::Never;
             let tool = Arc::new(tool);
             if let Some(alias) = tool.alias() {
                 self.aliases.insert(alias, tool.clone());
@@ -228,6 +232,7 @@ impl Catalog {
             completions: self.completer.is_some(),
             logging: self.logging,
             lists_change: self.lists.is_some(),
+            tasks: self.tasks,
         }
     }
 }

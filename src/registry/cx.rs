@@ -1,13 +1,15 @@
 //! What a call carries besides its arguments: progress, log messages, what the client can do and has answered.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
-use tokio::sync::{Notify, mpsc};
+use serde_json::{Map, Value};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::protocol::{ClientCapabilities, Inputs, Level, Notification};
+use super::error::Result;
+use crate::protocol::{ClientCapabilities, InputRequired, Inputs, Level, Notification, RpcError};
 
 /// Reports of progress that come closer together are left out: a tool may count as fast as it likes.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(20);
@@ -27,6 +29,15 @@ pub struct Caller {
     pub session: Option<Arc<str>>,
 }
 
+/// A question of a call that goes on while it waits. Dropped unanswered, it is asked by ending the call.
+#[derive(Debug)]
+pub struct Question {
+    /// What is asked.
+    pub asked: InputRequired,
+    /// Where the answers go, by key, or why it cannot be asked.
+    pub answers: oneshot::Sender<std::result::Result<Map<String, Value>, RpcError>>,
+}
+
 /// One call's surroundings. Cheap to clone.
 #[derive(Clone)]
 pub struct Cx {
@@ -44,6 +55,9 @@ struct Inner {
     hang_up: Option<Arc<Notify>>,
     /// What was said last of how far the call has come.
     reported: Mutex<Reported>,
+    desk: Option<mpsc::Sender<Question>>,
+    /// The keys whose answers, given with the call, were handed out: asked again, they are asked anew.
+    handed_out: Mutex<BTreeSet<String>>,
 }
 
 struct Reported {
@@ -68,6 +82,8 @@ impl Cx {
                     progress: f64::NEG_INFINITY,
                     at: None,
                 }),
+                desk: None,
+                handed_out: Mutex::default(),
             }),
         }
     }
@@ -94,6 +110,12 @@ impl Cx {
             inner.progress_token = progress_token;
             inner.log_level = log_level;
         })
+    }
+
+    /// The same with somebody who takes questions while the call goes on.
+    #[must_use]
+    pub fn with_desk(self, desk: mpsc::Sender<Question>) -> Self {
+        self.change(|inner| inner.desk = Some(desk))
     }
 
     /// The same with a client that can come back later.
@@ -130,6 +152,41 @@ impl Cx {
         &self.inner.inputs
     }
 
+    /// The answers to a question, by key: those that came with the call, or else what the client answers
+    /// while the call waits as a task. A client that can do neither is asked by ending the call; it
+    /// then calls again with the answers.
+    ///
+    /// # Errors
+    /// When the client must be asked by ending the call, or cannot be asked: to be passed on.
+    pub async fn ask(&self, question: InputRequired) -> Result<Map<String, Value>> {
+        if let Some(answers) = self.given(&question) {
+            return Ok(answers);
+        }
+        let Some(desk) = &self.inner.desk else {
+            return Err(question.into());
+        };
+        let (answers, answered) = oneshot::channel();
+        let asked = question.clone();
+        let taken = desk.send(Question { asked, answers }).await.is_ok();
+        match answered.await {
+            Ok(answers) if taken => Ok(answers?),
+            _ => Err(question.into()),
+        }
+    }
+
+    /// What came with the call, if that is everything and was not handed out before.
+    fn given(&self, question: &InputRequired) -> Option<Map<String, Value>> {
+        let mut handed_out = lock(&self.inner.handed_out);
+        let answers = question.requests.keys().map(|key| {
+            let answer = self.inner.inputs.responses.get(key);
+            let answer = answer.filter(|_| !handed_out.contains(key));
+            answer.map(|answer| (key.clone(), answer.clone()))
+        });
+        let answers: Map<String, Value> = answers.collect::<Option<_>>()?;
+        handed_out.extend(answers.keys().cloned());
+        Some(answers)
+    }
+
     /// Says how far the call has come, if the client asked to hear it. What does not rise is not sent, nor what
     /// comes too soon after the last one, unless it is the end (2026-07-28, progress).
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
@@ -146,8 +203,7 @@ impl Cx {
     }
 
     fn is_news(&self, progress: f64, total: Option<f64>) -> bool {
-        let reported = self.inner.reported.lock();
-        let mut last = reported.unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.inner.reported);
         let now = Instant::now();
         let soon = last
             .at
@@ -180,6 +236,10 @@ impl Cx {
             let _ = notes.send(Notification::message(level, logger, data)).await;
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{
     answer::Answer, cx::Cx, error::Result, permit::Permit, resource::BoxFuture, risk::Risk,
+    task::TaskSupport,
 };
 use crate::protocol;
 
@@ -15,6 +16,7 @@ pub struct Tool {
     risk: Risk,
     syncs_state: bool,
     remembers: bool,
+    task_support: TaskSupport,
     alias: Option<Alias>,
     headers: Vec<(String, Vec<String>)>,
     function: Box<Function>,
@@ -41,6 +43,7 @@ impl Tool {
             risk,
             syncs_state: false,
             remembers: false,
+            task_support: TaskSupport::Never,
             alias: None,
             headers: Vec::new(),
             function,
@@ -100,6 +103,11 @@ impl Tool {
         self.remembers
     }
 
+    /// Whether its calls may become tasks.
+    pub fn task_support(&self) -> TaskSupport {
+        self.task_support
+    }
+
     /// The arguments that a 2026-07-28 client repeats as `Mcp-Param-*`: header name and path.
     pub fn header_parameters(&self) -> &[(String, Vec<String>)] {
         &self.headers
@@ -136,6 +144,10 @@ impl Tool {
 
     pub(super) fn set_remembers(&mut self) {
         self.remembers = true;
+    }
+
+    pub(super) fn set_task_support(&mut self, support: TaskSupport) {
+        self.task_support = support;
     }
 
     pub(super) fn definition_mut(&mut self) -> &mut protocol::Tool {

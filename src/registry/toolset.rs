@@ -14,6 +14,7 @@ use super::{
     error::{Result, ToolError},
     risk::Risk,
     schema,
+    task::TaskSupport,
     tool::Tool,
 };
 use crate::protocol;
@@ -109,6 +110,18 @@ impl<B: Send + Sync + 'static> Toolset<B> {
     #[must_use]
     pub fn remembers(self) -> Self {
         self.last(Tool::set_remembers)
+    }
+
+    /// Calls of the last row that take long become tasks, for clients that know of them.
+    #[must_use]
+    pub fn offers_task(self) -> Self {
+        self.last(|tool| tool.set_task_support(TaskSupport::Offered))
+    }
+
+    /// Calls of the last row become tasks, and only clients that know of them can make one.
+    #[must_use]
+    pub fn requires_task(self) -> Self {
+        self.last(|tool| tool.set_task_support(TaskSupport::Required))
     }
 
     /// The rows.

@@ -15,6 +15,7 @@ pub struct Metrics {
     requests: AtomicU64,
     calls_open: Arc<AtomicU64>,
     streams_open: Arc<AtomicU64>,
+    tasks_running: Arc<AtomicU64>,
     refusals: Labelled,
     calls: Labelled,
 }
@@ -58,6 +59,11 @@ impl Metrics {
         OpenGuard::of(&self.streams_open)
     }
 
+    /// A call became a task; it runs until the guard is dropped.
+    pub fn task(&self) -> OpenGuard {
+        OpenGuard::of(&self.tasks_running)
+    }
+
     /// A request was refused, for a reason such as `origin`.
     pub fn refused(&self, reason: &'static str) {
         self.refusals.count(reason, "");
@@ -85,6 +91,7 @@ impl Metrics {
             ("gatewren_requests_total", "counter", &self.requests),
             ("gatewren_calls_open", "gauge", &*self.calls_open),
             ("gatewren_streams_open", "gauge", &*self.streams_open),
+            ("gatewren_tasks_running", "gauge", &*self.tasks_running),
         ];
         let mut lines = Vec::new();
         for (name, kind, value) in plain {
@@ -165,6 +172,8 @@ gatewren_requests_total 1
 gatewren_calls_open 0
 # TYPE gatewren_streams_open gauge
 gatewren_streams_open 1
+# TYPE gatewren_tasks_running gauge
+gatewren_tasks_running 0
 # TYPE gatewren_refusals_total counter
 gatewren_refusals_total{reason=\"origin\"} 2
 # TYPE gatewren_tool_calls_total counter

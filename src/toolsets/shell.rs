@@ -19,6 +19,7 @@ pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
         .titled("Run a command on the host")
         .returning::<ShellOutcome>()
         .startos("system.shell", &[("timeout", "timeout_s")])
+        .offers_task()
         .answering("container_shell", Risk::Execute, in_container)
         .titled("Run a command in a container")
         .returning::<ShellOutcome>()
@@ -26,6 +27,7 @@ pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
             "package.shell",
             &[("id", "container"), ("timeout", "timeout_s")],
         )
+        .offers_task()
 }
 
 /// How long a command may run.

@@ -50,7 +50,7 @@ impl Claims {
             session: Uuid::new_v4(),
             agent: agent.to_owned(),
             version: version.as_str().to_owned(),
-            capabilities: needed(declared),
+            capabilities: needed(version, declared),
         }
     }
 
@@ -85,19 +85,24 @@ impl Claims {
     }
 }
 
-/// Only what we may ask a client for, so that an id stays short whatever the client declares.
-fn needed(declared: &Map<String, Value>) -> Map<String, Value> {
+/// Only what we may ask a client for in its revision, so that an id stays short whatever the client declares.
+fn needed(version: Version, declared: &Map<String, Value>) -> Map<String, Value> {
     let client = ClientCapabilities::new(declared.clone());
+    // Elicitation came with 2025-06-18, where it means forms; modes came with 2025-11-25.
+    let (form, url) = if version < Version::V2025_06_18 {
+        (false, false)
+    } else if version < Version::V2025_11_25 {
+        (declared.contains_key("elicitation"), false)
+    } else {
+        (client.elicitation_form(), client.elicitation_url())
+    };
     let named = |names: &[(&str, bool)]| {
         let held = names.iter().filter(|(_, held)| *held);
         let kept = held.map(|(name, _)| ((*name).to_owned(), Value::Object(Map::new())));
         kept.collect::<Map<_, _>>()
     };
     let mut kept = named(&[("sampling", client.sampling()), ("roots", client.roots())]);
-    let modes = named(&[
-        ("form", client.elicitation_form()),
-        ("url", client.elicitation_url()),
-    ]);
+    let modes = named(&[("form", form), ("url", url)]);
     if !modes.is_empty() {
         kept.insert("elicitation".to_owned(), Value::Object(modes));
     }
@@ -124,6 +129,22 @@ mod tests {
         let other = hmac::Key::new(hmac::HMAC_SHA256, &[2; 32]);
         assert!(Claims::verify(&id, &other).is_none());
         assert!(Claims::verify(&id.replacen('.', "A.", 1), &key).is_none());
+    }
+
+    #[test]
+    fn v7_a_client_is_asked_for_what_its_revision_knows() {
+        let can = |version: Version, declared: &Value| {
+            let client = Claims::new("a", version, declared.as_object().unwrap()).capabilities();
+            (client.elicitation_form(), client.elicitation_url())
+        };
+        let both = json!({"elicitation": {"form": {}, "url": {}}});
+        assert_eq!(can(Version::V2025_03_26, &both), (false, false));
+        assert_eq!(can(Version::V2025_06_18, &both), (true, false));
+        assert_eq!(can(Version::V2025_11_25, &both), (true, true));
+        let url = json!({"elicitation": {"url": {}}});
+        assert_eq!(can(Version::V2025_06_18, &url), (true, false));
+        assert_eq!(can(Version::V2025_11_25, &url), (false, true));
+        assert_eq!(can(Version::V2025_06_18, &json!({})), (false, false));
     }
 
     #[test]

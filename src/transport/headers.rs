@@ -59,6 +59,7 @@ fn name_of(request: &Request) -> Option<(&'static str, Option<&str>)> {
     match request.method.as_str() {
         "tools/call" | "prompts/get" => Some(("params.name", text("name"))),
         "resources/read" => Some(("params.uri", text("uri"))),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some(("params.taskId", text("taskId"))),
         _ => None,
     }
 }

@@ -109,9 +109,8 @@ impl Known {
 
     /// Ends a session with all that it has under way; false when there is none of that name.
     pub fn remove(&mut self, name: Uuid) -> bool {
-        let removed = self.by_name.remove(&name);
+        let removed = self.take(name);
         if let Some(Entry::Awake(session)) = &removed {
-            self.by_id.remove(&session.id);
             session.end();
         }
         removed.is_some()
@@ -120,12 +119,21 @@ impl Known {
     /// Ends those that have rested too long; their names.
     pub fn remove_rested(&mut self) -> Vec<Uuid> {
         let limits = self.limits.clone();
-        self.remove_where(|entry| entry.is_over(&limits))
+        let over = self.names_where(|entry| entry.is_over(&limits));
+        for name in &over {
+            self.remove(*name);
+        }
+        over
     }
 
-    /// Ends those whose agent is no longer let in; their names.
-    pub fn remove_strangers(&mut self, is_let_in: impl Fn(&str) -> bool) -> Vec<Uuid> {
-        self.remove_where(|entry| !is_let_in(entry.agent()))
+    /// Forgets those whose agent is no longer let in; their names. What they have under way is for the guard
+    /// to end, which tells the agent why.
+    pub fn forget_strangers(&mut self, is_let_in: impl Fn(&str) -> bool) -> Vec<Uuid> {
+        let over = self.names_where(|entry| !is_let_in(entry.agent()));
+        for name in &over {
+            self.take(*name);
+        }
+        over
     }
 
     /// Sessions that were used and of which this is news: name, idle time, what they have heard.
@@ -145,13 +153,17 @@ impl Known {
         self.by_name.insert(name, Entry::Awake(session));
     }
 
-    fn remove_where(&mut self, is_over: impl Fn(&Entry) -> bool) -> Vec<Uuid> {
-        let over = self.by_name.iter().filter(|(_, entry)| is_over(entry));
-        let names: Vec<Uuid> = over.map(|(name, _)| *name).collect();
-        for name in &names {
-            self.remove(*name);
+    fn take(&mut self, name: Uuid) -> Option<Entry> {
+        let taken = self.by_name.remove(&name)?;
+        if let Entry::Awake(session) = &taken {
+            self.by_id.remove(&session.id);
         }
-        names
+        Some(taken)
+    }
+
+    fn names_where(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<Uuid> {
+        let meant = self.by_name.iter().filter(|(_, entry)| is_meant(entry));
+        meant.map(|(name, _)| *name).collect()
     }
 
     fn longest_rested(&self, agent: Option<&str>) -> Option<Uuid> {

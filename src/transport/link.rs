@@ -22,7 +22,7 @@ use super::{
     session::Session,
     stateless, wire,
 };
-use crate::dispatch::{Context, Held, Listener};
+use crate::dispatch::{Context, Held};
 use crate::guard::Refusal;
 use crate::protocol::{
     Body, Id, IncomingNotification, Message, Request, RequestMeta, RpcError, progress_token,
@@ -298,10 +298,7 @@ impl Link {
     /// What the session is subscribed to is told on the same connection.
     fn hear(&mut self, session: Arc<Session>) {
         let engine = self.endpoint.engine();
-        let interests = session.interests.clone();
-        let name = session.claims.session.to_string();
-        let listener = Listener::new(&engine.catalog, interests, engine.stopping())
-            .with_logs(&engine.catalog, &name);
+        let listener = session.listen(engine);
         let (endpoint, who) = (self.endpoint.clone(), self.sender.who.clone());
         let heard = hear(session, listener, self.lines.clone());
         self.streams.spawn(async move {

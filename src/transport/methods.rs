@@ -6,14 +6,17 @@ use super::{endpoint::Endpoint, session::Session};
 use crate::protocol::{Id, IncomingNotification, Request, RpcError, error_for_stateful};
 
 /// The methods that a session answers itself.
-const OWN: [&str; 6] = [
+const OWN: [&str; 9] = [
     "ping",
     "logging/setLevel",
     "resources/subscribe",
     "resources/unsubscribe",
-    // The stateless era's; a session has other ways to the same.
+    // The stateless era's; a session has other ways to the same, and no tasks.
     "server/discover",
     "subscriptions/listen",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
 ];
 
 /// Whether a session answers this method itself.

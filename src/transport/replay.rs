@@ -267,6 +267,11 @@ impl Writer {
         }
     }
 
+    /// Waits until the stream is forgotten, as when others need its room.
+    pub async fn forgotten(&mut self) {
+        while self.bell.changed().await.is_ok() {}
+    }
+
     /// Forgets the stream with all that it keeps.
     pub fn forget(self) {
         self.replay.lock().forget(self.stream);

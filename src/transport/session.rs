@@ -143,6 +143,8 @@ impl Session {
         match event {
             Event::Logged(log) => self.level().is_some_and(|least| log.level >= least),
             Event::Updated(..) | Event::List(_) => true,
+            // There are no tasks in a session.
+            Event::Task(_) => false,
         }
     }
 

@@ -119,11 +119,11 @@ impl Sessions {
     /// Ends what is over and notes what was used, for as long as it is polled.
     pub async fn keep(&self) {
         let mut agents = self.vault.as_ref().map(|vault| vault.agents().changes());
-        self.end_strangers();
+        self.forget_strangers();
         loop {
             tokio::select! {
                 () = sleep(self.note_every) => self.note().await,
-                () = changed(agents.as_mut()) => self.end_strangers(),
+                () = changed(agents.as_mut()) => self.forget_strangers(),
             }
         }
     }
@@ -145,8 +145,8 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions of agents that are no longer let in.
-    fn end_strangers(&self) {
+    /// Forgets the sessions of agents that are no longer let in.
+    fn forget_strangers(&self) {
         let Some(vault) = &self.vault else { return };
         let agents = match vault.agents().list() {
             Ok(agents) => agents.into_iter().filter(|a| a.revoked_ms.is_none()),
@@ -156,7 +156,7 @@ impl Sessions {
             }
         };
         let let_in: HashSet<String> = agents.map(|agent| agent.id).collect();
-        let over = self.lock().remove_strangers(|id| let_in.contains(id));
+        let over = self.lock().forget_strangers(|id| let_in.contains(id));
         self.forget(over);
     }
 
@@ -361,12 +361,20 @@ mod tests {
             created(&sessions, &agents[0]).await,
             created(&sessions, &agents[1]).await,
         );
-        vault.agents().revoke(&agents[0]).await.unwrap();
-        let mut ended = first.ended();
+        let call = first.begin(&crate::protocol::Id::Number(1)).unwrap();
+        let forgotten = async {
+            tokio::task::yield_now().await;
+            vault.agents().revoke(&agents[0]).await.unwrap();
+            while sessions.find(&first.id, &agents[0]).is_some() {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
         tokio::select! {
             () = sessions.keep() => {}
-            _ = ended.wait_for(|ended| *ended) => {}
+            () = forgotten => {}
         }
+        assert!(!*first.ended().borrow(), "its call is the guard's to end");
+        drop(call);
         assert!(sessions.find(&second.id, &agents[1]).is_some());
         vault.probe().await.unwrap();
         assert_eq!(vault.sessions().list().unwrap().len(), 1);

@@ -11,7 +11,7 @@ use crate::sys::{files, now_ms, rfc3339};
 pub(super) const APPLICATION_ID: u32 = 0x6777_7276;
 
 /// What leads from version N to N + 1, from nothing on. A step that was released is never edited.
-pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2];
+pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3];
 
 const VERSION_1: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -89,6 +89,23 @@ CREATE TABLE subscription (
     since   INTEGER NOT NULL,
     PRIMARY KEY (session, uri)
 ) STRICT, WITHOUT ROWID;
+";
+
+/// Calls whose results are asked for later.
+const VERSION_3: &str = "
+CREATE TABLE task (
+    id         TEXT PRIMARY KEY,
+    agent      TEXT NOT NULL,
+    tool       TEXT NOT NULL,
+    request    TEXT NOT NULL,
+    status     TEXT NOT NULL CHECK (status IN ('working', 'completed', 'failed', 'cancelled')),
+    payload    TEXT CHECK (json_valid(payload)),
+    created_ms INTEGER NOT NULL,
+    updated_ms INTEGER NOT NULL,
+    expires_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX task_expires ON task (expires_ms);
+CREATE INDEX task_agent ON task (agent);
 ";
 
 /// The version that `steps` lead to.

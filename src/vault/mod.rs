@@ -1,4 +1,4 @@
-//! What is remembered and secret: agents, sessions, keys and the audit, in one SQLite file of our own.
+//! What is remembered and secret: agents, sessions, tasks, keys and the audit, in one SQLite file of our own.
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -17,6 +17,7 @@ mod shared;
 mod store;
 mod subscriptions;
 mod tail;
+mod tasks;
 mod writer;
 
 pub use agents::{Agent, NewAgent};
@@ -26,6 +27,7 @@ pub use error::VaultError;
 pub use sessions::{SessionUse, StoredSession};
 pub use store::Vault;
 pub use subscriptions::Subscription;
+pub use tasks::{TaskEnd, TaskRoom, TaskRow, WORKING as TASK_WORKING};
 
 #[cfg(feature = "fuzzing")]
 pub use redact::{redact, redact_text};

@@ -18,6 +18,7 @@ use super::sessions::Sessions;
 use super::shared::Shared;
 use super::subscriptions::Subscriptions;
 use super::tail::Tail;
+use super::tasks::Tasks;
 use super::writer::Writer;
 
 /// An open vault; a clone is the same one. Dropping the last writes what waits and closes the file.
@@ -63,6 +64,11 @@ impl Vault {
     /// What they are subscribed to.
     pub fn subscriptions(&self) -> Subscriptions<'_> {
         Subscriptions::new(&self.shared)
+    }
+
+    /// Calls whose results are asked for later.
+    pub fn tasks(&self) -> Tasks<'_> {
+        Tasks::new(&self.shared)
     }
 
     /// What was done, by whom.

@@ -110,7 +110,7 @@ fn call(tool: &str, arguments: &Value) -> Value {
 
 fn initialize(version: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": version, "capabilities": { "elicitation": {} },
+        "protocolVersion": version, "capabilities": { "elicitation": {}, "sampling": {} },
         "clientInfo": { "name": "test", "version": "1" } } })
 }
 
@@ -170,8 +170,9 @@ fn its_own_authority_goes_when_it_goes() {
 #[test]
 fn a_question_that_nobody_can_hear_fails_the_call_at_once() {
     let server = Server::start(&[]);
-    let ask = call("test_elicitation", &json!({ "message": "Who?" }));
-    for (version, body) in [("2025-11-25", ask.clone()), ("2025-03-26", json!([ask]))] {
+    let person = call("test_elicitation", &json!({ "message": "Who?" }));
+    let model = call("test_sampling", &json!({ "prompt": "Why?" }));
+    for (version, body) in [("2025-11-25", person), ("2025-03-26", json!([model]))] {
         let session = server.session(version);
         let headers = format!("Mcp-Session-Id: {session}\r\nAccept: application/json\r\n");
         let answer = server.post(&headers, &body);
@@ -233,7 +234,7 @@ fn no_fixture_opens_another_url_than_one_of_data() {
 }
 
 #[test]
-fn a_visit_to_a_url_is_asked_for_by_an_error_once_and_then_by_name() {
+fn x4_e12_a_visit_to_a_url_is_asked_for_by_an_error_once_and_then_by_name() {
     let server = Server::start(&[]);
     let mut initialize = initialize("2025-11-25");
     initialize["params"]["capabilities"] = json!({ "elicitation": { "url": {} } });

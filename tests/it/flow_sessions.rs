@@ -87,7 +87,7 @@ fn h14_e13_z2_a_request_without_session_is_400() {
 }
 
 #[test]
-fn an_unknown_an_ended_and_somebody_elses_session_are_404_alike() {
+fn z3_a10_an_unknown_an_ended_and_somebody_elses_session_are_404_alike() {
     let home = Directory::new();
     let other = {
         let server = server().policy("observe").directory(&home.0).start();
@@ -145,7 +145,7 @@ fn a_session_outlives_a_server_that_is_killed() {
 }
 
 #[test]
-fn h12_h13_b7_a_version_header_that_no_revision_has_is_400() {
+fn h12_h13_b7_v11_a_version_header_that_no_revision_has_is_400() {
     let server = shared("operate");
     for (way, client) in server.clients() {
         let session = client.session("2025-06-18");
@@ -238,7 +238,7 @@ fn p6_h6_ping_is_answered_and_responses_and_notifications_are_202() {
 }
 
 #[test]
-fn h9_b5_a_batch_is_answered_on_a_session_of_2025_03_26_alone() {
+fn h9_b5_v10_a_batch_is_answered_on_a_session_of_2025_03_26_alone() {
     let server = shared("operate");
     let batch = json!([
         { "jsonrpc": "2.0", "id": 1, "method": "ping" },

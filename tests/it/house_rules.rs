@@ -15,7 +15,7 @@ const ROOMS: &[(&str, &str)] = &[
     ("transport",     "config dispatch guard http protocol vault"),
     ("owner",         "auth http policy state vault"),
     ("oauth",         "auth config http vault"),
-    ("dispatch",      "auth policy protocol registry state telemetry vault"),
+    ("dispatch",      "auth policy protocol registry state sys telemetry vault"),
     ("guard",         "auth config http"),
     ("policy",        "auth config registry vault"),
     ("toolsets",      "backends protocol registry state"),

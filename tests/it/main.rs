@@ -20,6 +20,7 @@ mod flow_robustness;
 mod flow_sessions;
 mod flow_settings;
 mod flow_streams;
+mod flow_tasks;
 mod fuzz_corpus;
 mod helper;
 mod house_rules;
@@ -45,4 +46,6 @@ mod spec_sse;
 #[cfg(feature = "everything")]
 mod spec_stdio;
 mod spec_streams;
+#[cfg(feature = "everything")]
+mod spec_tasks;
 mod support;

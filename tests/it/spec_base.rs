@@ -283,13 +283,14 @@ fn j10_a_calls_line_in_the_log_names_its_trace() {
 }
 
 #[test]
-fn e2_e12_only_codes_of_the_specification_are_sent() {
+fn e2_only_codes_of_the_specification_are_sent() {
     let mut found = BTreeSet::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() {
+            // What is thrown at the parsers checks ranges of codes and sends none.
+            if path.is_dir() && !path.ends_with("fuzz") {
                 folders.push(path);
             } else if path.extension().is_some_and(|e| e == "rs") {
                 let text = fs::read_to_string(&path).unwrap();
@@ -301,6 +302,8 @@ fn e2_e12_only_codes_of_the_specification_are_sent() {
     }
     let allowed = [
         -32_700, -32_600, -32_601, -32_602, -32_603, -32_002, -32_020, -32_021, -32_022,
+        // In sessions of 2025-11-25, by one fixture.
+        -32_042,
     ];
     let named: BTreeSet<i32> = found.iter().map(|(code, _)| *code).collect();
     assert_eq!(named, BTreeSet::from(allowed));

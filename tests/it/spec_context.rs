@@ -294,3 +294,21 @@ fn l3_l8_a_change_of_a_list_is_told_to_who_asked_for_that_list() {
         assert_eq!(id, 1);
     }
 }
+
+#[test]
+fn e12_v7_a_url_that_is_to_be_visited_is_an_error_in_2025_11_25_alone() {
+    let client = shared_fixtures().client();
+    let able = json!({ "elicitation": { "form": {}, "url": {} } });
+    let arguments = json!({ "url": "https://example.org/", "errorPath": true });
+    for (version, code) in [
+        ("2025-03-26", -32_602),
+        ("2025-06-18", -32_602),
+        ("2025-11-25", -32_042),
+    ] {
+        let session = client.session_with(version, able.clone());
+        let call = session.call("trigger-url-elicitation", arguments.clone());
+        assert_eq!(call.send().verdict(), (200, code), "{version}");
+    }
+    let modern = with(client.call("trigger-url-elicitation", arguments), &able);
+    assert_eq!(modern.send().result()["resultType"], "input_required");
+}

@@ -12,7 +12,7 @@ fn ping(client: &Client) -> Request {
 }
 
 #[test]
-fn b1_host_origin_and_token_come_before_the_body_and_the_body_before_the_message() {
+fn b1_a8_host_origin_and_token_come_before_the_body_and_the_body_before_the_message() {
     let server = shared("observe");
     for (way, client) in server.clients() {
         // One fault fewer each time.

@@ -157,7 +157,7 @@ fn h5_a_preflight_is_204_and_lists_the_headers_of_mcp() {
 }
 
 #[test]
-fn o4_no_token_a_wrong_one_or_two_are_401_and_name_no_oauth() {
+fn o4_a1_a5_a6_a8_no_token_a_wrong_one_or_two_are_401_and_name_no_oauth() {
     let server = shared("observe");
     let (path, good) = (
         format!("/mcp?token={}", server.text("token")),

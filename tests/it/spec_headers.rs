@@ -134,7 +134,7 @@ fn h10_e5_a_method_that_is_not_served_is_404() {
     hold(|client| {
         let methods = [
             "initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
-            "prompts/list", "prompts/get", "completion/complete", "tasks/get", "nothing", "",
+            "prompts/list", "prompts/get", "completion/complete", "tasks/result", "nothing", "",
             "Tools/List", "notifications/initialized",
         ];
         let mut rows: Vec<Row> = Vec::new();

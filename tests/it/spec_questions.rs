@@ -33,13 +33,16 @@ fn asking() -> Vec<(&'static str, Value)> {
 
 /// A call by a client that can do everything.
 fn able(tool: &str, arguments: Value) -> Request {
-    let name = if tool.starts_with("test_") {
-        tool.to_owned()
+    if tool.starts_with("test_") {
+        able_to(tool, arguments)
     } else {
-        format!("test_input_required_result_{tool}")
-    };
+        able_to(&format!("test_input_required_result_{tool}"), arguments)
+    }
+}
+
+fn able_to(tool: &str, arguments: Value) -> Request {
     let able = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} });
-    let request = shared_fixtures().client().call(&name, arguments);
+    let request = shared_fixtures().client().call(tool, arguments);
     request.mcp_meta("clientCapabilities", able)
 }
 
@@ -279,4 +282,54 @@ fn x6_w4_w5_the_product_asks_for_nothing_that_is_deprecated() {
     let call = client.call("whoami", json!({})).progress(json!("t"));
     let answer = call.mcp_meta("logLevel", json!("debug")).send();
     assert_eq!(answer.messages().len(), 1, "{answer:?}");
+}
+
+#[test]
+fn e12_x4_in_2026_a_visit_to_a_url_is_a_question_and_never_an_error() {
+    let visit = json!({ "url": "https://example.org/", "errorPath": true });
+    let question = asked(&able_to("trigger-url-elicitation", visit.clone()).send());
+    let request = question["inputRequests"].as_object().unwrap().values();
+    let params = &request.clone().next().unwrap()["params"];
+    assert_eq!(params["mode"], "url");
+    assert_eq!(params["url"], "https://example.org/");
+    assert!(params.get("elicitationId").is_none(), "{params}");
+    for url in [
+        "javascript:alert(1)",
+        "https://me@example.org/",
+        "example.org",
+        "",
+    ] {
+        let call = able_to("trigger-url-elicitation", json!({ "url": url }));
+        assert_eq!(call.send().result()["isError"], true, "{url}");
+    }
+}
+
+#[test]
+fn v7_a_session_is_asked_in_the_ways_that_its_revision_knows() {
+    let client = shared_fixtures().client();
+    let able = json!({ "elicitation": { "form": {}, "url": {} } });
+    for (version, form, url) in [
+        ("2025-03-26", false, false),
+        ("2025-06-18", true, false),
+        ("2025-11-25", true, true),
+    ] {
+        let session = client.session_with(version, able.clone());
+        let rows = [
+            ("test_elicitation", json!({ "message": "Who?" }), form),
+            (
+                "trigger-url-elicitation",
+                json!({ "url": "https://example.org/" }),
+                url,
+            ),
+        ];
+        for (tool, arguments, knows) in rows {
+            let call = session.call(tool, arguments);
+            if knows {
+                let first = call.open().call_message();
+                assert_eq!(first["method"], "elicitation/create", "{version}: {tool}");
+            } else {
+                assert_eq!(call.send().verdict(), (200, -32_602), "{version}: {tool}");
+            }
+        }
+    }
 }

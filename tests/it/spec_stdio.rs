@@ -590,7 +590,7 @@ fn a_command_dies_with_the_pipe_of_whoever_asked_for_it() {
 }
 
 #[test]
-fn the_policy_holds_on_a_pipe_and_calls_are_on_record() {
+fn a1_the_policy_holds_on_a_pipe_and_calls_are_on_record() {
     let mut pipe = Pipe::trial("observe");
     pipe.open("2025-11-25", json!({}));
     pipe.ask(1, "tools/list", json!({}));

@@ -12,3 +12,4 @@ pub mod request;
 pub mod server;
 pub mod session;
 pub mod stream;
+pub mod tasks;

@@ -1,0 +1,65 @@
+//! `tasks/get`, `tasks/update` and `tasks/cancel`: for clients that say in the request that they know of tasks.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::{
+    call::{Call, Outcome},
+    engine::Engine,
+    results::Caching,
+};
+use crate::protocol::{RpcError, TASKS_EXTENSION, Task};
+
+/// `tasks/get`.
+pub fn get(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+    let (_, task) = find(engine, call)?;
+    Ok(engine.complete(task.to_detailed(), Caching::None))
+}
+
+/// `tasks/update`: answers to what a task has asked. What it has not asked, or not any more, is ignored.
+pub fn update(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+    let (agent, task) = find(engine, call)?;
+    let Some(Value::Object(responses)) = call.params.get("inputResponses") else {
+        return Err(RpcError::invalid_params(
+            "tasks/update needs params.inputResponses, an object of answers by key",
+        ));
+    };
+    if let Some(live) = engine.tasks.live(agent, &task.id)
+        && live.answer(responses.clone())
+    {
+        engine.tasks.ring();
+    }
+    Ok(acknowledged(engine))
+}
+
+/// `tasks/cancel`. What has ended stays as it is; what may not be left half done runs to its end.
+pub fn cancel(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
+    let (agent, task) = find(engine, call)?;
+    if let Some(live) = engine.tasks.live(agent, &task.id) {
+        live.cancel.notify_one();
+    }
+    Ok(acknowledged(engine))
+}
+
+/// Whether this request may be about tasks at all.
+pub fn declared(call: &Call) -> Result<(), RpcError> {
+    let capabilities = &call.context.capabilities;
+    capabilities
+        .require_extension(TASKS_EXTENSION)
+        .map_err(|required| RpcError::missing_capability(&required))
+}
+
+fn find<'a>(engine: &Engine, call: &'a Call) -> Result<(&'a str, Arc<Task>), RpcError> {
+    declared(call)?;
+    let id = call.params.get("taskId").and_then(Value::as_str);
+    let id = id.ok_or_else(|| {
+        RpcError::invalid_params(format!("{} needs params.taskId, a string", call.method))
+    })?;
+    let agent = call.context.who.agent_id().as_str();
+    Ok((agent, engine.tasks.find(agent, id)?))
+}
+
+fn acknowledged(engine: &Engine) -> Outcome {
+    engine.complete(Value::Object(Map::new()), Caching::None)
+}
