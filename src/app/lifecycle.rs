@@ -101,6 +101,7 @@ pub async fn drained(
     }
 }
 
-async fn told_again(signals: &mut Signals) {
+/// Waits until it is told to stop once more.
+pub async fn told_again(signals: &mut Signals) {
     while signals.next().await != Asked::Stop {}
 }

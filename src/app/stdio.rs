@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use super::fixtures::Fixtures;
 use super::{
     house::House,
+    lifecycle::told_again,
     serving::Serving,
     signals::{Asked, Signals},
 };
@@ -82,14 +83,17 @@ impl Talk<'_> {
         };
         tracing::debug!(?ended, "the client's connection has ended");
         self.stop.send_replace(true);
-        let idle = tokio::time::timeout(self.drain, self.engine.idle()).await;
-        if idle.is_err() {
+        let clean = tokio::select! {
+            idle = tokio::time::timeout(self.drain, self.engine.idle()) => idle.is_ok(),
+            () = told_again(&mut signals) => false,
+        };
+        if !clean {
             tracing::warn!("stopped before everything had ended");
         }
         if ended == Ended::Expelled {
             return failed("this agent's token was revoked or has expired");
         }
-        if idle.is_err() {
+        if !clean {
             return ExitCode::FAILURE;
         }
         ExitCode::SUCCESS

@@ -191,6 +191,23 @@ fn i3_neither_a_long_call_nor_a_subscription_nor_a_question_keeps_it_from_ending
 }
 
 #[test]
+fn i3_a_client_that_waits_no_longer_ends_what_would_outlast_it() {
+    let mut pipe = Pipe::fixtures();
+    let able = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let slow = json!({ "name": "slow_compute", "arguments": { "seconds": 600, "label": "x" } });
+    pipe.ask(1, "tools/call", modern(slow, able));
+    assert_eq!(pipe.answer(1)["result"]["resultType"], "task");
+    pipe.close();
+    // As clients do it: first the pipe, then the signal, and where the first is seen may be after the second.
+    let begun = Instant::now();
+    while pipe.is_running() && begun.elapsed() < Duration::from_secs(15) {
+        pipe.signal(Signal::SIGTERM);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(!pipe.is_running(), "{}", pipe.log());
+}
+
+#[test]
 fn i3_l7_a_signal_ends_it_and_ends_subscriptions_in_words() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let mut pipe = Pipe::fixtures();

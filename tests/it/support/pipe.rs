@@ -170,6 +170,11 @@ impl Pipe {
         self.input = None;
     }
 
+    /// Whether it has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.pid().try_into().unwrap()), signal).unwrap();
     }
