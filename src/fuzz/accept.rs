@@ -49,6 +49,12 @@ pub fn says_what_a_client_takes(data: &[u8]) {
         "events: {lines:?}"
     );
     if !lines.is_empty() {
+        let stream = ["text/event-stream", "text/*", "*/*"];
+        assert_eq!(
+            accepts.anything,
+            verdict(&stream).unwrap_or(false),
+            "{lines:?}"
+        );
         let json = ["application/json", "application/*", "*/*"];
         assert_eq!(accepts.json, verdict(&json).unwrap_or(false), "{lines:?}");
     }

@@ -15,6 +15,7 @@ mod headers;
 mod hosts;
 mod input;
 mod jsonrpc;
+mod lines;
 mod names;
 mod patches;
 mod pointers;

@@ -1,8 +1,8 @@
 //! The table of targets: each takes any bytes, and panics where what it promises does not hold.
 
 use super::{
-    accept, arguments, cursors, event_ids, frames, header_values, headers, hosts, jsonrpc, names,
-    patches, pointers, results, schemas, sealed, secrets, settings, sse, templates, traces,
+    accept, arguments, cursors, event_ids, frames, header_values, headers, hosts, jsonrpc, lines,
+    names, patches, pointers, results, schemas, sealed, secrets, settings, sse, templates, traces,
 };
 
 /// One target.
@@ -17,6 +17,7 @@ pub struct Target {
 #[rustfmt::skip]
 pub const TARGETS: &[Target] = &[
     Target { name: "jsonrpc",       property: jsonrpc::reads_messages },
+    Target { name: "lines",         property: lines::are_cut_at_newlines },
     Target { name: "headers",       property: headers::agree_with_the_body },
     Target { name: "header_values", property: header_values::mean_their_arguments },
     Target { name: "schemas",       property: schemas::mark_their_headers },

@@ -37,4 +37,7 @@ pub use sessions::Sessions;
 pub use stdio::serve as serve_stdio;
 
 #[cfg(feature = "fuzzing")]
-pub use {claims::Claims, event_id::EventId, headers::check as check_headers, stream::Accepts};
+pub use {
+    claims::Claims, event_id::EventId, headers::check as check_headers, stdio::lines_of,
+    stream::Accepts,
+};

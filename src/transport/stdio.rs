@@ -137,20 +137,29 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
+/// The lines of a text that is read in pieces; nothing for each that is too long.
+#[cfg(any(test, feature = "fuzzing"))]
+pub async fn lines_of(text: &[u8], piece: usize, longest: usize) -> Vec<Option<Vec<u8>>> {
+    let mut lines = Lines {
+        input: BufReader::with_capacity(piece, text),
+        longest,
+    };
+    let mut found = Vec::new();
+    while let Ok(Some(line)) = lines.next().await {
+        found.push(line.ok());
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     async fn lines(text: &[u8], longest: usize) -> Vec<Option<String>> {
-        let mut lines = Lines {
-            input: BufReader::with_capacity(4, text),
-            longest,
-        };
-        let mut found = Vec::new();
-        while let Some(line) = lines.next().await.unwrap() {
-            found.push(line.ok().map(|line| String::from_utf8(line).unwrap()));
-        }
+        let found = lines_of(text, 4, longest).await.into_iter();
         found
+            .map(|line| line.map(|line| String::from_utf8(line).unwrap()))
+            .collect()
     }
 
     #[tokio::test]

@@ -56,7 +56,7 @@ pub struct Accepts {
     pub json: bool,
     /// `text/event-stream`, by name.
     pub events: bool,
-    /// `*/*`, or no word on it: events too, where there is no other form.
+    /// By name, by `*/*`, or by no word on it: events too, where there is no other form.
     pub anything: bool,
 }
 
@@ -88,7 +88,7 @@ impl Accepts {
         Self {
             json: takes(&["application/json", "application/*", "*/*"]),
             events: takes(&["text/event-stream", "text/*"]),
-            anything: takes(&["*/*"]),
+            anything: takes(&["text/event-stream", "text/*", "*/*"]),
         }
     }
 }
@@ -317,5 +317,10 @@ mod tests {
         assert_eq!(read("*/*, text/event-stream; Q=0.000"), (true, false));
         assert_eq!(read("application/json;q=0, */*"), (false, false));
         assert_eq!(read("text/event-stream;q=0.001"), (false, true));
+        let anything = |line: &str| {
+            let headers = HeaderMap::from_iter([(ACCEPT, line.parse().unwrap())]);
+            Accepts::read(&headers).anything
+        };
+        assert!(anything("*/*") && !anything("*/*, text/event-stream;q=0"));
     }
 }
