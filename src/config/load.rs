@@ -197,6 +197,20 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_repeated_on_one_line_and_not_for_ever() {
+        let said = problems(&format!("[\"a\\n\\u001b[31m\"]\n[{}]\n", "b".repeat(1_000)));
+        let mut lines = said.lines();
+        assert!(
+            lines.next().unwrap().contains("unknown section [a  [31m]"),
+            "{said}"
+        );
+        assert!(
+            lines.next().unwrap().len() < 150 && lines.next().is_none(),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_line_and_its_remedy() {
         let text = "\
 lisen = [\"127.0.0.1:1\"]

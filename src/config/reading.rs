@@ -151,6 +151,7 @@ fn is_section<S>(keys: &[Key<S>], name: &str) -> bool {
 }
 
 fn unknown_section<S>(keys: &[Key<S>], name: &str) -> String {
+    let name = &*shown(name);
     if keys
         .iter()
         .any(|key| key.section.is_empty() && key.name == name)
@@ -167,6 +168,7 @@ fn unknown_section<S>(keys: &[Key<S>], name: &str) -> String {
 }
 
 fn unknown_key<S>(keys: &[Key<S>], section: &str, name: &str) -> String {
+    let name = &*shown(name);
     if section.is_empty() && is_section(keys, name) {
         return format!("\"{name}\" is a section; write its keys below a line [{name}]");
     }
@@ -188,7 +190,7 @@ fn unknown_key<S>(keys: &[Key<S>], section: &str, name: &str) -> String {
     }
 }
 
-/// A value as it was typed, on one line and not for ever.
+/// A name or a value as it was typed, on one line and not for ever.
 fn shown(typed: &str) -> String {
     let mut chars = typed.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut shown: String = chars.by_ref().take(MAX_SHOWN_CHARS).collect();

@@ -21,6 +21,15 @@ pub fn are_not_written_down(data: &[u8]) {
     if !before.contains(MIDDLE) && !after.contains(MIDDLE) {
         assert!(!written.contains(MIDDLE), "{said:?} became {written:?}");
     }
+    let key = "-----BEGIN PRIVATE KEY-----\nMIDDLE-OF-A-KEY\n-----END PRIVATE KEY-----";
+    let said = format!("{before}\n{key}\n{after}");
+    if !before.contains("MIDDLE-OF-A-KEY") && !after.contains("MIDDLE-OF-A-KEY") {
+        let written = redact_text(&said);
+        assert!(
+            !written.contains("MIDDLE-OF-A-KEY"),
+            "{said:?} became {written:?}"
+        );
+    }
     let once = redact_text(before).into_owned();
     assert_eq!(redact_text(&once), once, "{before:?}");
     for announced in [

@@ -204,34 +204,30 @@ fn without_our_tokens(word: &str) -> Cow<'_, str> {
 
 /// From `-----BEGIN … PRIVATE KEY-----` to its end, or to the end of the text.
 fn without_private_keys(text: &str) -> Cow<'_, str> {
-    const BEGIN: &str = "-----BEGIN ";
-    const KIND: &str = "PRIVATE KEY-----";
     let mut out = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find(BEGIN) {
-        let (before, block) = rest.split_at(at);
+    while let Some((before, key)) = around_line(rest, "-----BEGIN ") {
         out.push_str(before);
-        let label = block.get(BEGIN.len()..).unwrap_or("");
-        let is_key = label
-            .find(KIND)
-            .is_some_and(|end| !label.get(..end).unwrap_or("").contains('-'));
-        let end_of_label = BEGIN.len() + label.find("-----").map_or(label.len(), |end| end + 5);
-        if is_key {
-            out.push_str(GONE);
-            let body = block.get(end_of_label..).unwrap_or("");
-            let end = body.find(KIND).map_or(body.len(), |end| end + KIND.len());
-            rest = body.get(end..).unwrap_or("");
-        } else {
-            let (seen, after) = block.split_at(end_of_label);
-            out.push_str(seen);
-            rest = after;
-        }
+        out.push_str(GONE);
+        rest = around_line(key, "-----END ").map_or("", |(_, after)| after);
     }
     if rest.len() == text.len() {
         return Cow::Borrowed(text);
     }
     out.push_str(rest);
     Cow::Owned(out)
+}
+
+/// What stands before and behind the first line of PEM that begins so and names a private key.
+fn around_line<'t>(text: &'t str, begin: &str) -> Option<(&'t str, &'t str)> {
+    text.match_indices(begin).find_map(|(at, _)| {
+        let label = text.get(at + begin.len()..)?;
+        // No further than to the next dash, which a further beginning has: each byte is looked at once.
+        let (name, dashes) = label.split_at(label.find('-')?);
+        let after = dashes.strip_prefix("-----")?;
+        let before = text.get(..at)?;
+        name.ends_with("PRIVATE KEY").then_some((before, after))
+    })
 }
 
 #[cfg(test)]
@@ -312,6 +308,16 @@ mod tests {
         assert_eq!(redact_text(&both), format!("{certificate}\n{GONE}\nafter"));
         let cut = "x -----BEGIN PRIVATE KEY-----\nMHcCAQ";
         assert_eq!(redact_text(cut), format!("x {GONE}"));
+        let cut_and_whole = format!("{cut}\n{pem}\nafter");
+        assert_eq!(redact_text(&cut_and_whole), format!("x {GONE}\nafter"));
+        let dashes = format!("-----BEGIN PRIVATE x{pem} y");
+        assert_eq!(
+            redact_text(&dashes),
+            format!("-----BEGIN PRIVATE x{GONE} y")
+        );
+        // As many as a body holds; looking through the rest for each of them would take minutes.
+        let beginnings = "-----BEGIN ".repeat(400_000);
+        assert_eq!(redact_text(&beginnings), beginnings);
     }
 
     #[test]
