@@ -5,14 +5,17 @@ mod author;
 mod changes;
 mod diff;
 mod document;
+mod effect;
 mod error;
 mod log;
 mod operation;
 mod patch;
 mod pointer;
 mod recent;
+mod replay;
 mod schema;
 mod shared;
+mod size;
 mod store;
 mod writer;
 

@@ -1,5 +1,6 @@
 //! What readers and the writer have in common: the newest document, what changed lately, and the bell.
 
+use std::cmp::Ordering;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -80,8 +81,11 @@ impl Shared {
     /// The newest revision after `after` that changed `scope`.
     pub fn touched(&self, scope: &Pointer, after: u64) -> Option<u64> {
         let now = self.document().revision;
-        if after >= now {
-            return None;
+        match after.cmp(&now) {
+            Ordering::Less => {}
+            Ordering::Equal => return None,
+            // Of another database, before this one was built anew.
+            Ordering::Greater => return Some(now),
         }
         let touch = self.recent().touched(scope, after);
         match touch {
@@ -161,8 +165,10 @@ impl Shared {
         }
         let mut newest = None;
         log::walk(&reader, ids, &mut |row| {
-            let patch = Patch::parse(&row.patch).unwrap_or_default();
+            let patch = row.patch.as_deref().map(Patch::parse);
             if patch
+                .and_then(Result::ok)
+                .unwrap_or_default()
                 .operations()
                 .iter()
                 .any(|operation| overlaps(operation, scope))
@@ -208,7 +214,7 @@ impl Answer {
         document: &serde_json::Value,
         most: usize,
     ) -> ControlFlow<()> {
-        let (id, bytes) = (row.id, row.patch.len());
+        let (id, bytes) = (row.id, row.patch.as_ref().map_or(0, String::len));
         let Some(revision) = Revision::within(scope, row, document) else {
             return ControlFlow::Continue(());
         };

@@ -16,9 +16,10 @@ use super::document::Document;
 use super::error::StateError;
 use super::patch::Patch;
 use super::pointer::Pointer;
+use super::replay::load;
 use super::schema;
 use super::shared::Shared;
-use super::writer::{Job, Wish, Writer, load};
+use super::writer::{Job, Wish, Writer};
 
 /// The most changes that wait for the writer; further callers wait to be let in.
 const MAX_WAITING: usize = 256;
