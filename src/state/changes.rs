@@ -50,7 +50,7 @@ impl Revision {
     ///
     /// `document` is the document now: it tells a list's index from a key of digits.
     pub fn within(scope: &Pointer, row: LogRow, document: &Value) -> Option<Self> {
-        let patch = Patch::parse(row.patch.as_deref()?).ok()?;
+        let patch = Patch::parse(&row.patch).ok()?;
         let touching = patch
             .operations()
             .iter()
@@ -114,7 +114,8 @@ mod tests {
             at_ms: 0,
             actor: "owner".into(),
             cause: None,
-            patch: Some(patch.to_string()),
+            patch: patch.to_string(),
+            oversize: false,
         };
         let document = json!({"public": {"list": [0, 1, 2], "jobs": {"1": 0, "2": 0}}});
         let scope = Pointer::parse(scope).unwrap();

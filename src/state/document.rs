@@ -63,6 +63,43 @@ impl Draft {
     /// Takes the document to revision `id` by `patch`; one that does not apply changes nothing but the
     /// number.
     pub fn advance(&mut self, id: u64, at_ms: u64, patch: &Patch) -> Result<(), PatchError> {
+        let changes = self.step(id, at_ms, patch)?;
+        self.changed
+            .push((id, effects(changes, &self.document.root)));
+        Ok(())
+    }
+
+    /// Takes the document forward by a row of the log; says why if the row does not apply.
+    pub fn follow(&mut self, row: &LogRow) -> Result<(), PatchError> {
+        let changes = self.step_by(row)?;
+        self.changed
+            .push((row.id, effects(changes, &self.document.root)));
+        Ok(())
+    }
+
+    /// The same, but what each operation changed is given to the caller and not kept.
+    pub fn step_by(&mut self, row: &LogRow) -> Result<Vec<Change>, PatchError> {
+        let patch = if row.oversize {
+            Err(PatchError::TooLong(MAX_PATCH_BYTES))
+        } else {
+            Patch::parse(&row.patch)
+        };
+        match patch {
+            Ok(patch) => self.step(row.id, row.at_ms, &patch),
+            Err(why) => {
+                self.document.revision = row.id;
+                self.document.at_ms = row.at_ms;
+                Err(why)
+            }
+        }
+    }
+
+    /// Whether a revision was taken that changed anything.
+    pub fn differs(&self) -> bool {
+        self.changed.iter().any(|(_, effects)| !effects.is_empty())
+    }
+
+    fn step(&mut self, id: u64, at_ms: u64, patch: &Patch) -> Result<Vec<Change>, PatchError> {
         let document = &mut self.document;
         document.revision = id;
         document.at_ms = at_ms;
@@ -77,32 +114,7 @@ impl Draft {
             });
         }
         document.bytes += growth;
-        self.changed.push((id, effects(changes, &document.root)));
-        Ok(())
-    }
-
-    /// Whether a revision was taken that changed anything.
-    pub fn differs(&self) -> bool {
-        self.changed.iter().any(|(_, effects)| !effects.is_empty())
-    }
-
-    /// Takes the document forward by a row of the log; says why if the row does not apply.
-    pub fn follow(&mut self, row: &LogRow) -> Result<(), PatchError> {
-        match patch_of(row) {
-            Ok(patch) => self.advance(row.id, row.at_ms, &patch),
-            Err(why) => {
-                self.document.revision = row.id;
-                self.document.at_ms = row.at_ms;
-                Err(why)
-            }
-        }
-    }
-}
-
-fn patch_of(row: &LogRow) -> Result<Patch, PatchError> {
-    match &row.patch {
-        Some(patch) => Patch::parse(patch),
-        None => Err(PatchError::TooLong(MAX_PATCH_BYTES)),
+        Ok(changes)
     }
 }
 

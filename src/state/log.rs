@@ -32,8 +32,10 @@ pub struct LogRow {
     pub actor: String,
     /// The audit id of the call that led to it.
     pub cause: Option<String>,
-    /// The patch as JSON text; nothing if it is longer than may be.
-    pub patch: Option<String>,
+    /// The patch as JSON text; empty if it is oversize.
+    pub patch: String,
+    /// Whether the patch is longer than [`MAX_PATCH_BYTES`].
+    pub oversize: bool,
 }
 
 /// The newest snapshot: its revision and the document as JSON text.
@@ -168,7 +170,8 @@ fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
         at_ms: number(row, 1)?,
         actor: text(row, 2)?,
         cause: optional_text(row, 3)?,
-        patch: optional_text(row, 4)?,
+        oversize: row.get_ref(4)? == ValueRef::Null,
+        patch: optional_text(row, 4)?.unwrap_or_default(),
     })
 }
 

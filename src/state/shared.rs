@@ -165,10 +165,8 @@ impl Shared {
         }
         let mut newest = None;
         log::walk(&reader, ids, &mut |row| {
-            let patch = row.patch.as_deref().map(Patch::parse);
+            let patch = Patch::parse(&row.patch).unwrap_or_default();
             if patch
-                .and_then(Result::ok)
-                .unwrap_or_default()
                 .operations()
                 .iter()
                 .any(|operation| overlaps(operation, scope))
@@ -214,7 +212,7 @@ impl Answer {
         document: &serde_json::Value,
         most: usize,
     ) -> ControlFlow<()> {
-        let (id, bytes) = (row.id, row.patch.as_ref().map_or(0, String::len));
+        let (id, bytes) = (row.id, row.patch.len());
         let Some(revision) = Revision::within(scope, row, document) else {
             return ControlFlow::Continue(());
         };

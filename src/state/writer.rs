@@ -14,10 +14,10 @@ use super::author::Author;
 use super::diff;
 use super::document::Draft;
 use super::error::StateError;
+use super::follow::{Progress, Since, load, read_on};
 use super::log::{self, MAX_PATCH_BYTES};
 use super::patch::Patch;
 use super::pointer::Pointer;
-use super::replay::{Progress, Since, load, read_on};
 use super::shared::Shared;
 
 /// How often we look without a hint: the truth, should a hint be lost.

@@ -114,10 +114,9 @@ pub fn read_on(
             if gap || revisions == MAX_BATCH || bytes > MAX_BATCH_BYTES {
                 return ControlFlow::Break(());
             }
-            let length = row.patch.as_ref().map_or(0, String::len);
             revisions += 1;
-            bytes += length;
-            since.count(length);
+            bytes += row.patch.len();
+            since.count(row.patch.len());
             if let Err(why) = draft.follow(&row) {
                 refused.push((row.id, row.actor, why));
             }
