@@ -7,7 +7,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{place::Place, runtime, say::conclude};
-use crate::state::{Actor, Author, Patch, Pointer, State};
+use crate::state::{Actor, Author, Patch, Pointer, Retention, State};
 
 /// Read and change the document that describes the box.
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,8 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn act(args: &Args) -> Result<String, String> {
-    let state = State::open(&args.place.file("state.db")?).map_err(|e| e.to_string())?;
+    let state = State::open_keeping(&args.place.file("state.db")?, Retention::default())
+        .map_err(|e| e.to_string())?;
     match &args.what {
         What::Get { pointer } => get(&state, pointer, args.json),
         What::Patch { program, cause } => {

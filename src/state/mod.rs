@@ -1,6 +1,7 @@
 //! The box as one JSON document: kept as a log of patches in SQLite, read from memory, open to other programs.
 #![forbid(unsafe_code)]
 
+mod aside;
 mod author;
 mod changes;
 mod diff;
@@ -9,6 +10,7 @@ mod effect;
 mod error;
 mod follow;
 mod log;
+mod migration;
 mod operation;
 mod patch;
 mod pointer;
@@ -17,11 +19,13 @@ mod schema;
 mod shared;
 mod size;
 mod store;
+mod trouble;
 mod writer;
 
 pub use author::{Actor, Author};
 pub use changes::Changes;
 pub use error::StateError;
+pub use log::Retention;
 pub use patch::Patch;
 pub use pointer::Pointer;
 pub use store::State;
