@@ -181,6 +181,7 @@ fn state(settings: &Settings) -> Result<State, BuildError> {
     let retention = Retention {
         age: settings.state.keep,
         revisions: settings.state.keep_revisions.into(),
+        ..Retention::default()
     };
     State::open_keeping(&settings.state_dir.join("state.db"), retention).map_err(failed)
 }

@@ -35,3 +35,10 @@ pub use {
     diff::{diff, put},
     operation::Operation,
 };
+
+#[cfg(test)]
+mod crashes;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod scrutiny;
