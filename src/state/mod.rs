@@ -3,6 +3,7 @@
 
 mod author;
 mod changes;
+mod cursor;
 mod diff;
 mod document;
 mod error;
