@@ -136,3 +136,165 @@ fn writing(
     known.insert(id, found.clone());
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+    use serde_json::json;
+
+    use crate::sys::Scratch;
+
+    use super::super::testing::{add, at, database, foreign, insert};
+    use super::*;
+
+    /// Who wrote the values at a place, by their pointers from there; 0 for nobody that is known.
+    fn written(history: &History, place: &str) -> Vec<(String, u64)> {
+        let blame = history.blame(&at(place), 100).unwrap().unwrap();
+        assert_eq!(blame.left_out, 0);
+        let leaf = |leaf: &Leaf| {
+            let by = leaf.written.as_ref().map_or(0, |by| by.revision);
+            let from_here = leaf.pointer.to_string()[place.len()..].to_owned();
+            (from_here, by)
+        };
+        blame.leaves.iter().map(leaf).collect()
+    }
+
+    fn pairs(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
+        let pair = |(at, id): &(&str, u64)| ((*at).to_owned(), *id);
+        expected.iter().map(pair).collect()
+    }
+
+    fn patch(other: &Connection, patch: &Value) {
+        insert(other, "local:test", patch);
+    }
+
+    #[test]
+    fn each_value_has_the_revision_that_made_it_what_it_is() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        add(
+            &other,
+            "/public/a",
+            &json!({"x": 1, "y": {"z": 1}, "e": {}}),
+        );
+        insert(
+            &other,
+            "agent:7",
+            &json!([{"op": "replace", "path": "/public/a/x", "value": 2}]),
+        );
+        patch(
+            &other,
+            &json!([{"op": "replace", "path": "/public/a/x", "value": 2}]),
+        );
+        add(
+            &other,
+            "/public/a",
+            &json!({"x": 2, "y": {"z": 1, "w": 4}, "e": {}}),
+        );
+        patch(
+            &other,
+            &json!([{"op": "replace", "path": "/public/a/x", "value": 9},
+                              {"op": "remove", "path": "/public/a/none"}]),
+        );
+        let history = History::open(&path).unwrap();
+        let expected = pairs(&[("/e", 1), ("/x", 2), ("/y/w", 4), ("/y/z", 1)]);
+        assert_eq!(written(&history, "/public/a"), expected);
+
+        let blame = history.blame(&at("/public/a/x"), 10).unwrap().unwrap();
+        let writing = Writing {
+            revision: 2,
+            at_ms: 7,
+            actor: "agent:7".into(),
+            cause: Some("why".into()),
+        };
+        assert_eq!(blame.leaves[0].written, Some(writing.clone()));
+        assert_eq!(blame.last, Some(writing));
+        assert_eq!((blame.revision, blame.floor), (5, 1));
+        let whole = history.blame(&at("/public/a"), 2).unwrap().unwrap();
+        assert_eq!((whole.leaves.len(), whole.left_out), (2, 2));
+        assert_eq!(whole.last.unwrap().revision, 4);
+        assert_eq!(history.blame(&at("/public/none"), 2).unwrap(), None);
+    }
+
+    #[test]
+    fn what_was_taken_away_is_blamed_on_the_part_it_stood_in() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        add(&other, "/public/a", &json!({"x": 1}));
+        patch(&other, &json!([{"op": "remove", "path": "/public/a/x"}]));
+        let history = History::open(&path).unwrap();
+        assert_eq!(written(&history, "/public/a"), pairs(&[("", 2)]));
+        add(&other, "/public/b", &json!(1));
+        let last = history.blame(&at("/public/a"), 1).unwrap().unwrap().last;
+        assert_eq!(last.unwrap().revision, 2);
+    }
+
+    #[test]
+    fn elements_of_a_list_keep_their_authors_when_it_is_shifted() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        add(&other, "/public/l", &json!([]));
+        for name in ["a", "b", "c"] {
+            add(&other, "/public/l/-", &json!(name));
+        }
+        add(&other, "/public/l/0", &json!("first"));
+        let history = History::open(&path).unwrap();
+        assert_eq!(
+            written(&history, "/public/l"),
+            pairs(&[("/0", 5), ("/1", 2), ("/2", 3), ("/3", 4)])
+        );
+        patch(&other, &json!([{"op": "remove", "path": "/public/l/1"}]));
+        assert_eq!(
+            written(&history, "/public/l"),
+            pairs(&[("/0", 5), ("/1", 3), ("/2", 4)])
+        );
+    }
+
+    #[test]
+    fn before_the_oldest_snapshot_the_patches_say_who_and_before_the_log_nobody() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        add(&other, "/public/a", &json!(1));
+        add(&other, "/public/b", &json!({"x": 1, "y": 1}));
+        add(&other, "/public/l", &json!([1, 2]));
+        add(&other, "/public/l/0", &json!(0));
+        patch(
+            &other,
+            &json!([{"op": "replace", "path": "/public/b/x", "value": 2}]),
+        );
+        patch(
+            &other,
+            &json!([{"op": "replace", "path": "/public/l/2", "value": 3}]),
+        );
+        let document = json!({"public": {"a": 1, "b": {"x": 2, "y": 1}, "l": [0, 1, 3]}});
+        let snapshot = "INSERT INTO snapshot VALUES (6, ?1)";
+        other.execute(snapshot, [document.to_string()]).unwrap();
+        add(&other, "/public/c", &json!(1));
+        other
+            .execute_batch(
+                "DELETE FROM snapshot WHERE revision = 0;
+            DELETE FROM revision WHERE id = 1",
+            )
+            .unwrap();
+        let history = History::open(&path).unwrap();
+        let expected = [
+            ("/a", 0),
+            ("/b/x", 5),
+            ("/b/y", 2),
+            ("/c", 7),
+            ("/l/0", 4),
+            ("/l/1", 4),
+            ("/l/2", 6),
+        ];
+        assert_eq!(written(&history, "/public"), pairs(&expected));
+        assert_eq!(history.blame(&at("/public"), 1).unwrap().unwrap().floor, 2);
+        assert_eq!(
+            history.blame(&at("/public/a"), 1).unwrap().unwrap().last,
+            None
+        );
+    }
+}

@@ -214,3 +214,112 @@ fn noted_refusals(view: &Connection, revision: u64) -> rusqlite::Result<BTreeSet
     let notes = notes.into_iter().filter_map(|id| u64::try_from(id).ok());
     Ok(notes.filter(|id| *id > revision).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::sys::Scratch;
+
+    use super::super::store::State;
+    use super::super::testing::{add, database, foreign, insert};
+    use super::*;
+
+    /// What is wrong once another program has done this to a database of ten revisions.
+    fn wrong(doing: &str) -> Vec<String> {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        for n in 1..=10 {
+            add(&other, "/public/n", &json!(n));
+        }
+        other
+            .execute(
+                "INSERT INTO snapshot VALUES (5, '{\"public\":{\"n\":5}}')",
+                [],
+            )
+            .unwrap();
+        other.execute_batch(doing).unwrap();
+        checkup(&path).unwrap().problems
+    }
+
+    #[test]
+    fn a_sound_database_is_sound_and_its_figures_are_told() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        add(&other, "/public/n", &json!(1));
+        insert(
+            &other,
+            "local:x",
+            &json!([{"op": "remove", "path": "/public/none"}]),
+        );
+        insert(&other, "local:x", &json!("no patch"));
+        let state = State::open(&path).unwrap();
+        let checkup = checkup(&path).unwrap();
+        assert!(checkup.is_sound(), "{:?}", checkup.problems);
+        assert_eq!(
+            (checkup.revisions, checkup.refused, checkup.snapshots),
+            (3, 2, 1)
+        );
+        assert_eq!(checkup.document_bytes, r#"{"public":{"n":1}}"#.len() as u64);
+        assert_eq!(checkup.remarks.len(), 2, "{:?}", checkup.remarks);
+        assert_eq!(checkup.database, state.database_id());
+        assert!(checkup.file_bytes > 0 && checkup.patch_bytes > 50);
+        assert!(wrong("").is_empty());
+    }
+
+    #[test]
+    fn what_breaks_a_rule_is_named() {
+        for (doing, words) in [
+            ("DELETE FROM revision WHERE id = 7", "7 is missing"),
+            (
+                "DELETE FROM revision WHERE id = 3; DELETE FROM snapshot WHERE revision = 0",
+                "before 4",
+            ),
+            (
+                "DROP TRIGGER revision_is_never_updated; UPDATE revision SET patch = '[]' WHERE id = 5",
+                "the snapshot of revision 5",
+            ),
+            (
+                "DROP TRIGGER revision_has_the_next_id",
+                "revision_has_the_next_id",
+            ),
+            (
+                "INSERT INTO meta VALUES ('refused:8', 'x')",
+                "revision 8 is noted",
+            ),
+            ("DELETE FROM snapshot", "no snapshot"),
+            (
+                "DROP TRIGGER snapshot_is_never_updated;
+              UPDATE snapshot SET document = '[]' WHERE revision = 0",
+                "not a JSON object",
+            ),
+        ] {
+            let problems = wrong(doing);
+            assert!(
+                problems.iter().any(|told| told.contains(words)),
+                "{doing}: {problems:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn damaged_pages_are_a_problem_and_a_file_of_somebody_else_is_an_error() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        add(&other, "/public/n", &json!("x".repeat(100_000)));
+        other
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .unwrap();
+        drop(other);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[4096..60_000].fill(0x5a);
+        fs::write(&path, bytes).unwrap();
+        let report = checkup(&path);
+        assert!(report.is_ok_and(|report| !report.is_sound()));
+        fs::write(&path, "text".repeat(999)).unwrap();
+        assert!(matches!(checkup(&path), Err(StateError::NotADatabase(_))));
+    }
+}

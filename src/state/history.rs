@@ -236,3 +236,158 @@ fn identity(path: &Path) -> Result<Identity, StateError> {
     let metadata = fs::metadata(path).map_err(|error| StateError::io(path, &error))?;
     Ok((metadata.dev(), metadata.ino()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use serde_json::json;
+
+    use crate::sys::{Scratch, is_root};
+
+    use super::super::store::State;
+    use super::super::testing::{add, at, database, foreign, insert};
+    use super::*;
+
+    fn everything(history: &History) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        let visit = &mut |entry| {
+            entries.push(entry);
+            ControlFlow::Continue(())
+        };
+        history.whole_log(visit).unwrap();
+        entries
+    }
+
+    #[test]
+    fn the_document_is_shown_as_it_was_at_each_revision_that_is_kept() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        for n in 1..=5 {
+            add(&other, "/public/n", &json!(n));
+        }
+        let history = History::open(&path).unwrap();
+        assert_eq!(history.at(0).unwrap().root, json!({"public": {}}));
+        for n in 1..=5 {
+            let document = history.at(n).unwrap();
+            assert_eq!(document.root, json!({"public": {"n": n}}));
+            assert_eq!((document.revision, document.at_ms), (n, 7));
+        }
+        assert_eq!(history.document().unwrap(), history.at(5).unwrap());
+        let error = history.at(6).unwrap_err();
+        assert_eq!(
+            error,
+            StateError::NotYet {
+                revision: 6,
+                newest: 5
+            }
+        );
+
+        let snapshot = "INSERT INTO snapshot VALUES (3, '{\"public\":{\"n\":3}}')";
+        other.execute(snapshot, []).unwrap();
+        other
+            .execute("DELETE FROM snapshot WHERE revision = 0", [])
+            .unwrap();
+        assert_eq!(history.at(4).unwrap().root, json!({"public": {"n": 4}}));
+        let error = history.at(2).unwrap_err();
+        assert_eq!(
+            error,
+            StateError::Trimmed {
+                revision: 2,
+                oldest: 3
+            }
+        );
+        let kept = history.kept().unwrap();
+        assert_eq!((kept.floor, kept.oldest_document, kept.newest), (1, 3, 5));
+    }
+
+    #[test]
+    fn the_log_is_searched_by_place_actor_and_cursor() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        add(&other, "/public/a", &json!({"x": 1}));
+        add(&other, "/public/b", &json!(1));
+        insert(
+            &other,
+            "local:else",
+            &json!([{"op": "replace", "path": "/public/a/x", "value": 2}]),
+        );
+        insert(
+            &other,
+            "local:test",
+            &json!([{"op": "remove", "path": "/public/nothing"}]),
+        );
+        // The server notes what does not apply.
+        drop(State::open(&path).unwrap());
+
+        let history = History::open(&path).unwrap();
+        let ids = |after, place: &str, actor: Option<&str>, most| -> Vec<u64> {
+            let filter = Filter {
+                scope: at(place),
+                after,
+                actor: actor.map(str::to_owned),
+                most,
+            };
+            let entries = history.log(&filter).unwrap();
+            entries.iter().map(|entry| entry.revision.id).collect()
+        };
+        assert_eq!(ids(0, "", None, 100), [4, 3, 2, 1]);
+        assert_eq!(ids(0, "", None, 2), [4, 3]);
+        assert_eq!(ids(2, "", None, 100), [4, 3]);
+        assert_eq!(ids(0, "/public/a", None, 100), [3, 1]);
+        assert_eq!(ids(0, "", Some("local:else"), 100), [3]);
+        assert!(ids(0, "", Some("owner"), 100).is_empty());
+
+        let entries = everything(&history);
+        assert_eq!(entries.len(), 4);
+        assert!(
+            entries[3]
+                .refused
+                .as_ref()
+                .unwrap()
+                .contains("nothing stands there")
+        );
+        assert!(entries[..3].iter().all(|entry| entry.refused.is_none()));
+    }
+
+    #[test]
+    fn looking_writes_nothing_and_needs_no_right_to() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        add(&foreign(&path), "/public/a", &json!(1));
+        let folder = scratch.path();
+        let before = fs::read(&path).unwrap();
+        let mode = |mode| fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o555);
+        let seen = History::open(&path).and_then(|history| history.document());
+        mode(0o755);
+        assert_eq!(seen.unwrap().root, json!({"public": {"a": 1}}));
+        assert_eq!(fs::read(&path).unwrap(), before);
+        if !is_root() {
+            assert!(!schema::has_log_of_its_own(&path));
+        }
+    }
+
+    #[test]
+    fn what_is_no_state_database_says_so() {
+        let scratch = Scratch::new();
+        let path = scratch.join("state.db");
+        assert!(matches!(
+            History::open(&path),
+            Err(StateError::Unreadable { .. })
+        ));
+        fs::write(&path, "").unwrap();
+        assert_eq!(
+            History::open(&path).unwrap_err(),
+            StateError::NotOurs(path.clone())
+        );
+        fs::write(&path, "text".repeat(999)).unwrap();
+        assert_eq!(
+            History::open(&path).unwrap_err(),
+            StateError::NotADatabase(path.clone())
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), "text".repeat(999));
+    }
+}

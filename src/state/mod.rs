@@ -21,6 +21,8 @@ mod schema;
 mod shared;
 mod store;
 mod tail;
+#[cfg(test)]
+mod testing;
 mod traces;
 mod writer;
 

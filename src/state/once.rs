@@ -60,3 +60,56 @@ pub fn apply_once(file: &Path, author: &Author, patch: &Patch) -> Result<Written
         database_id,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use crate::sys::Scratch;
+
+    use super::super::author::Actor;
+    use super::super::history::History;
+    use super::super::testing::database;
+    use super::*;
+
+    fn written(file: &Path, patch: &str) -> Result<u64, String> {
+        let author = Author::from(Actor::Local("test".into()));
+        let written = apply_once(file, &author, &Patch::parse(patch).unwrap());
+        written.map(|w| w.revision).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_patch_is_one_revision_or_nothing() {
+        let scratch = Scratch::new();
+        let file = database(&scratch);
+        let add = r#"[{"op":"add","path":"/public/a","value":1}]"#;
+        assert_eq!(written(&file, add), Ok(1));
+        assert_eq!(written(&file, add), Ok(1), "nothing to change");
+        let refused = written(&file, r#"[{"op":"remove","path":"/public/b"}]"#).unwrap_err();
+        assert!(refused.contains("nothing is changed"), "{refused}");
+        let document = History::open(&file).unwrap().document().unwrap();
+        assert_eq!(
+            (document.revision, document.root),
+            (1, json!({"public": {"a": 1}}))
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_damaged_or_not_there_stays_so() {
+        let scratch = Scratch::new();
+        let file = scratch.join("state.db");
+        assert!(written(&file, "[]").is_err());
+        assert!(!file.exists());
+        let file = database(&scratch);
+        let mut bytes = fs::read(&file).unwrap();
+        bytes[100..].fill(0x5a);
+        fs::write(&file, &bytes).unwrap();
+        assert!(written(&file, "[]").is_err());
+        assert_eq!(fs::read(&file).unwrap(), bytes);
+        let beside = fs::read_dir(scratch.path()).unwrap().flatten();
+        let mut names = beside.map(|entry| entry.file_name().into_string().unwrap());
+        assert!(names.all(|name| !name.contains("damaged")));
+    }
+}

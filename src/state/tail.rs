@@ -152,3 +152,121 @@ impl Tail {
         .map_err(|error| self.history.said(&error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use crate::sys::Scratch;
+
+    use super::super::store::State;
+    use super::super::testing::{add, at, database, foreign, insert};
+    use super::*;
+
+    fn ids(news: Option<News>) -> Vec<u64> {
+        match news {
+            Some(News::Revisions(revisions)) => revisions.iter().map(|r| r.id).collect(),
+            None => Vec::new(),
+            Some(News::Resync { .. }) => panic!("{news:?}"),
+        }
+    }
+
+    #[test]
+    fn what_another_process_writes_is_followed() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        add(&other, "/public/a", &json!(1));
+        let mut from_now = Tail::open(&path, at("/public"), None).unwrap();
+        let mut from_begin = Tail::open(&path, at("/public/a"), Some(0)).unwrap();
+        assert_eq!(from_now.next().unwrap(), None);
+        assert_eq!(ids(from_begin.next().unwrap()), [1]);
+        add(&other, "/public/b", &json!(1));
+        add(&other, "/public/a", &json!(2));
+        assert_eq!(ids(from_now.next().unwrap()), [2, 3]);
+        assert_eq!(ids(from_begin.next().unwrap()), [3]);
+        assert_eq!(from_begin.next().unwrap(), None);
+        assert_eq!(
+            from_now.document().root,
+            json!({"public": {"a": 2, "b": 1}})
+        );
+    }
+
+    #[test]
+    fn a_revision_that_does_not_apply_is_not_news_whoever_notes_it() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        let mut tail = Tail::open(&path, at("/public"), None).unwrap();
+        insert(
+            &other,
+            "local:x",
+            &json!([{"op": "replace", "path": "/public/none", "value": 1}]),
+        );
+        assert_eq!(tail.next().unwrap(), None);
+        add(&other, "/public/a", &json!(1));
+        assert_eq!(ids(tail.next().unwrap()), [2]);
+    }
+
+    #[test]
+    fn many_revisions_come_in_pieces_and_whole() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        other.execute_batch("BEGIN").unwrap();
+        for n in 0..2500 {
+            add(&other, "/public/a", &json!(n));
+        }
+        other.execute_batch("COMMIT").unwrap();
+        let mut tail = Tail::open(&path, Pointer::root(), Some(0)).unwrap();
+        let mut seen = Vec::new();
+        while let Some(news) = tail.next().unwrap() {
+            let piece = ids(Some(news));
+            assert!(piece.len() <= MOST);
+            seen.extend(piece);
+        }
+        assert_eq!(seen, (1..=2500).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_cursor_below_the_floor_or_of_another_database_is_told_to_begin_again() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        for n in 1..=10 {
+            add(&other, "/public/n", &json!(n));
+        }
+        other
+            .execute(
+                "INSERT INTO snapshot VALUES (8, '{\"public\":{\"n\":8}}')",
+                [],
+            )
+            .unwrap();
+        other
+            .execute("DELETE FROM snapshot WHERE revision = 0", [])
+            .unwrap();
+        other
+            .execute("DELETE FROM revision WHERE id <= 8", [])
+            .unwrap();
+        let mut tail = Tail::open(&path, at("/public"), Some(3)).unwrap();
+        assert_eq!(tail.next().unwrap(), Some(News::Resync { floor: 9 }));
+        assert_eq!(tail.document().root, json!({"public": {"n": 10}}));
+        add(&other, "/public/n", &json!(11));
+        assert_eq!(ids(tail.next().unwrap()), [11]);
+        drop(other);
+
+        let id = tail.database_id().to_owned();
+        for end in ["", "-wal", "-shm"] {
+            let beside = scratch.join(&format!("state.db{end}"));
+            let _ = fs::rename(&beside, scratch.join(&format!("aside{end}")));
+        }
+        assert_eq!(tail.next().unwrap(), None, "nothing there yet");
+        drop(State::open(&path).unwrap());
+        assert_eq!(tail.next().unwrap(), Some(News::Resync { floor: 1 }));
+        assert_ne!(tail.database_id(), id);
+        add(&foreign(&path), "/public/new", &json!(1));
+        assert_eq!(ids(tail.next().unwrap()), [1]);
+    }
+}
