@@ -21,6 +21,7 @@ mod flow_sessions;
 mod flow_settings;
 mod flow_streams;
 mod flow_tasks;
+mod flow_updates;
 mod fuzz_corpus;
 mod helper;
 mod house_rules;
