@@ -2,9 +2,11 @@
 //! way to leave a test out.
 
 pub mod answer;
+pub mod chance;
 pub mod client;
 pub mod container;
 pub mod helper;
+pub mod history;
 pub mod machine;
 pub mod pipe;
 pub mod raw;
@@ -13,3 +15,4 @@ pub mod server;
 pub mod session;
 pub mod stream;
 pub mod tasks;
+pub mod watcher;
