@@ -24,9 +24,6 @@ const CLIENTS: usize = 24;
 /// How long one of them may take to hear of what was changed last, on a machine that has much else to do.
 const BOUND: Duration = Duration::from_mins(2);
 
-/// How long it is rough in each round.
-const ROUGH: Duration = Duration::from_millis(2500);
-
 /// Where clients look; what is written is two levels deep.
 const POINTERS: [&str; 9] = [
     "/public",
@@ -99,11 +96,12 @@ impl Writers {
         Self { at_work, threads }
     }
 
-    fn finish(self) {
+    fn finish(self) -> Option<Self> {
         self.at_work.store(false, Ordering::Relaxed);
         for thread in self.threads {
             thread.join().unwrap();
         }
+        None
     }
 }
 
@@ -173,7 +171,7 @@ impl Scene {
     }
 
     fn add_client(&mut self, n: usize, chance: &mut Chance) {
-        let mut pointers: Vec<&str> = (0..=chance.below(3))
+        let mut pointers: Vec<&str> = (0..=chance.below(5))
             .map(|_| chance.pick(&POINTERS))
             .collect();
         pointers.sort_unstable();
@@ -249,35 +247,49 @@ impl Scene {
     }
 }
 
+/// A round: writes, then the server goes or not, while others write on or not, and it becomes calm.
+fn round(scene: &mut Scene, chance: &mut Chance) {
+    scene.rough.send_replace(true);
+    let writers = Writers::start(&scene.home.0, chance);
+    thread::sleep(Duration::from_millis(200 + chance.next() % 1200));
+    // What was changed last before the server goes is the first that would be lost.
+    let (go_on, wait) = (chance.one_in(3), chance.one_in(3));
+    let mut writers = Some(writers);
+    if !go_on {
+        writers = writers.and_then(Writers::finish);
+    }
+    if wait {
+        thread::sleep(Duration::from_millis(chance.next() % 600));
+    }
+    let signal = chance.pick(&[
+        Some(Signal::SIGKILL),
+        Some(Signal::SIGKILL),
+        Some(Signal::SIGTERM),
+        None,
+    ]);
+    if let Some(signal) = signal {
+        scene.stop(signal);
+        scene.start();
+    }
+    if let Some(writers) = writers {
+        writers.finish();
+    }
+    thread::sleep(Duration::from_millis(chance.next() % 600));
+    scene.rough.send_replace(false);
+}
+
 /// `GATEWREN_ROUNDS` says how long it goes on, and `GATEWREN_SEED` repeats what was done by chance.
 #[test]
 fn every_client_hears_of_the_last_change_whatever_happens() {
     let seed = Chance::seed("GATEWREN_SEED");
     println!("GATEWREN_SEED={seed}");
-    let rounds = std::env::var("GATEWREN_ROUNDS").map_or(5, |text| text.parse().unwrap());
+    let rounds = std::env::var("GATEWREN_ROUNDS").map_or(8, |text| text.parse().unwrap());
     let mut chance = Chance::new(seed);
     let mut scene = Scene::new(&mut chance);
     scene.converges();
     let mut told = 0;
-    for round in 0..rounds {
-        scene.rough.send_replace(true);
-        let writers = Writers::start(&scene.home.0, &mut chance);
-        let calm = Instant::now() + ROUGH;
-        let before = Duration::from_millis(chance.next() % 1500);
-        thread::sleep(before);
-        match round % 3 {
-            0 => scene.stop(Signal::SIGKILL),
-            1 => scene.stop(Signal::SIGTERM),
-            _ => {}
-        }
-        if scene.server.is_none() {
-            // Others write while it is away.
-            thread::sleep(Duration::from_millis(chance.next() % 500));
-            scene.start();
-        }
-        thread::sleep(calm.saturating_duration_since(Instant::now()));
-        writers.finish();
-        scene.rough.send_replace(false);
+    for _ in 0..rounds {
+        round(&mut scene, &mut chance);
         scene.converges();
         told += scene.was_true();
     }

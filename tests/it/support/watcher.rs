@@ -150,7 +150,7 @@ impl Watcher {
             None => request,
         };
         let mut stream = request.try_open().await?;
-        match stream.hear(Duration::from_secs(30)).await {
+        match stream.hear(Duration::from_mins(1)).await {
             Next::Event(event) if event.json()["params"].get("notifications").is_some() => {}
             other => return Err(io::Error::other(format!("not acknowledged: {other:?}"))),
         }
