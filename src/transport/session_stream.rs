@@ -72,6 +72,7 @@ fn connect(
     session: &Arc<Session>,
     resumes: Option<EventId>,
 ) -> Option<Connection> {
+    let is_whole = resumes.is_some_and(|last| session.replay.has_all_behind(&last));
     let known = resumes.and_then(|last| session.replay.resume(&last));
     let origin = resumes.map_or(Origin::Session, |last| last.origin);
     let (writer, reader) = match (known, origin) {
@@ -79,28 +80,28 @@ fn connect(
             return Some(Connection { reader, feed: None });
         }
         (None, Origin::Call) => return None,
-        (Some(known), Origin::Session) => known,
-        (None, Origin::Session) => {
+        (Some(known), Origin::Session) if is_whole => known,
+        (known, Origin::Session) => {
             let revision = go_back(endpoint, session, resumes);
-            session.replay.open(Origin::Session, revision)
+            known.unwrap_or_else(|| session.replay.open(Origin::Session, revision))
         }
     };
     let feed = Some((writer, session.open_stream()));
     Some(Connection { reader, feed })
 }
 
-/// Where a stream that is not known any more was, as after a restart, the log of patches says what came since.
-/// Only the first stream asks it: what came since, a later one would tell again.
+/// What is not kept any more of a stream that its client comes back to, the log of patches says, from the
+/// revision on up to which that client was told of every change. Also after a restart, but then only to the
+/// first stream: what it is told, a later one would be told again. Where the stream begins comes back.
 fn go_back(endpoint: &Endpoint, session: &Session, resumes: Option<EventId>) -> u64 {
     let newest = endpoint.engine().revision();
-    let is_first = session.listener.try_lock().is_ok_and(|l| l.is_none());
-    match resumes {
-        Some(last) if is_first && last.revision <= newest => {
-            session.interests.rewind(last.revision);
-            last.revision
-        }
-        _ => newest,
+    let (first, begun) = session.begin_streams(newest);
+    if let Some(last) = resumes
+        && (first || last.revision >= begun)
+    {
+        session.interests.rewind(last.revision);
     }
+    session.interests.heard().unwrap_or(newest)
 }
 
 /// Puts what the session is to be told on a stream, while that stream carries.

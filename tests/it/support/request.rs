@@ -1,6 +1,7 @@
 //! One request, put together like a sentence, and the ways to send it.
 
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -211,6 +212,29 @@ impl Request {
             let response = tokio::time::timeout(PATIENCE, connection.send(request)).await;
             Stream::new(response.expect("a head in time").unwrap(), Some(connection))
         })
+    }
+
+    /// The same to a server that may be gone.
+    pub async fn try_open(&self) -> io::Result<Stream> {
+        let opened = async {
+            let mut connection = self.client.try_connect().await?;
+            let response = connection.send(self.build()).await;
+            let response = response.map_err(io::Error::other)?;
+            Ok(Stream::new(response, Some(connection)))
+        };
+        tokio::time::timeout(PATIENCE, opened).await?
+    }
+
+    /// Sends it to a server that may be gone and waits for the whole answer.
+    pub async fn try_send(&self) -> io::Result<Answer> {
+        let sent = async {
+            let mut connection = self.client.try_connect().await?;
+            let response = connection.send(self.build()).await;
+            let (head, body) = response.map_err(io::Error::other)?.into_parts();
+            let body = body.collect().await.map_err(io::Error::other)?;
+            Ok(Answer::new(&head, body.to_bytes().to_vec()))
+        };
+        tokio::time::timeout(PATIENCE, sent).await?
     }
 
     /// The same over a connection that stays.

@@ -88,6 +88,11 @@ impl Stream {
 
     /// The next event, comments left out.
     pub fn next(&mut self, within: Duration) -> Next {
+        runtime().block_on(self.hear(within))
+    }
+
+    /// The same among others who wait.
+    pub async fn hear(&mut self, within: Duration) -> Next {
         let until = Instant::now() + within;
         loop {
             while let Some(at) = self.text.find("\n\n") {
@@ -97,8 +102,7 @@ impl Stream {
                     return Next::Event(event);
                 }
             }
-            let frame = async { timeout_at(until, self.body.frame()).await };
-            match runtime().block_on(frame) {
+            match timeout_at(until, self.body.frame()).await {
                 Err(_) => return Next::Quiet,
                 Ok(None | Some(Err(_))) => return Next::End,
                 Ok(Some(Ok(frame))) => {
