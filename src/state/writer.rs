@@ -25,7 +25,8 @@ const POLL: Duration = Duration::from_secs(1);
 
 /// The first wait after a hint that showed nothing yet. The write-ahead log is written before a commit can
 /// be seen, later by as long as the disk takes; each further wait is a quarter longer, up to [`POLL`], so that
-/// we are late by a quarter of what the disk took.
+/// we are late by a quarter of what the disk took. It is the first after a commit was found too: the hint of
+/// the next commit may have come together with that one's, and there is none when it can be seen.
 const FIRST_WAIT: Duration = Duration::from_micros(20);
 
 /// Revisions between two snapshots.
@@ -122,7 +123,7 @@ impl Writer {
             Ok(version) => self.follow().map(|()| self.seen = version),
             Err(cause) => Err(self.said(&cause)),
         };
-        self.patience = POLL;
+        self.patience = if followed.is_ok() { FIRST_WAIT } else { POLL };
         match followed {
             Ok(()) => self.compact(),
             Err(cause) => error!(%cause, "the state log cannot be read; trying again in a second"),
