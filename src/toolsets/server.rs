@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::failure::failed;
 use crate::backends::{Host, Metrics, ServerInfo};
 use crate::registry::{Cx, Result, Risk, Toolset};
 
@@ -26,7 +27,7 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
 struct Info {}
 
 async fn info(host: Arc<Host>, Info {}: Info, _: Cx) -> Result<ServerInfo> {
-    Ok(host.info())
+    host.info().await.map_err(failed)
 }
 
 /// Measures the host now: CPU use over a fifth of a second, load, pressure, memory, swap, mounted file
@@ -36,5 +37,5 @@ async fn info(host: Arc<Host>, Info {}: Info, _: Cx) -> Result<ServerInfo> {
 struct Measure {}
 
 async fn metrics(host: Arc<Host>, Measure {}: Measure, _: Cx) -> Result<Metrics> {
-    Ok(host.metrics().await)
+    host.metrics().await.map_err(failed)
 }
