@@ -12,7 +12,7 @@ mod source;
 
 pub use error::{BackendError, ErrorKind};
 pub use host::{
-    Content, Data, Disk, Host, HostEvents, HostFacts, Interface, Metrics, Mount, MountPoint,
+    Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, Interface, Metrics, Mounted,
     NetworkTraffic, Partition, Route, ServerInfo, ServerTime, Temperature,
 };
 pub use lxc::{ContainerDetails, ContainerEvents, ContainerState, Lxc};

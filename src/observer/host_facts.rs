@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::backends::{
-    Content, Data, Disk, HostFacts, Interface, Mount, MountPoint, Partition, Route, Temperature,
+    Content, Data, Disk, HostFacts, Interface, Mounted, Partition, Route, Temperature,
 };
 
 use super::level::{Level, Levels, Limits};
@@ -63,15 +63,12 @@ impl HostDocument {
     }
 
     /// By path.
-    fn mounts(&mut self, all: &[(MountPoint, Option<Mount>)]) -> Value {
+    fn mounts(&mut self, all: &[Mounted]) -> Value {
         let measured = all.iter().filter_map(|(_, mount)| mount.as_ref());
         let fullness = self
             .fullness
             .of(measured.map(|mount| (mount.path.as_str(), mount.used_percent, FULLNESS)));
-        named(
-            all.iter()
-                .map(|(point, size)| mount(point, size.as_ref(), fullness)),
-        )
+        named(all.iter().map(|one| mount(one, fullness)))
     }
 
     /// By sensor; one without limits would never be anything but normal.
@@ -96,7 +93,7 @@ fn time(host: &HostFacts) -> Value {
 }
 
 fn network(host: &HostFacts) -> Value {
-    let lasting = host.interfaces.iter().filter(|one| !one.is_port());
+    let lasting = host.interfaces.iter().filter(|one| one.is_lasting());
     let defaults = host.routes.iter().filter(|route| route.is_default());
     json!({
         "interfaces": named(lasting.map(interface)),
@@ -148,6 +145,7 @@ fn content(content: &Content, size_bytes: u64) -> Map<String, Value> {
         ("size_bytes", json!(size_bytes)),
         ("filesystem", json!(content.filesystem)),
         ("label", json!(content.label)),
+        ("mounted_at", json!(content.mounted_at)),
     ];
     facts
         .into_iter()
@@ -155,13 +153,9 @@ fn content(content: &Content, size_bytes: u64) -> Map<String, Value> {
         .collect()
 }
 
-fn mount(
-    point: &MountPoint,
-    size: Option<&Mount>,
-    fullness: &BTreeMap<String, Level>,
-) -> (String, Value) {
+fn mount((point, size): &Mounted, fullness: &BTreeMap<String, Level>) -> (String, Value) {
     // The size of a data set of ZFS is what is free in its pool: it moves with every write.
-    let size = size.filter(|_| point.filesystem != "zfs");
+    let size = size.as_ref().filter(|_| point.filesystem != "zfs");
     let value = json!({
         "filesystem": point.filesystem,
         "source": point.source,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::failure::failed;
-use crate::backends::{Host, Metrics, ServerInfo};
+use crate::backends::{Host, Metrics, ServerInfo, ServerTime};
 use crate::registry::{Cx, Result, Risk, Toolset};
 
 /// The group, as a table.
@@ -18,10 +18,13 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
         .tool("server_metrics", Risk::Read, metrics)
         .titled("Server metrics")
         .startos("server.metrics", &[])
+        .tool("server_time", Risk::Read, time)
+        .titled("Server time")
+        .startos("server.time", &[])
 }
 
-/// Describes the host: operating system, kernel, architecture, CPU, memory, network addresses and boot
-/// time. What changes from second to second is in `server_metrics`.
+/// Describes the host: operating system, kernel, architecture, virtualization, hardware, CPU, memory, GPUs,
+/// network addresses, boot time, and whether an update waits for a reboot. What changes from second to second is in `server_metrics`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Info {}
@@ -38,4 +41,14 @@ struct Measure {}
 
 async fn metrics(host: Arc<Host>, Measure {}: Measure, _: Cx) -> Result<Metrics> {
     host.metrics().await.map_err(failed)
+}
+
+/// Tells the host's clock: the time in UTC, the time zone, whether NTP keeps it right, when the host was
+/// booted, and for how long it and gatewren have been running.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Time {}
+
+async fn time(host: Arc<Host>, Time {}: Time, _: Cx) -> Result<ServerTime> {
+    host.time().await.map_err(failed)
 }

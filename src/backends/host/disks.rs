@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::source::{self, Tree, field};
-use super::mounts::{Mount, MountPoint};
+use super::mounts::{Fullness, Mount, Mounted};
 
 /// Bytes in a sector of sysfs, whatever the disk's own are.
 const SECTOR_BYTES: u64 = 512;
@@ -56,8 +56,10 @@ pub struct Content {
     pub filesystem: Option<String>,
     /// The name that somebody gave it.
     pub label: Option<String>,
-    /// Where it is mounted, and how full it is there.
-    pub mount: Option<Mount>,
+    /// Where it is mounted.
+    pub mounted_at: Option<String>,
+    /// How full it is there.
+    pub space: Option<Fullness>,
 }
 
 /// What a disk is.
@@ -93,12 +95,12 @@ pub enum DiskKind {
 }
 
 /// All disks that have something in them, sorted by name.
-pub fn disks(tree: &Tree, mounts: &[MountPoint]) -> Vec<Disk> {
+pub fn disks(tree: &Tree, mounts: &[Mounted]) -> Vec<Disk> {
     let names = tree.names("sys/block").into_iter();
     names.filter_map(|name| disk(tree, name, mounts)).collect()
 }
 
-fn disk(tree: &Tree, name: String, mounts: &[MountPoint]) -> Option<Disk> {
+fn disk(tree: &Tree, name: String, mounts: &[Mounted]) -> Option<Disk> {
     let place = format!("sys/block/{name}");
     let file = |what: &str| format!("{place}/{what}");
     // A device without a size is a drive without a disk, or a number that nothing uses.
@@ -128,7 +130,7 @@ fn disk(tree: &Tree, name: String, mounts: &[MountPoint]) -> Option<Disk> {
     })
 }
 
-fn partition(tree: &Tree, disk: &str, name: String, mounts: &[MountPoint]) -> Option<Partition> {
+fn partition(tree: &Tree, disk: &str, name: String, mounts: &[Mounted]) -> Option<Partition> {
     let place = format!("{disk}/{name}");
     tree.has(&format!("{place}/partition")).then_some(())?;
     Some(Partition {
@@ -144,7 +146,7 @@ fn size(tree: &Tree, place: &str) -> Option<u64> {
 }
 
 /// What udev has found on it, and where it is mounted.
-fn content(tree: &Tree, place: &str, mounts: &[MountPoint]) -> Content {
+fn content(tree: &Tree, place: &str, mounts: &[Mounted]) -> Content {
     let Some(device) = tree.word(&format!("{place}/dev")) else {
         return Content::default();
     };
@@ -153,14 +155,15 @@ fn content(tree: &Tree, place: &str, mounts: &[MountPoint]) -> Content {
     let said = |key: &str| field(&udev, &format!("E:{key}"), '=').and_then(source::label);
     let name = place.rsplit('/').next().unwrap_or_default();
     // File systems over several disks have a device number of their own.
-    let is_here = |point: &&MountPoint| {
+    let is_here = |(point, _): &&Mounted| {
         point.device == device || point.source.strip_prefix("/dev/") == Some(name)
     };
-    let point = mounts.iter().find(is_here);
+    let here = mounts.iter().find(is_here);
     Content {
-        filesystem: said("ID_FS_TYPE").or_else(|| Some(point?.filesystem.clone())),
+        filesystem: said("ID_FS_TYPE").or_else(|| Some(here?.0.filesystem.clone())),
         label: said("ID_FS_LABEL").or_else(|| said("ID_PART_ENTRY_NAME")),
-        mount: point.and_then(MountPoint::measured),
+        mounted_at: here.map(|(point, _)| point.path.clone()),
+        space: here.and_then(|(_, mount)| mount.as_ref().map(Mount::space)),
     }
 }
 
@@ -203,7 +206,7 @@ fn kind(tree: &Tree, place: &str, name: &str) -> DiskKind {
 mod tests {
     use crate::sys::Scratch;
 
-    use super::super::mounts::mount_points;
+    use super::super::mounts::mounted;
     use super::super::recording::record;
     use super::*;
 
@@ -275,7 +278,7 @@ mod tests {
     fn disks_are_told_with_what_is_on_them() {
         let scratch = Scratch::new();
         let tree = record(&scratch, SERVER);
-        let mounts = mount_points("31 1 253:0 / / rw - ext4 /dev/mapper/vg0-data rw\n");
+        let mounts = mounted("31 1 253:0 / / rw - ext4 /dev/mapper/vg0-data rw\n");
         let all = disks(&tree, &mounts);
         let kinds: Vec<_> = all
             .iter()
@@ -298,7 +301,8 @@ mod tests {
         assert_eq!(volume.volume.as_deref(), Some("vg0-data"));
         assert_eq!(volume.made_of, ["sda2"]);
         assert_eq!(volume.content.filesystem.as_deref(), Some("ext4"));
-        assert_eq!(volume.content.mount.as_ref().unwrap().path, "/");
+        assert_eq!(volume.content.mounted_at.as_deref(), Some("/"));
+        assert!(volume.content.space.as_ref().unwrap().available_bytes > 0);
         assert_eq!(inside.volume, None);
         assert_eq!(file.volume.as_deref(), Some("/srv/image file.img"));
         assert_eq!(nvme.model.as_deref(), Some("Samsung SSD 980 1TB"));

@@ -76,11 +76,14 @@ pub enum LinkState {
 }
 
 impl Interface {
-    /// Whether it is one end of a container's or virtual machine's wire: part of a bridge, no hardware,
-    /// and without addresses of its own. They come and go with what they belong to.
-    pub fn is_port(&self) -> bool {
+    /// Whether it says something of the machine for long. Not the loopback, and not the ends of containers'
+    /// and virtual machines' wires, which come and go with them: made up, part of a bridge, and without
+    /// addresses of their own.
+    pub fn is_lasting(&self) -> bool {
         let made_up = matches!(self.kind, InterfaceKind::Virtual | InterfaceKind::Tunnel);
-        made_up && self.part_of.is_some() && self.lasting.is_empty()
+        let is_port = made_up && self.part_of.is_some();
+        let is_plain = self.kind == InterfaceKind::Loopback || is_port;
+        !(is_plain && self.lasting.is_empty())
     }
 }
 

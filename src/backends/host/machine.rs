@@ -15,7 +15,7 @@ use super::disks::{Disk, disks};
 use super::facts::{self, ServerInfo};
 use super::interfaces::{Interface, interfaces};
 use super::metrics::{self, Metrics};
-use super::mounts::{Mount, MountPoint, mount_points};
+use super::mounts::{Mounted, mounted};
 use super::resolver::{Resolver, resolver};
 use super::routes::{Route, routes};
 use super::temperatures::{Sensors, Temperature, temperatures};
@@ -56,7 +56,7 @@ pub struct HostFacts {
     /// Its disks, sorted by name.
     pub disks: Vec<Disk>,
     /// Its file systems, sorted by path, with their sizes where they can be had.
-    pub mounts: Vec<(MountPoint, Option<Mount>)>,
+    pub mounts: Vec<Mounted>,
     /// Its temperatures, sorted by sensor; only those that it disturbs nobody to read.
     pub temperatures: Vec<Temperature>,
 }
@@ -112,17 +112,17 @@ impl Host {
     }
 
     /// Its disks, sorted by name, and its file systems, sorted by path.
-    pub async fn disks(self: &Arc<Self>) -> Result<(Vec<Disk>, Vec<MountPoint>), BackendError> {
+    pub async fn disks(self: &Arc<Self>) -> Result<(Vec<Disk>, Vec<Mounted>), BackendError> {
         self.ask(|host| {
-            let points = host.mount_points();
-            (disks(&host.tree, &points), points)
+            let mounts = host.look_at_mounts();
+            (disks(&host.tree, &mounts), mounts)
         })
         .await
     }
 
     /// Looks at everything; may hang for as long as a disk does.
     pub fn facts(&self) -> HostFacts {
-        let points = self.mount_points();
+        let mounts = self.look_at_mounts();
         HostFacts {
             info: self.look_at_info(),
             zone: clock::zone(&self.tree),
@@ -130,13 +130,9 @@ impl Host {
             interfaces: self.look_at_interfaces(),
             routes: routes(&self.tree),
             resolver: resolver(&self.tree),
-            disks: disks(&self.tree, &[]),
+            disks: disks(&self.tree, &mounts),
             temperatures: temperatures(&self.tree, Sensors::Quiet),
-            mounts: points
-                .into_iter()
-                .map(|point| (point.measured(), point))
-                .map(|(mount, point)| (point, mount))
-                .collect(),
+            mounts,
         }
     }
 
@@ -159,8 +155,8 @@ impl Host {
         interfaces(&self.tree, &addresses(&self.tree))
     }
 
-    fn mount_points(&self) -> Vec<MountPoint> {
-        mount_points(&self.tree.text("proc/self/mountinfo").unwrap_or_default())
+    fn look_at_mounts(&self) -> Vec<Mounted> {
+        mounted(&self.tree.text("proc/self/mountinfo").unwrap_or_default())
     }
 
     fn boot_time(&self) -> Option<String> {

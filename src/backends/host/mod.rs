@@ -27,7 +27,7 @@ pub use facts::ServerInfo;
 pub use interfaces::Interface;
 pub use machine::{Host, HostFacts};
 pub use metrics::Metrics;
-pub use mounts::{Data, Mount, MountPoint};
+pub use mounts::{Data, Fullness, Mounted};
 pub use routes::Route;
 pub use temperatures::Temperature;
 pub use traffic::NetworkTraffic;

@@ -50,6 +50,18 @@ pub struct Mount {
     pub used_percent: f64,
 }
 
+/// How full a file system is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Fullness {
+    /// What a program without special rights may still write, in bytes.
+    pub available_bytes: u64,
+    /// As `df` counts: what is reserved for root counts as full.
+    pub used_percent: f64,
+}
+
+/// A mounted file system, with its sizes where they can be had.
+pub type Mounted = (MountPoint, Option<Mount>);
+
 /// Where a file system is mounted, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountPoint {
@@ -80,9 +92,19 @@ pub enum Data {
     Network,
 }
 
+impl Mount {
+    /// How full it is.
+    pub fn space(&self) -> Fullness {
+        Fullness {
+            available_bytes: self.available_bytes,
+            used_percent: self.used_percent,
+        }
+    }
+}
+
 impl MountPoint {
     /// With its sizes; nothing where they cannot be had.
-    pub fn measured(&self) -> Option<Mount> {
+    fn measured(&self) -> Option<Mount> {
         if self.data == Data::Network {
             return None;
         }
@@ -99,19 +121,27 @@ impl MountPoint {
 }
 
 /// The file systems on this machine's disks with their sizes, sorted by path.
-///
-/// Those on the network are left out: to ask one whose server is gone would hang.
 pub fn mounts(mountinfo: &str) -> Vec<Mount> {
+    let all = mounted(mountinfo).into_iter();
+    all.filter(|(point, _)| point.data == Data::Disk)
+        .filter_map(|(_, mount)| mount)
+        .collect()
+}
+
+/// The file systems that hold data, sorted by path, with their sizes where they can be had.
+///
+/// Those on the network have none: to ask one whose server is gone would hang.
+pub fn mounted(mountinfo: &str) -> Vec<Mounted> {
     let points = mount_points(mountinfo).into_iter();
     points
-        .filter(|point| point.data == Data::Disk)
-        .filter_map(|point| point.measured())
+        .map(|point| (point.measured(), point))
+        .map(|(mount, point)| (point, mount))
         .collect()
 }
 
 /// Reads `/proc/self/mountinfo` (proc_pid_mountinfo(5)), sorted by path; of several places of one file system
 /// the one with the shortest path.
-pub fn mount_points(mountinfo: &str) -> Vec<MountPoint> {
+fn mount_points(mountinfo: &str) -> Vec<MountPoint> {
     let mut by_path = BTreeMap::new();
     for point in mountinfo.lines().filter_map(mount_point) {
         // What is mounted over another hides it.
