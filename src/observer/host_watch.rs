@@ -46,7 +46,7 @@ impl HostWatch {
             document: HostDocument::default(),
             scribe,
             requests,
-            pace: Pace::new(),
+            pace: Pace::default(),
             look: None,
         }
     }

@@ -1,4 +1,4 @@
-//! How soon and how often hints lead to looks: soon after quiet, ever more seldom in a storm.
+//! How soon and how often hints lead to looks: soon after quiet, seldom in a storm.
 
 use std::time::Duration;
 
@@ -7,29 +7,25 @@ use tokio::time::Instant;
 /// Hints come in groups: a look that waits for the group sees it whole.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// The least time between two looks, and the most that it grows to while hints keep coming: a storm of any
-/// length leads to at most one look in [`MAX_GAP`] after its first seconds.
+/// The least time between two looks.
 const MIN_GAP: Duration = Duration::from_millis(500);
-const MAX_GAP: Duration = Duration::from_secs(8);
 
-/// When the next look is due because of hints.
-#[derive(Debug)]
+/// So many looks may follow each other as closely as that.
+const BURST: u32 = 8;
+
+/// Then they are as far apart as this, until hints stop for a while: an hour of storm is 450 looks.
+const GAP_IN_STORM: Duration = Duration::from_secs(8);
+
+/// When the next look is due because of hints: a bucket that a look fills and that empties with time.
+#[derive(Debug, Default)]
 pub struct Pace {
-    gap: Duration,
     last: Option<Instant>,
+    /// When the bucket is empty.
+    empty: Option<Instant>,
     due: Option<Instant>,
 }
 
 impl Pace {
-    /// Nothing is due.
-    pub fn new() -> Self {
-        Self {
-            gap: MIN_GAP,
-            last: None,
-            due: None,
-        }
-    }
-
     /// When to look because of the hints that came; while this is known, no further ones are needed.
     pub fn due(&self) -> Option<Instant> {
         self.due
@@ -37,22 +33,24 @@ impl Pace {
 
     /// A hint came.
     pub fn hint(&mut self) {
-        let now = Instant::now();
-        // After a pause as long as the gap itself, the storm is over.
-        let quiet = self.last.is_none_or(|last| now >= last + 2 * self.gap);
-        self.gap = if quiet {
-            MIN_GAP
-        } else {
-            (2 * self.gap).min(MAX_GAP)
-        };
-        let earliest = self.last.map_or(now, |last| last + self.gap);
-        self.due.get_or_insert(earliest.max(now + SETTLE));
+        let settled = Instant::now() + SETTLE;
+        let apart = self.last.map(|last| last + MIN_GAP);
+        let bucket = GAP_IN_STORM * (BURST - 1);
+        let has_room = self.empty.and_then(|empty| empty.checked_sub(bucket));
+        let earliest = [apart, has_room]
+            .into_iter()
+            .flatten()
+            .fold(settled, Instant::max);
+        self.due.get_or_insert(earliest);
     }
 
     /// A look begins, for whatever reason.
     pub fn looked(&mut self) {
         if self.due.take().is_some() {
-            self.last = Some(Instant::now());
+            let now = Instant::now();
+            self.last = Some(now);
+            let empty = self.empty.map_or(now, |empty| empty.max(now));
+            self.empty = Some(empty + GAP_IN_STORM);
         }
     }
 }
@@ -78,38 +76,38 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_hint_after_quiet_is_followed_at_once() {
-        let mut pace = Pace::new();
-        for _ in 0..3 {
+    async fn a_hint_after_quiet_is_followed_at_once() {
+        let mut pace = Pace::default();
+        for _ in 0..BURST {
             pace.hint();
-            assert_eq!(pace.due(), Some(Instant::now() + SETTLE));
             let due = pace.due();
+            assert_eq!(due, Some(Instant::now() + SETTLE));
             advance(SETTLE / 2).await;
             pace.hint();
             assert_eq!(pace.due(), due, "hints do not put it off");
             advance(SETTLE / 2).await;
             pace.looked();
             assert_eq!(pace.due(), None);
-            advance(2 * MAX_GAP).await;
+            advance(MIN_GAP).await;
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_storm_leads_to_few_looks_and_is_forgotten() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::default();
         let minute = Duration::from_mins(1);
         let first = looks(&mut pace, Duration::from_millis(1), minute).await;
-        assert!((6..=14).contains(&first), "{first}");
+        assert!((BURST..=BURST + 8).contains(&first), "{first}");
         let hour = looks(&mut pace, Duration::from_millis(1), 60 * minute).await;
-        assert!(hour <= 460, "{hour}");
-        advance(2 * MAX_GAP).await;
+        assert!((400..=451).contains(&hour), "{hour}");
+        advance(GAP_IN_STORM * BURST).await;
         pace.hint();
         assert_eq!(pace.due(), Some(Instant::now() + SETTLE));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_look_for_another_reason_does_for_the_hints_too() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::default();
         pace.hint();
         pace.looked();
         assert_eq!(pace.due(), None);
