@@ -11,7 +11,10 @@ mod shell;
 mod source;
 
 pub use error::{BackendError, ErrorKind};
-pub use host::{Host, Metrics, Mount, ServerInfo};
+pub use host::{
+    Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, Interface, Metrics, Mounted,
+    NetworkTraffic, Partition, Route, ServerInfo, ServerTime, Temperature,
+};
 pub use lxc::{ContainerDetails, ContainerEvents, ContainerState, Lxc};
 pub use neutral::neutralise;
 pub use outcome::ShellOutcome;
