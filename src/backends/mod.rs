@@ -12,12 +12,14 @@ mod source;
 
 pub use error::{BackendError, ErrorKind};
 pub use host::{Host, Metrics, Mount, ServerInfo};
-pub use lxc::{ContainerDetails, ContainerEvents, ContainerState, Lxc};
+pub use lxc::{
+    ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc,
+};
 pub use neutral::neutralise;
 pub use outcome::ShellOutcome;
 pub use shell::{Shell, ShellCall};
 
-pub use crate::helper_client::{ContainerName, Program};
+pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Vitals};
 
 #[cfg(test)]
 mod lab;
