@@ -52,7 +52,7 @@ impl Lab {
     pub fn helper_without_lxc(&self) -> (HelperChild, Helper) {
         let bare = self.scratch.join("bare");
         let script = format!(
-            "#!/bin/sh\nexec unshare -m sh -c 'mount --bind /dev/null \"$(command -v lxc-ls)\" && \
+            "#!/bin/sh\nexec unshare -m sh -c 'mount --bind /dev/null \"$(command -v lxc-start)\" && \
              exec {} \"$@\"' sh \"$@\"\n",
             self.program.display()
         );

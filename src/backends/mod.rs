@@ -18,13 +18,17 @@ pub use host::{
     Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, Interface, Metrics, Mounted,
     NetworkTraffic, Partition, Route, ServerInfo, ServerTime, Temperature,
 };
-pub use lxc::{ContainerDetails, ContainerEvents, ContainerState, Lxc};
+pub use lxc::{
+    ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc,
+};
 pub use neutral::neutralise;
 pub use outcome::ShellOutcome;
 pub use shell::{Shell, ShellCall};
-pub use systemd::{Systemd, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus};
+pub use systemd::{
+    Systemd, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus,
+};
 
-pub use crate::helper_client::{ContainerName, Program};
+pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Vitals};
 
 #[cfg(test)]
 mod lab;
