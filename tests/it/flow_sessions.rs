@@ -134,7 +134,7 @@ fn a_session_outlives_a_server_that_is_killed() {
     let (alive, ended) = (client.session("2025-06-18"), client.session("2025-11-25"));
     assert_eq!(ended.delete().status, 204);
     before.signal(Signal::SIGKILL);
-    before.ended_within(std::time::Duration::from_secs(20));
+    before.ended();
     let after = server().directory(&home.0).start();
     assert_eq!(after.text("token"), before.text("token"));
     let alive = alive.carried_on_by(&after.client());

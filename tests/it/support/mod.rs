@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod client;
 pub mod container;
+pub mod gate;
 pub mod helper;
 pub mod machine;
 pub mod pipe;
