@@ -8,7 +8,6 @@ use std::path::Path;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::document::MAX_PATCH_BYTES;
 use super::error::{SCHEMA, StateError};
 use super::history::{History, Kept, kept};
 use super::log;
@@ -108,7 +107,7 @@ impl Checkup {
         let oldest = self.kept.map_or(0, |kept| kept.oldest_document);
         let mut none = Vec::new();
         log::walk(view, 0..=oldest, &mut |row| {
-            let is_patch = row.patch.len() <= MAX_PATCH_BYTES && Patch::parse(&row.patch).is_ok();
+            let is_patch = !row.oversize && Patch::parse(&row.patch).is_ok();
             none.extend((!is_patch).then_some(row.id));
             ControlFlow::Continue(())
         })?;

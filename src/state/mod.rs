@@ -8,7 +8,9 @@ mod checkup;
 mod cursor;
 mod diff;
 mod document;
+mod effect;
 mod error;
+mod follow;
 mod history;
 mod log;
 mod once;
@@ -19,6 +21,7 @@ mod recent;
 mod replay;
 mod schema;
 mod shared;
+mod size;
 mod store;
 mod tail;
 #[cfg(test)]

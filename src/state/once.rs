@@ -7,9 +7,9 @@ use rusqlite::TransactionBehavior;
 use crate::sys::now_ms;
 
 use super::author::Author;
-use super::document::{Draft, MAX_PATCH_BYTES};
+use super::document::Draft;
 use super::error::StateError;
-use super::log;
+use super::log::{self, MAX_PATCH_BYTES};
 use super::patch::Patch;
 use super::replay::{damaged, replay, snapshot_before};
 use super::schema;
@@ -40,7 +40,7 @@ pub fn apply_once(file: &Path, author: &Author, patch: &Patch) -> Result<Written
     let mut draft = Draft::of(&document);
     let (id, at_ms) = (document.revision + 1, now_ms());
     draft.advance(id, at_ms, patch)?;
-    if draft.document.root == document.root {
+    if !draft.differs() {
         return Ok(Written {
             revision: document.revision,
             database_id,

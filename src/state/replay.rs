@@ -59,8 +59,7 @@ pub fn replay(
             gap = Some(draft.document.revision + 1);
             return ControlFlow::Break(());
         }
-        let outcome = draft.follow(&row);
-        let outcome = outcome.map(|()| draft.changed.pop().unwrap_or_default().1);
+        let outcome = draft.step_by(&row);
         let document = &draft.document;
         visit(Step {
             row: &row,
@@ -105,11 +104,9 @@ fn snapshot(
         let cause = format!("the snapshot of revision {revision} is not a JSON object");
         damaged(path, &cause)
     })?;
-    Ok(Some(Document {
-        revision: u64::try_from(revision).unwrap_or_default(),
-        root,
-        at_ms: at_ms(connection, revision).map_err(said)?,
-    }))
+    let at_ms = at_ms(connection, revision).map_err(said)?;
+    let revision = u64::try_from(revision).unwrap_or_default();
+    Ok(Some(Document::new(revision, root, at_ms)))
 }
 
 /// When a revision was written; 0 when it is no longer in the log.

@@ -28,6 +28,9 @@ const REFUSED_EVERY: u64 = 50;
 /// For what waits for other processes, on a machine that is slow and busy.
 const PATIENCE: Duration = Duration::from_mins(15);
 
+/// The container that changes meanwhile.
+const STIRRED: &str = "stirred";
+
 const ALL: &str = "gatewren:///public/writers";
 
 fn each() -> u64 {
@@ -66,15 +69,18 @@ fn follow(mut stream: Stream, uri: &'static str, last: &'static Last) -> JoinHan
         let begun = Instant::now();
         let mut told = Vec::new();
         loop {
-            if let Next::Event(event) = stream.next(Duration::from_millis(200)) {
-                if !event.data.is_empty() {
-                    let message = event.json();
-                    assert_eq!(message["params"]["uri"], uri, "{message}");
-                    let revision = &message["params"]["_meta"]["gatewren/revision"];
-                    told.push(revision.as_u64().unwrap());
-                }
+            if let Next::Event(event) = stream.next(Duration::from_millis(200))
+                && !event.data.is_empty()
+            {
+                let message = event.json();
+                assert_eq!(message["params"]["uri"], uri, "{message}");
+                let revision = &message["params"]["_meta"]["gatewren/revision"];
+                told.push(revision.as_u64().unwrap());
             }
-            if told.last().is_some_and(|told| last.is(uri, *told)) {
+            if told
+                .last()
+                .is_some_and(|told| last.is_reached_by(uri, *told))
+            {
                 return told;
             }
             assert!(begun.elapsed() < PATIENCE, "{uri}: last told of {told:?}");
@@ -91,8 +97,9 @@ impl Last {
         self.0.lock().unwrap().insert(uri.to_owned(), revision);
     }
 
-    fn is(&self, uri: &str, revision: u64) -> bool {
-        self.0.lock().unwrap().get(uri) == Some(&revision)
+    fn is_reached_by(&self, uri: &str, revision: u64) -> bool {
+        let last = self.0.lock().unwrap();
+        last.get(uri).is_some_and(|last| revision >= *last)
     }
 }
 
@@ -145,7 +152,7 @@ impl Watch {
     }
 
     /// Ctrl-C.
-    fn end(mut self) -> Vec<u64> {
+    fn end(&mut self) -> Vec<u64> {
         let pid = Pid::from_raw(self.process.id().try_into().unwrap());
         kill(pid, Signal::SIGINT).unwrap();
         assert_eq!(self.process.wait().unwrap().code(), Some(0));
@@ -153,22 +160,37 @@ impl Watch {
     }
 }
 
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 /// Starts and stops a container, so that the observer writes too.
-fn stir(server: &Server, until: &mut dyn FnMut() -> bool) {
-    let client = server.client();
+fn stir(containers: &Containers, until: &mut dyn FnMut() -> bool) {
     let mut runs = false;
     while !until() || runs {
-        let (tool, arguments) = if runs {
-            (
-                "container_stop",
-                json!({ "container": "stirred", "grace_s": 0 }),
-            )
+        let (tool, how) = if runs {
+            ("lxc-stop", "-k")
         } else {
-            ("container_start", json!({ "container": "stirred" }))
+            ("lxc-start", "-d")
         };
-        client.call(tool, arguments).send().data();
+        containers.tool(tool, STIRRED, &[how]);
         runs = !runs;
     }
+}
+
+fn newest_read(server: &Server) -> u64 {
+    let read = server
+        .client()
+        .call("state_get", json!({ "pointer": "/public/writers" }));
+    read.send().data()["revision"].as_u64().unwrap()
+}
+
+fn newest_written(server: &Server) -> u64 {
+    let newest: Value = serde_json::from_str(&said(server, &["get", "--json"])).unwrap();
+    newest["revision"].as_u64().unwrap()
 }
 
 /// The log as `export` prints it, checked: numbers without a gap from the first on.
@@ -200,7 +222,7 @@ fn four_programs_write_ten_thousand_revisions_and_nothing_is_lost() {
     let mut containers = Containers::new();
     let mut builder = server().policy("admin");
     if let Some(containers) = &mut containers {
-        containers.make("stirred");
+        containers.make(STIRRED);
         builder = builder.lxcpath(containers.lxcpath());
     }
     let server = builder.start();
@@ -208,15 +230,18 @@ fn four_programs_write_ten_thousand_revisions_and_nothing_is_lost() {
 
     let last: &'static Last = Box::leak(Box::default());
     let subscribers = subscribers(&server, last);
-    let watch = Watch::begin(&server, &home);
+    let mut watch = Watch::begin(&server, &home);
     let mut writers = writers(&server);
     let mut all_ended = || writers.iter_mut().all(|w| w.try_wait().unwrap().is_some());
-    if containers.is_some() {
-        stir(&server, &mut all_ended);
+    if let Some(containers) = &containers {
+        stir(containers, &mut all_ended);
     }
     wait_until("the writers end", PATIENCE, all_ended);
     assert!(writers.iter_mut().all(|w| w.wait().unwrap().success()));
 
+    wait_until("the server has read everything", PATIENCE, || {
+        newest_read(&server) >= newest_written(&server)
+    });
     let rows = log(&server);
     nothing_is_lost(&rows);
     let newest = |name: &str| rows.iter().rfind(|row| is_written_by(row, name)).unwrap();
@@ -231,7 +256,7 @@ fn four_programs_write_ten_thousand_revisions_and_nothing_is_lost() {
     wait_until("`watch` has the last one", PATIENCE, || {
         watch.ids().last() == Some(&end)
     });
-    let watched: Vec<u64> = watch.end();
+    let watched = watch.end();
     let theirs = rows.iter().filter(|row| {
         row["id"] == watched[0] || WRITERS.iter().any(|name| is_written_by(row, name))
     });
