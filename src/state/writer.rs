@@ -15,10 +15,11 @@ use super::diff;
 use super::document::Draft;
 use super::error::StateError;
 use super::follow::{Progress, Since, load, read_on};
-use super::log::{self, MAX_PATCH_BYTES};
+use super::log::{self, MAX_PATCH_BYTES, Retention};
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::shared::Shared;
+use super::trouble::Trouble;
 
 /// How often we look without a hint: the truth, should a hint be lost.
 const POLL: Duration = Duration::from_secs(1);
@@ -59,21 +60,32 @@ pub struct Job {
 pub struct Writer {
     connection: Connection,
     shared: Arc<Shared>,
+    retention: Retention,
     seen: i64,
     patience: Duration,
     since_snapshot: Since,
+    reading: Trouble,
+    writing: Trouble,
 }
 
 impl Writer {
     /// A writer over an open database whose document is in `shared`.
-    pub fn new(connection: Connection, shared: Arc<Shared>, since_snapshot: Since) -> Self {
+    pub fn new(
+        connection: Connection,
+        shared: Arc<Shared>,
+        since_snapshot: Since,
+        retention: Retention,
+    ) -> Self {
         // The version is not known yet: the first look reads what came since the document was loaded.
         Self {
             connection,
             shared,
+            retention,
             seen: -1,
             patience: POLL,
             since_snapshot,
+            reading: Trouble::with("read"),
+            writing: Trouble::with("write"),
         }
     }
 
@@ -93,6 +105,7 @@ impl Writer {
                 match jobs.try_recv() {
                     Ok(job) => {
                         let result = self.fulfil(&job.author, job.wish);
+                        self.writing.note(&result);
                         // Nobody may be waiting any more; the revision stands all the same.
                         let _ = job.answer.send(result);
                     }
@@ -123,9 +136,9 @@ impl Writer {
             Err(cause) => Err(self.said(&cause)),
         };
         self.patience = POLL;
-        match followed {
-            Ok(()) => self.compact(),
-            Err(cause) => error!(%cause, "the state log cannot be read; trying again in a second"),
+        self.reading.note(&followed);
+        if followed.is_ok() {
+            self.compact();
         }
     }
 
@@ -222,7 +235,7 @@ impl Writer {
         self.since_snapshot = Since::default();
         let document = self.shared.document();
         let (at, text) = ((document.revision, now_ms()), document.root.to_string());
-        if let Err(cause) = log::compact(&mut self.connection, at, &text) {
+        if let Err(cause) = log::compact(&mut self.connection, at, &text, self.retention) {
             warn!(%cause, "the state log was not compacted; trying again after as many revisions");
         }
     }
