@@ -26,6 +26,8 @@ pub struct Settings {
     pub limits: Limits,
     /// `[tasks]`
     pub tasks: Tasks,
+    /// `[state]`
+    pub state: StateLog,
     /// `[lxc]`
     pub lxc: Lxc,
     /// `[helper]`
@@ -121,6 +123,15 @@ pub struct Tasks {
     pub total: u32,
 }
 
+/// The log of the state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateLog {
+    /// Revisions younger than this are kept.
+    pub keep: Duration,
+    /// So many revisions are kept at most.
+    pub keep_revisions: u32,
+}
+
 /// The containers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lxc {
@@ -156,6 +167,7 @@ impl Default for Settings {
             access: Access::default(),
             limits: Limits::default(),
             tasks: Tasks::default(),
+            state: StateLog::default(),
             lxc: Lxc::default(),
             helper: Helper {
                 socket: PathBuf::from("/run/gatewren/helper.sock"),
@@ -163,6 +175,15 @@ impl Default for Settings {
             log: Log {
                 level: LogLevel::Info,
             },
+        }
+    }
+}
+
+impl Default for StateLog {
+    fn default() -> Self {
+        Self {
+            keep: Duration::from_hours(30 * 24),
+            keep_revisions: 200_000,
         }
     }
 }
