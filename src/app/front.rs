@@ -3,14 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
 use crate::config::Preset;
 use crate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
-use crate::http::{Body, empty, json as json_response, not_allowed, text};
+use crate::http::{Body, Upload, empty, json as json_response, not_allowed, text};
 use crate::telemetry::Metrics;
 use crate::transport::{Endpoint, HttpSse};
 
@@ -51,7 +50,7 @@ pub struct Front {
 
 impl Front {
     /// Answers one request.
-    pub async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
+    pub async fn answer(&self, request: Request<Upload>, peer: SocketAddr) -> Response<Body> {
         self.metrics.request();
         let origin = request.headers().get(ORIGIN).cloned();
         let (head, body) = request.into_parts();
@@ -68,7 +67,7 @@ impl Front {
 
     async fn greeted(
         &self,
-        request: Request<Incoming>,
+        request: Request<Upload>,
         peer: SocketAddr,
     ) -> Result<Response<Body>, Refusal> {
         let path = request.uri().path();
@@ -120,7 +119,7 @@ impl Front {
 }
 
 /// A preflight, or somebody who wants to know the verbs.
-fn options(request: &Request<Incoming>) -> Response<Body> {
+fn options(request: &Request<Upload>) -> Response<Body> {
     if request.headers().contains_key(ORIGIN) {
         return preflight(request.headers());
     }

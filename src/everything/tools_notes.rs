@@ -61,16 +61,7 @@ async fn logging(_: Arc<Notes>, Logging {}: Logging, cx: Cx) -> Result<Answer> {
 struct EveryLevel {}
 
 async fn every_level(_: Arc<Notes>, EveryLevel {}: EveryLevel, cx: Cx) -> Result<Answer> {
-    for level in [
-        Level::Debug,
-        Level::Info,
-        Level::Notice,
-        Level::Warning,
-        Level::Error,
-        Level::Critical,
-        Level::Alert,
-        Level::Emergency,
-    ] {
+    for level in Level::ALL {
         cx.log(level, "test_logging_tool", &json!("A message for testing"))
             .await;
     }

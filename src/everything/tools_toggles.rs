@@ -16,17 +16,6 @@ use crate::registry::{Answer, Caller, Cx, Result, Risk, SessionLog, ToolError, T
 
 const LOGGER: &str = "toggle-simulated-logging";
 
-const LEVELS: [Level; 8] = [
-    Level::Debug,
-    Level::Info,
-    Level::Notice,
-    Level::Warning,
-    Level::Error,
-    Level::Critical,
-    Level::Alert,
-    Level::Emergency,
-];
-
 /// What can be switched on.
 pub struct Toggles {
     updates: Arc<Pulse>,
@@ -50,7 +39,7 @@ pub fn tools(fixtures: Arc<Fixtures>, logs: Sender<SessionLog>) -> Toolset<Toggl
 }
 
 fn log(session: &str, count: usize) -> SessionLog {
-    let level = LEVELS.into_iter().cycle().nth(count % LEVELS.len());
+    let level = Level::ALL.get(count % Level::ALL.len()).copied();
     SessionLog {
         session: session.into(),
         level: level.unwrap_or(Level::Info),
@@ -80,7 +69,7 @@ async fn logging(toggles: Arc<Toggles>, Logging {}: Logging, cx: Cx) -> Result<A
     if let Some(session) = &cx.caller().session {
         return switched(toggles.logs.switch(session), "simulated logging");
     }
-    for level in LEVELS {
+    for level in Level::ALL {
         cx.log(level, LOGGER, &json!("A message for testing")).await;
     }
     Ok(Answer::text(

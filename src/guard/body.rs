@@ -5,9 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::StatusCode;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
 
 use super::refusal::Refusal;
+use crate::http::Upload;
 
 /// How large a body may be and how long it may take.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +21,7 @@ pub struct BodyLimit {
 
 impl BodyLimit {
     /// Refuses a body that declares itself too large, before a byte of it is read.
-    pub fn check_declared(&self, body: &Incoming) -> Result<(), Refusal> {
+    pub fn check_declared(&self, body: &Upload) -> Result<(), Refusal> {
         if body.size_hint().lower() > self.bytes as u64 {
             Err(self.too_large())
         } else {
@@ -29,7 +30,7 @@ impl BodyLimit {
     }
 
     /// Reads the body.
-    pub async fn read(&self, body: Incoming) -> Result<Bytes, Refusal> {
+    pub async fn read(&self, body: Upload) -> Result<Bytes, Refusal> {
         let collected = Limited::new(body, self.bytes).collect();
         match tokio::time::timeout(self.within, collected).await {
             Ok(Ok(whole)) => Ok(whole.to_bytes()),

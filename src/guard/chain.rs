@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
@@ -20,6 +19,7 @@ use super::{
 };
 use crate::auth::{AgentId, Principal};
 use crate::config::Limits;
+use crate::http::Upload;
 
 /// Everything that stands between a socket and the engine.
 pub struct Guard {
@@ -81,7 +81,7 @@ impl Guard {
     /// The whole chain for a door that asks for an agent.
     pub async fn admit(
         &self,
-        request: Request<Incoming>,
+        request: Request<Upload>,
         peer: SocketAddr,
     ) -> Result<Admitted, Refusal> {
         let (head, body) = request.into_parts();
@@ -106,7 +106,7 @@ impl Guard {
 
     /// Reads a body, of which an agent may be sending as many at once as it may have calls: what arrives is
     /// bounded before it is known to be a call, or only an answer to one.
-    async fn read(&self, who: &Principal, body: Incoming) -> Result<Bytes, Refusal> {
+    async fn read(&self, who: &Principal, body: Upload) -> Result<Bytes, Refusal> {
         let _place = self.bodies.enter(who.agent_id()).ok_or_else(|| {
             let words = "this agent is sending as many requests at once as it may";
             later("too_many_bodies", words, 1)
@@ -127,7 +127,7 @@ impl Guard {
     }
 
     /// Who asks, from the head alone.
-    fn known(&self, head: &Parts, body: Option<&Incoming>) -> Result<Principal, Refusal> {
+    fn known(&self, head: &Parts, body: Option<&Upload>) -> Result<Principal, Refusal> {
         if let Some(body) = body {
             check_type(&head.headers)?;
             self.body.check_declared(body)?;

@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -16,10 +15,10 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use super::body::Body;
+use super::{body::Body, upload::Upload};
 
 /// Answers one request from one address.
-pub type Handler = dyn Fn(Request<Incoming>, SocketAddr) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>>
+pub type Handler = dyn Fn(Request<Upload>, SocketAddr) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>>
     + Send
     + Sync;
 
@@ -77,7 +76,7 @@ impl Server {
     async fn http1(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, peer: SocketAddr) {
         let handler = self.handler.clone();
         let service = service_fn(move |request| {
-            let answer = handler(request, peer);
+            let answer = handler(Upload::of(request), peer);
             async move { Ok::<_, Infallible>(answer.await) }
         });
         let connection = hyper::server::conn::http1::Builder::new()
@@ -102,7 +101,7 @@ impl Server {
         let handler = self.handler.clone();
         let service = service_fn(move |request| {
             let head_alone = request.method() == Method::HEAD;
-            let answer = handler(request, peer);
+            let answer = handler(Upload::of(request), peer);
             async move {
                 let mut response = answer.await;
                 if head_alone {

@@ -11,6 +11,7 @@ mod reply;
 mod sse;
 mod subject;
 mod tls;
+mod upload;
 
 pub use body::Body;
 pub use connection::{Server, Timeouts};
@@ -19,3 +20,4 @@ pub use reply::{empty, events, json, not_allowed, text};
 pub use sse::{Closed, EventSender};
 pub use subject::{InvalidSubject, Subject, Subjects};
 pub use tls::{Tls, TlsSource};
+pub use upload::Upload;

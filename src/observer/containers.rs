@@ -10,7 +10,7 @@ use crate::backends::{
     BackendError, ContainerDetails, ContainerName, ContainerState, ErrorKind, Lxc,
 };
 
-use super::facts;
+use super::container_facts;
 
 /// How long the question about one container may take; then the others are not kept waiting any longer.
 const ONE_LOOK: Duration = Duration::from_secs(2);
@@ -64,7 +64,7 @@ impl Containers {
     /// `/public/packageData`.
     pub fn document(&self) -> Value {
         let entry = |(name, known): (&ContainerName, &Known)| {
-            (name.to_string(), facts::container(&known.details))
+            (name.to_string(), container_facts::container(&known.details))
         };
         Value::Object(self.known.iter().map(entry).collect())
     }

@@ -16,7 +16,7 @@ const SEEN_TIME: Duration = Duration::from_secs(2);
 pub struct ObserverHandle {
     state: State,
     asked: Arc<watch::Sender<u64>>,
-    answered: watch::Receiver<u64>,
+    answered: Arc<[watch::Receiver<u64>]>,
 }
 
 /// One request to look.
@@ -24,33 +24,43 @@ pub struct ObserverHandle {
 #[must_use = "`seen` waits for it"]
 pub struct Nudge(u64);
 
-/// The observer's end of its handles.
+/// One watcher's end of the handle.
 #[derive(Debug)]
 pub struct Requests {
     asked: watch::Receiver<u64>,
     answered: watch::Sender<u64>,
 }
 
-/// A handle and the observer's end of it.
-pub fn handle(state: State) -> (ObserverHandle, Requests) {
-    let (asked, asked_here) = watch::channel(0);
-    let (answered, answered_there) = watch::channel(0);
-    let handle = ObserverHandle {
-        state,
-        asked: Arc::new(asked),
-        answered: answered_there,
-    };
-    (
-        handle,
+/// The handle while its watchers are being made.
+#[derive(Debug, Default)]
+pub struct Nudges {
+    asked: watch::Sender<u64>,
+    answered: Vec<watch::Receiver<u64>>,
+}
+
+impl Nudges {
+    /// An end for one more watcher, which every request then reaches.
+    pub fn requests(&mut self) -> Requests {
+        let (answered, answered_there) = watch::channel(0);
+        self.answered.push(answered_there);
         Requests {
-            asked: asked_here,
+            asked: self.asked.subscribe(),
             answered,
-        },
-    )
+        }
+    }
+
+    /// The handle; it answers with the revision that `state` has then.
+    pub fn handle(self, state: State) -> ObserverHandle {
+        ObserverHandle {
+            state,
+            asked: Arc::new(self.asked),
+            answered: self.answered.into(),
+        }
+    }
 }
 
 impl ObserverHandle {
-    /// Has the observer look at everything soon, because something was changed before this call.
+    /// Has every watcher look soon, because something was changed before this call.
     pub fn nudge(&self) -> Nudge {
         let mut number = 0;
         self.asked.send_modify(|asked| {
@@ -60,13 +70,21 @@ impl ObserverHandle {
         Nudge(number)
     }
 
-    /// Waits until a look that began after `since` is finished, at most two seconds, and says which
-    /// revision the document has then.
+    /// Waits until every watcher has finished a look that began after `since`, at most two seconds, and says
+    /// which revision the document has then.
     pub async fn seen(&self, since: Nudge) -> u64 {
-        let mut answered = self.answered.clone();
-        // Late or gone: the caller's call is done all the same, and its answer should not wait.
-        let _ = timeout(SEEN_TIME, answered.wait_for(|number| *number >= since.0)).await;
+        // Late: the caller's call is done all the same, and its answer should not wait.
+        let _ = timeout(SEEN_TIME, self.looked(since)).await;
         self.state.document().revision
+    }
+
+    /// Waits for those looks without a bound.
+    pub(super) async fn looked(&self, since: Nudge) {
+        for answered in self.answered.iter() {
+            // A watcher that is gone will not answer, and nobody waits for it.
+            let mut answered = answered.clone();
+            let _ = answered.wait_for(|number| *number >= since.0).await;
+        }
     }
 }
 
@@ -101,30 +119,34 @@ mod tests {
     async fn a_look_that_began_before_the_nudge_does_not_count() {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
-        let (handle, mut requests) = handle(state);
-        let early = requests.begin();
+        let mut nudges = Nudges::default();
+        let (mut one, mut other) = (nudges.requests(), nudges.requests());
+        let handle = nudges.handle(state);
+        let early = one.begin();
         let nudge = handle.nudge();
-        requests.answer(early);
-        let start = Instant::now();
-        let waiting = tokio::spawn({
-            let handle = handle.clone();
-            async move { handle.seen(nudge).await }
-        });
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        assert!(!waiting.is_finished());
-        requests.next().await;
-        let begun = requests.begin();
-        requests.answer(begun);
-        assert_eq!(waiting.await.unwrap(), 0);
-        assert!(start.elapsed() < SEEN_TIME);
+        one.answer(early);
+        let begun = other.begin();
+        other.answer(begun);
+        let mut seen = std::pin::pin!(handle.seen(nudge));
+        // Polled once: it still waits for the one.
+        tokio::select! {
+            biased;
+            _ = &mut seen => panic!("an early look counted"),
+            () = std::future::ready(()) => {}
+        }
+        one.next().await;
+        let begun = one.begin();
+        one.answer(begun);
+        assert_eq!(seen.await, 0);
     }
 
     #[tokio::test]
-    async fn an_observer_that_is_gone_holds_nobody_up() {
+    async fn a_watcher_that_is_gone_holds_nobody_up() {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
-        let (handle, requests) = handle(state);
-        drop(requests);
+        let mut nudges = Nudges::default();
+        drop(nudges.requests());
+        let handle = nudges.handle(state);
         let start = Instant::now();
         assert_eq!(handle.seen(handle.nudge()).await, 0);
         assert!(start.elapsed() < SEEN_TIME);

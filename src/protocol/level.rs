@@ -25,6 +25,18 @@ pub enum Level {
 }
 
 impl Level {
+    /// All of them, the least severe first.
+    pub const ALL: [Self; 8] = [
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
+
     /// A severity's name.
     pub fn as_str(self) -> &'static str {
         match self {

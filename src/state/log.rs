@@ -2,9 +2,18 @@
 
 use std::ops::{ControlFlow, RangeInclusive};
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior};
 
 use super::author::Author;
+
+/// The longest patch of one revision as text, in bytes. The database refuses a longer one; found there all the
+/// same, it does not apply.
+pub const MAX_PATCH_BYTES: usize = 4 * 1024 * 1024;
+
+/// The longest actor and the longest cause, in characters; the database refuses longer ones, and a reader sees
+/// so much of them.
+const MAX_NAME_CHARS: i64 = 256;
 
 /// Revisions older than this are trimmed: 30 days.
 const KEEP_MS: u64 = 30 * 24 * 3600 * 1000;
@@ -23,8 +32,10 @@ pub struct LogRow {
     pub actor: String,
     /// The audit id of the call that led to it.
     pub cause: Option<String>,
-    /// The patch as JSON text.
+    /// The patch as JSON text; empty if it is oversize.
     pub patch: String,
+    /// Whether the patch is longer than [`MAX_PATCH_BYTES`].
+    pub oversize: bool,
 }
 
 /// The newest snapshot: its revision and the document as JSON text.
@@ -71,9 +82,13 @@ pub fn walk(
     visit: &mut dyn FnMut(LogRow) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
     let mut rows = connection.prepare_cached(
-        "SELECT id, at_ms, actor, cause, patch FROM revision WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+        "SELECT id, at_ms, substr(actor, 1, ?4), substr(cause, 1, ?4),
+                CASE WHEN octet_length(patch) <= ?3 THEN patch END
+         FROM revision WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
     )?;
-    let mut rows = rows.query((signed(*ids.start()), signed(*ids.end())))?;
+    let (first, last) = (signed(*ids.start()), signed(*ids.end()));
+    let most_bytes = i64::try_from(MAX_PATCH_BYTES).unwrap_or(i64::MAX);
+    let mut rows = rows.query((first, last, most_bytes, MAX_NAME_CHARS))?;
     while let Some(row) = rows.next()? {
         if visit(log_row(row)?).is_break() {
             break;
@@ -154,12 +169,17 @@ fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
         id: number(row, 0)?,
         at_ms: number(row, 1)?,
         actor: text(row, 2)?,
-        cause: match row.get_ref(3)? {
-            rusqlite::types::ValueRef::Null => None,
-            _ => Some(text(row, 3)?),
-        },
-        patch: text(row, 4)?,
+        cause: optional_text(row, 3)?,
+        oversize: row.get_ref(4)? == ValueRef::Null,
+        patch: optional_text(row, 4)?.unwrap_or_default(),
     })
+}
+
+fn optional_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        _ => text(row, column).map(Some),
+    }
 }
 
 /// Text that another program may have written in no valid UTF-8.

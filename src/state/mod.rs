@@ -5,7 +5,9 @@ mod author;
 mod changes;
 mod diff;
 mod document;
+mod effect;
 mod error;
+mod follow;
 mod log;
 mod operation;
 mod patch;
@@ -13,6 +15,7 @@ mod pointer;
 mod recent;
 mod schema;
 mod shared;
+mod size;
 mod store;
 mod writer;
 

@@ -1,5 +1,6 @@
 //! What readers and the writer have in common: the newest document, what changed lately, and the bell.
 
+use std::cmp::Ordering;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -80,8 +81,11 @@ impl Shared {
     /// The newest revision after `after` that changed `scope`.
     pub fn touched(&self, scope: &Pointer, after: u64) -> Option<u64> {
         let now = self.document().revision;
-        if after >= now {
-            return None;
+        match after.cmp(&now) {
+            Ordering::Less => {}
+            Ordering::Equal => return None,
+            // Of another database, before this one was built anew.
+            Ordering::Greater => return Some(now),
         }
         let touch = self.recent().touched(scope, after);
         match touch {

@@ -14,11 +14,12 @@ use super::author::Author;
 use super::changes::Changes;
 use super::document::Document;
 use super::error::StateError;
+use super::follow::load;
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::schema;
 use super::shared::Shared;
-use super::writer::{Job, Wish, Writer, load};
+use super::writer::{Job, Wish, Writer};
 
 /// The most changes that wait for the writer; further callers wait to be let in.
 const MAX_WAITING: usize = 256;

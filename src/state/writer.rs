@@ -1,7 +1,5 @@
 //! The one thread that writes: makes revisions, follows those of other programs, compacts the log.
 
-use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +12,12 @@ use crate::sys::{Waiter, now_ms};
 
 use super::author::Author;
 use super::diff;
-use super::document::{Document, Draft, MAX_PATCH_BYTES};
+use super::document::Draft;
 use super::error::StateError;
-use super::log;
+use super::follow::{Progress, Since, load, read_on};
+use super::log::{self, MAX_PATCH_BYTES};
 use super::patch::Patch;
 use super::pointer::Pointer;
-use super::recent::Recent;
 use super::shared::Shared;
 
 /// How often we look without a hint: the truth, should a hint be lost.
@@ -35,9 +33,6 @@ const SNAPSHOT_REVISIONS: u64 = 4096;
 
 /// Bytes of patches between two snapshots.
 const SNAPSHOT_BYTES: usize = 4 * 1024 * 1024;
-
-/// Revisions of other programs that share one copy of the document; more make several.
-const MAX_BATCH: usize = 1000;
 
 /// What a caller wants changed.
 #[derive(Debug)]
@@ -67,13 +62,6 @@ pub struct Writer {
     seen: i64,
     patience: Duration,
     since_snapshot: Since,
-}
-
-/// How much has been written since the newest snapshot.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Since {
-    revisions: u64,
-    bytes: usize,
 }
 
 impl Writer {
@@ -178,7 +166,7 @@ impl Writer {
         let (id, at_ms) = (document.revision + 1, now_ms());
         let mut draft = Draft::of(&document);
         draft.advance(id, at_ms, &patch)?;
-        if draft.document.root == document.root {
+        if !draft.differs() {
             return Ok(None);
         }
         let text =
@@ -204,12 +192,7 @@ impl Writer {
                 return Ok(());
             }
             let mut draft = Draft::of(&document);
-            let reading = read_on(
-                &self.connection,
-                &mut draft,
-                &mut self.since_snapshot,
-                MAX_BATCH,
-            );
+            let reading = read_on(&self.connection, &mut draft, &mut self.since_snapshot);
             match reading.map_err(|cause| self.said(&cause))? {
                 Progress::Gap => return self.start_again(),
                 Progress::Read if draft.document.revision == document.revision => {
@@ -266,112 +249,4 @@ impl Writer {
             cause: cause.to_owned(),
         }
     }
-}
-
-impl Since {
-    fn count(&mut self, bytes: usize) {
-        self.revisions += 1;
-        self.bytes += bytes;
-    }
-}
-
-/// What [`load`] found in a database.
-#[derive(Debug)]
-pub struct Loaded {
-    /// The newest document.
-    pub document: Document,
-    /// What the revisions after the snapshot changed.
-    pub recent: Recent,
-    /// How many those were.
-    pub since_snapshot: Since,
-}
-
-/// Reads the newest snapshot and the revisions after it.
-pub fn load(path: &Path, connection: &Connection) -> Result<Loaded, StateError> {
-    let said = |cause| StateError::sqlite(path, &cause);
-    let damaged = |cause: &str| {
-        let cause = cause.to_owned();
-        StateError::Damaged {
-            path: path.to_owned(),
-            cause,
-        }
-    };
-    let (revision, text) = log::newest_snapshot(connection)
-        .map_err(said)?
-        .ok_or_else(|| damaged("it has no snapshot"))?;
-    let root: Value = serde_json::from_str(&text)
-        .ok()
-        .filter(Value::is_object)
-        .ok_or_else(|| damaged("its newest snapshot is not a JSON object"))?;
-    let mut draft = Draft::of(&Document {
-        revision,
-        root,
-        at_ms: now_ms(),
-    });
-    let mut recent = Recent::since(revision);
-    let mut since_snapshot = Since::default();
-    loop {
-        let before = draft.document.revision;
-        let read = read_on(connection, &mut draft, &mut since_snapshot, MAX_BATCH).map_err(said)?;
-        for (id, changes) in draft.changed.drain(..) {
-            recent.push(id, changes);
-        }
-        match read {
-            Progress::Gap => return Err(damaged("revisions are missing from its log")),
-            Progress::Read if draft.document.revision == before => break,
-            Progress::Read => {}
-        }
-    }
-    Ok(Loaded {
-        document: draft.document,
-        recent,
-        since_snapshot,
-    })
-}
-
-/// How far [`read_on`] came.
-enum Progress {
-    /// Everything there was, or as much as was asked for.
-    Read,
-    /// The next revision is not in the log, but later ones are.
-    Gap,
-}
-
-/// Takes a draft forward by at most `most` revisions of the log; those that do not apply are noted there
-/// and told once.
-fn read_on(
-    connection: &Connection,
-    draft: &mut Draft,
-    since: &mut Since,
-    most: usize,
-) -> rusqlite::Result<Progress> {
-    let mut gap = false;
-    let mut left = most;
-    let mut refused = Vec::new();
-    log::walk(
-        connection,
-        draft.document.revision + 1..=u64::MAX,
-        &mut |row| {
-            gap = row.id != draft.document.revision + 1;
-            if gap || left == 0 {
-                return ControlFlow::Break(());
-            }
-            left -= 1;
-            since.count(row.patch.len());
-            if let Err(why) = draft.follow(&row) {
-                refused.push((row.id, row.actor, why));
-            }
-            ControlFlow::Continue(())
-        },
-    )?;
-    for (id, actor, why) in refused {
-        let new = log::note_refused(connection, id, &why.to_string()).unwrap_or_else(|cause| {
-            warn!(%cause, revision = id, "cannot note that a revision does not apply");
-            true
-        });
-        if new {
-            warn!(revision = id, actor, %why, "a revision does not apply and changes nothing");
-        }
-    }
-    Ok(if gap { Progress::Gap } else { Progress::Read })
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
-use super::commit::Durability;
 use super::error::VaultError;
 use super::row::{from_column, from_optional, to_column};
 use super::shared::Shared;
@@ -67,19 +66,21 @@ impl<'a> Sessions<'a> {
     /// Adds a session; it is there after a restart when the answer comes.
     pub async fn add(&self, id: &str, agent: &str) -> Result<(), VaultError> {
         let row = (id.to_owned(), agent.to_owned(), to_column(now_ms()));
-        self.write("add a session", move |connection| {
-            connection
-                .prepare_cached("INSERT INTO session (id, agent, used_ms) VALUES (?1, ?2, ?3)")?
-                .execute(row)
-                .map(drop)
-        })
-        .await
+        self.0
+            .write("add a session", move |connection| {
+                connection
+                    .prepare_cached("INSERT INTO session (id, agent, used_ms) VALUES (?1, ?2, ?3)")?
+                    .execute(row)
+                    .map(drop)
+            })
+            .await
     }
 
     /// Takes a session and its subscriptions away, for good when the answer comes.
     pub async fn remove(&self, id: &str) -> Result<(), VaultError> {
         let id = id.to_owned();
-        self.write("end a session", move |connection| remove(connection, &id))
+        self.0
+            .write("end a session", move |connection| remove(connection, &id))
             .await
     }
 
@@ -120,40 +121,31 @@ impl<'a> Sessions<'a> {
 
     /// Notes uses and how far the state has come, all in one commit. Call it about once a minute.
     pub async fn note(&self, uses: Vec<SessionUse>, state: StateSeen) -> Result<(), VaultError> {
-        self.write("note the use of sessions", move |connection| {
-            note_state(connection, &state)?;
-            let mut update = connection.prepare_cached(
-                "UPDATE session SET used_ms = ?2, heard = coalesce(?3, heard) WHERE id = ?1",
-            )?;
-            for each in uses {
-                let heard = each.heard.map(to_column);
-                update.execute((each.id, to_column(moment(each.idle)), heard))?;
-            }
-            Ok(())
-        })
-        .await
+        self.0
+            .write("note the use of sessions", move |connection| {
+                note_state(connection, &state)?;
+                let mut update = connection.prepare_cached(
+                    "UPDATE session SET used_ms = ?2, heard = coalesce(?3, heard) WHERE id = ?1",
+                )?;
+                for each in uses {
+                    let heard = each.heard.map(to_column);
+                    update.execute((each.id, to_column(moment(each.idle)), heard))?;
+                }
+                Ok(())
+            })
+            .await
     }
 
     /// Notes the severity from which on a session's client wants log messages.
     pub async fn set_level(&self, id: &str, level: &str) -> Result<(), VaultError> {
         let row = (id.to_owned(), level.to_owned());
-        self.write("note a log level", move |connection| {
-            connection
-                .prepare_cached("UPDATE session SET level = ?2 WHERE id = ?1")?
-                .execute(row)
-                .map(drop)
-        })
-        .await
-    }
-
-    async fn write(
-        &self,
-        doing: &'static str,
-        work: impl FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
-    ) -> Result<(), VaultError> {
-        let writer = &self.0.writer;
-        writer
-            .write(doing, Durability::Process, work, |()| ())
+        self.0
+            .write("note a log level", move |connection| {
+                connection
+                    .prepare_cached("UPDATE session SET level = ?2 WHERE id = ?1")?
+                    .execute(row)
+                    .map(drop)
+            })
             .await
     }
 }

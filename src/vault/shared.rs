@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
+use super::commit::Durability;
 use super::error::VaultError;
 use super::ids::Ids;
 use super::tail::Tail;
@@ -34,5 +35,15 @@ impl Shared {
     ) -> Result<T, VaultError> {
         let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         work(&reader).map_err(|cause| VaultError::from_sqlite(&self.path, doing, &cause))
+    }
+
+    /// Writes what a crash of the process must not undo; what a power cut undoes, its owner can bear.
+    pub(super) async fn write(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
+    ) -> Result<(), VaultError> {
+        let written = self.writer.write(doing, Durability::Process, work, |()| ());
+        written.await
     }
 }

@@ -2,7 +2,6 @@
 
 use rusqlite::Connection;
 
-use super::commit::Durability;
 use super::error::VaultError;
 use super::row::{from_column, to_column};
 use super::shared::Shared;
@@ -46,38 +45,29 @@ impl<'a> Subscriptions<'a> {
     /// Adds one, unless it is there or its session is not. It is there after a restart when the answer comes.
     pub async fn add(&self, added: Subscription) -> Result<(), VaultError> {
         let row = (added.session, added.uri, to_column(added.since));
-        self.write("add a subscription", move |connection| {
-            connection
-                .prepare_cached(
-                    "INSERT OR IGNORE INTO subscription (session, uri, since)
+        self.0
+            .write("add a subscription", move |connection| {
+                connection
+                    .prepare_cached(
+                        "INSERT OR IGNORE INTO subscription (session, uri, since)
                      SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM session WHERE id = ?1)",
-                )?
-                .execute(row)
-                .map(drop)
-        })
-        .await
+                    )?
+                    .execute(row)
+                    .map(drop)
+            })
+            .await
     }
 
     /// Takes one away.
     pub async fn remove(&self, session: &str, uri: &str) -> Result<(), VaultError> {
         let row = (session.to_owned(), uri.to_owned());
-        self.write("end a subscription", move |connection| {
-            connection
-                .prepare_cached("DELETE FROM subscription WHERE session = ?1 AND uri = ?2")?
-                .execute(row)
-                .map(drop)
-        })
-        .await
-    }
-
-    async fn write(
-        &self,
-        doing: &'static str,
-        work: impl FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
-    ) -> Result<(), VaultError> {
-        let writer = &self.0.writer;
-        writer
-            .write(doing, Durability::Process, work, |()| ())
+        self.0
+            .write("end a subscription", move |connection| {
+                connection
+                    .prepare_cached("DELETE FROM subscription WHERE session = ?1 AND uri = ?2")?
+                    .execute(row)
+                    .map(drop)
+            })
             .await
     }
 }

@@ -145,12 +145,7 @@ impl<'a> Tasks<'a> {
 
     /// Takes away the tasks whose time is over.
     pub async fn sweep(&self) -> Result<(), VaultError> {
-        let doing = "take away old tasks";
-        let work = |connection: &Connection| sweep(connection);
-        let writer = &self.0.writer;
-        writer
-            .write(doing, Durability::Process, work, |()| ())
-            .await
+        self.0.write("take away old tasks", sweep).await
     }
 }
 

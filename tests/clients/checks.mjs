@@ -11,8 +11,8 @@
 //
 // The runner does something to the box when asked (`ask WORDS` on stdout) and answers `done` on stdin.
 import { createInterface } from 'node:readline';
+import { NAME, check, expect, finish } from './report.mjs';
 
-const NAME = process.env.GATEWREN_CLIENT;
 const CONTAINER = process.env.GATEWREN_CONTAINER; // empty where there is no container to try
 const SHELL = CONTAINER ? 'container_shell' : 'system_shell';
 const BOUND_MS = 480_000; // the whole of it; a client that hangs has failed
@@ -36,7 +36,14 @@ const said = {
     return { role: 'assistant', model: 'none', content: { type: 'text', text: 'Paris' } };
   },
 };
-let failed = false;
+
+// By itself an SDK gives up after two tries, which a server on a busy machine can miss.
+export const RECONNECTION = {
+  initialReconnectionDelay: 200,
+  maxReconnectionDelay: 1000,
+  reconnectionDelayGrowFactor: 1.5,
+  maxRetries: 600,
+};
 
 // Runs a client through everything, and ends the process: an open stream must not keep it.
 export async function run(connect) {
@@ -48,10 +55,6 @@ export async function run(connect) {
   await check('connects to the fixtures', async () => (made = await connect(fixtures, said)));
   if (made) await atTheFixtures(made);
   finish();
-}
-
-export function expect(truth, why) {
-  if (!truth) throw new Error(typeof why === 'string' ? why : JSON.stringify(why));
 }
 
 async function atTheBox(made) {
@@ -142,24 +145,9 @@ async function atTheFixtures({ call, close }) {
   await check('closes its connection to the fixtures', close);
 }
 
-async function check(what, run) {
-  try {
-    await run();
-    console.log(`ok ${NAME} ${what}`);
-  } catch (error) {
-    failed = true;
-    console.log(`not ok ${NAME} ${what}: ${words(error)}`);
-  }
-}
-
 async function withContainer(what, run) {
   if (CONTAINER) return check(what, run);
   console.log(`skip ${NAME} ${what}: no LXC lab here`);
-}
-
-function finish(why) {
-  if (why) console.log(`not ok ${NAME} comes to its end: ${why}`);
-  process.exit(failed || why ? 1 : 0);
 }
 
 async function ask(what) {
@@ -220,9 +208,4 @@ function later(ms) {
 
 function at(url, token) {
   return { url: new URL(process.env[url]), headers: { Authorization: `Bearer ${process.env[token]}` } };
-}
-
-function words(error) {
-  const cause = error?.cause ? ` (${error.cause.message ?? error.cause})` : '';
-  return `${error?.message ?? error}${cause}`.replaceAll(/\s+/g, ' ');
 }

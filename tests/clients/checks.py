@@ -66,6 +66,19 @@ class Client:
     progress = None  # async (name, arguments) -> what was heard of progress
 
 
+class Library(Client):
+    """A client whose `call` also takes a callback for progress."""
+
+    async def progress(self, name, arguments):
+        heard = []
+
+        async def on_progress(progress, total, message):
+            heard.append(progress)
+
+        await self.call(name, arguments, on_progress)
+        return heard
+
+
 class Asked:
     """What the client answers when the server asks for something, and what it was asked."""
 

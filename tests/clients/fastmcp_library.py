@@ -14,7 +14,7 @@ import checks
 MODE = sys.argv[1]
 
 
-class FastMcp(checks.Client):
+class FastMcp(checks.Library):
     cancels = stays = True
 
     def __init__(self, client):
@@ -31,15 +31,6 @@ class FastMcp(checks.Client):
 
     async def read(self, uri):
         return (await self.client.read_resource(uri))[0].text
-
-    async def progress(self, name, arguments):
-        heard = []
-
-        async def on_progress(progress, total, message):
-            heard.append(progress)
-
-        await self.call(name, arguments, on_progress)
-        return heard
 
 
 @contextlib.asynccontextmanager

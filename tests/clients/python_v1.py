@@ -14,7 +14,7 @@ import checks
 streamable_http.MAX_RECONNECTION_ATTEMPTS = 60
 
 
-class PythonV1(checks.Client):
+class PythonV1(checks.Library):
     cancels = stays = True
     hears_later = checks.BY_ITSELF
 
@@ -37,15 +37,6 @@ class PythonV1(checks.Client):
 
     async def read(self, uri):
         return (await self.session.read_resource(uri)).contents[0].text
-
-    async def progress(self, name, arguments):
-        heard = []
-
-        async def on_progress(progress, total, message):
-            heard.append(progress)
-
-        await self.call(name, arguments, on_progress)
-        return heard
 
     @contextlib.asynccontextmanager
     async def subscribe(self, uris, heard):

@@ -23,7 +23,7 @@ warnings.simplefilter("ignore")
 streamable_http.MAX_RECONNECTION_ATTEMPTS = 60
 
 
-class PythonV2(checks.Client):
+class PythonV2(checks.Library):
     cancels = stays = True
     hears_later = checks.BY_ITSELF if STATEFUL else checks.SUBSCRIBING_AGAIN
 
@@ -41,15 +41,6 @@ class PythonV2(checks.Client):
 
     async def read(self, uri):
         return (await self.client.read_resource(uri)).contents[0].text
-
-    async def progress(self, name, arguments):
-        heard = []
-
-        async def on_progress(progress, total, message):
-            heard.append(progress)
-
-        await self.call(name, arguments, on_progress)
-        return heard
 
     def subscribe(self, uris, heard):
         return self.on_session(uris, heard) if STATEFUL else self.on_listen(uris, heard)

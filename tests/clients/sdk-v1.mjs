@@ -6,18 +6,13 @@ import {
   ElicitRequestSchema,
   ResourceUpdatedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { expect, run } from './checks.mjs';
+import { RECONNECTION, run } from './checks.mjs';
+import { expect } from './report.mjs';
 
 async function connect({ url, headers }, answers) {
   const transport = new StreamableHTTPClientTransport(url, {
     requestInit: { headers },
-    // By itself it gives up after two tries, which a server on a busy machine can miss.
-    reconnectionOptions: {
-      initialReconnectionDelay: 200,
-      maxReconnectionDelay: 1000,
-      reconnectionDelayGrowFactor: 1.5,
-      maxRetries: 600,
-    },
+    reconnectionOptions: RECONNECTION,
   });
   const capabilities = answers ? { elicitation: {}, sampling: {} } : {};
   const client = new Client({ name: 'gatewren-tests', version: '1' }, { capabilities });

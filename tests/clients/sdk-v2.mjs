@@ -3,7 +3,8 @@
 //   sdk-v2.mjs auto         asks with server/discover first
 //   sdk-v2.mjs legacy       the same SDK over initialize and a session
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { expect, run } from './checks.mjs';
+import { RECONNECTION, run } from './checks.mjs';
+import { expect } from './report.mjs';
 
 const mode = process.argv[2];
 const stateful = mode === 'legacy';
@@ -11,13 +12,7 @@ const stateful = mode === 'legacy';
 async function connect({ url, headers }, answers) {
   const transport = new StreamableHTTPClientTransport(url, {
     requestInit: { headers },
-    // By itself it gives up after two tries, which a server on a busy machine can miss.
-    reconnectionOptions: {
-      initialReconnectionDelay: 200,
-      maxReconnectionDelay: 1000,
-      reconnectionDelayGrowFactor: 1.5,
-      maxRetries: 600,
-    },
+    reconnectionOptions: RECONNECTION,
   });
   const client = new Client(
     { name: 'gatewren-tests', version: '2' },

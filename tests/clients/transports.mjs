@@ -3,14 +3,14 @@
 //   transports.mjs v2 stdio legacy|auto|2026-07-28      @modelcontextprotocol/client 2.x
 //   transports.mjs v2 sse legacy
 // Environment: GATEWREN_CLIENT (a name for the checks), GATEWREN_BIN, GATEWREN_SSE_URL.
+import { NAME, check, expect, finish } from './report.mjs';
+
 const [sdk, kind, mode = 'legacy'] = process.argv.slice(2);
 const stateful = sdk === 'v1' || mode === 'legacy';
-const NAME = process.env.GATEWREN_CLIENT;
 const BIN = process.env.GATEWREN_BIN;
 const BOUND_MS = 150_000; // the whole of it; a client that hangs has failed
 const EVENT_MS = 60_000; // until something that must happen has happened
 const WATCHED = 'test://watched-resource';
-let failed = false;
 
 const { connect } = sdk === 'v1' ? await first() : await second();
 setTimeout(() => finish(`not done within ${BOUND_MS} ms`), BOUND_MS).unref();
@@ -176,23 +176,4 @@ async function eventually(holds, why) {
     expect(Date.now() < late, why());
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-}
-
-function expect(truth, why) {
-  if (!truth) throw new Error(typeof why === 'string' ? why : JSON.stringify(why));
-}
-
-async function check(what, run) {
-  try {
-    await run();
-    console.log(`ok ${NAME} ${what}`);
-  } catch (error) {
-    failed = true;
-    console.log(`not ok ${NAME} ${what}: ${`${error?.message ?? error}`.replaceAll(/\s+/g, ' ')}`);
-  }
-}
-
-function finish(why) {
-  if (why) console.log(`not ok ${NAME} comes to its end: ${why}`);
-  process.exit(failed || why ? 1 : 0);
 }

@@ -49,6 +49,16 @@ impl Old {
         }
     }
 
+    /// Starts a command that does nothing for long; what it is found by.
+    fn sleep(&self, id: i64) -> String {
+        let marker = marker();
+        let arguments = json!({ "command": format!("sleep {marker}") });
+        let call = json!({ "name": "system_shell", "arguments": arguments });
+        self.send(id, "tools/call", call);
+        wait_until("the command runs", DUE, || sleeping(&marker).len() == 1);
+        marker
+    }
+
     fn open(client: &Client, version: &str) -> Self {
         let mut old = Self::connect(client);
         let who = json!({ "name": "test", "version": "1" });
@@ -218,14 +228,7 @@ fn i7_a_connection_is_its_agents_own_and_ends_with_its_stream() {
     assert_eq!(post(&other, &old.address, &ping()), 404);
     assert_eq!(old.ask(1, "ping", json!({}))["result"], json!({}));
 
-    let marker = marker();
-    let command = format!("sleep {marker}");
-    old.send(
-        2,
-        "tools/call",
-        json!({ "name": "system_shell", "arguments": { "command": command } }),
-    );
-    wait_until("the command runs", DUE, || sleeping(&marker).len() == 1);
+    let marker = old.sleep(2);
     let Old {
         client,
         stream,
@@ -242,14 +245,7 @@ fn i7_a_connection_is_its_agents_own_and_ends_with_its_stream() {
 fn i7_p3_a_call_can_be_cancelled() {
     let server = turned_on();
     let mut old = Old::open(&server.client(), "2024-11-05");
-    let marker = marker();
-    let command = format!("sleep {marker}");
-    old.send(
-        1,
-        "tools/call",
-        json!({ "name": "system_shell", "arguments": { "command": command } }),
-    );
-    wait_until("the command runs", DUE, || sleeping(&marker).len() == 1);
+    let marker = old.sleep(1);
     let params = json!({ "requestId": 1 });
     old.post(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
     wait_until("it is gone", DUE, || sleeping(&marker).is_empty());

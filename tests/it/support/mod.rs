@@ -13,6 +13,7 @@ pub mod raw;
 pub mod request;
 pub mod server;
 pub mod session;
+pub mod source;
 pub mod stream;
 pub mod tasks;
 pub mod watcher;

@@ -24,9 +24,10 @@ impl RawSocket {
         Self(StreamOwned::new(tls, socket))
     }
 
-    /// Says something; a server that has already hung up is no error.
-    pub fn say(&mut self, bytes: &[u8]) {
-        let _ = self.0.write_all(bytes).and_then(|()| self.0.flush());
+    /// Says something; false if the server has already hung up, which is no error.
+    pub fn say(&mut self, bytes: &[u8]) -> bool {
+        let said = self.0.write_all(bytes).and_then(|()| self.0.flush());
+        said.is_ok()
     }
 
     /// Says that nothing more comes.

@@ -1,0 +1,75 @@
+//! An observer at work, for the tests of its watchers.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::backends::{Host, Lxc};
+use crate::state::{Pointer, State};
+
+use super::handle::ObserverHandle;
+use super::watchers::Observer;
+
+const LONG: Duration = Duration::from_mins(1);
+
+/// An observer at work, and what it works with.
+pub struct Watched {
+    /// What it writes.
+    pub state: State,
+    /// The way to it.
+    pub handle: ObserverHandle,
+    stop: oneshot::Sender<()>,
+    done: JoinHandle<()>,
+}
+
+impl Watched {
+    /// One with these containers, and its state in a file `state.db` in `directory`.
+    pub fn by(lxc: Lxc, directory: &Path) -> Self {
+        let state = State::open(&directory.join("state.db")).unwrap();
+        let observer = Observer::new(state.clone(), lxc, Host::new());
+        let handle = observer.handle();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let done = tokio::spawn(observer.run(async move {
+            let _ = stopped.await;
+        }));
+        Self {
+            state,
+            handle,
+            stop,
+            done,
+        }
+    }
+
+    /// What stands at a pointer now.
+    pub fn at(&self, pointer: &str) -> Option<Value> {
+        let pointer = Pointer::parse(pointer).unwrap();
+        pointer.get(&self.state.document().root).cloned()
+    }
+
+    /// Has everything looked at, however long that takes, and says the revision of the document then.
+    pub async fn look(&self) -> u64 {
+        let looked = self.handle.looked(self.handle.nudge());
+        timeout(LONG, looked).await.expect("a look");
+        self.state.document().revision
+    }
+
+    /// Waits until this word stands there, or nothing does, and says how long that took.
+    pub async fn wait_for(&self, pointer: &str, expected: Option<&str>) -> Duration {
+        let start = Instant::now();
+        let mut bell = self.state.bell();
+        let expected = expected.map(Value::from);
+        let seen = bell.wait_for(|_| self.at(pointer) == expected);
+        timeout(LONG, seen).await.expect(pointer).unwrap();
+        start.elapsed()
+    }
+
+    /// Stops it and waits until it has.
+    pub async fn end(self) {
+        drop(self.stop);
+        self.done.await.unwrap();
+    }
+}

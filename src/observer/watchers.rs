@@ -1,0 +1,48 @@
+//! The watchers together: made, started and ended in one place.
+
+use std::future::Future;
+
+use tokio::task::JoinSet;
+
+use crate::backends::{Host, Lxc};
+use crate::state::State;
+
+use super::container_watch::ContainerWatch;
+use super::handle::{Nudges, ObserverHandle};
+use super::host_watch::HostWatch;
+use super::scribe::Scribe;
+
+/// Watches the box and writes what it sees into the state.
+#[derive(Debug)]
+pub struct Observer {
+    containers: ContainerWatch,
+    host: HostWatch,
+    handle: ObserverHandle,
+}
+
+impl Observer {
+    /// An observer that has seen nothing yet.
+    pub fn new(state: State, lxc: Lxc, host: Host) -> Self {
+        let mut nudges = Nudges::default();
+        let scribe = || Scribe::new(state.clone());
+        Self {
+            containers: ContainerWatch::new(lxc, scribe(), nudges.requests()),
+            host: HostWatch::new(host, scribe(), nudges.requests()),
+            handle: nudges.handle(state),
+        }
+    }
+
+    /// A way to ask it to look.
+    pub fn handle(&self) -> ObserverHandle {
+        self.handle.clone()
+    }
+
+    /// Watches until `stop` is ready.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let mut watchers = JoinSet::new();
+        watchers.spawn(self.containers.run());
+        watchers.spawn(self.host.run());
+        stop.await;
+        watchers.shutdown().await;
+    }
+}
