@@ -217,7 +217,10 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     });
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
     catalog.add(toolsets::access())?;
-    catalog.add(toolsets::server(Arc::new(on.host)))?;
+    let host = Arc::new(on.host);
+    catalog.add(toolsets::server(host.clone()))?;
+    catalog.add(toolsets::network(host.clone()))?;
+    catalog.add(toolsets::disks(host))?;
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     catalog.add(toolsets::state(Arc::new(state.clone())))?;
