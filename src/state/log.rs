@@ -43,6 +43,11 @@ impl Default for Retention {
     }
 }
 
+/// The revisions of a range, without the patches that are oversize.
+const ROWS: &str = "SELECT id, at_ms, substr(actor, 1, ?4), substr(cause, 1, ?4),
+        CASE WHEN octet_length(patch) <= ?3 THEN patch END
+ FROM revision WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+
 /// One revision as it stands in the log; nothing in it has been checked, any program may have written it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRow {
@@ -103,20 +108,34 @@ pub fn walk(
     ids: RangeInclusive<u64>,
     visit: &mut dyn FnMut(LogRow) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
-    let mut rows = connection.prepare_cached(
-        "SELECT id, at_ms, substr(actor, 1, ?4), substr(cause, 1, ?4),
-                CASE WHEN octet_length(patch) <= ?3 THEN patch END
-         FROM revision WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-    )?;
-    let (first, last) = (signed(*ids.start()), signed(*ids.end()));
-    let most_bytes = i64::try_from(MAX_PATCH_BYTES).unwrap_or(i64::MAX);
-    let mut rows = rows.query((first, last, most_bytes, MAX_NAME_CHARS))?;
-    while let Some(row) = rows.next()? {
-        if visit(log_row(row)?).is_break() {
-            break;
-        }
-    }
-    Ok(())
+    show(connection, ROWS, ids, visit)
+}
+
+/// Shows every revision of `ids` from the newest to the oldest, until `visit` breaks.
+pub fn walk_back(
+    connection: &Connection,
+    ids: RangeInclusive<u64>,
+    visit: &mut dyn FnMut(LogRow) -> ControlFlow<()>,
+) -> rusqlite::Result<()> {
+    show(connection, &format!("{ROWS} DESC"), ids, visit)
+}
+
+/// One revision; nothing if it is not kept.
+pub fn row(connection: &Connection, id: u64) -> rusqlite::Result<Option<LogRow>> {
+    let mut found = None;
+    walk(connection, id..=id, &mut |row| {
+        found = Some(row);
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+/// Why the revision did not apply, as was noted by [`note_refused`]; nothing if it was not.
+pub fn refusal(connection: &Connection, id: u64) -> rusqlite::Result<Option<String>> {
+    connection
+        .prepare_cached("SELECT value FROM meta WHERE key = ?1")?
+        .query_row([refused_key(id)], |row| text(row, 0))
+        .optional()
 }
 
 /// Whether the revision did not apply, as was noted by [`note_refused`].
@@ -208,6 +227,24 @@ fn oldest_snapshot(connection: &Connection, oldest: i64) -> rusqlite::Result<u64
     Ok(base)
 }
 
+fn show(
+    connection: &Connection,
+    rows: &str,
+    ids: RangeInclusive<u64>,
+    visit: &mut dyn FnMut(LogRow) -> ControlFlow<()>,
+) -> rusqlite::Result<()> {
+    let mut rows = connection.prepare_cached(rows)?;
+    let (first, last) = (signed(*ids.start()), signed(*ids.end()));
+    let most_bytes = i64::try_from(MAX_PATCH_BYTES).unwrap_or(i64::MAX);
+    let mut rows = rows.query((first, last, most_bytes, MAX_NAME_CHARS))?;
+    while let Some(row) = rows.next()? {
+        if visit(log_row(row)?).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
 fn refused_key(id: u64) -> String {
     format!("refused:{id}")
 }
@@ -253,7 +290,7 @@ fn signed(id: u64) -> i64 {
 mod tests {
     use serde_json::json;
 
-    use super::super::migration::{Beginning, STEPS};
+    use super::super::migration::STEPS;
     use super::super::schema;
     use super::*;
     use crate::sys::Scratch;
@@ -272,7 +309,7 @@ mod tests {
         fn new(days: u64, revisions: u64) -> Self {
             let scratch = Scratch::new();
             let path = scratch.join("state.db");
-            let connection = schema::open(&path, STEPS, &Beginning::default()).unwrap();
+            let connection = schema::open(&path, STEPS, None).unwrap();
             let age = Duration::from_hours(24 * days);
             Self {
                 _scratch: scratch,

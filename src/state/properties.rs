@@ -93,7 +93,7 @@ impl History {
             }
         }
         if self.dice.below(25) == 0 {
-            self.reopen();
+            self.reopen().await;
         }
     }
 
@@ -104,7 +104,9 @@ impl History {
     }
 
     /// As after a restart: less is known by heart.
-    fn reopen(&mut self) {
+    async fn reopen(&mut self) {
+        // No compaction is due when the newest snapshot is looked up.
+        self.settled().await;
         let sql = "SELECT max(revision) FROM snapshot";
         let snapshot = self.other.query_row(sql, [], |row| row.get::<_, i64>(0));
         self.known_after = u64::try_from(snapshot.unwrap()).unwrap();
@@ -152,7 +154,9 @@ impl History {
         let touched = self.state.touched(scope, after);
         let newest = found.newest().0;
         if after < found.documents[0].0 {
-            assert!(touched.is_some(), "{scope} after {after}, which is trimmed");
+            // Trimmed: what is not known by heart any more is told needlessly rather than missed.
+            let known = after >= self.known_after;
+            assert!(touched.is_some() || known, "{scope} after {after}");
         } else if after > newest {
             assert_eq!(touched, Some(newest), "{after} is of another database");
         } else {
@@ -244,6 +248,10 @@ fn may_have_moved(found: &Replayed, scope: &Pointer, id: u64) -> bool {
 /// Somebody who holds only what stood at `scope` comes by the scoped patch to what stands there, unless elements
 /// of a list above have moved.
 fn leads_on(found: &Replayed, scope: &Pointer, revision: &Revision) {
+    if scope.tokens().iter().any(|token| token == "-") {
+        // A key like any other, or the end of a list, where nothing ever stands.
+        return;
+    }
     let part = |id| {
         let value = scope.get(document(found, id)).cloned();
         let part = value.map(|value| ("part".to_owned(), value));
