@@ -97,6 +97,40 @@ pub fn walk(
     Ok(())
 }
 
+/// Shows every revision of `ids` from the newest to the oldest, until `visit` breaks.
+pub fn walk_back(
+    connection: &Connection,
+    ids: RangeInclusive<u64>,
+    visit: &mut dyn FnMut(LogRow) -> ControlFlow<()>,
+) -> rusqlite::Result<()> {
+    let mut rows = connection.prepare_cached(
+        "SELECT id, at_ms, actor, cause, patch FROM revision WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC",
+    )?;
+    let mut rows = rows.query((signed(*ids.start()), signed(*ids.end())))?;
+    while let Some(row) = rows.next()? {
+        if visit(log_row(row)?).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// One revision; nothing if it is not kept.
+pub fn row(connection: &Connection, id: u64) -> rusqlite::Result<Option<LogRow>> {
+    connection
+        .prepare_cached("SELECT id, at_ms, actor, cause, patch FROM revision WHERE id = ?1")?
+        .query_row([signed(id)], log_row)
+        .optional()
+}
+
+/// Why the revision did not apply, as was noted by [`note_refused`]; nothing if it was not.
+pub fn refusal(connection: &Connection, id: u64) -> rusqlite::Result<Option<String>> {
+    connection
+        .prepare_cached("SELECT value FROM meta WHERE key = ?1")?
+        .query_row([refused_key(id)], |row| text(row, 0))
+        .optional()
+}
+
 /// Whether the revision did not apply, as was noted by [`note_refused`].
 pub fn is_refused(connection: &Connection, id: u64) -> rusqlite::Result<bool> {
     connection

@@ -11,10 +11,12 @@ use tracing::{error, warn};
 use crate::sys::{Waiter, Waker, now_ms};
 
 use super::author::Author;
+use super::blame::Blame;
 use super::changes::Changes;
 use super::document::Document;
 use super::error::StateError;
 use super::follow::load;
+use super::history::History;
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::schema;
@@ -95,6 +97,10 @@ impl State {
     /// Applies `patch` as one revision, whole or not at all; says which revision holds it.
     ///
     /// One that changes nothing makes no revision.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "no tool writes into the state yet")
+    )]
     pub async fn apply(&self, author: &Author, patch: Patch) -> Result<u64, StateError> {
         self.wish(author, Wish::Apply(patch)).await
     }
@@ -109,6 +115,14 @@ impl State {
         most: usize,
     ) -> Result<Changes, StateError> {
         self.inner.shared.changes_since(after, scope, most)
+    }
+
+    /// Who wrote what stands at `pointer`, with at most `most` values below it; nothing if nothing stands
+    /// there.
+    ///
+    /// Reads all of the log from the disk: up to some hundred milliseconds, for a thread that may block.
+    pub fn blame(&self, pointer: &Pointer, most: usize) -> Result<Option<Blame>, StateError> {
+        History::open(self.path())?.blame(pointer, most)
     }
 
     /// The number of the newest revision, with a wake-up whenever it moves.

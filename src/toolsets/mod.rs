@@ -4,8 +4,8 @@
 mod access;
 mod containers;
 mod failure;
+mod number;
 mod resources;
-mod seconds;
 mod server;
 mod shell;
 mod state;

@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 use crate::support::machine::is_root;
 use crate::support::server::shared;
 
-const READING: [&str; 7] = [
+const READING: [&str; 8] = [
     "changes_since",
     "container_info",
     "container_list",
     "server_info",
     "server_metrics",
+    "state_blame",
     "state_get",
     "whoami",
 ];
