@@ -9,6 +9,7 @@ mod seconds;
 mod server;
 mod shell;
 mod state;
+mod units;
 
 pub use access::tools as access;
 pub use containers::tools as containers;
@@ -16,3 +17,4 @@ pub use resources::StateResources;
 pub use server::tools as server;
 pub use shell::tools as shell;
 pub use state::tools as state;
+pub use units::tools as units;
