@@ -14,8 +14,13 @@ mod systemd;
 
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
-pub use host::{Host, Metrics, Mount, ServerInfo};
-pub use lxc::{ContainerDetails, ContainerEvents, ContainerState, Lxc};
+pub use host::{
+    Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, Interface, Metrics, Mounted,
+    NetworkTraffic, Partition, Route, ServerInfo, ServerTime, Temperature,
+};
+pub use lxc::{
+    ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc,
+};
 pub use neutral::neutralise;
 pub use outcome::ShellOutcome;
 pub use shell::{Shell, ShellCall};
@@ -24,7 +29,7 @@ pub use systemd::{
 };
 
 pub use crate::config::{Glob, InvalidGlob};
-pub use crate::helper_client::{ContainerName, Program};
+pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Vitals};
 
 #[cfg(test)]
 mod lab;

@@ -10,7 +10,7 @@ use crate::backends::{
 };
 use crate::config::Glob;
 
-use super::pace::{Pace, Rate};
+use super::rate::{Rate, Usage};
 use super::unit_facts;
 
 /// The most units in the document. Failed ones come first, then the others by name; how many there are beyond
@@ -52,7 +52,7 @@ pub struct Units {
     left_out: BTreeSet<UnitName>,
     waiting: BTreeMap<UnitName, Instant>,
     files_at: Option<Instant>,
-    paces: Paces,
+    usages: Usages,
 }
 
 #[derive(Debug)]
@@ -63,11 +63,11 @@ struct Known {
 }
 
 #[derive(Debug, Default)]
-struct Paces {
+struct Usages {
     /// Of units that changed not long ago.
-    units: BTreeMap<UnitName, Pace>,
-    altogether: Pace,
-    files: Pace,
+    units: BTreeMap<UnitName, Usage>,
+    altogether: Usage,
+    files: Usage,
 }
 
 impl Units {
@@ -81,7 +81,7 @@ impl Units {
             left_out: BTreeSet::new(),
             waiting: BTreeMap::new(),
             files_at: None,
-            paces: Paces::default(),
+            usages: Usages::default(),
         }
     }
 
@@ -111,7 +111,7 @@ impl Units {
 
     /// Looks at all of them, and at each one in full.
     pub async fn look_at_all(&mut self) -> Result<(), BackendError> {
-        self.paces.files.spend(FILES, Instant::now());
+        self.usages.files.spend(FILES, Instant::now());
         self.files = self.systemd.files().await?;
         self.look(true).await?;
         self.files_at = None;
@@ -129,18 +129,18 @@ impl Units {
     /// Takes note of what is to be looked at, and when.
     pub fn hear(&mut self, news: UnitNews) {
         let settled = Instant::now() + SETTLE;
-        let soon = self.paces.altogether.allowed_at(ALTOGETHER, settled);
+        let soon = self.usages.altogether.allowed_at(ALTOGETHER, settled);
         let too_many = self.waiting.len() + news.units.len() > MAX_WAITING;
         if news.files || news.reloaded || too_many {
-            let at = self.paces.files.allowed_at(FILES, soon);
+            let at = self.usages.files.allowed_at(FILES, soon);
             self.files_at.get_or_insert(at);
         }
         if too_many {
             return;
         }
         for name in news.units {
-            let pace = self.paces.units.get(&name).copied().unwrap_or_default();
-            let at = pace.allowed_at(PER_UNIT, soon);
+            let usage = self.usages.units.get(&name).copied().unwrap_or_default();
+            let at = usage.allowed_at(PER_UNIT, soon);
             self.waiting.entry(name).or_insert(at);
         }
     }
@@ -167,7 +167,7 @@ impl Units {
             self.waiting.remove(&name);
         }
         if changed {
-            self.paces.altogether.spend(ALTOGETHER, now);
+            self.usages.altogether.spend(ALTOGETHER, now);
         }
         Ok(())
     }
@@ -229,7 +229,7 @@ impl Units {
             None => self.drop(name),
         };
         if changed {
-            self.paces.count(name);
+            self.usages.count(name);
         }
         Ok(changed)
     }
@@ -327,12 +327,12 @@ impl Known {
     }
 }
 
-impl Paces {
+impl Usages {
     fn count(&mut self, name: &UnitName) {
         let now = Instant::now();
-        self.units.retain(|_, pace| !pace.is_whole(now));
-        let pace = self.units.entry(name.clone()).or_default();
-        pace.spend(PER_UNIT, now);
+        self.units.retain(|_, usage| !usage.is_whole(now));
+        let usage = self.units.entry(name.clone()).or_default();
+        usage.spend(PER_UNIT, now);
     }
 }
 
@@ -470,7 +470,7 @@ mod tests {
         units.waiting.clear();
         let before = Instant::now();
         for _ in 0..=PER_UNIT.burst {
-            units.paces.count(&web);
+            units.usages.count(&web);
         }
         units.hear(news());
         assert!(units.due().unwrap() >= before + PER_UNIT.every);

@@ -62,6 +62,20 @@ pub enum StateError {
         /// The most that is taken.
         most: usize,
     },
+    /// There is no such revision yet.
+    NotYet {
+        /// What was asked for.
+        revision: u64,
+        /// The newest one.
+        newest: u64,
+    },
+    /// The document can no longer be shown at this revision.
+    Trimmed {
+        /// What was asked for.
+        revision: u64,
+        /// The oldest revision at which it can.
+        oldest: u64,
+    },
     /// The thread that writes is gone.
     Stopped,
 }
@@ -138,6 +152,15 @@ impl fmt::Display for StateError {
             Self::TooLarge { bytes, most } => {
                 write!(f, "the change has {bytes} bytes, at most {most}: split it")
             }
+            Self::NotYet { revision, newest } => write!(
+                f,
+                "there is no revision {revision} yet: the newest is {newest}"
+            ),
+            Self::Trimmed { revision, oldest } => write!(
+                f,
+                "the document of revision {revision} is no longer kept: the oldest that can be shown \
+                 is that of revision {oldest}"
+            ),
             Self::Stopped => f.write_str("the state's writer has stopped: restart gatewren"),
         }
     }

@@ -2,9 +2,18 @@
 
 use std::ops::{ControlFlow, RangeInclusive};
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior};
 
 use super::author::Author;
+
+/// The longest patch of one revision as text, in bytes. The database refuses a longer one; found there all the
+/// same, it does not apply.
+pub const MAX_PATCH_BYTES: usize = 4 * 1024 * 1024;
+
+/// The longest actor and the longest cause, in characters; the database refuses longer ones, and a reader sees
+/// so much of them.
+const MAX_NAME_CHARS: i64 = 256;
 
 /// Revisions older than this are trimmed: 30 days.
 const KEEP_MS: u64 = 30 * 24 * 3600 * 1000;
@@ -23,8 +32,10 @@ pub struct LogRow {
     pub actor: String,
     /// The audit id of the call that led to it.
     pub cause: Option<String>,
-    /// The patch as JSON text.
+    /// The patch as JSON text; empty if it is oversize.
     pub patch: String,
+    /// Whether the patch is longer than [`MAX_PATCH_BYTES`].
+    pub oversize: bool,
 }
 
 /// The newest snapshot: its revision and the document as JSON text.
@@ -71,7 +82,29 @@ pub fn walk(
     visit: &mut dyn FnMut(LogRow) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
     let mut rows = connection.prepare_cached(
-        "SELECT id, at_ms, actor, cause, patch FROM revision WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+        "SELECT id, at_ms, substr(actor, 1, ?4), substr(cause, 1, ?4),
+                CASE WHEN octet_length(patch) <= ?3 THEN patch END
+         FROM revision WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+    )?;
+    let (first, last) = (signed(*ids.start()), signed(*ids.end()));
+    let most_bytes = i64::try_from(MAX_PATCH_BYTES).unwrap_or(i64::MAX);
+    let mut rows = rows.query((first, last, most_bytes, MAX_NAME_CHARS))?;
+    while let Some(row) = rows.next()? {
+        if visit(log_row(row)?).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Shows every revision of `ids` from the newest to the oldest, until `visit` breaks.
+pub fn walk_back(
+    connection: &Connection,
+    ids: RangeInclusive<u64>,
+    visit: &mut dyn FnMut(LogRow) -> ControlFlow<()>,
+) -> rusqlite::Result<()> {
+    let mut rows = connection.prepare_cached(
+        "SELECT id, at_ms, actor, cause, patch FROM revision WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC",
     )?;
     let mut rows = rows.query((signed(*ids.start()), signed(*ids.end())))?;
     while let Some(row) = rows.next()? {
@@ -80,6 +113,22 @@ pub fn walk(
         }
     }
     Ok(())
+}
+
+/// One revision; nothing if it is not kept.
+pub fn row(connection: &Connection, id: u64) -> rusqlite::Result<Option<LogRow>> {
+    connection
+        .prepare_cached("SELECT id, at_ms, actor, cause, patch FROM revision WHERE id = ?1")?
+        .query_row([signed(id)], log_row)
+        .optional()
+}
+
+/// Why the revision did not apply, as was noted by [`note_refused`]; nothing if it was not.
+pub fn refusal(connection: &Connection, id: u64) -> rusqlite::Result<Option<String>> {
+    connection
+        .prepare_cached("SELECT value FROM meta WHERE key = ?1")?
+        .query_row([refused_key(id)], |row| text(row, 0))
+        .optional()
 }
 
 /// Whether the revision did not apply, as was noted by [`note_refused`].
@@ -154,12 +203,17 @@ fn log_row(row: &Row<'_>) -> rusqlite::Result<LogRow> {
         id: number(row, 0)?,
         at_ms: number(row, 1)?,
         actor: text(row, 2)?,
-        cause: match row.get_ref(3)? {
-            rusqlite::types::ValueRef::Null => None,
-            _ => Some(text(row, 3)?),
-        },
-        patch: text(row, 4)?,
+        cause: optional_text(row, 3)?,
+        oversize: row.get_ref(4)? == ValueRef::Null,
+        patch: optional_text(row, 4)?.unwrap_or_default(),
     })
+}
+
+fn optional_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        _ => text(row, column).map(Some),
+    }
 }
 
 /// Text that another program may have written in no valid UTF-8.

@@ -1,7 +1,9 @@
 //! The file: made, recognised and checked before anything is read from it.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,6 +75,84 @@ pub fn open_for_reading(path: &Path) -> Result<Connection, StateError> {
     connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
+/// A database that is only looked at.
+#[derive(Debug)]
+pub struct Looked {
+    /// The way to it.
+    pub connection: Connection,
+    /// The id that it was given when it was made.
+    pub database_id: String,
+    /// Whether changes by others cannot be seen.
+    pub frozen: bool,
+}
+
+/// Opens the database at `path` for reading, whoever else has it open.
+///
+/// Reading needs two small files beside it, which SQLite makes. Where it may not, and no server runs, the
+/// file alone is read, frozen.
+pub fn open_to_look(path: &Path) -> Result<Looked, StateError> {
+    let said = |error| StateError::sqlite(path, &error);
+    let mut connection = open_for_reading(path)?;
+    let mut empty = is_empty(&connection).map_err(said);
+    let refused = matches!(empty, Err(StateError::Unreadable { .. }));
+    let frozen = refused && !has_log_of_its_own(path);
+    if frozen {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        connection = connect(&immutable(path), flags)?;
+        empty = is_empty(&connection).map_err(said);
+    }
+    if empty? {
+        return Err(StateError::NotOurs(path.to_owned()));
+    }
+    recognise(path, &connection)?;
+    Ok(Looked {
+        database_id: database_id(&connection).map_err(said)?,
+        connection,
+        frozen,
+    })
+}
+
+/// Opens the database at `path`, which exists, to write a revision as any program may.
+pub fn open_to_add(path: &Path) -> Result<Connection, StateError> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let said = |error| StateError::sqlite(path, &error);
+    if is_empty(&connection).map_err(said)? {
+        return Err(StateError::NotOurs(path.to_owned()));
+    }
+    recognise(path, &connection)?;
+    connection
+        .pragma_update(None, "synchronous", "FULL")
+        .map_err(said)?;
+    Ok(connection)
+}
+
+/// Whether changes of the database may stand in the log that SQLite keeps beside it.
+pub fn has_log_of_its_own(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(log).is_ok_and(|log| log.len() > 0)
+}
+
+/// How the tables and triggers differ from those that [`open`] makes; nothing if they are the same.
+pub fn differences(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let fresh = Connection::open_in_memory()?;
+    fresh.execute_batch(TABLES)?;
+    let (ours, found) = (definitions(&fresh)?, definitions(connection)?);
+    let missing = ours
+        .iter()
+        .filter(|(name, sql)| found.get(*name) != Some(*sql));
+    Ok(missing
+        .map(|(name, _)| format!("`{name}` of the schema is missing or was altered"))
+        .collect())
+}
+
+/// What the schema says, by name.
+fn definitions(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>> {
+    let mut rows = connection.prepare("SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL")?;
+    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
 /// The id that the database was given when it was made.
 pub fn database_id(connection: &Connection) -> rusqlite::Result<String> {
     connection.query_row("SELECT value FROM meta WHERE key = 'database'", [], |row| {
@@ -117,6 +197,16 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StateError> {
     Connection::open_with_flags(path, flags)
         .and_then(|connection| connection.busy_timeout(BUSY_TIMEOUT).map(|()| connection))
         .map_err(|error| StateError::sqlite(path, &error))
+}
+
+/// The file as a URI by which SQLite reads it without a lock.
+fn immutable(path: &Path) -> PathBuf {
+    let path = path.as_os_str().as_bytes().iter().map(|byte| match byte {
+        b'/' | b'.' | b'-' | b'_' => char::from(*byte).to_string(),
+        letter if letter.is_ascii_alphanumeric() => char::from(*letter).to_string(),
+        other => format!("%{other:02X}"),
+    });
+    PathBuf::from(format!("file:{}?immutable=1", path.collect::<String>()))
 }
 
 fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {

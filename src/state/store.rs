@@ -11,14 +11,17 @@ use tracing::{error, warn};
 use crate::sys::{Waiter, Waker, now_ms};
 
 use super::author::Author;
+use super::blame::Blame;
 use super::changes::Changes;
 use super::document::Document;
 use super::error::StateError;
+use super::follow::load;
+use super::history::History;
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::schema;
 use super::shared::Shared;
-use super::writer::{Job, Wish, Writer, load};
+use super::writer::{Job, Wish, Writer};
 
 /// The most changes that wait for the writer; further callers wait to be let in.
 const MAX_WAITING: usize = 256;
@@ -94,6 +97,10 @@ impl State {
     /// Applies `patch` as one revision, whole or not at all; says which revision holds it.
     ///
     /// One that changes nothing makes no revision.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "no tool writes into the state yet")
+    )]
     pub async fn apply(&self, author: &Author, patch: Patch) -> Result<u64, StateError> {
         self.wish(author, Wish::Apply(patch)).await
     }
@@ -108,6 +115,14 @@ impl State {
         most: usize,
     ) -> Result<Changes, StateError> {
         self.inner.shared.changes_since(after, scope, most)
+    }
+
+    /// Who wrote what stands at `pointer`, with at most `most` values below it; nothing if nothing stands
+    /// there.
+    ///
+    /// Reads all of the log from the disk: up to some hundred milliseconds, for a thread that may block.
+    pub fn blame(&self, pointer: &Pointer, most: usize) -> Result<Option<Blame>, StateError> {
+        History::open(self.path())?.blame(pointer, most)
     }
 
     /// The number of the newest revision, with a wake-up whenever it moves.
@@ -211,7 +226,7 @@ mod tests {
     use super::super::changes::Revision;
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(10);
+    const LONG: Duration = Duration::from_mins(2);
 
     fn at(text: &str) -> Pointer {
         Pointer::parse(text).unwrap()
@@ -667,7 +682,8 @@ mod tests {
         assert_eq!(open(&scratch).document().revision, 0);
     }
 
-    /// Not a measurement, only a bound: the figures are printed by `--nocapture`.
+    /// Not a measurement, only a bound: the figures are printed by `--nocapture`. Unnoticed, a commit would be found
+    /// within a second, and so most of these after nearly as long.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn another_programs_commit_is_heard_at_once() {
         let scratch = Scratch::new();
@@ -694,6 +710,6 @@ mod tests {
             "commit to bell: median {:?}, p99 {:?}",
             waits[100], waits[198]
         );
-        assert!(waits[100] < Duration::from_millis(50), "{:?}", waits[100]);
+        assert!(waits[100] < Duration::from_millis(500), "{:?}", waits[100]);
     }
 }

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::source::rust_files;
+
 /// A line of the checklist.
 struct Rule {
     id: String,
@@ -53,19 +55,9 @@ fn rule(line: &str) -> Option<Rule> {
 
 /// The names of all our tests.
 fn tests() -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let mut folders = vec![root().join("src"), root().join("tests/it")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "rs") {
-                found.extend(tests_in(&path));
-            }
-        }
-    }
-    found
+    let files = [root().join("src"), root().join("tests/it")];
+    let files = files.iter().flat_map(|folder| rust_files(folder));
+    files.flat_map(|file| tests_in(&file)).collect()
 }
 
 fn tests_in(file: &Path) -> Vec<String> {

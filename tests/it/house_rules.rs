@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::source::rust_files;
+
 /// The rooms, top floor first; each may import what stands behind it and nothing else.
 /// `*` is every room below.
 #[rustfmt::skip]
@@ -48,43 +50,28 @@ struct Source {
 
 fn sources() -> Vec<Source> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut found = Vec::new();
-    let mut folders = vec![source.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "rs") {
-                let whole = fs::read_to_string(&path).unwrap();
-                let code = whole
-                    .split("\n#[cfg(test)]\nmod ")
-                    .next()
-                    .unwrap()
-                    .to_owned();
-                let inside = path.strip_prefix(&source).unwrap();
-                let room = if inside.components().count() > 1 {
-                    inside
-                        .components()
-                        .next()
-                        .unwrap()
-                        .as_os_str()
-                        .to_string_lossy()
-                        .into_owned()
-                } else {
-                    String::new()
-                };
-                found.push(Source {
-                    room,
-                    path,
-                    code,
-                    whole,
-                });
-            }
+    let files = rust_files(&source).into_iter();
+    files.map(|path| Source::read(&source, path)).collect()
+}
+
+impl Source {
+    fn read(folder: &Path, path: PathBuf) -> Self {
+        let whole = fs::read_to_string(&path).unwrap();
+        let code = whole.split("\n#[cfg(test)]\nmod ").next().unwrap();
+        let mut inside = path.strip_prefix(folder).unwrap().components();
+        let first = inside.next().unwrap().as_os_str().to_string_lossy();
+        let in_a_room = inside.next().is_some();
+        Self {
+            room: if in_a_room {
+                first.into()
+            } else {
+                String::new()
+            },
+            code: code.to_owned(),
+            path,
+            whole,
         }
     }
-    assert!(found.len() > 3, "the sources were not found");
-    found
 }
 
 fn floor(room: &str) -> usize {

@@ -2,14 +2,19 @@
 //! way to leave a test out.
 
 pub mod answer;
+pub mod chance;
 pub mod client;
 pub mod container;
+pub mod gate;
 pub mod helper;
+pub mod history;
 pub mod machine;
 pub mod pipe;
 pub mod raw;
 pub mod request;
 pub mod server;
 pub mod session;
+pub mod source;
 pub mod stream;
 pub mod tasks;
+pub mod watcher;
