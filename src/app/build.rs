@@ -23,7 +23,7 @@ use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle, Units};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
-use crate::state::State;
+use crate::state::{Retention, State};
 use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
@@ -98,7 +98,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     files::private_dir(&directory).map_err(failed)?;
     let lock = lock(&directory)?;
     let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
-    let state = State::open(&directory.join("state.db")).map_err(failed)?;
+    let state = state(&settings)?;
     let tls = match address {
         Some(_) => Some(load_tls(&settings)?),
         None => None,
@@ -188,6 +188,14 @@ async fn door(
     };
     let sessions = Sessions::open(&key, &settings.limits, Some(store)).map_err(failed)?;
     Ok((Arc::new(guard), sessions))
+}
+
+fn state(settings: &Settings) -> Result<State, BuildError> {
+    let retention = Retention {
+        age: settings.state.keep,
+        revisions: settings.state.keep_revisions.into(),
+    };
+    State::open_keeping(&settings.state_dir.join("state.db"), retention).map_err(failed)
 }
 
 /// Two servers that keep the same state would each undo what the other has seen.

@@ -27,6 +27,8 @@ pub struct Settings {
     pub limits: Limits,
     /// `[tasks]`
     pub tasks: Tasks,
+    /// `[state]`
+    pub state: StateLog,
     /// `[lxc]`
     pub lxc: Lxc,
     /// `[observer]`
@@ -124,6 +126,15 @@ pub struct Tasks {
     pub total: u32,
 }
 
+/// The log of the state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateLog {
+    /// Revisions younger than this are kept.
+    pub keep: Duration,
+    /// So many revisions are kept at most.
+    pub keep_revisions: u32,
+}
+
 /// The containers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lxc {
@@ -166,6 +177,7 @@ impl Default for Settings {
             access: Access::default(),
             limits: Limits::default(),
             tasks: Tasks::default(),
+            state: StateLog::default(),
             lxc: Lxc::default(),
             observer: Observer::default(),
             helper: Helper {
@@ -174,6 +186,15 @@ impl Default for Settings {
             log: Log {
                 level: LogLevel::Info,
             },
+        }
+    }
+}
+
+impl Default for StateLog {
+    fn default() -> Self {
+        Self {
+            keep: Duration::from_hours(30 * 24),
+            keep_revisions: 200_000,
         }
     }
 }
