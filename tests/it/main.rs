@@ -13,6 +13,7 @@ mod checklist;
 mod everything;
 mod flow_agents;
 mod flow_calls;
+mod flow_host;
 mod flow_lifecycle;
 mod flow_policy;
 mod flow_refusals;
