@@ -62,11 +62,11 @@ fn tell(id: u64, n: u64) {
 /// The body of a process: writes as the daemon does until it is killed.
 #[tokio::test]
 async fn the_daemons_writer() {
-    let Some(path) = env::var_os(DATABASE) else {
+    let Some(database) = env::var_os(DATABASE) else {
         return;
     };
     let state = loop {
-        match State::open_keeping(Path::new(&path), retention()) {
+        match State::open_keeping(Path::new(&database), retention()) {
             Err(StateError::Busy(_)) => {}
             opened => break opened.unwrap(),
         }
@@ -85,11 +85,11 @@ async fn the_daemons_writer() {
 /// The body of a process: writes as other programs may until it is killed; some of it does not apply.
 #[test]
 fn another_program() {
-    let Some(path) = env::var_os(DATABASE) else {
+    let Some(database) = env::var_os(DATABASE) else {
         return;
     };
-    let connection = Connection::open(&path).unwrap();
-    connection.busy_timeout(Duration::from_secs(600)).unwrap();
+    let connection = Connection::open(&database).unwrap();
+    connection.busy_timeout(Duration::from_mins(10)).unwrap();
     for n in 0..MOST_WRITTEN {
         let mut patch = numbered("theirs", n);
         if n % 7 == 3 {

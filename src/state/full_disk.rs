@@ -87,6 +87,31 @@ async fn write_until_refused(state: &State, from: u64) -> (u64, StateError) {
     }
 }
 
+/// Readers go on, with what was done and no more, and another program is refused too.
+fn is_of(state: &State, newest: u64) {
+    assert_eq!(state.document().revision, newest);
+    let told = state.changes_since(newest - 1, &Pointer::root(), 9);
+    assert!(matches!(told, Ok(Changes::Revisions { upto, .. }) if upto == newest));
+    let insert = "INSERT INTO revision (at_ms, actor, patch) VALUES (1, 'local:test', ?1)";
+    let large = json!(["x".repeat(100_000)]).to_string();
+    let other = Connection::open(state.path()).unwrap();
+    assert!(other.execute(insert, [large]).is_err());
+}
+
+/// As a daemon that is started on the full disk: it may say why it does not, but breaks nothing.
+fn reopened(state: State, disk: &Disk) -> State {
+    let path = state.path().to_owned();
+    drop(state);
+    match open(&path) {
+        Ok(state) => state,
+        Err(why) => {
+            assert_eq!(why, StateError::Full(path.clone()));
+            disk.make_room();
+            open(&path).unwrap()
+        }
+    }
+}
+
 #[tokio::test]
 async fn writers_are_refused_and_nothing_is_lost() {
     let Some(disk) = Disk::new() else {
@@ -108,44 +133,16 @@ async fn writers_are_refused_and_nothing_is_lost() {
             why.to_string()
                 .ends_with("the disk is full: free some space")
         );
-
-        // Readers go on, with what was done and no more.
-        assert_eq!(state.document().revision, newest);
-        let told = state
-            .changes_since(newest - 1, &Pointer::root(), 9)
-            .unwrap();
-        assert!(matches!(told, Changes::Revisions { upto, .. } if upto == newest));
-        let insert = "INSERT INTO revision (at_ms, actor, patch) VALUES (1, 'local:test', ?1)";
-        let other = Connection::open(&path).unwrap();
-        assert!(
-            other
-                .execute(insert, [json!(["x".repeat(100_000)]).to_string()])
-                .is_err()
-        );
-        drop(other);
-
+        is_of(&state, newest);
         if round == 1 {
-            // As a daemon that is started then: it may say why it does not, but breaks nothing.
-            drop(state);
-            state = match open(&path) {
-                Ok(state) => state,
-                Err(why) => {
-                    assert_eq!(why, StateError::Full(path.clone()));
-                    disk.make_room();
-                    open(&path).unwrap()
-                }
-            };
+            state = reopened(state, &disk);
             assert_eq!(state.document().revision, newest);
         }
         if disk.join("filling").exists() {
             disk.make_room();
         }
-        assert_eq!(
-            write(&state, 0).await,
-            Ok(newest + 1),
-            "there is room again"
-        );
         newest += 1;
+        assert_eq!(write(&state, 0).await, Ok(newest), "there is room again");
     }
     let document = state.document();
     drop(state);

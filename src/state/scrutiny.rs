@@ -116,7 +116,7 @@ impl Replayed {
     pub fn of(path: &Path) -> Self {
         let connection = Connection::open(path).unwrap();
         connection
-            .busy_timeout(std::time::Duration::from_secs(60))
+            .busy_timeout(std::time::Duration::from_mins(1))
             .unwrap();
         let sound: String = connection
             .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))

@@ -32,7 +32,9 @@ pub fn foreign(path: &Path) -> Connection {
 
 /// Another program's revision.
 pub fn insert(connection: &Connection, actor: &str, patch: &Value) {
-    let sql = "INSERT INTO revision (at_ms, actor, cause, patch) VALUES (7, ?1, 'why', ?2)";
+    let sql = "INSERT INTO revision (id, at_ms, actor, cause, patch) VALUES (
+        1 + max((SELECT coalesce(max(id), 0) FROM revision), (SELECT max(revision) FROM snapshot)),
+        7, ?1, 'why', ?2)";
     connection.execute(sql, (actor, patch.to_string())).unwrap();
 }
 
