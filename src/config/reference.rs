@@ -74,6 +74,9 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "Sessions of all agents; the same."),
     key!("limits", "drain", limits.drain, Time(SECOND..=5 * MINUTE),
         "How long a stop waits for calls that are running."),
+    key!("limits", "update_interval", limits.update_interval, Time(Duration::ZERO..=MINUTE),
+        "A client hears of a resource that keeps changing at most so often. The first change after quiet\n\
+         is told at once."),
     key!("limits", "heartbeat", limits.heartbeat, Time(Duration::ZERO..=MINUTE),
         "How often a client that asked for progress is told that its call still runs, for as long as the\n\
          call reports none itself. \"0s\" turns it off."),

@@ -96,6 +96,8 @@ pub struct Limits {
     pub max_sessions: u32,
     /// How long a stop waits for what is running.
     pub drain: Duration,
+    /// A client hears of one resource that keeps changing at most so often.
+    pub update_interval: Duration,
     /// How often a call that reports no progress itself is shown to be alive; zero for never.
     pub heartbeat: Duration,
     /// Requests a second from one address before it says who it is.
@@ -212,6 +214,7 @@ impl Default for Limits {
             max_sessions_per_agent: 1024,
             max_sessions: 4096,
             drain: Duration::from_secs(30),
+            update_interval: Duration::from_millis(500),
             heartbeat: Duration::from_secs(2),
             address_rate: 50,
             address_burst: 200,

@@ -14,7 +14,7 @@ use crate::state::{Pointer, State};
 use super::handle::ObserverHandle;
 use super::watchers::Observer;
 
-const LONG: Duration = Duration::from_mins(1);
+const LONG: Duration = Duration::from_mins(3);
 
 /// An observer at work, and what it works with.
 pub struct Watched {
@@ -59,10 +59,19 @@ impl Watched {
 
     /// Waits until this word stands there, or nothing does, and says how long that took.
     pub async fn wait_for(&self, pointer: &str, expected: Option<&str>) -> Duration {
+        let expected = expected.map(Value::from);
+        self.wait_until(pointer, |found| found == expected).await
+    }
+
+    /// Waits until what stands there is as it should be, and says how long that took.
+    pub async fn wait_until(
+        &self,
+        pointer: &str,
+        good: impl Fn(Option<Value>) -> bool,
+    ) -> Duration {
         let start = Instant::now();
         let mut bell = self.state.bell();
-        let expected = expected.map(Value::from);
-        let seen = bell.wait_for(|_| self.at(pointer) == expected);
+        let seen = bell.wait_for(|_| good(self.at(pointer)));
         timeout(LONG, seen).await.expect(pointer).unwrap();
         start.elapsed()
     }

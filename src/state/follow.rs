@@ -65,7 +65,7 @@ pub fn load(path: &Path, connection: &Connection) -> Result<Loaded, StateError> 
         .ok()
         .filter(Value::is_object)
         .ok_or_else(|| damaged("its newest snapshot is not a JSON object"))?;
-    let mut draft = Draft::of(&Document::new(revision, root, now_ms()));
+    let mut draft = Draft::of(Document::new(revision, root, now_ms()));
     let mut recent = Recent::since(revision);
     let mut since_snapshot = Since::default();
     loop {
@@ -74,6 +74,7 @@ pub fn load(path: &Path, connection: &Connection) -> Result<Loaded, StateError> 
         for (id, changes) in draft.changed.drain(..) {
             recent.push(id, changes);
         }
+        draft.applied.clear();
         match read {
             Progress::Gap => return Err(damaged("revisions are missing from its log")),
             Progress::Read if draft.document.revision == before => break,

@@ -38,12 +38,13 @@ pub fn apply_once(file: &Path, author: &Author, patch: &Patch) -> Result<Written
     let snapshot = snapshot_before(file, &transaction, u64::MAX)?
         .ok_or_else(|| damaged(file, "it has no snapshot"))?;
     let document = replay(file, &transaction, &snapshot, u64::MAX, &mut |_| {})?;
-    let mut draft = Draft::of(&document);
-    let (id, at_ms) = (document.revision + 1, now_ms());
-    draft.advance(id, at_ms, patch)?;
+    let (before, at_ms) = (document.revision, now_ms());
+    let id = before + 1;
+    let mut draft = Draft::of(document);
+    draft.advance(id, at_ms, patch.clone())?;
     if !draft.differs() {
         return Ok(Written {
-            revision: document.revision,
+            revision: before,
             database_id,
         });
     }

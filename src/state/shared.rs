@@ -1,6 +1,7 @@
 //! What readers and the writer have in common: the newest document, what changed lately, and the bell.
 
 use std::cmp::Ordering;
+use std::mem;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -10,7 +11,7 @@ use tokio::sync::watch;
 
 use super::changes::Changes;
 use super::cursor::{self, MAX_SCAN, Question};
-use super::document::{Document, Draft};
+use super::document::{Document, Draft, Spare};
 use super::error::StateError;
 use super::log;
 use super::operation::Operation;
@@ -57,20 +58,22 @@ impl Shared {
         self.bell.subscribe()
     }
 
-    /// Makes a draft the newest document and rings.
-    pub fn publish(&self, draft: Draft) {
+    /// Makes a draft the newest document and rings; the document before can become the one after it.
+    pub fn publish(&self, draft: Draft) -> Spare {
         let mut recent = self.recent();
         for (id, changes) in draft.changed {
             recent.push(id, changes);
         }
         drop(recent);
-        self.set(draft.document);
+        let newest = Arc::new(draft.document);
+        let before = self.set(Arc::clone(&newest));
+        Spare::new(before, draft.applied, &newest)
     }
 
     /// Begins again with another document, after the log was cut behind our back.
     pub fn restart(&self, document: Document, recent: Recent) {
         *self.recent() = recent;
-        self.set(document);
+        self.set(Arc::new(document));
     }
 
     /// The newest revision after `after` that changed `scope`.
@@ -145,13 +148,17 @@ impl Shared {
         Ok(newest)
     }
 
-    fn set(&self, document: Document) {
+    /// Makes this the newest document and rings; says which was before.
+    fn set(&self, document: Arc<Document>) -> Arc<Document> {
         let revision = document.revision;
-        *self
+        let mut newest = self
             .document
             .write()
-            .unwrap_or_else(PoisonError::into_inner) = Arc::new(document);
+            .unwrap_or_else(PoisonError::into_inner);
+        let before = mem::replace(&mut *newest, document);
+        drop(newest);
         self.bell.send_replace(revision);
+        before
     }
 
     fn recent(&self) -> MutexGuard<'_, Recent> {

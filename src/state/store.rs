@@ -250,7 +250,7 @@ mod tests {
     use super::super::changes::Revision;
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(10);
+    const LONG: Duration = Duration::from_mins(2);
 
     fn at(text: &str) -> Pointer {
         Pointer::parse(text).unwrap()
@@ -748,7 +748,8 @@ mod tests {
         );
     }
 
-    /// Not a measurement, only a bound: the figures are printed by `--nocapture`.
+    /// Not a measurement, only a bound: the figures are printed by `--nocapture`. Unnoticed, a commit would be found
+    /// within a second, and so most of these after nearly as long.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn another_programs_commit_is_heard_at_once() {
         let scratch = Scratch::new();
@@ -775,6 +776,6 @@ mod tests {
             "commit to bell: median {:?}, p99 {:?}",
             waits[100], waits[198]
         );
-        assert!(waits[100] < Duration::from_millis(50), "{:?}", waits[100]);
+        assert!(waits[100] < Duration::from_millis(500), "{:?}", waits[100]);
     }
 }

@@ -12,7 +12,7 @@ use crate::sys::{Waiter, now_ms};
 
 use super::author::Author;
 use super::diff;
-use super::document::Draft;
+use super::document::{Document, Draft, Spare};
 use super::error::StateError;
 use super::follow::{Progress, Since, load, read_on};
 use super::log::{self, MAX_PATCH_BYTES, Retention};
@@ -26,7 +26,8 @@ const POLL: Duration = Duration::from_secs(1);
 
 /// The first wait after a hint that showed nothing yet. The write-ahead log is written before a commit can
 /// be seen, later by as long as the disk takes; each further wait is a quarter longer, up to [`POLL`], so that
-/// we are late by a quarter of what the disk took.
+/// we are late by a quarter of what the disk took. It is the first after a commit was found too: the hint of
+/// the next commit may have come together with that one's, and there is none when it can be seen.
 const FIRST_WAIT: Duration = Duration::from_micros(20);
 
 /// Revisions between two snapshots.
@@ -64,6 +65,7 @@ pub struct Writer {
     seen: i64,
     patience: Duration,
     since_snapshot: Since,
+    spare: Option<Spare>,
     reading: Trouble,
     writing: Trouble,
 }
@@ -84,6 +86,7 @@ impl Writer {
             seen: -1,
             patience: POLL,
             since_snapshot,
+            spare: None,
             reading: Trouble::with("read"),
             writing: Trouble::with("write"),
         }
@@ -135,7 +138,7 @@ impl Writer {
             Ok(version) => self.follow().map(|()| self.seen = version),
             Err(cause) => Err(self.said(&cause)),
         };
-        self.patience = POLL;
+        self.patience = if followed.is_ok() { FIRST_WAIT } else { POLL };
         self.reading.note(&followed);
         if followed.is_ok() {
             self.compact();
@@ -145,17 +148,17 @@ impl Writer {
     fn fulfil(&mut self, author: &Author, wish: Wish) -> Result<u64, StateError> {
         // Cheap, and most puts change nothing: those never take the lock.
         self.look();
-        let document = self.shared.document();
-        if let Wish::Put(at, value) = &wish
-            && diff::put(&document.root, at, value.clone()).is_empty()
-        {
-            return Ok(document.revision);
+        if let Wish::Put(at, value) = &wish {
+            let document = self.shared.document();
+            if diff::put(&document.root, at, value.clone()).is_empty() {
+                return Ok(document.revision);
+            }
         }
         self.execute("BEGIN IMMEDIATE")?;
         let written = self.write(author, wish);
         if let Ok(Some(draft)) = written {
             self.execute("COMMIT").inspect_err(|_| self.roll_back())?;
-            self.shared.publish(draft);
+            self.spare = Some(self.shared.publish(draft));
             self.compact();
         } else {
             self.roll_back();
@@ -177,13 +180,13 @@ impl Writer {
             return Ok(None);
         }
         let (id, at_ms) = (document.revision + 1, now_ms());
-        let mut draft = Draft::of(&document);
-        draft.advance(id, at_ms, &patch)?;
+        let text =
+            serde_json::to_string(&patch).map_err(|cause| self.failed(&cause.to_string()))?;
+        let mut draft = self.draft(&document);
+        draft.advance(id, at_ms, patch)?;
         if !draft.differs() {
             return Ok(None);
         }
-        let text =
-            serde_json::to_string(&patch).map_err(|cause| self.failed(&cause.to_string()))?;
         if text.len() > MAX_PATCH_BYTES {
             return Err(StateError::TooLarge {
                 bytes: text.len(),
@@ -196,6 +199,13 @@ impl Writer {
         Ok(Some(draft))
     }
 
+    /// The beginning of what comes after `document`.
+    fn draft(&mut self, document: &Arc<Document>) -> Draft {
+        let spare = self.spare.take();
+        let copy = spare.and_then(|spare| spare.into_copy(document));
+        Draft::of(copy.unwrap_or_else(|| Document::clone(document)))
+    }
+
     /// Reads the revisions that other programs wrote, and publishes them.
     fn follow(&mut self) -> Result<(), StateError> {
         loop {
@@ -204,14 +214,14 @@ impl Writer {
             if newest == document.revision {
                 return Ok(());
             }
-            let mut draft = Draft::of(&document);
+            let mut draft = self.draft(&document);
             let reading = read_on(&self.connection, &mut draft, &mut self.since_snapshot);
             match reading.map_err(|cause| self.said(&cause))? {
                 Progress::Gap => return self.start_again(),
                 Progress::Read if draft.document.revision == document.revision => {
                     return self.start_again();
                 }
-                Progress::Read => self.shared.publish(draft),
+                Progress::Read => self.spare = Some(self.shared.publish(draft)),
             }
         }
     }

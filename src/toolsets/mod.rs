@@ -3,7 +3,9 @@
 
 mod access;
 mod containers;
+mod disks;
 mod failure;
+mod network;
 mod number;
 mod resources;
 mod server;
@@ -12,6 +14,8 @@ mod state;
 
 pub use access::tools as access;
 pub use containers::tools as containers;
+pub use disks::tools as disks;
+pub use network::tools as network;
 pub use resources::StateResources;
 pub use server::tools as server;
 pub use shell::tools as shell;

@@ -5,12 +5,16 @@ use serde_json::{Value, json};
 use crate::support::machine::is_root;
 use crate::support::server::shared;
 
-const READING: [&str; 8] = [
+const READING: [&str; 12] = [
     "changes_since",
     "container_info",
     "container_list",
+    "disk_list",
+    "network_interfaces",
+    "network_routes",
     "server_info",
     "server_metrics",
+    "server_time",
     "state_blame",
     "state_get",
     "whoami",
