@@ -24,7 +24,8 @@ impl Observer {
     /// An observer that has seen nothing yet.
     pub fn new(state: State, lxc: Lxc, host: Host) -> Self {
         let mut nudges = Nudges::default();
-        let scribe = || Scribe::new(state.clone());
+        let causes = nudges.causes();
+        let scribe = || Scribe::new(state.clone(), causes.clone());
         Self {
             containers: ContainerWatch::new(lxc, scribe(), nudges.requests()),
             host: HostWatch::new(host, scribe(), nudges.requests()),

@@ -51,5 +51,6 @@ mod spec_streams;
 #[cfg(feature = "everything")]
 mod spec_tasks;
 mod state_manual;
+mod state_tools;
 mod state_writers;
 mod support;
