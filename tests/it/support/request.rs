@@ -220,7 +220,7 @@ impl Request {
             let response = response.map_err(io::Error::other)?;
             Ok(Stream::new(response, Some(connection)))
         };
-        tokio::time::timeout(PATIENCE, opened).await?
+        tokio::time::timeout(IN_TIME, opened).await?
     }
 
     /// Sends it to a server that may be gone and waits for the whole answer.
@@ -232,7 +232,7 @@ impl Request {
             let body = body.collect().await.map_err(io::Error::other)?;
             Ok(Answer::new(&head, body.to_bytes().to_vec()))
         };
-        tokio::time::timeout(PATIENCE, sent).await?
+        tokio::time::timeout(IN_TIME, sent).await?
     }
 
     /// The same over a connection that stays.
