@@ -28,6 +28,7 @@ pub use systemd::{
     Systemd, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus,
 };
 
+pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Vitals};
 
 #[cfg(test)]
