@@ -154,11 +154,7 @@ impl Signals {
     ///
     /// # Errors
     /// As [`SystemBus::call`].
-    pub async fn call(
-        &self,
-        object: Object<'_>,
-        method: (&str, &str),
-    ) -> Result<(), BackendError> {
+    pub async fn call(&self, object: Object<'_>, method: (&str, &str)) -> Result<(), BackendError> {
         call(&self.connection, object, method, &()).await
     }
 }

@@ -22,7 +22,9 @@ pub use lxc::{ContainerDetails, ContainerEvents, ContainerState, Lxc};
 pub use neutral::neutralise;
 pub use outcome::ShellOutcome;
 pub use shell::{Shell, ShellCall};
-pub use systemd::{Systemd, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus};
+pub use systemd::{
+    Systemd, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus,
+};
 
 pub use crate::helper_client::{ContainerName, Program};
 

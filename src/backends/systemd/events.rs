@@ -146,7 +146,12 @@ mod tests {
         for message in [
             signal(root, manager, "Reloading", &true),
             signal(root, manager, "JobRemoved", &(7_u32,)),
-            signal("/org", "org.freedesktop.DBus.Properties", "PropertiesChanged", &("x",)),
+            signal(
+                "/org",
+                "org.freedesktop.DBus.Properties",
+                "PropertiesChanged",
+                &("x",),
+            ),
             signal(root, manager, "UnitNew", &("no name", path.clone())),
         ] {
             news.note(&message).unwrap();
@@ -163,11 +168,18 @@ mod tests {
         let names: Vec<&str> = news.units.iter().map(UnitName::as_str).collect();
         assert_eq!(names, ["a.service", "b.scope", "nginx.service"]);
         assert!(!news.files && !news.reloaded);
-        news.note(&signal(root, manager, "UnitFilesChanged", &())).unwrap();
+        news.note(&signal(root, manager, "UnitFilesChanged", &()))
+            .unwrap();
         assert!(news.files && !news.reloaded);
-        news.note(&signal(root, manager, "Reloading", &false)).unwrap();
+        news.note(&signal(root, manager, "Reloading", &false))
+            .unwrap();
         assert!(news.reloaded);
-        let left = signal("/", "org.freedesktop.DBus", "NameOwnerChanged", &("x", ":1.1", ""));
+        let left = signal(
+            "/",
+            "org.freedesktop.DBus",
+            "NameOwnerChanged",
+            &("x", ":1.1", ""),
+        );
         assert_eq!(news.note(&left).unwrap_err().kind, ErrorKind::Unavailable);
     }
 }

@@ -145,7 +145,16 @@ impl Systemd {
     ) -> Result<Properties, BackendError> {
         let kinds: &[&str] = match property {
             "MainPID" => &["service"],
-            _ => &["service", "socket", "mount", "automount", "swap", "timer", "path", "scope"],
+            _ => &[
+                "service",
+                "socket",
+                "mount",
+                "automount",
+                "swap",
+                "timer",
+                "path",
+                "scope",
+            ],
         };
         if !kinds.contains(&name.kind()) {
             return Ok(Properties::new());

@@ -8,7 +8,16 @@ use serde::{Deserialize, Serialize};
 
 /// The kinds of units, as their names end.
 const KINDS: [&str; 11] = [
-    "service", "socket", "target", "device", "mount", "automount", "swap", "timer", "path", "slice",
+    "service",
+    "socket",
+    "target",
+    "device",
+    "mount",
+    "automount",
+    "swap",
+    "timer",
+    "path",
+    "slice",
     "scope",
 ];
 
@@ -16,7 +25,9 @@ const KINDS: [&str; 11] = [
 const MAX_BYTES: usize = 255;
 
 /// A unit's name, such as `nginx.service`; a kind is part of it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct UnitName(String);

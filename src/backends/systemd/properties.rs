@@ -42,7 +42,10 @@ pub fn moment(properties: &Properties, name: &str) -> Option<String> {
 
 /// Whether a flag is set.
 pub fn flag(properties: &Properties, name: &str) -> bool {
-    matches!(properties.get(name).map(|value| &**value), Some(Value::Bool(true)))
+    matches!(
+        properties.get(name).map(|value| &**value),
+        Some(Value::Bool(true))
+    )
 }
 
 /// A list of texts, in the order given.
