@@ -14,16 +14,16 @@ use super::{
     serving::Serving,
 };
 use crate::auth::Agents;
-use crate::backends::{Host, Lxc, Shell};
+use crate::backends::{Host, Lxc, Shell, SystemBus, Systemd};
 use crate::config::{Settings, Tasks};
 use crate::dispatch::{Engine, TaskLimits, end_abandoned_tasks};
 use crate::guard::{Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
 use crate::http::Tls;
-use crate::observer::{Observer, ObserverHandle};
+use crate::observer::{Observer, ObserverHandle, Units};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
-use crate::state::State;
+use crate::state::{Retention, State};
 use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
@@ -98,7 +98,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     files::private_dir(&directory).map_err(failed)?;
     let lock = lock(&directory)?;
     let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
-    let state = State::open(&directory.join("state.db")).map_err(failed)?;
+    let state = state(&settings)?;
     let tls = match address {
         Some(_) => Some(load_tls(&settings)?),
         None => None,
@@ -106,11 +106,14 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let (child, helper) = start_helper(helper, &settings)?;
     let stop = watch::Sender::new(false);
     let lxc = Lxc::new(helper.clone());
-    let observer = Observer::new(state.clone(), lxc.clone(), Host::new());
+    let systemd = Systemd::new(SystemBus::new());
+    let units = Units::new(systemd.clone(), settings.observer.units.clone());
+    let observer = Observer::new(state.clone(), lxc.clone(), Host::new(), units);
     let backends = Backends {
         lxc,
         host: Host::new(),
         shell: Shell::new(helper, stop.subscribe()),
+        systemd,
         observer: observer.handle(),
     };
     let catalog = catalog(&state, backends).map_err(failed)?;
@@ -187,6 +190,14 @@ async fn door(
     Ok((Arc::new(guard), sessions))
 }
 
+fn state(settings: &Settings) -> Result<State, BuildError> {
+    let retention = Retention {
+        age: settings.state.keep,
+        revisions: settings.state.keep_revisions.into(),
+    };
+    State::open_keeping(&settings.state_dir.join("state.db"), retention).map_err(failed)
+}
+
 /// Two servers that keep the same state would each undo what the other has seen.
 fn lock(directory: &Path) -> Result<DirectoryLock, BuildError> {
     lock_directory(directory).map_err(|cause| {
@@ -206,6 +217,7 @@ struct Backends {
     lxc: Lxc,
     host: Host,
     shell: Shell,
+    systemd: Systemd,
     observer: ObserverHandle,
 }
 
@@ -223,6 +235,9 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     catalog.add(toolsets::disks(host))?;
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
+    if Systemd::runs_here() {
+        catalog.add(toolsets::units(Arc::new(on.systemd)))?;
+    }
     catalog.add(toolsets::state(Arc::new(state.clone())))?;
     catalog.require_portable_names()?;
     catalog.set_resources(Arc::new(StateResources::new(

@@ -18,7 +18,9 @@ pub use host::{
     Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, Interface, Metrics, Mounted,
     NetworkTraffic, Partition, Route, ServerInfo, ServerTime, Temperature,
 };
-pub use lxc::{ContainerDetails, ContainerEvents, ContainerState, Lxc};
+pub use lxc::{
+    ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc,
+};
 pub use neutral::neutralise;
 pub use outcome::ShellOutcome;
 pub use shell::{Shell, ShellCall};
@@ -26,7 +28,8 @@ pub use systemd::{
     Systemd, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus,
 };
 
-pub use crate::helper_client::{ContainerName, Program};
+pub use crate::config::{Glob, InvalidGlob};
+pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Vitals};
 
 #[cfg(test)]
 mod lab;

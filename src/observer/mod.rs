@@ -11,6 +11,7 @@
 //! |---|---|---|
 //! | `container_watch` | `/public/packageData`, `/public/observer/containers` | `lxc-monitor` |
 //! | `host_watch` | `/public/serverInfo` | netlink (addresses, links, routes, disks), files of `/proc` that poll, inotify |
+//! | `unit_watch` | `/public/units`, `/public/observer/units` | D-Bus signals of systemd |
 //!
 //! # What a watcher is given
 //!
@@ -50,10 +51,15 @@ mod host_facts;
 mod host_watch;
 mod level;
 mod pace;
+mod rate;
 mod scribe;
+mod unit_facts;
+mod unit_watch;
+mod units;
 #[cfg(test)]
 mod watched;
 mod watchers;
 
 pub use handle::ObserverHandle;
+pub use units::Units;
 pub use watchers::Observer;

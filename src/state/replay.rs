@@ -52,7 +52,7 @@ pub fn replay(
     upto: u64,
     visit: &mut dyn FnMut(Step<'_>),
 ) -> Result<Document, StateError> {
-    let mut draft = Draft::of(document);
+    let mut draft = Draft::of(document.clone());
     let mut gap = None;
     log::walk(connection, document.revision + 1..=upto, &mut |row| {
         if row.id != draft.document.revision + 1 {

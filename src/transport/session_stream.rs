@@ -39,6 +39,9 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         // back at once, and on one that stays open they wait for ever.
         return not_allowed("POST, DELETE");
     };
+    if connection.feed.is_some() {
+        listen(endpoint, &session);
+    }
     let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
     events(move |sender| async move {
         let _held = place;
@@ -102,6 +105,14 @@ fn go_back(endpoint: &Endpoint, session: &Session, resumes: Option<EventId>) -> 
         session.interests.rewind(last.revision);
     }
     session.interests.heard().unwrap_or(newest)
+}
+
+/// Listens from now on, before the client hears that its stream is open: what it does next, it hears of. Where
+/// another stream of the session holds the listener there is one already.
+fn listen(endpoint: &Endpoint, session: &Session) {
+    if let Ok(mut listener) = session.listener.try_lock() {
+        listener.get_or_insert_with(|| session.listen(endpoint.engine()));
+    }
 }
 
 /// Puts what the session is to be told on a stream, while that stream carries.

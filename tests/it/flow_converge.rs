@@ -200,7 +200,7 @@ impl Scene {
         let mut server = self.server.take().unwrap();
         server.signal(signal);
         self.address.send_replace(None);
-        server.ended_within(BOUND);
+        server.ended();
     }
 
     /// Waits until every client knows of the last change of all that it watches.

@@ -51,4 +51,5 @@ mod spec_stdio;
 mod spec_streams;
 #[cfg(feature = "everything")]
 mod spec_tasks;
+mod state_writers;
 mod support;

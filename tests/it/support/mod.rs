@@ -5,6 +5,7 @@ pub mod answer;
 pub mod chance;
 pub mod client;
 pub mod container;
+pub mod gate;
 pub mod helper;
 pub mod history;
 pub mod machine;

@@ -12,10 +12,8 @@ use tokio::task::JoinHandle;
 
 use super::answer::Answer;
 use super::client::{Client, Connection, runtime};
+use super::machine::IN_TIME;
 use super::stream::Stream;
-
-/// How long a test waits for an answer before it fails.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A request that has not been sent.
 #[derive(Clone)]
@@ -190,7 +188,7 @@ impl Request {
     pub fn send_over(&self, connection: &mut Connection) -> Answer {
         let request = self.build();
         runtime().block_on(async {
-            let answer = tokio::time::timeout(PATIENCE, whole(connection, request));
+            let answer = tokio::time::timeout(IN_TIME, whole(connection, request));
             answer.await.expect("an answer in time")
         })
     }
@@ -209,7 +207,7 @@ impl Request {
         let request = self.build();
         runtime().block_on(async {
             let mut connection = self.client.connect().await;
-            let response = tokio::time::timeout(PATIENCE, connection.send(request)).await;
+            let response = tokio::time::timeout(IN_TIME, connection.send(request)).await;
             Stream::new(response.expect("a head in time").unwrap(), Some(connection))
         })
     }
@@ -222,7 +220,7 @@ impl Request {
             let response = response.map_err(io::Error::other)?;
             Ok(Stream::new(response, Some(connection)))
         };
-        tokio::time::timeout(PATIENCE, opened).await?
+        tokio::time::timeout(IN_TIME, opened).await?
     }
 
     /// Sends it to a server that may be gone and waits for the whole answer.
@@ -234,7 +232,7 @@ impl Request {
             let body = body.collect().await.map_err(io::Error::other)?;
             Ok(Answer::new(&head, body.to_bytes().to_vec()))
         };
-        tokio::time::timeout(PATIENCE, sent).await?
+        tokio::time::timeout(IN_TIME, sent).await?
     }
 
     /// The same over a connection that stays.
@@ -278,7 +276,7 @@ impl Running {
     /// Waits for the whole answer.
     pub fn finish(mut self) -> Answer {
         let task = self.0.take().unwrap();
-        let answer = runtime().block_on(async { tokio::time::timeout(PATIENCE, task).await });
+        let answer = runtime().block_on(async { tokio::time::timeout(IN_TIME, task).await });
         answer.expect("an answer in time").unwrap()
     }
 

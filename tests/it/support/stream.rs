@@ -9,9 +9,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::client::{Connection, runtime};
-
-/// How long a message that is due may take.
-const DUE: Duration = Duration::from_secs(20);
+use super::machine::IN_TIME;
 
 /// An event.
 #[derive(Debug, Clone, Default)]
@@ -116,7 +114,7 @@ impl Stream {
 
     /// The next event, which must come.
     pub fn event(&mut self) -> Event {
-        match self.next(DUE) {
+        match self.next(IN_TIME) {
             Next::Event(event) => event,
             other => panic!("an event was due: {other:?}"),
         }
@@ -124,7 +122,7 @@ impl Stream {
 
     /// The next message, which must come.
     pub fn message(&mut self) -> Value {
-        self.message_within(DUE)
+        self.message_within(IN_TIME)
     }
 
     /// The next message, after the empty event that may begin the stream of a session's call.
@@ -163,7 +161,7 @@ impl Stream {
 
     /// It ends, and nothing comes before.
     pub fn ends(&mut self) {
-        let next = self.next(DUE);
+        let next = self.next(IN_TIME);
         assert!(matches!(next, Next::End), "{next:?}");
     }
 }
