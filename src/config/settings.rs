@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::error::UnknownWord;
+use super::glob::Glob;
 use super::level::LogLevel;
 
 /// Everything that `gatewren serve` is told by its files.
@@ -26,8 +27,12 @@ pub struct Settings {
     pub limits: Limits,
     /// `[tasks]`
     pub tasks: Tasks,
+    /// `[state]`
+    pub state: StateLog,
     /// `[lxc]`
     pub lxc: Lxc,
+    /// `[observer]`
+    pub observer: Observer,
     /// `[helper]`
     pub helper: Helper,
     /// `[log]`
@@ -94,6 +99,8 @@ pub struct Limits {
     pub max_sessions: u32,
     /// How long a stop waits for what is running.
     pub drain: Duration,
+    /// A client hears of one resource that keeps changing at most so often.
+    pub update_interval: Duration,
     /// How often a call that reports no progress itself is shown to be alive; zero for never.
     pub heartbeat: Duration,
     /// Requests a second from one address before it says who it is.
@@ -119,11 +126,27 @@ pub struct Tasks {
     pub total: u32,
 }
 
+/// The log of the state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateLog {
+    /// Revisions younger than this are kept.
+    pub keep: Duration,
+    /// So many revisions are kept at most.
+    pub keep_revisions: u32,
+}
+
 /// The containers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lxc {
     /// Where they are, when not where LXC's own settings say.
     pub lxcpath: Option<PathBuf>,
+}
+
+/// What the state document tells of the box.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observer {
+    /// Units in it beside those that failed or are enabled.
+    pub units: Vec<Glob>,
 }
 
 /// The root side.
@@ -154,13 +177,24 @@ impl Default for Settings {
             access: Access::default(),
             limits: Limits::default(),
             tasks: Tasks::default(),
+            state: StateLog::default(),
             lxc: Lxc::default(),
+            observer: Observer::default(),
             helper: Helper {
                 socket: PathBuf::from("/run/gatewren/helper.sock"),
             },
             log: Log {
                 level: LogLevel::Info,
             },
+        }
+    }
+}
+
+impl Default for StateLog {
+    fn default() -> Self {
+        Self {
+            keep: Duration::from_hours(30 * 24),
+            keep_revisions: 200_000,
         }
     }
 }
@@ -191,6 +225,7 @@ impl Default for Limits {
             max_sessions_per_agent: 1024,
             max_sessions: 4096,
             drain: Duration::from_secs(30),
+            update_interval: Duration::from_millis(500),
             heartbeat: Duration::from_secs(2),
             address_rate: 50,
             address_burst: 200,

@@ -55,16 +55,12 @@ impl History {
     /// there.
     ///
     /// A value that was written again as it stood keeps its author; elements of a list keep theirs when the
-    /// list is shifted. Before the oldest snapshot the patches alone are known: there a list whose elements
-    /// were inserted or removed counts as written whole.
+    /// list is shifted.
     pub fn blame(&self, pointer: &Pointer, most: usize) -> Result<Option<Blame>, StateError> {
         let said = |error: rusqlite::Error| self.said(&error);
         let view = self.view()?;
         let snapshot = oldest_snapshot(self.path(), &view)?;
         let mut traces = Traces::default();
-        traces
-            .before(&view, &snapshot)
-            .map_err(|error| self.said(&error))?;
         let document = replay(self.path(), &view, &snapshot, u64::MAX, &mut |step| {
             for change in step.outcome.iter().flatten() {
                 traces.follow(step.row.id, change);
@@ -144,7 +140,7 @@ mod tests {
 
     use crate::sys::Scratch;
 
-    use super::super::testing::{add, at, database, foreign, insert};
+    use super::super::testing::{add, at, database, foreign, insert, trim};
     use super::*;
 
     /// Who wrote the values at a place, by their pointers from there; 0 for nobody that is known.
@@ -254,47 +250,26 @@ mod tests {
     }
 
     #[test]
-    fn before_the_oldest_snapshot_the_patches_say_who_and_before_the_log_nobody() {
+    fn what_is_older_than_the_log_has_no_author() {
         let scratch = Scratch::new();
         let path = database(&scratch);
         let other = foreign(&path);
         add(&other, "/public/a", &json!(1));
         add(&other, "/public/b", &json!({"x": 1, "y": 1}));
-        add(&other, "/public/l", &json!([1, 2]));
-        add(&other, "/public/l/0", &json!(0));
-        patch(
+        trim(
             &other,
-            &json!([{"op": "replace", "path": "/public/b/x", "value": 2}]),
+            2,
+            &json!({"public": {"a": 1, "b": {"x": 1, "y": 1}}}),
         );
-        patch(
-            &other,
-            &json!([{"op": "replace", "path": "/public/l/2", "value": 3}]),
-        );
-        let document = json!({"public": {"a": 1, "b": {"x": 2, "y": 1}, "l": [0, 1, 3]}});
-        let snapshot = "INSERT INTO snapshot VALUES (6, ?1)";
-        other.execute(snapshot, [document.to_string()]).unwrap();
-        add(&other, "/public/c", &json!(1));
-        other
-            .execute_batch(
-                "DELETE FROM snapshot WHERE revision = 0;
-            DELETE FROM revision WHERE id = 1",
-            )
-            .unwrap();
+        add(&other, "/public/b/x", &json!(2));
         let history = History::open(&path).unwrap();
-        let expected = [
-            ("/a", 0),
-            ("/b/x", 5),
-            ("/b/y", 2),
-            ("/c", 7),
-            ("/l/0", 4),
-            ("/l/1", 4),
-            ("/l/2", 6),
-        ];
-        assert_eq!(written(&history, "/public"), pairs(&expected));
-        assert_eq!(history.blame(&at("/public"), 1).unwrap().unwrap().floor, 2);
         assert_eq!(
-            history.blame(&at("/public/a"), 1).unwrap().unwrap().last,
-            None
+            written(&history, "/public"),
+            pairs(&[("/a", 0), ("/b/x", 3), ("/b/y", 0)])
         );
+        let blame = |place| history.blame(&at(place), 1).unwrap().unwrap();
+        assert_eq!(blame("/public").floor, 3);
+        assert_eq!(blame("/public/a").last, None);
+        assert_eq!(blame("/public/b").last.unwrap().revision, 3);
     }
 }

@@ -8,12 +8,13 @@ use std::path::Path;
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::error::{SCHEMA, StateError};
+use super::error::StateError;
+use super::guest::differences;
 use super::history::{History, Kept, kept};
 use super::log;
+use super::migration;
 use super::patch::Patch;
 use super::replay::{Step, oldest_snapshot, replay, snapshot_before};
-use super::schema;
 
 /// The most findings of one kind that are told one by one.
 const MAX_TOLD: usize = 20;
@@ -26,7 +27,7 @@ pub struct Checkup {
     /// What the rules allow and an owner may want to know.
     pub remarks: Vec<String>,
     /// The version of the schema.
-    pub schema: i64,
+    pub schema: u64,
     /// The id that the database was given when it was made.
     pub database: String,
     /// What is kept.
@@ -52,7 +53,6 @@ pub struct Checkup {
 /// An error means that it cannot be looked at; what is wrong inside is among the problems.
 pub fn checkup(path: &Path) -> Result<Checkup, StateError> {
     let mut checkup = Checkup {
-        schema: SCHEMA,
         file_bytes: bytes(path, ""),
         wal_bytes: bytes(path, "-wal"),
         ..Checkup::default()
@@ -75,14 +75,14 @@ impl Checkup {
         history.database_id().clone_into(&mut self.database);
         // One moment of the file: a server may be writing.
         let view = history.view()?;
+        self.schema = migration::version(&view).map_err(said)?.unwrap_or_default();
         let pages = said_by_quick_check(&view).map_err(said)?;
         let pages_are_sound = pages.is_empty();
         self.problems.extend(pages);
         if !pages_are_sound {
             return Ok(());
         }
-        self.problems
-            .extend(schema::differences(&view).map_err(said)?);
+        self.problems.extend(differences(&view).map_err(said)?);
         self.kept = Some(kept(&view).map_err(said)?);
         self.count(&view).map_err(said)?;
         self.problems.extend(gaps(&view).map_err(said)?);
@@ -221,7 +221,7 @@ mod tests {
     use crate::sys::Scratch;
 
     use super::super::store::State;
-    use super::super::testing::{add, database, foreign, insert};
+    use super::super::testing::{add, database, foreign, insert, without_rules};
     use super::*;
 
     /// What is wrong once another program has done this to a database of ten revisions.
@@ -238,6 +238,7 @@ mod tests {
                 [],
             )
             .unwrap();
+        without_rules(&other);
         other.execute_batch(doing).unwrap();
         checkup(&path).unwrap().problems
     }
@@ -265,11 +266,17 @@ mod tests {
         assert_eq!(checkup.remarks.len(), 2, "{:?}", checkup.remarks);
         assert_eq!(checkup.database, state.database_id());
         assert!(checkup.file_bytes > 0 && checkup.patch_bytes > 50);
-        assert!(wrong("").is_empty());
     }
 
     #[test]
     fn what_breaks_a_rule_is_named() {
+        let rules = wrong("");
+        assert!(
+            rules
+                .iter()
+                .all(|told| told.contains("trimmed_from_the_oldest")),
+            "{rules:?}"
+        );
         for (doing, words) in [
             ("DELETE FROM revision WHERE id = 7", "7 is missing"),
             (

@@ -9,9 +9,6 @@ use rusqlite::ErrorCode;
 use super::patch::PatchError;
 use super::pointer::InvalidPointer;
 
-/// The version of the schema that this gatewren writes.
-pub const SCHEMA: i64 = 1;
-
 /// Why the state could not be opened, read or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateError {
@@ -20,7 +17,9 @@ pub enum StateError {
         /// The file.
         path: PathBuf,
         /// Its schema.
-        schema: i64,
+        schema: u64,
+        /// The newest that is known here.
+        known: u64,
     },
     /// The file is no SQLite database.
     NotADatabase(PathBuf),
@@ -81,6 +80,14 @@ pub enum StateError {
 }
 
 impl StateError {
+    /// Whether it says something of the file, not of what was asked for.
+    pub fn is_of_the_file(&self) -> bool {
+        !matches!(
+            self,
+            Self::Patch(_) | Self::Pointer(_) | Self::TooLarge { .. }
+        )
+    }
+
     /// What SQLite says of the file at `path`.
     pub fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         let path = path.to_owned();
@@ -111,10 +118,14 @@ impl StateError {
 impl fmt::Display for StateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Newer { path, schema } => write!(
+            Self::Newer {
+                path,
+                schema,
+                known,
+            } => write!(
                 f,
                 "{}: this database was written by a newer gatewren (schema {schema}, this one knows \
-                 {SCHEMA}): install that version or move the file away",
+                 {known}): install that version or move the file away",
                 path.display()
             ),
             Self::NotADatabase(path) => write!(

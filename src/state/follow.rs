@@ -125,11 +125,8 @@ pub fn read_on(
         },
     )?;
     for (id, actor, why) in refused {
-        let new = log::note_refused(connection, id, &why.to_string()).unwrap_or_else(|cause| {
-            warn!(%cause, revision = id, "cannot note that a revision does not apply");
-            true
-        });
-        if new {
+        // Before anybody can see the document without it; on a full disk nobody sees more until there is room.
+        if log::note_refused(connection, id, &why.to_string())? {
             warn!(revision = id, actor, %why, "a revision does not apply and changes nothing");
         }
     }

@@ -11,11 +11,11 @@ use serde::Serialize;
 use super::changes::Revision;
 use super::document::Document;
 use super::error::StateError;
+use super::guest::{Looked, has_log_of_its_own, open_to_look};
 use super::log::{self, LogRow};
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::replay::{replay, snapshot_before};
-use super::schema::{self, Looked};
 
 /// A state database that is only read. A server that runs, or starts, or stops meanwhile is not disturbed.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl History {
     /// Opens the database at `path` for reading.
     pub fn open(path: &Path) -> Result<Self, StateError> {
         let identity = identity(path)?;
-        let looked = schema::open_to_look(path)?;
+        let looked = open_to_look(path)?;
         Ok(Self {
             path: path.to_owned(),
             looked,
@@ -89,7 +89,7 @@ impl History {
     /// that could only be read as it was.
     pub fn is_stale(&self) -> bool {
         let replaced = identity(&self.path).is_ok_and(|now| now != self.identity);
-        replaced || (self.looked.frozen && schema::has_log_of_its_own(&self.path))
+        replaced || (self.looked.frozen && has_log_of_its_own(&self.path))
     }
 
     /// What is kept.
@@ -246,7 +246,7 @@ mod tests {
     use crate::sys::{Scratch, is_root};
 
     use super::super::store::State;
-    use super::super::testing::{add, at, database, foreign, insert};
+    use super::super::testing::{add, at, database, foreign, insert, trim};
     use super::*;
 
     fn everything(history: &History) -> Vec<Entry> {
@@ -284,11 +284,7 @@ mod tests {
             }
         );
 
-        let snapshot = "INSERT INTO snapshot VALUES (3, '{\"public\":{\"n\":3}}')";
-        other.execute(snapshot, []).unwrap();
-        other
-            .execute("DELETE FROM snapshot WHERE revision = 0", [])
-            .unwrap();
+        trim(&other, 3, &json!({"public": {"n": 3}}));
         assert_eq!(history.at(4).unwrap().root, json!({"public": {"n": 4}}));
         let error = history.at(2).unwrap_err();
         assert_eq!(
@@ -299,7 +295,7 @@ mod tests {
             }
         );
         let kept = history.kept().unwrap();
-        assert_eq!((kept.floor, kept.oldest_document, kept.newest), (1, 3, 5));
+        assert_eq!((kept.floor, kept.oldest_document, kept.newest), (4, 3, 5));
     }
 
     #[test]
@@ -366,7 +362,7 @@ mod tests {
         assert_eq!(seen.unwrap().root, json!({"public": {"a": 1}}));
         assert_eq!(fs::read(&path).unwrap(), before);
         if !is_root() {
-            assert!(!schema::has_log_of_its_own(&path));
+            assert!(!has_log_of_its_own(&path));
         }
     }
 

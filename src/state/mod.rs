@@ -1,6 +1,7 @@
 //! The box as one JSON document: kept as a log of patches in SQLite, read from memory, open to other programs.
 #![forbid(unsafe_code)]
 
+mod aside;
 mod author;
 mod blame;
 mod changes;
@@ -11,8 +12,10 @@ mod document;
 mod effect;
 mod error;
 mod follow;
+mod guest;
 mod history;
 mod log;
+mod migration;
 mod once;
 mod operation;
 mod patch;
@@ -27,6 +30,7 @@ mod tail;
 #[cfg(test)]
 mod testing;
 mod traces;
+mod trouble;
 mod writer;
 
 pub use author::{Actor, Author};
@@ -36,6 +40,7 @@ pub use checkup::{Checkup, checkup};
 pub use document::Document;
 pub use error::StateError;
 pub use history::{Entry, Filter, History};
+pub use log::Retention;
 pub use once::apply_once;
 pub use operation::Operation;
 pub use patch::Patch;

@@ -9,6 +9,7 @@ use crate::sys::now_ms;
 use super::author::Author;
 use super::document::Draft;
 use super::error::StateError;
+use super::guest::open_to_add;
 use super::log::{self, MAX_PATCH_BYTES};
 use super::patch::Patch;
 use super::replay::{damaged, replay, snapshot_before};
@@ -29,7 +30,7 @@ pub struct Written {
 /// The file is neither made nor repaired: a damaged one is for the server to move aside.
 pub fn apply_once(file: &Path, author: &Author, patch: &Patch) -> Result<Written, StateError> {
     let said = |error| StateError::sqlite(file, &error);
-    let mut connection = schema::open_to_add(file)?;
+    let mut connection = open_to_add(file)?;
     let database_id = schema::database_id(&connection).map_err(said)?;
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -37,13 +38,13 @@ pub fn apply_once(file: &Path, author: &Author, patch: &Patch) -> Result<Written
     let snapshot = snapshot_before(file, &transaction, u64::MAX)?
         .ok_or_else(|| damaged(file, "it has no snapshot"))?;
     let document = replay(file, &transaction, &snapshot, u64::MAX, &mut |_| {})?;
-    let revision = document.revision;
+    let (before, at_ms) = (document.revision, now_ms());
+    let id = before + 1;
     let mut draft = Draft::of(document);
-    let (id, at_ms) = (revision + 1, now_ms());
     draft.advance(id, at_ms, patch.clone())?;
     if !draft.differs() {
         return Ok(Written {
-            revision,
+            revision: before,
             database_id,
         });
     }

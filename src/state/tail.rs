@@ -162,7 +162,7 @@ mod tests {
     use crate::sys::Scratch;
 
     use super::super::store::State;
-    use super::super::testing::{add, at, database, foreign, insert};
+    use super::super::testing::{add, at, database, foreign, insert, trim};
     use super::*;
 
     fn ids(news: Option<News>) -> Vec<u64> {
@@ -238,18 +238,7 @@ mod tests {
         for n in 1..=10 {
             add(&other, "/public/n", &json!(n));
         }
-        other
-            .execute(
-                "INSERT INTO snapshot VALUES (8, '{\"public\":{\"n\":8}}')",
-                [],
-            )
-            .unwrap();
-        other
-            .execute("DELETE FROM snapshot WHERE revision = 0", [])
-            .unwrap();
-        other
-            .execute("DELETE FROM revision WHERE id <= 8", [])
-            .unwrap();
+        trim(&other, 8, &json!({"public": {"n": 8}}));
         let mut tail = Tail::open(&path, at("/public"), Some(3)).unwrap();
         assert_eq!(tail.next().unwrap(), Some(News::Resync { floor: 9 }));
         assert_eq!(tail.document().root, json!({"public": {"n": 10}}));

@@ -1,15 +1,10 @@
 //! Which revision wrote which place last: a tree of marks beside the document.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
-use rusqlite::Connection;
 use serde_json::Value;
 
-use super::document::Document;
-use super::log;
-use super::operation::{Change, Operation};
-use super::patch::Patch;
+use super::operation::Change;
 use super::pointer::{Pointer, array_index};
 
 /// The marks that revisions left; as many as places were written and still stand, at most.
@@ -28,21 +23,6 @@ struct Mark {
 }
 
 impl Traces {
-    /// Takes the marks of the revisions up to that of `snapshot`, of which only the patches are known.
-    pub fn before(&mut self, connection: &Connection, snapshot: &Document) -> rusqlite::Result<()> {
-        let mut refused = Ok(false);
-        log::walk(connection, 0..=snapshot.revision, &mut |row| {
-            refused = log::is_refused(connection, row.id);
-            match refused {
-                Ok(false) => self.guess(row.id, &row.patch, &snapshot.root),
-                Ok(true) => {}
-                Err(_) => return ControlFlow::Break(()),
-            }
-            ControlFlow::Continue(())
-        })?;
-        refused.map(|_| ())
-    }
-
     /// Takes the mark of one change of the revision `id`.
     pub fn follow(&mut self, id: u64, change: &Change) {
         let Some((above, key)) = change.at.split_last() else {
@@ -89,31 +69,6 @@ impl Traces {
             mark = mark.and_then(|mark| mark.below.get(token));
         }
         self.of(pointer).max(mark.and_then(Mark::newest))
-    }
-
-    /// Marks what the patch says it writes.
-    fn guess(&mut self, id: u64, patch: &str, snapshot: &Value) {
-        let patch = Patch::parse(patch).unwrap_or_default();
-        for operation in patch.operations() {
-            if matches!(operation, Operation::Test { .. }) {
-                continue;
-            }
-            let Some((above, key)) = operation.path().split_last() else {
-                self.root = Mark::written(id);
-                continue;
-            };
-            let replaces = matches!(operation, Operation::Replace { .. });
-            let is_list = above.get(snapshot).is_some_and(Value::is_array);
-            let above = self.root.descend(&above);
-            if is_list && !replaces {
-                *above = Mark::written(id);
-            } else if matches!(operation, Operation::Remove { .. }) {
-                above.below.remove(key);
-                above.emptied = Some(id);
-            } else {
-                *above.mark(key) = Mark::written(id);
-            }
-        }
     }
 }
 

@@ -15,10 +15,11 @@ use super::diff;
 use super::document::{Document, Draft, Spare};
 use super::error::StateError;
 use super::follow::{Progress, Since, load, read_on};
-use super::log::{self, MAX_PATCH_BYTES};
+use super::log::{self, MAX_PATCH_BYTES, Retention};
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::shared::Shared;
+use super::trouble::Trouble;
 
 /// How often we look without a hint: the truth, should a hint be lost.
 const POLL: Duration = Duration::from_secs(1);
@@ -60,23 +61,34 @@ pub struct Job {
 pub struct Writer {
     connection: Connection,
     shared: Arc<Shared>,
+    retention: Retention,
     seen: i64,
     patience: Duration,
     since_snapshot: Since,
     spare: Option<Spare>,
+    reading: Trouble,
+    writing: Trouble,
 }
 
 impl Writer {
     /// A writer over an open database whose document is in `shared`.
-    pub fn new(connection: Connection, shared: Arc<Shared>, since_snapshot: Since) -> Self {
+    pub fn new(
+        connection: Connection,
+        shared: Arc<Shared>,
+        since_snapshot: Since,
+        retention: Retention,
+    ) -> Self {
         // The version is not known yet: the first look reads what came since the document was loaded.
         Self {
             connection,
             shared,
+            retention,
             seen: -1,
             patience: POLL,
             since_snapshot,
             spare: None,
+            reading: Trouble::with("read"),
+            writing: Trouble::with("write"),
         }
     }
 
@@ -96,6 +108,7 @@ impl Writer {
                 match jobs.try_recv() {
                     Ok(job) => {
                         let result = self.fulfil(&job.author, job.wish);
+                        self.writing.note(&result);
                         // Nobody may be waiting any more; the revision stands all the same.
                         let _ = job.answer.send(result);
                     }
@@ -126,9 +139,9 @@ impl Writer {
             Err(cause) => Err(self.said(&cause)),
         };
         self.patience = if followed.is_ok() { FIRST_WAIT } else { POLL };
-        match followed {
-            Ok(()) => self.compact(),
-            Err(cause) => error!(%cause, "the state log cannot be read; trying again in a second"),
+        self.reading.note(&followed);
+        if followed.is_ok() {
+            self.compact();
         }
     }
 
@@ -232,7 +245,7 @@ impl Writer {
         self.since_snapshot = Since::default();
         let document = self.shared.document();
         let (at, text) = ((document.revision, now_ms()), document.root.to_string());
-        if let Err(cause) = log::compact(&mut self.connection, at, &text) {
+        if let Err(cause) = log::compact(&mut self.connection, at, &text, self.retention) {
             warn!(%cause, "the state log was not compacted; trying again after as many revisions");
         }
     }

@@ -1,16 +1,22 @@
 //! What an agent's policy lets it see and do, and how arguments are checked.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::support::machine::is_root;
 use crate::support::server::shared;
 
-const READING: [&str; 8] = [
+const READING: [&str; 12] = [
     "changes_since",
     "container_info",
     "container_list",
+    "disk_list",
+    "network_interfaces",
+    "network_routes",
     "server_info",
     "server_metrics",
+    "server_time",
     "state_blame",
     "state_get",
     "whoami",
@@ -19,6 +25,9 @@ const READING: [&str; 8] = [
 const CHANGING: [&str; 3] = ["container_restart", "container_start", "container_stop"];
 
 const RUNNING: [&str; 2] = ["container_shell", "system_shell"];
+
+/// Only where systemd runs the machine.
+const LOOKING_AT_UNITS: [&str; 2] = ["unit_list", "unit_status"];
 
 fn seen(policy: &'static str) -> Vec<String> {
     let server = shared(policy);
@@ -53,9 +62,14 @@ fn t2_each_policy_sees_its_tools() {
         names.sort();
         names
     };
-    assert_eq!(seen("observe"), all(&[&READING]));
-    assert_eq!(seen("operate"), all(&[&READING, &CHANGING, &RUNNING]));
-    assert_eq!(seen("admin"), all(&[&READING, &CHANGING, &RUNNING]));
+    let booted = Path::new("/run/systemd/system").is_dir();
+    let units: &[&str] = if booted { &LOOKING_AT_UNITS } else { &[] };
+    assert_eq!(seen("observe"), all(&[&READING, units]));
+    assert_eq!(
+        seen("operate"),
+        all(&[&READING, units, &CHANGING, &RUNNING])
+    );
+    assert_eq!(seen("admin"), all(&[&READING, units, &CHANGING, &RUNNING]));
     assert_eq!(seen("suggest"), all(&[]));
 }
 
