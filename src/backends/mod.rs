@@ -19,7 +19,7 @@ pub use neutral::neutralise;
 pub use outcome::ShellOutcome;
 pub use shell::{Shell, ShellCall};
 
-pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Vitals};
+pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Usage, Vitals};
 
 #[cfg(test)]
 mod lab;

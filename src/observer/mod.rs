@@ -9,7 +9,7 @@
 //!
 //! | watcher | its pointers | its events |
 //! |---|---|---|
-//! | `container_watch` | `/public/packageData`, `/public/observer/containers` | `lxc-monitor` |
+//! | `container_watch` | `/public/packageData`, `/public/observer/containers` | states (`lxc-monitor`) and definitions (inotify), through the helper |
 //! | `host_watch` | `/public/serverInfo` | none |
 //!
 //! # What a watcher is given

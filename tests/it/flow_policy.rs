@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use crate::support::machine::is_root;
 use crate::support::server::shared;
 
-const READING: [&str; 7] = [
+const READING: [&str; 9] = [
     "changes_since",
     "container_info",
     "container_list",
+    "container_ports",
+    "container_stats",
     "server_info",
     "server_metrics",
     "state_get",
