@@ -30,7 +30,7 @@ pub fn box_addresses() -> Vec<IpAddr> {
         tracing::warn!(%cause, "the network interfaces cannot be listed");
         Vec::new()
     });
-    let mut addresses: Vec<IpAddr> = found.into_iter().map(|(_, address)| address).collect();
+    let mut addresses: Vec<IpAddr> = found.into_iter().map(|found| found.address).collect();
     addresses.extend([
         IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(Ipv6Addr::LOCALHOST),

@@ -60,8 +60,13 @@ impl Lab {
 
     fn helper_by(&self, script: &str) -> (HelperChild, Helper) {
         let wrapper = self.scratch.join("wrapper");
-        std::fs::write(&wrapper, format!("#!/bin/sh\n{script}")).unwrap();
-        std::fs::set_permissions(&wrapper, PermissionsExt::from_mode(0o755)).unwrap();
+        // With another process's hands: a descriptor with which this one writes would be in every child that
+        // another test is just starting, and what somebody may still write cannot be executed.
+        let text = self.scratch.join("wrapper.text");
+        std::fs::write(&text, format!("#!/bin/sh\n{script}")).unwrap();
+        let mut install = Command::new("install");
+        let installed = install.args(["-m", "755"]).args([&text, &wrapper]).status();
+        assert!(installed.unwrap().success());
         HelperChild::spawn(
             &wrapper,
             &self.scratch.join("run"),

@@ -286,6 +286,8 @@ mod tests {
         assert_eq!(watched.at(&format!("{entry}/autostart")), Some(json!(true)));
         container.lxc("lxc-start", &[]);
         let started = watched.wait_for(status, Some("running")).await;
+        // A look that took too long has only the state; the next one has the rest.
+        watched.look().await;
         assert!(watched.at(&format!("{entry}/init_pid")).is_some());
         container.lxc("lxc-freeze", &[]);
         let frozen = watched.wait_for(status, Some("frozen")).await;
@@ -302,6 +304,9 @@ mod tests {
             "appeared {appeared:?}, started {started:?}, frozen {frozen:?}, stopped {stopped:?}, \
              gone {gone:?} after the tool had returned"
         );
+        for (what, took) in [("start", started), ("freeze", frozen), ("stop", stopped)] {
+            assert!(took < GLANCE_EVERY, "{what} was seen after {took:?}");
+        }
         watched.end().await;
         child.stop().await;
     }

@@ -1,55 +1,107 @@
-//! Watches the host: looks at its facts now and then.
+//! Watches the host: looks at its facts when the kernel hints that they changed, and now and then.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-use tokio::time::sleep;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::backends::Host;
+use crate::backends::{Host, HostEvents, HostFacts};
 
 use super::handle::Requests;
-use super::host_facts;
+use super::host_facts::HostDocument;
+use super::pace::Pace;
 use super::scribe::Scribe;
 
-/// How often the host is looked at without a reason.
+/// How often the host is looked at without a reason: some facts have no events.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// How long a look may take before it is complained of; it goes on, and no second one begins beside it.
+const LOOK_TIME: Duration = Duration::from_secs(10);
 
 /// The watcher of `/public/serverInfo`.
 #[derive(Debug)]
 pub struct HostWatch {
-    host: Host,
+    host: Arc<Host>,
+    document: HostDocument,
     scribe: Scribe,
     requests: Requests,
+    pace: Pace,
+    look: Option<Look>,
+}
+
+/// A look on a thread of its own: a disk that fails may hold it up for ever.
+#[derive(Debug)]
+struct Look {
+    /// The requests that it answers.
+    begun: u64,
+    facts: JoinHandle<HostFacts>,
 }
 
 impl HostWatch {
     /// One that has seen nothing yet.
     pub fn new(host: Host, scribe: Scribe, requests: Requests) -> Self {
         Self {
-            host,
+            host: Arc::new(host),
+            document: HostDocument::default(),
             scribe,
             requests,
+            pace: Pace::default(),
+            look: None,
         }
     }
 
     /// Watches for as long as it is polled.
     pub async fn run(mut self) {
+        let mut events = HostEvents::listen();
         loop {
-            let begun = self.requests.begin();
-            self.look().await;
-            self.requests.answer(begun);
+            self.look(&events).await;
+            let slowly = Instant::now() + LOOK_EVERY;
+            self.wait(&mut events, slowly).await;
+        }
+    }
+
+    /// Waits for a reason to look: a request, hints, or the time.
+    async fn wait(&mut self, events: &mut HostEvents, slowly: Instant) {
+        loop {
+            // Between a hint and its look none is listened to: a storm fills the kernel's buffer and stops.
+            let due = self.pace.due();
             tokio::select! {
-                () = self.requests.next() => {}
-                () = sleep(LOOK_EVERY) => {}
+                () = self.requests.next() => return,
+                () = sleep_until(due.unwrap_or(slowly).min(slowly)) => return,
+                () = events.next(), if due.is_none() => self.pace.hint(),
             }
         }
     }
 
-    async fn look(&mut self) {
-        let facts = host_facts::server(&self.host.info(), &Host::mounts());
-        self.scribe
-            .write(&["public", "serverInfo"], Value::Object(facts))
-            .await;
+    async fn look(&mut self, events: &HostEvents) {
+        let was_late = self.look.is_some();
+        let look = self.look.get_or_insert_with(|| {
+            // In this order: what happens from here on leads to another look.
+            events.forget();
+            self.pace.looked();
+            let host = self.host.clone();
+            Look {
+                begun: self.requests.begin(),
+                facts: spawn_blocking(move || host.facts()),
+            }
+        });
+        let begun = look.begun;
+        let Ok(facts) = timeout(LOOK_TIME, &mut look.facts).await else {
+            let late = "it takes long to answer; one of its disks or file systems may hang";
+            self.scribe.note("the host", Err::<(), _>(late));
+            return;
+        };
+        self.look = None;
+        if was_late {
+            // It does not show what was asked for, or hinted at, since it began.
+            self.pace.hint();
+        }
+        if let Some(facts) = self.scribe.note("the host", facts) {
+            let document = self.document.of(&facts);
+            self.scribe.write(&["public", "serverInfo"], document).await;
+            self.requests.answer(begun);
+        }
     }
 }
 

@@ -10,7 +10,7 @@
 //! | watcher | its pointers | its events |
 //! |---|---|---|
 //! | `container_watch` | `/public/packageData`, `/public/observer/containers` | states (`lxc-monitor`) and definitions (inotify), through the helper |
-//! | `host_watch` | `/public/serverInfo` | none |
+//! | `host_watch` | `/public/serverInfo` | netlink (addresses, links, routes, disks), files of `/proc` that poll, inotify |
 //!
 //! # What a watcher is given
 //!
@@ -48,6 +48,8 @@ mod containers;
 mod handle;
 mod host_facts;
 mod host_watch;
+mod level;
+mod pace;
 mod scribe;
 #[cfg(test)]
 mod watched;

@@ -115,6 +115,7 @@ mod tests {
             actor: "owner".into(),
             cause: None,
             patch: patch.to_string(),
+            oversize: false,
         };
         let document = json!({"public": {"list": [0, 1, 2], "jobs": {"1": 0, "2": 0}}});
         let scope = Pointer::parse(scope).unwrap();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
 use super::pointer::{InvalidPointer, MAX_DEPTH, Pointer, array_index};
+use super::size::{entry_len, key_len, text_len};
 
 /// One step of a patch (RFC 6902, section 4).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +52,8 @@ pub struct Change {
     pub new: Option<Value>,
     /// Whether elements of a list behind it moved by one.
     pub moved_others: bool,
+    /// By how many bytes the document grew as compact JSON text; negative where it shrank.
+    pub growth: i64,
 }
 
 /// Why an operation is none, or cannot be done.
@@ -151,6 +154,17 @@ impl Operation {
 }
 
 impl Change {
+    /// One that moves nothing else.
+    fn in_place(at: &Pointer, old: Option<Value>, new: Option<Value>, growth: i64) -> Self {
+        Self {
+            at: at.clone(),
+            old,
+            new,
+            moved_others: false,
+            growth,
+        }
+    }
+
     /// Takes it back; everything that was done after it must have been taken back already.
     pub fn undo(self, document: &mut Value) {
         let undone = match (self.old, self.new) {
@@ -170,13 +184,11 @@ fn add(document: &mut Value, path: &Pointer, value: Value) -> Result<Change, Obs
     match find_mut(document, &above).ok_or(Obstacle::NoParent)? {
         Value::Object(map) => {
             let old = map.insert(key.to_owned(), value);
-            let at = path.clone();
-            Ok(Change {
-                at,
-                old,
-                new,
-                moved_others: false,
-            })
+            let grown = match &old {
+                Some(old) => text_len(&new) - text_len(old),
+                None => key_len(key) + entry_len(&new, map.len()),
+            };
+            Ok(Change::in_place(path, old, new, grown))
         }
         Value::Array(list) => {
             let end = list.len();
@@ -188,11 +200,11 @@ fn add(document: &mut Value, path: &Pointer, value: Value) -> Result<Change, Obs
             let index = index.filter(|i| *i <= end).ok_or(Obstacle::Index)?;
             list.insert(index, value);
             let at = above.child(index.to_string());
+            let growth = entry_len(&new, list.len());
+            let moved_others = index < end;
             Ok(Change {
-                at,
-                old: None,
-                new,
-                moved_others: index < end,
+                moved_others,
+                ..Change::in_place(&at, None, new, growth)
             })
         }
         _ => Err(Obstacle::Scalar),
@@ -201,27 +213,24 @@ fn add(document: &mut Value, path: &Pointer, value: Value) -> Result<Change, Obs
 
 fn remove(document: &mut Value, path: &Pointer) -> Result<Change, Obstacle> {
     let (above, key) = path.split_last().ok_or(Obstacle::Root)?;
-    let at = path.clone();
     match find_mut(document, &above).ok_or(Obstacle::Missing)? {
         Value::Object(map) => {
+            let entries = map.len();
             let old = Some(map.remove(key).ok_or(Obstacle::Missing)?);
-            Ok(Change {
-                at,
-                old,
-                new: None,
-                moved_others: false,
-            })
+            let shrunk = key_len(key) + entry_len(&old, entries);
+            Ok(Change::in_place(path, old, None, -shrunk))
         }
         Value::Array(list) => {
             let index = array_index(key)
                 .filter(|i| *i < list.len())
                 .ok_or(Obstacle::Missing)?;
+            let entries = list.len();
             let old = Some(list.remove(index));
+            let shrunk = entry_len(&old, entries);
+            let moved_others = index < list.len();
             Ok(Change {
-                at,
-                old,
-                new: None,
-                moved_others: index < list.len(),
+                moved_others,
+                ..Change::in_place(path, old, None, -shrunk)
             })
         }
         _ => Err(Obstacle::Missing),
@@ -235,12 +244,8 @@ fn replace(document: &mut Value, path: &Pointer, value: Value) -> Result<Change,
     let place = find_mut(document, path).ok_or(Obstacle::Missing)?;
     let new = Some(value.clone());
     let old = Some(mem::replace(place, value));
-    Ok(Change {
-        at: path.clone(),
-        old,
-        new,
-        moved_others: false,
-    })
+    let growth = text_len(&new) - text_len(&old);
+    Ok(Change::in_place(path, old, new, growth))
 }
 
 fn find_mut<'v>(document: &'v mut Value, path: &Pointer) -> Option<&'v mut Value> {

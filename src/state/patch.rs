@@ -24,6 +24,15 @@ pub enum PatchError {
     NotAList,
     /// It has more than 10,000 operations.
     TooMany,
+    /// Its text has more bytes than this.
+    TooLong(usize),
+    /// It would make the document too large.
+    Outgrown {
+        /// The bytes that it would have as JSON text.
+        bytes: i64,
+        /// The most that it may have.
+        most: i64,
+    },
     /// One operation is at fault.
     Operation {
         /// Its position, from 0.
@@ -109,6 +118,11 @@ impl fmt::Display for PatchError {
         match self {
             Self::NotAList => f.write_str("a patch is a JSON array of operations (RFC 6902)"),
             Self::TooMany => write!(f, "a patch has at most {MAX_OPERATIONS} operations"),
+            Self::TooLong(most) => write!(f, "a patch has at most {most} bytes as text: split it"),
+            Self::Outgrown { bytes, most } => write!(
+                f,
+                "the document would have {bytes} bytes as JSON, at most {most}: remove something first"
+            ),
             Self::Operation {
                 index,
                 operation,

@@ -76,6 +76,13 @@ impl Pointer {
         Self { tokens }
     }
 
+    /// The place that `way` leads to from this one.
+    #[must_use]
+    pub fn join(&self, way: &Self) -> Self {
+        let tokens = [self.tokens.as_slice(), way.tokens.as_slice()].concat();
+        Self { tokens }
+    }
+
     /// The place above and the last key; nothing is above the whole document.
     pub fn split_last(&self) -> Option<(Self, &str)> {
         let (last, above) = self.tokens.split_last()?;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::operation::Change;
-use super::pointer::{Pointer, array_index};
+use super::effect::Effect;
+use super::pointer::Pointer;
 
 /// The most revisions that are remembered; the oldest is forgotten first, and the log asked instead.
 const MAX_REVISIONS: usize = 4096;
@@ -24,7 +24,7 @@ pub struct Recent {
 #[derive(Debug)]
 struct Entry {
     id: u64,
-    changes: Vec<Change>,
+    effects: Vec<Effect>,
     bytes: usize,
 }
 
@@ -50,14 +50,13 @@ impl Recent {
     }
 
     /// Remembers what revision `id` changed.
-    pub fn push(&mut self, id: u64, changes: Vec<Change>) {
-        let changes: Vec<_> = changes.into_iter().filter(is_real).collect();
-        if changes.is_empty() {
+    pub fn push(&mut self, id: u64, effects: Vec<Effect>) {
+        if effects.is_empty() {
             return;
         }
-        let bytes = changes.iter().map(weight).sum();
+        let bytes = effects.iter().map(weight).sum();
         self.bytes += bytes;
-        self.revisions.push_back(Entry { id, changes, bytes });
+        self.revisions.push_back(Entry { id, effects, bytes });
         while self.revisions.len() > MAX_REVISIONS || self.bytes > MAX_BYTES {
             let Some(oldest) = self.revisions.pop_front() else {
                 break;
@@ -74,7 +73,7 @@ impl Recent {
             .iter()
             .rev()
             .take_while(|entry| entry.id > after)
-            .find(|entry| entry.changes.iter().any(|change| affects(change, scope)));
+            .find(|entry| entry.effects.iter().any(|effect| affects(effect, scope)));
         match newest {
             Some(entry) => Touch::At(entry.id),
             None if after >= self.knows_after => Touch::No,
@@ -83,35 +82,22 @@ impl Recent {
     }
 }
 
-fn is_real(change: &Change) -> bool {
-    change.moved_others || change.old != change.new
-}
-
-fn affects(change: &Change, scope: &Pointer) -> bool {
-    if scope.covers(&change.at) {
+/// Whether another value stands at `scope` because of it.
+fn affects(effect: &Effect, scope: &Pointer) -> bool {
+    fn below<'v>(value: Option<&'v Value>, way: &Pointer) -> Option<&'v Value> {
+        value.and_then(|value| way.get(value))
+    }
+    if scope.covers(&effect.at) {
         return true;
     }
-    if let Some(way) = change.at.way_to(scope) {
-        let at = |value: &Option<Value>| value.as_ref().and_then(|value| way.get(value)).cloned();
-        return change.moved_others || at(&change.old) != at(&change.new);
-    }
-    change.moved_others && stands_behind(scope, &change.at)
+    let way = effect.at.way_to(scope);
+    way.is_some_and(|way| below(effect.old.as_ref(), &way) != below(effect.new.as_ref(), &way))
 }
 
-/// Whether `scope` is in an element behind `at` of the same list.
-fn stands_behind(scope: &Pointer, at: &Pointer) -> bool {
-    let Some((list, index)) = at.split_last() else {
-        return false;
-    };
-    let way = list.way_to(scope);
-    let element = way.as_ref().and_then(|way| way.tokens().first());
-    element.and_then(|token| array_index(token)) > array_index(index)
-}
-
-/// The memory of a change, roughly.
-fn weight(change: &Change) -> usize {
-    let values = change.old.iter().chain(&change.new).map(value_weight);
-    let tokens = change.at.tokens().iter().map(|token| token.len() + 24);
+/// The memory of an effect, roughly.
+fn weight(effect: &Effect) -> usize {
+    let values = effect.old.iter().chain(&effect.new).map(value_weight);
+    let tokens = effect.at.tokens().iter().map(|token| token.len() + 24);
     100 + values.sum::<usize>() + tokens.sum::<usize>()
 }
 
@@ -134,6 +120,7 @@ fn value_weight(value: &Value) -> usize {
 mod tests {
     use serde_json::json;
 
+    use super::super::effect::effects;
     use super::super::patch::Patch;
     use super::*;
 
@@ -141,7 +128,8 @@ mod tests {
         let mut recent = Recent::since(10);
         for (id, patch) in (11..).zip(patches) {
             let patch = Patch::from_value(patch.clone()).unwrap();
-            recent.push(id, patch.apply(document).unwrap());
+            let changes = patch.apply(document).unwrap();
+            recent.push(id, effects(changes, document));
         }
         recent
     }
@@ -152,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_change_is_seen_at_it_above_it_and_below_it_where_the_value_differs() {
-        let mut document = json!({"public": {"a": {"x": 1, "y": 1}, "list": [1, 2, 3]}});
+        let mut document = json!({"public": {"a": {"x": 1, "y": 1}, "list": [1, 2, 3, 3]}});
         let recent = recent(
             &mut document,
             &[
@@ -173,7 +161,9 @@ mod tests {
             ("/public/list", 10, Touch::At(12)),
             ("/public/list/0", 10, Touch::No),
             ("/public/list/1", 10, Touch::At(12)),
-            ("/public/list/2", 10, Touch::At(12)),
+            // Another element stands there, which is the same.
+            ("/public/list/2", 10, Touch::No),
+            ("/public/list/3", 10, Touch::At(12)),
             ("/public/b/c", 10, Touch::At(13)),
             ("/public/b/d", 10, Touch::No),
             ("/public/b", 13, Touch::No),
@@ -190,11 +180,10 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_by_number_and_by_size() {
-        let change = |size: usize| Change {
+        let change = |size: usize| Effect {
             at: at("/public/a"),
             old: None,
             new: Some(json!("x".repeat(size))),
-            moved_others: false,
         };
         let mut recent = Recent::since(0);
         for id in 1..=5000 {

@@ -1,7 +1,5 @@
 //! The one thread that writes: makes revisions, follows those of other programs, compacts the log.
 
-use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,20 +12,22 @@ use crate::sys::{Waiter, now_ms};
 
 use super::author::Author;
 use super::diff;
-use super::document::{Document, Draft, MAX_PATCH_BYTES};
+use super::document::{Document, Draft, Spare};
 use super::error::StateError;
-use super::log;
+use super::follow::{Progress, Since, load, read_on};
+use super::log::{self, MAX_PATCH_BYTES, Retention};
 use super::patch::Patch;
 use super::pointer::Pointer;
-use super::recent::Recent;
 use super::shared::Shared;
+use super::trouble::Trouble;
 
 /// How often we look without a hint: the truth, should a hint be lost.
 const POLL: Duration = Duration::from_secs(1);
 
 /// The first wait after a hint that showed nothing yet. The write-ahead log is written before a commit can
 /// be seen, later by as long as the disk takes; each further wait is a quarter longer, up to [`POLL`], so that
-/// we are late by a quarter of what the disk took.
+/// we are late by a quarter of what the disk took. It is the first after a commit was found too: the hint of
+/// the next commit may have come together with that one's, and there is none when it can be seen.
 const FIRST_WAIT: Duration = Duration::from_micros(20);
 
 /// Revisions between two snapshots.
@@ -35,9 +35,6 @@ const SNAPSHOT_REVISIONS: u64 = 4096;
 
 /// Bytes of patches between two snapshots.
 const SNAPSHOT_BYTES: usize = 4 * 1024 * 1024;
-
-/// Revisions of other programs that share one copy of the document; more make several.
-const MAX_BATCH: usize = 1000;
 
 /// What a caller wants changed.
 #[derive(Debug)]
@@ -64,28 +61,34 @@ pub struct Job {
 pub struct Writer {
     connection: Connection,
     shared: Arc<Shared>,
+    retention: Retention,
     seen: i64,
     patience: Duration,
     since_snapshot: Since,
-}
-
-/// How much has been written since the newest snapshot.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Since {
-    revisions: u64,
-    bytes: usize,
+    spare: Option<Spare>,
+    reading: Trouble,
+    writing: Trouble,
 }
 
 impl Writer {
     /// A writer over an open database whose document is in `shared`.
-    pub fn new(connection: Connection, shared: Arc<Shared>, since_snapshot: Since) -> Self {
+    pub fn new(
+        connection: Connection,
+        shared: Arc<Shared>,
+        since_snapshot: Since,
+        retention: Retention,
+    ) -> Self {
         // The version is not known yet: the first look reads what came since the document was loaded.
         Self {
             connection,
             shared,
+            retention,
             seen: -1,
             patience: POLL,
             since_snapshot,
+            spare: None,
+            reading: Trouble::with("read"),
+            writing: Trouble::with("write"),
         }
     }
 
@@ -105,6 +108,7 @@ impl Writer {
                 match jobs.try_recv() {
                     Ok(job) => {
                         let result = self.fulfil(&job.author, job.wish);
+                        self.writing.note(&result);
                         // Nobody may be waiting any more; the revision stands all the same.
                         let _ = job.answer.send(result);
                     }
@@ -134,27 +138,27 @@ impl Writer {
             Ok(version) => self.follow().map(|()| self.seen = version),
             Err(cause) => Err(self.said(&cause)),
         };
-        self.patience = POLL;
-        match followed {
-            Ok(()) => self.compact(),
-            Err(cause) => error!(%cause, "the state log cannot be read; trying again in a second"),
+        self.patience = if followed.is_ok() { FIRST_WAIT } else { POLL };
+        self.reading.note(&followed);
+        if followed.is_ok() {
+            self.compact();
         }
     }
 
     fn fulfil(&mut self, author: &Author, wish: Wish) -> Result<u64, StateError> {
         // Cheap, and most puts change nothing: those never take the lock.
         self.look();
-        let document = self.shared.document();
-        if let Wish::Put(at, value) = &wish
-            && diff::put(&document.root, at, value.clone()).is_empty()
-        {
-            return Ok(document.revision);
+        if let Wish::Put(at, value) = &wish {
+            let document = self.shared.document();
+            if diff::put(&document.root, at, value.clone()).is_empty() {
+                return Ok(document.revision);
+            }
         }
         self.execute("BEGIN IMMEDIATE")?;
         let written = self.write(author, wish);
         if let Ok(Some(draft)) = written {
             self.execute("COMMIT").inspect_err(|_| self.roll_back())?;
-            self.shared.publish(draft);
+            self.spare = Some(self.shared.publish(draft));
             self.compact();
         } else {
             self.roll_back();
@@ -176,13 +180,13 @@ impl Writer {
             return Ok(None);
         }
         let (id, at_ms) = (document.revision + 1, now_ms());
-        let mut draft = Draft::of(&document);
-        draft.advance(id, at_ms, &patch)?;
-        if draft.document.root == document.root {
-            return Ok(None);
-        }
         let text =
             serde_json::to_string(&patch).map_err(|cause| self.failed(&cause.to_string()))?;
+        let mut draft = self.draft(&document);
+        draft.advance(id, at_ms, patch)?;
+        if !draft.differs() {
+            return Ok(None);
+        }
         if text.len() > MAX_PATCH_BYTES {
             return Err(StateError::TooLarge {
                 bytes: text.len(),
@@ -195,6 +199,13 @@ impl Writer {
         Ok(Some(draft))
     }
 
+    /// The beginning of what comes after `document`.
+    fn draft(&mut self, document: &Arc<Document>) -> Draft {
+        let spare = self.spare.take();
+        let copy = spare.and_then(|spare| spare.into_copy(document));
+        Draft::of(copy.unwrap_or_else(|| Document::clone(document)))
+    }
+
     /// Reads the revisions that other programs wrote, and publishes them.
     fn follow(&mut self) -> Result<(), StateError> {
         loop {
@@ -203,19 +214,14 @@ impl Writer {
             if newest == document.revision {
                 return Ok(());
             }
-            let mut draft = Draft::of(&document);
-            let reading = read_on(
-                &self.connection,
-                &mut draft,
-                &mut self.since_snapshot,
-                MAX_BATCH,
-            );
+            let mut draft = self.draft(&document);
+            let reading = read_on(&self.connection, &mut draft, &mut self.since_snapshot);
             match reading.map_err(|cause| self.said(&cause))? {
                 Progress::Gap => return self.start_again(),
                 Progress::Read if draft.document.revision == document.revision => {
                     return self.start_again();
                 }
-                Progress::Read => self.shared.publish(draft),
+                Progress::Read => self.spare = Some(self.shared.publish(draft)),
             }
         }
     }
@@ -239,7 +245,7 @@ impl Writer {
         self.since_snapshot = Since::default();
         let document = self.shared.document();
         let (at, text) = ((document.revision, now_ms()), document.root.to_string());
-        if let Err(cause) = log::compact(&mut self.connection, at, &text) {
+        if let Err(cause) = log::compact(&mut self.connection, at, &text, self.retention) {
             warn!(%cause, "the state log was not compacted; trying again after as many revisions");
         }
     }
@@ -266,112 +272,4 @@ impl Writer {
             cause: cause.to_owned(),
         }
     }
-}
-
-impl Since {
-    fn count(&mut self, bytes: usize) {
-        self.revisions += 1;
-        self.bytes += bytes;
-    }
-}
-
-/// What [`load`] found in a database.
-#[derive(Debug)]
-pub struct Loaded {
-    /// The newest document.
-    pub document: Document,
-    /// What the revisions after the snapshot changed.
-    pub recent: Recent,
-    /// How many those were.
-    pub since_snapshot: Since,
-}
-
-/// Reads the newest snapshot and the revisions after it.
-pub fn load(path: &Path, connection: &Connection) -> Result<Loaded, StateError> {
-    let said = |cause| StateError::sqlite(path, &cause);
-    let damaged = |cause: &str| {
-        let cause = cause.to_owned();
-        StateError::Damaged {
-            path: path.to_owned(),
-            cause,
-        }
-    };
-    let (revision, text) = log::newest_snapshot(connection)
-        .map_err(said)?
-        .ok_or_else(|| damaged("it has no snapshot"))?;
-    let root: Value = serde_json::from_str(&text)
-        .ok()
-        .filter(Value::is_object)
-        .ok_or_else(|| damaged("its newest snapshot is not a JSON object"))?;
-    let mut draft = Draft::of(&Document {
-        revision,
-        root,
-        at_ms: now_ms(),
-    });
-    let mut recent = Recent::since(revision);
-    let mut since_snapshot = Since::default();
-    loop {
-        let before = draft.document.revision;
-        let read = read_on(connection, &mut draft, &mut since_snapshot, MAX_BATCH).map_err(said)?;
-        for (id, changes) in draft.changed.drain(..) {
-            recent.push(id, changes);
-        }
-        match read {
-            Progress::Gap => return Err(damaged("revisions are missing from its log")),
-            Progress::Read if draft.document.revision == before => break,
-            Progress::Read => {}
-        }
-    }
-    Ok(Loaded {
-        document: draft.document,
-        recent,
-        since_snapshot,
-    })
-}
-
-/// How far [`read_on`] came.
-enum Progress {
-    /// Everything there was, or as much as was asked for.
-    Read,
-    /// The next revision is not in the log, but later ones are.
-    Gap,
-}
-
-/// Takes a draft forward by at most `most` revisions of the log; those that do not apply are noted there
-/// and told once.
-fn read_on(
-    connection: &Connection,
-    draft: &mut Draft,
-    since: &mut Since,
-    most: usize,
-) -> rusqlite::Result<Progress> {
-    let mut gap = false;
-    let mut left = most;
-    let mut refused = Vec::new();
-    log::walk(
-        connection,
-        draft.document.revision + 1..=u64::MAX,
-        &mut |row| {
-            gap = row.id != draft.document.revision + 1;
-            if gap || left == 0 {
-                return ControlFlow::Break(());
-            }
-            left -= 1;
-            since.count(row.patch.len());
-            if let Err(why) = draft.follow(&row) {
-                refused.push((row.id, row.actor, why));
-            }
-            ControlFlow::Continue(())
-        },
-    )?;
-    for (id, actor, why) in refused {
-        let new = log::note_refused(connection, id, &why.to_string()).unwrap_or_else(|cause| {
-            warn!(%cause, revision = id, "cannot note that a revision does not apply");
-            true
-        });
-        if new {
-            warn!(revision = id, actor, %why, "a revision does not apply and changes nothing");
-        }
-    }
-    Ok(if gap { Progress::Gap } else { Progress::Read })
 }

@@ -1,8 +1,13 @@
 //! What time it is, and how a moment is written.
 
+use std::mem::MaybeUninit;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nix::libc;
 use time::OffsetDateTime;
+
+/// A clock whose error may be larger has not been set by anything for long; systemd draws the same line.
+const MAX_ERROR_US: libc::c_long = 16_000_000;
 
 /// Milliseconds since 1970-01-01T00:00:00Z; 0 on a clock set before that.
 pub fn now_ms() -> u64 {
@@ -31,6 +36,22 @@ pub fn rfc3339(ms: u64) -> String {
     )
 }
 
+/// Whether something keeps the clock right, such as NTP (adjtimex(2)); nothing where the kernel may not be
+/// asked, as under systemd's `ProtectClock=`.
+pub fn clock_is_synchronised() -> Option<bool> {
+    let mut clock = MaybeUninit::<libc::timex>::zeroed();
+    #[expect(unsafe_code, reason = "adjtimex has no safe wrapper")]
+    // SAFETY: all zero is a request that changes nothing; the kernel fills the structure.
+    let answer = unsafe { libc::adjtimex(clock.as_mut_ptr()) };
+    if answer == -1 {
+        return None;
+    }
+    #[expect(unsafe_code, reason = "the kernel has filled it")]
+    // SAFETY: it was zero before, which is a value of every field.
+    let clock = unsafe { clock.assume_init() };
+    Some(clock.maxerror < MAX_ERROR_US)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,6 +62,12 @@ mod tests {
         assert_eq!(rfc3339(1_785_231_000_125), "2026-07-28T09:30:00.125Z");
         assert_eq!(rfc3339(253_402_300_799_999), "9999-12-31T23:59:59.999Z");
         assert_eq!(rfc3339(u64::MAX), "9999-12-31T23:59:59.999Z");
+    }
+
+    #[test]
+    fn the_kernel_says_whether_the_clock_is_right() {
+        // Which of the two depends on the machine; here nothing forbids the question.
+        assert!(clock_is_synchronised().is_some());
     }
 
     #[test]

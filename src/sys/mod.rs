@@ -10,8 +10,11 @@ mod disk_space;
 mod executable;
 pub mod files;
 mod folder_watch;
+mod hints;
 mod keeper;
 mod lock;
+mod names;
+mod netlink;
 mod network;
 mod open_files;
 mod process_table;
@@ -27,13 +30,14 @@ pub use cgroup::{
     Cgroup, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
 };
 pub use child::{Child, Exit};
-pub use clock::{now_ms, rfc3339};
+pub use clock::{clock_is_synchronised, now_ms, rfc3339};
 pub use datagram::send_datagram;
 pub use descriptors::{adopt_socket, launch_pipes, pipe};
 pub use disk_space::disk_space;
 pub use executable::{is_static, sealed_copy};
 pub use files::FileError;
 pub use folder_watch::{FolderEvent, FolderWatch};
+pub use hints::Hints;
 pub use keeper::{Keeper, Wake, adopt_orphans, reap, reap_any};
 pub use lock::{DirectoryLock, lock_directory};
 pub use network::interface_addresses;

@@ -3,17 +3,45 @@
 use std::io;
 use std::net::IpAddr;
 
-use nix::ifaddrs::getifaddrs;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::sys::socket::SockaddrStorage;
+
+/// An address of an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundAddress {
+    /// The interface's name; an old alias has one of its own, such as `eth0:1`.
+    pub interface: String,
+    /// The address.
+    pub address: IpAddr,
+    /// The length of its network's prefix in bits.
+    pub prefix: u8,
+}
 
 /// Every interface's IPv4 and IPv6 addresses, in the kernel's order (getifaddrs(3)).
-pub fn interface_addresses() -> io::Result<Vec<(String, IpAddr)>> {
-    let found = getifaddrs()?.filter_map(|interface| {
-        let address = interface.address?;
-        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-        let v6 = || address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip()));
-        Some((interface.interface_name, v4.or_else(v6)?))
-    });
-    Ok(found.collect())
+pub fn interface_addresses() -> io::Result<Vec<FoundAddress>> {
+    Ok(getifaddrs()?.filter_map(found).collect())
+}
+
+fn found(interface: InterfaceAddress) -> Option<FoundAddress> {
+    let address = ip(&interface.address?)?;
+    let ones = match interface.netmask.as_ref().and_then(ip) {
+        Some(IpAddr::V4(mask)) => mask.to_bits().leading_ones(),
+        Some(IpAddr::V6(mask)) => mask.to_bits().leading_ones(),
+        // A network of one.
+        None if address.is_ipv4() => 32,
+        None => 128,
+    };
+    Some(FoundAddress {
+        interface: interface.interface_name,
+        address,
+        prefix: u8::try_from(ones).unwrap_or(u8::MAX),
+    })
+}
+
+fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
+    let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+    let v6 = || address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip()));
+    v4.or_else(v6)
 }
 
 #[cfg(test)]
@@ -23,9 +51,11 @@ mod tests {
     #[test]
     fn the_loopback_has_its_address() {
         let all = interface_addresses().unwrap();
-        assert!(
-            all.contains(&("lo".into(), IpAddr::from([127, 0, 0, 1]))),
-            "{all:?}"
-        );
+        let loopback = FoundAddress {
+            interface: "lo".into(),
+            address: IpAddr::from([127, 0, 0, 1]),
+            prefix: 8,
+        };
+        assert!(all.contains(&loopback), "{all:?}");
     }
 }

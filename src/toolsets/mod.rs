@@ -3,15 +3,19 @@
 
 mod access;
 mod containers;
+mod disks;
 mod failure;
+mod network;
+mod number;
 mod resources;
-mod seconds;
 mod server;
 mod shell;
 mod state;
 
 pub use access::tools as access;
 pub use containers::tools as containers;
+pub use disks::tools as disks;
+pub use network::tools as network;
 pub use resources::StateResources;
 pub use server::tools as server;
 pub use shell::tools as shell;

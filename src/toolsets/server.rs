@@ -5,7 +5,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::backends::{Host, Metrics, ServerInfo};
+use super::failure::failed;
+use crate::backends::{Host, Metrics, ServerInfo, ServerTime};
 use crate::registry::{Cx, Result, Risk, Toolset};
 
 /// The group, as a table.
@@ -17,16 +18,19 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
         .tool("server_metrics", Risk::Read, metrics)
         .titled("Server metrics")
         .startos("server.metrics", &[])
+        .tool("server_time", Risk::Read, time)
+        .titled("Server time")
+        .startos("server.time", &[])
 }
 
-/// Describes the host: operating system, kernel, architecture, CPU, memory, network addresses and boot
-/// time. What changes from second to second is in `server_metrics`.
+/// Describes the host: operating system, kernel, architecture, virtualization, hardware, CPU, memory, GPUs,
+/// network addresses, boot time, and whether an update waits for a reboot. What changes from second to second is in `server_metrics`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Info {}
 
 async fn info(host: Arc<Host>, Info {}: Info, _: Cx) -> Result<ServerInfo> {
-    Ok(host.info())
+    host.info().await.map_err(failed)
 }
 
 /// Measures the host now: CPU use over a fifth of a second, load, pressure, memory, swap, mounted file
@@ -36,5 +40,15 @@ async fn info(host: Arc<Host>, Info {}: Info, _: Cx) -> Result<ServerInfo> {
 struct Measure {}
 
 async fn metrics(host: Arc<Host>, Measure {}: Measure, _: Cx) -> Result<Metrics> {
-    Ok(host.metrics().await)
+    host.metrics().await.map_err(failed)
+}
+
+/// Tells the host's clock: the time in UTC, the time zone, whether NTP keeps it right, when the host was
+/// booted, and for how long it and gatewren have been running.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Time {}
+
+async fn time(host: Arc<Host>, Time {}: Time, _: Cx) -> Result<ServerTime> {
+    host.time().await.map_err(failed)
 }

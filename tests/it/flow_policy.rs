@@ -5,14 +5,19 @@ use serde_json::{Value, json};
 use crate::support::machine::is_root;
 use crate::support::server::shared;
 
-const READING: [&str; 9] = [
+const READING: [&str; 14] = [
     "changes_since",
     "container_info",
     "container_list",
     "container_ports",
     "container_stats",
+    "disk_list",
+    "network_interfaces",
+    "network_routes",
     "server_info",
     "server_metrics",
+    "server_time",
+    "state_blame",
     "state_get",
     "whoami",
 ];

@@ -1,11 +1,17 @@
 //! The machine's addresses on its networks.
 
-use std::net::IpAddr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::sys::interface_addresses;
+
+use super::super::source::Tree;
+
+/// `IFA_F_TEMPORARY` in `/proc/net/if_inet6`: a privacy address (RFC 8981), which another soon replaces.
+const TEMPORARY: u32 = 0x01;
 
 /// An address and the interface that has it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -14,38 +20,75 @@ pub struct InterfaceAddress {
     pub interface: String,
     /// The address.
     pub address: IpAddr,
+    /// The length of its network's prefix in bits.
+    pub prefix: u8,
+    #[serde(skip)]
+    pub(super) temporary: bool,
 }
 
-/// All addresses by which others can reach the machine, sorted: not those of the loopback and not the
-/// link-local ones, which every interface has.
-pub fn addresses() -> Vec<InterfaceAddress> {
+impl InterfaceAddress {
+    /// Such as `192.168.1.4/24`.
+    pub(super) fn with_prefix(&self) -> String {
+        format!("{}/{}", self.address, self.prefix)
+    }
+
+    /// Whether others reach the machine by it, and will for long: not the loopback's, not the link-local
+    /// ones, which every interface has, and not the temporary ones.
+    pub(super) fn is_lasting(&self) -> bool {
+        let link_local = match self.address {
+            IpAddr::V4(address) => address.is_link_local(),
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        };
+        !self.address.is_loopback() && !link_local && !self.temporary
+    }
+}
+
+/// All addresses of the machine, sorted.
+pub fn addresses(tree: &Tree) -> Vec<InterfaceAddress> {
+    let temporary = temporary(&tree.text("proc/net/if_inet6").unwrap_or_default());
     // Without them the rest of what is known still stands.
-    let mut all: Vec<_> = interface_addresses()
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|(_, address)| is_reachable(*address))
-        .map(|(interface, address)| InterfaceAddress { interface, address })
+    let found = interface_addresses().unwrap_or_default().into_iter();
+    let mut all: Vec<_> = found
+        .map(|found| InterfaceAddress {
+            // The old tools give an address a name such as `eth0:1`.
+            interface: found.interface.split(':').next().unwrap_or_default().into(),
+            address: found.address,
+            prefix: found.prefix,
+            temporary: temporary.contains(&found.address),
+        })
         .collect();
     all.sort();
     all.dedup();
     all
 }
 
-fn is_reachable(address: IpAddr) -> bool {
-    let link_local = match address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
+/// Reads `/proc/net/if_inet6`: address, index, prefix, scope, flags, name; all numbers in hex.
+fn temporary(if_inet6: &str) -> BTreeSet<IpAddr> {
+    let read = |line: &str| {
+        let mut words = line.split_whitespace();
+        let address = u128::from_str_radix(words.next()?, 16).ok()?;
+        let flags = u32::from_str_radix(words.nth(3)?, 16).ok()?;
+        (flags & TEMPORARY != 0).then_some(IpAddr::V6(Ipv6Addr::from_bits(address)))
     };
-    !address.is_loopback() && !link_local
+    if_inet6.lines().filter_map(read).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn address(text: &str, temporary: bool) -> InterfaceAddress {
+        InterfaceAddress {
+            interface: "eth0".to_owned(),
+            address: text.parse().unwrap(),
+            prefix: 64,
+            temporary,
+        }
+    }
+
     #[test]
-    fn the_loopback_and_link_local_addresses_are_left_out() {
-        for (text, reachable) in [
+    fn the_loopback_link_local_and_temporary_addresses_do_not_last() {
+        for (text, lasting) in [
             ("192.168.1.4", true),
             ("fd00::2", true),
             ("127.0.0.1", false),
@@ -53,8 +96,25 @@ mod tests {
             ("::1", false),
             ("fe80::1", false),
         ] {
-            assert_eq!(is_reachable(text.parse().unwrap()), reachable, "{text}");
+            assert_eq!(address(text, false).is_lasting(), lasting, "{text}");
+            assert!(!address(text, true).is_lasting());
         }
-        assert!(addresses().iter().all(|found| found.interface != "lo"));
+        let here = addresses(&Tree::of_this_machine());
+        let loopback = here.iter().find(|found| found.interface == "lo").unwrap();
+        assert!(loopback.with_prefix() == "127.0.0.1/8" && !loopback.is_lasting());
+    }
+
+    #[test]
+    fn temporary_addresses_are_told_by_their_flag() {
+        // As Linux 6.1 writes it on a machine with privacy extensions.
+        let text = "00000000000000000000000000000001 01 80 10 80       lo\n\
+                    20010db80001000002163efffe010203 02 40 00 00     eth0\n\
+                    20010db800010000a1b2c3d4e5f60718 02 40 00 01     eth0\n\
+                    fe8000000000000002163efffe010203 02 40 20 80     eth0\n";
+        let expected = BTreeSet::from(["2001:db8:1:0:a1b2:c3d4:e5f6:718".parse().unwrap()]);
+        assert_eq!(temporary(text), expected);
+        for odd in ["", "\n", "zz 1 2 3 4", "00 01", "\u{fffd}"] {
+            assert!(temporary(odd).is_empty(), "{odd}");
+        }
     }
 }

@@ -1,31 +1,22 @@
 //! What the machine is: the facts that rarely change.
 
-use std::path::Path;
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::sys::rfc3339;
-
 use super::super::os_release::OsRelease;
-use super::super::source;
+use super::super::source::Tree;
 use super::addresses::{InterfaceAddress, addresses};
-use super::metrics::{self, Metrics};
-use super::mounts::{Mount, mounts};
-use super::platform::{Cpu, cpu, virtualization};
-use super::usage::boot_time_s;
+use super::gpus::{Gpu, gpus};
+use super::meminfo::{memory, swap};
+use super::platform::{Cpu, Hardware, cpu, hardware, virtualization};
 
-/// How long the processors are watched for their usage.
-const SAMPLE: Duration = Duration::from_millis(200);
+/// Made by Debian's packages when an update takes effect only after a reboot.
+const REBOOT_REQUIRED: &str = "run/reboot-required";
 
-/// The machine that gatewren runs on.
-#[derive(Debug, Default)]
-pub struct Host {
-    /// Read once: the kernel computes it from the clock, which is set and corrected.
-    boot_time_s: OnceLock<Option<u64>>,
-}
+/// The packages that asked for it, one a line, some more than once.
+const REBOOT_PACKAGES: &str = "run/reboot-required.pkgs";
 
 /// What the machine is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -40,11 +31,17 @@ pub struct ServerInfo {
     pub architecture: String,
     /// The kind of virtual machine or container it is; absent on bare metal.
     pub virtualization: Option<String>,
+    /// What it is sold as.
+    pub hardware: Hardware,
     /// Its processors.
     pub cpu: Cpu,
     /// Its memory in bytes.
     pub memory_bytes: u64,
-    /// Its addresses but for loopback and link-local ones, sorted.
+    /// Its swap space in bytes.
+    pub swap_bytes: u64,
+    /// Its graphics processors, sorted by address.
+    pub gpus: Vec<Gpu>,
+    /// Its addresses but for loopback, link-local and temporary ones, sorted.
     pub addresses: Vec<InterfaceAddress>,
     /// When it started, RFC 3339.
     pub boot_time: Option<String>,
@@ -52,6 +49,8 @@ pub struct ServerInfo {
     pub uptime_s: u64,
     /// Whether an update waits for a reboot.
     pub reboot_required: bool,
+    /// The packages that wait for it, sorted, as far as they said so.
+    pub reboot_packages: Vec<String>,
     /// The program that says all this.
     pub gatewren: Gatewren,
 }
@@ -63,65 +62,57 @@ pub struct Gatewren {
     pub version: String,
 }
 
-impl Host {
-    /// This machine.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// What it is; what cannot be found out is absent or has a neutral value.
-    pub fn info(&self) -> ServerInfo {
-        let cpuinfo = source::text("/proc/cpuinfo").unwrap_or_default();
-        let dmi = |name: &str| source::word(Path::new("/sys/class/dmi/id").join(name));
-        let virtualization = virtualization(
-            source::word("/run/systemd/container").as_deref(),
-            dmi("sys_vendor").as_deref(),
-            dmi("product_name").as_deref(),
-            &cpuinfo,
-        );
-        let os_release = source::text("/etc/os-release");
-        let os_release = os_release.or_else(|| source::text("/usr/lib/os-release"));
-        let kernel = |name: &str| source::word(Path::new("/proc/sys/kernel").join(name));
-        ServerInfo {
-            hostname: kernel("hostname").unwrap_or_else(|| "localhost".to_owned()),
-            os: OsRelease::parse(&os_release.unwrap_or_default()),
-            kernel: kernel("osrelease").unwrap_or_default(),
-            architecture: std::env::consts::ARCH.to_owned(),
-            virtualization,
-            cpu: cpu(&cpuinfo),
-            memory_bytes: metrics::memory().total_bytes,
-            addresses: addresses(),
-            boot_time: self
-                .boot_time()
-                .map(|seconds| rfc3339(seconds.saturating_mul(1000))),
-            uptime_s: uptime_s(&source::text("/proc/uptime").unwrap_or_default()),
-            reboot_required: Path::new("/run/reboot-required").exists(),
-            gatewren: Gatewren {
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            },
-        }
-    }
-
-    /// How it stands; takes 200 ms, in which the processors are watched.
-    pub async fn metrics(&self) -> Metrics {
-        let earlier = metrics::cpu_time();
-        tokio::time::sleep(SAMPLE).await;
-        Metrics::since(earlier)
-    }
-
-    /// The local file systems of the machine, sorted by path.
-    pub fn mounts() -> Vec<Mount> {
-        mounts(&source::text("/proc/self/mounts").unwrap_or_default())
-    }
-
-    fn boot_time(&self) -> Option<u64> {
-        let read = || boot_time_s(&source::text("/proc/stat")?);
-        *self.boot_time_s.get_or_init(read)
+/// What the machine is; what cannot be found out is absent or has a neutral value. `boot_time` is when it
+/// started, RFC 3339.
+pub fn info(tree: &Tree, boot_time: Option<String>) -> ServerInfo {
+    let text = |file: &str| tree.text(file).unwrap_or_default();
+    let cpuinfo = text("proc/cpuinfo");
+    let hardware = hardware(tree);
+    let container = tree.word("run/systemd/container");
+    let os_release = tree.text("etc/os-release");
+    let os_release = os_release.unwrap_or_else(|| text("usr/lib/os-release"));
+    let kernel = |name: &str| tree.word(&format!("proc/sys/kernel/{name}"));
+    let meminfo = text("proc/meminfo");
+    ServerInfo {
+        hostname: kernel("hostname").unwrap_or_else(|| "localhost".to_owned()),
+        os: OsRelease::parse(&os_release),
+        kernel: kernel("osrelease").unwrap_or_default(),
+        architecture: std::env::consts::ARCH.to_owned(),
+        virtualization: virtualization(container.as_deref(), &hardware, &cpuinfo),
+        hardware,
+        cpu: cpu(&cpuinfo),
+        memory_bytes: memory(&meminfo).total_bytes,
+        swap_bytes: swap(&meminfo).total_bytes,
+        gpus: gpus(tree),
+        addresses: lasting_addresses(tree),
+        boot_time,
+        uptime_s: uptime_s(tree),
+        reboot_required: tree.has(REBOOT_REQUIRED),
+        reboot_packages: reboot_packages(&text(REBOOT_PACKAGES)),
+        gatewren: Gatewren {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
     }
 }
 
-/// Whole seconds from `/proc/uptime`.
-fn uptime_s(text: &str) -> u64 {
+/// Whole seconds since the machine started.
+pub fn uptime_s(tree: &Tree) -> u64 {
+    whole_seconds(&tree.text("proc/uptime").unwrap_or_default())
+}
+
+fn lasting_addresses(tree: &Tree) -> Vec<InterfaceAddress> {
+    let mut all = addresses(tree);
+    all.retain(InterfaceAddress::is_lasting);
+    all
+}
+
+fn reboot_packages(text: &str) -> Vec<String> {
+    let names = text.split_whitespace().map(str::to_owned);
+    names.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// From `/proc/uptime`.
+fn whole_seconds(text: &str) -> u64 {
     let seconds = text.split(['.', ' ']).next();
     seconds
         .and_then(|seconds| seconds.parse().ok())
@@ -133,38 +124,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_known() {
-        let info = Host::new().info();
-        assert!(!info.hostname.is_empty() && !info.kernel.is_empty());
-        assert!(info.cpu.cores >= 1 && info.memory_bytes > 1 << 20 && info.uptime_s > 0);
-        assert!(info.boot_time.is_some_and(|time| time.ends_with('Z')));
-        let json = serde_json::to_value(Host::new().info()).unwrap();
-        assert_eq!(json["gatewren"]["version"], env!("CARGO_PKG_VERSION"));
-    }
-
-    #[test]
     fn uptime_is_whole_seconds() {
-        assert_eq!(uptime_s("1981.39 3475.97\n"), 1981);
+        assert_eq!(whole_seconds("1981.39 3475.97\n"), 1981);
         for odd in ["", " ", "x", "-1.0"] {
-            assert_eq!(uptime_s(odd), 0, "{odd}");
+            assert_eq!(whole_seconds(odd), 0, "{odd}");
         }
     }
 
-    #[tokio::test]
-    async fn this_machine_is_measured() {
-        let metrics = Host::new().metrics().await;
-        assert!((0.0..=100.0).contains(&metrics.cpu_percent), "{metrics:?}");
-        assert!(metrics.memory.total_bytes > metrics.memory.available_bytes);
-        assert!(
-            metrics
-                .network
-                .iter()
-                .any(|interface| interface.interface == "lo")
+    #[test]
+    fn what_waits_for_a_reboot_is_named_once() {
+        let text = "linux-image-6.1.0-30-amd64\nlibc6\nlinux-image-6.1.0-30-amd64\n";
+        assert_eq!(
+            reboot_packages(text),
+            ["libc6", "linux-image-6.1.0-30-amd64"]
         );
-        assert!(
-            metrics
-                .network
-                .is_sorted_by_key(|interface| &interface.interface)
-        );
+        assert!(reboot_packages("").is_empty());
     }
 }

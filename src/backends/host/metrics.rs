@@ -1,15 +1,14 @@
 //! How the machine stands at this moment.
 
-use std::path::Path;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::source;
+use super::super::source::Tree;
 use super::meminfo::{self, Space};
 use super::mounts::{Mount, mounts};
-use super::traffic::{DiskTraffic, NetworkTraffic, disks, interfaces};
-use super::usage::{self, CpuTime, Temperature};
+use super::temperatures::{Sensors, Temperature, temperatures};
+use super::traffic::{DiskTraffic, NetworkTraffic, disks, traffic};
+use super::usage::{self, CpuTime};
 
 /// How the machine stands.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -48,38 +47,33 @@ pub struct Pressure {
 
 impl Metrics {
     /// How it stands now, with the processors' usage since `earlier`.
-    pub fn since(earlier: CpuTime) -> Self {
-        let proc = |name: &str| source::text(Path::new("/proc").join(name)).unwrap_or_default();
+    pub fn since(tree: &Tree, earlier: CpuTime) -> Self {
+        let proc = |name: &str| tree.text(&format!("proc/{name}")).unwrap_or_default();
         let meminfo = proc("meminfo");
         Self {
-            cpu_percent: cpu_time().percent_since(earlier),
+            cpu_percent: cpu_time(tree).percent_since(earlier),
             load: usage::load(&proc("loadavg")).unwrap_or_default(),
-            pressure: pressure(),
+            pressure: pressure(tree),
             memory: meminfo::memory(&meminfo),
             swap: meminfo::swap(&meminfo),
-            mounts: mounts(&proc("self/mounts")),
-            temperatures: usage::temperatures(Path::new("/sys/class/hwmon")),
-            network: interfaces(&proc("net/dev")),
+            mounts: mounts(&proc("self/mountinfo")),
+            temperatures: temperatures(tree, Sensors::All),
+            network: traffic(&proc("net/dev")),
             disks: disks(&proc("diskstats")),
         }
     }
 }
 
 /// The processors' time up to now.
-pub fn cpu_time() -> CpuTime {
-    source::text("/proc/stat")
+pub fn cpu_time(tree: &Tree) -> CpuTime {
+    tree.text("proc/stat")
         .and_then(|stat| CpuTime::parse(&stat))
         .unwrap_or_default()
 }
 
-/// The memory now.
-pub fn memory() -> Space {
-    meminfo::memory(&source::text("/proc/meminfo").unwrap_or_default())
-}
-
-fn pressure() -> Option<Pressure> {
+fn pressure(tree: &Tree) -> Option<Pressure> {
     let waited = |what: &str| {
-        let text = source::text(Path::new("/proc/pressure").join(what))?;
+        let text = tree.text(&format!("proc/pressure/{what}"))?;
         usage::some_avg10(&text)
     };
     Some(Pressure {

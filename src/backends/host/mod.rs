@@ -1,14 +1,33 @@
 //! The machine itself: what it is and how it stands, from `/proc` and `/sys` alone.
 
 mod addresses;
+mod clock;
+mod disks;
+mod events;
 mod facts;
+mod gpus;
+mod interfaces;
+mod machine;
 mod meminfo;
 mod metrics;
 mod mounts;
 mod platform;
+#[cfg(test)]
+mod recording;
+mod resolver;
+mod routes;
+mod temperatures;
 mod traffic;
 mod usage;
 
-pub use facts::{Host, ServerInfo};
+pub use clock::ServerTime;
+pub use disks::{Content, Disk, Partition};
+pub use events::HostEvents;
+pub use facts::ServerInfo;
+pub use interfaces::Interface;
+pub use machine::{Host, HostFacts};
 pub use metrics::Metrics;
-pub use mounts::Mount;
+pub use mounts::{Data, Fullness, Mounted};
+pub use routes::Route;
+pub use temperatures::Temperature;
+pub use traffic::NetworkTraffic;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::source::field;
+use super::super::source::{self, Tree, field};
 
 /// The processors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -12,6 +12,29 @@ pub struct Cpu {
     pub model: Option<String>,
     /// How many the system may use at once.
     pub cores: u32,
+}
+
+/// What the machine is sold as, as its firmware says.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Hardware {
+    /// Who made it.
+    pub vendor: Option<String>,
+    /// What it is called.
+    pub product: Option<String>,
+}
+
+/// Reads DMI, or the device tree of a small board.
+pub fn hardware(tree: &Tree) -> Hardware {
+    let dmi = |name: &str| tree.label(&format!("sys/class/dmi/id/{name}"));
+    let board = || {
+        let model = tree.text("proc/device-tree/model")?;
+        // Text of the device tree ends with a zero.
+        source::label(model.trim_end_matches('\0'))
+    };
+    Hardware {
+        vendor: dmi("sys_vendor"),
+        product: dmi("product_name").or_else(board),
+    }
 }
 
 /// Reads `/proc/cpuinfo`; on ARM the model stands nowhere.
@@ -32,11 +55,10 @@ pub fn cpu(cpuinfo: &str) -> Cpu {
 
 /// The kind of virtual machine or container, such as `kvm`; nothing on bare metal.
 ///
-/// `vendor` and `product` are those of the firmware (DMI), `container` is what systemd notes.
+/// `container` is what systemd notes.
 pub fn virtualization(
     container: Option<&str>,
-    vendor: Option<&str>,
-    product: Option<&str>,
+    hardware: &Hardware,
     cpuinfo: &str,
 ) -> Option<String> {
     const KINDS: [(&str, &str); 8] = [
@@ -60,8 +82,8 @@ pub fn virtualization(
     }
     let firmware = format!(
         "{} {}",
-        vendor.unwrap_or_default(),
-        product.unwrap_or_default()
+        hardware.vendor.as_deref().unwrap_or_default(),
+        hardware.product.as_deref().unwrap_or_default()
     );
     let kind = KINDS.iter().find(|(mark, _)| firmware.contains(mark));
     let unknown = virtual_cpu.then_some("vm");
@@ -104,7 +126,12 @@ mod tests {
     #[test]
     fn a_virtual_machine_is_told_from_a_real_one() {
         let (real, virtual_cpu) = ("flags: fpu vme", "flags: fpu hypervisor");
-        let kind = |vendor, product, cpu| virtualization(None, Some(vendor), Some(product), cpu);
+        let hardware = |vendor: &str, product: &str| Hardware {
+            vendor: Some(vendor.to_owned()),
+            product: Some(product.to_owned()),
+        };
+        let kind = |vendor, product, cpu| virtualization(None, &hardware(vendor, product), cpu);
+        let unknown = Hardware::default();
         assert_eq!(
             kind("QEMU", "Standard PC", virtual_cpu).as_deref(),
             Some("kvm")
@@ -118,9 +145,9 @@ mod tests {
             kind("QEMU", "KVM Virtual Machine", "").as_deref(),
             Some("kvm")
         );
-        assert_eq!(virtualization(None, None, None, ""), None);
+        assert_eq!(virtualization(None, &unknown, ""), None);
         assert_eq!(
-            virtualization(Some("lxc"), None, None, real).as_deref(),
+            virtualization(Some("lxc"), &unknown, real).as_deref(),
             Some("lxc")
         );
     }

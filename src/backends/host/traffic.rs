@@ -18,6 +18,10 @@ pub struct NetworkTraffic {
     pub rx_bytes: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
+    /// Packets that came broken or for which there was no room.
+    pub rx_errors: u64,
+    /// Packets that could not be sent.
+    pub tx_errors: u64,
 }
 
 /// What was read from a disk and written to it.
@@ -34,7 +38,7 @@ pub struct DiskTraffic {
 }
 
 /// Reads `/proc/net/dev`, sorted by name.
-pub fn interfaces(dev: &str) -> Vec<NetworkTraffic> {
+pub fn traffic(dev: &str) -> Vec<NetworkTraffic> {
     let mut all: Vec<_> = dev.lines().filter_map(interface).collect();
     all.sort_by(|a, b| a.interface.cmp(&b.interface));
     all
@@ -55,10 +59,16 @@ fn interface(line: &str) -> Option<NetworkTraffic> {
         .split_whitespace()
         .map_while(|word| word.parse().ok())
         .collect();
+    let sum = |at: [usize; 2]| {
+        let [errors, drops] = at.map(|at| counters.get(at).copied());
+        Some(errors?.saturating_add(drops?))
+    };
     Some(NetworkTraffic {
         interface: name.trim().to_owned(),
         rx_bytes: *counters.first()?,
         tx_bytes: *counters.get(8)?,
+        rx_errors: sum([2, 3])?,
+        tx_errors: sum([10, 11])?,
     })
 }
 
@@ -102,21 +112,24 @@ mod tests {
     const DEV: &str = "Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
     lo: 3933341   10221    0    0    0     0          0         0  3933341   10221    0    0    0     0       0          0
-  eth0:584113094   17374    0    0    0     0          0         0  1375548   11282    0    0    0     0       0          0
+  eth0:584113094   17374    1    2    0     0          0         0  1375548   11282    3    4    0     0       0          0
 ";
 
     #[test]
     fn interfaces_are_sorted() {
-        let found = interfaces(DEV);
+        let found = traffic(DEV);
         let found: Vec<_> = found
             .iter()
-            .map(|i| (i.interface.as_str(), i.rx_bytes, i.tx_bytes))
+            .map(|i| {
+                let errors = (i.rx_errors, i.tx_errors);
+                (i.interface.as_str(), i.rx_bytes, i.tx_bytes, errors)
+            })
             .collect();
         assert_eq!(
             found,
             [
-                ("eth0", 584_113_094, 1_375_548),
-                ("lo", 3_933_341, 3_933_341)
+                ("eth0", 584_113_094, 1_375_548, (3, 7)),
+                ("lo", 3_933_341, 3_933_341, (0, 0))
             ]
         );
     }
@@ -163,7 +176,7 @@ mod tests {
             "a b",
             "8 0 sda 1 2",
         ] {
-            assert!(interfaces(text).is_empty(), "{text}");
+            assert!(traffic(text).is_empty(), "{text}");
             assert!(disks(text).is_empty(), "{text}");
         }
         let huge = disks(&format!("8 0 sda 1 1 {0} 1 1 1 {0} 1 1 1", u64::MAX));

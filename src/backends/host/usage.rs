@@ -1,9 +1,4 @@
-//! How hard the machine works: processor time, load, pressure, temperatures.
-
-use std::path::Path;
-
-use schemars::JsonSchema;
-use serde::Serialize;
+//! How hard the machine works: processor time, load, pressure.
 
 use super::super::source;
 
@@ -12,15 +7,6 @@ use super::super::source;
 pub struct CpuTime {
     busy: u64,
     all: u64,
-}
-
-/// One temperature.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Temperature {
-    /// Which sensor, such as `coretemp Package id 0`.
-    pub sensor: String,
-    /// Degrees Celsius.
-    pub celsius: f64,
 }
 
 impl CpuTime {
@@ -78,16 +64,6 @@ pub fn some_avg10(pressure: &str) -> Option<f64> {
     average.parse().ok().filter(|share: &f64| share.is_finite())
 }
 
-/// All temperatures under a `/sys/class/hwmon`, sorted by their names.
-pub fn temperatures(hwmon: &Path) -> Vec<Temperature> {
-    let mut all: Vec<_> = source::names(hwmon)
-        .into_iter()
-        .flat_map(|chip| chip_temperatures(&hwmon.join(chip)))
-        .collect();
-    all.sort_by(|a, b| a.sensor.cmp(&b.sensor));
-    all
-}
-
 /// A share in percent with one digit behind the point; 0 of nothing.
 #[expect(
     clippy::cast_precision_loss,
@@ -100,29 +76,8 @@ pub fn percent(part: u64, whole: u64) -> f64 {
     (part as f64 / whole as f64 * 1000.0).round() / 10.0
 }
 
-fn chip_temperatures(chip: &Path) -> Vec<Temperature> {
-    let name = source::word(chip.join("name")).unwrap_or_else(|| "unknown".to_owned());
-    let inputs = source::names(chip).into_iter();
-    let inputs = inputs.filter_map(|file| file.strip_suffix("_input").map(str::to_owned));
-    inputs
-        .filter(|input| input.starts_with("temp"))
-        .filter_map(|input| {
-            let millidegrees = source::word(chip.join(format!("{input}_input")))?;
-            let label = source::word(chip.join(format!("{input}_label"))).unwrap_or(input);
-            Some(Temperature {
-                sensor: format!("{name} {label}"),
-                celsius: f64::from(millidegrees.parse::<i32>().ok()?) / 1000.0,
-            })
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
-    use crate::sys::Scratch;
-
     use super::*;
 
     const STAT: &str = "cpu  100 0 50 800 50 0 0 0 7 0\ncpu0 1 2 3\nintr 5\nbtime 1763760000\n";
@@ -165,32 +120,5 @@ mod tests {
             assert_eq!(load(text), None, "{text}");
         }
         assert_eq!(some_avg10("some avg10=NaN"), None);
-    }
-
-    #[test]
-    fn temperatures_have_the_names_of_their_sensors() {
-        let scratch = Scratch::new();
-        let chip = scratch.join("hwmon0");
-        fs::create_dir(&chip).unwrap();
-        for (file, text) in [
-            ("name", "coretemp\n"),
-            ("temp2_input", "41500\n"),
-            ("temp1_input", "-3000\n"),
-            ("temp1_label", "Package id 0\n"),
-            ("temp3_input", "broken\n"),
-            ("fan1_input", "900\n"),
-        ] {
-            fs::write(chip.join(file), text).unwrap();
-        }
-        let found = temperatures(scratch.path());
-        let found: Vec<_> = found
-            .iter()
-            .map(|t| (t.sensor.as_str(), t.celsius))
-            .collect();
-        assert_eq!(
-            found,
-            [("coretemp Package id 0", -3.0), ("coretemp temp2", 41.5)]
-        );
-        assert!(temperatures(&scratch.join("missing")).is_empty());
     }
 }

@@ -2,9 +2,12 @@
 //! way to leave a test out.
 
 pub mod answer;
+pub mod chance;
 pub mod client;
 pub mod container;
+pub mod gate;
 pub mod helper;
+pub mod history;
 pub mod machine;
 pub mod pipe;
 pub mod raw;
@@ -14,3 +17,4 @@ pub mod session;
 pub mod source;
 pub mod stream;
 pub mod tasks;
+pub mod watcher;

@@ -1,0 +1,92 @@
+//! Tells when the host should be looked at again, because the kernel says that something has changed.
+
+use std::io;
+use std::path::Path;
+
+use tracing::warn;
+
+use crate::sys::Hints;
+
+/// Files whose change means that a fact about the host has changed.
+const FILES: [(&str, &[&str]); 4] = [
+    (
+        "/etc",
+        &[
+            "hostname",
+            "localtime",
+            "timezone",
+            "os-release",
+            "resolv.conf",
+        ],
+    ),
+    ("/run", &["reboot-required", "reboot-required.pkgs"]),
+    ("/run/systemd/resolve", &["resolv.conf"]),
+    ("/run/systemd/timesync", &["synchronized"]),
+];
+
+/// Sources of hints; one that does not work is left out, and slow looks see what it would have told.
+#[derive(Debug)]
+pub struct HostEvents {
+    network: Option<Hints>,
+    disks: Option<Hints>,
+    mounts: Option<Hints>,
+    hostname: Option<Hints>,
+    files: Option<Hints>,
+}
+
+impl HostEvents {
+    /// Listens from now on.
+    pub fn listen() -> Self {
+        let places = FILES.map(|(directory, names)| (Path::new(directory), names));
+        let proc = |file: &str| Hints::changes_of(&Path::new("/proc").join(file));
+        Self {
+            network: opened("network", Hints::network()),
+            disks: opened("disks", Hints::block_devices()),
+            mounts: opened("mounts", proc("self/mountinfo")),
+            hostname: opened("hostname", proc("sys/kernel/hostname")),
+            files: opened("files", Hints::names(&places)),
+        }
+    }
+
+    /// Waits until something may have changed. Safe to drop while it waits.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            () = heard("network", &mut self.network) => {}
+            () = heard("disks", &mut self.disks) => {}
+            () = heard("mounts", &mut self.mounts) => {}
+            () = heard("hostname", &mut self.hostname) => {}
+            () = heard("files", &mut self.files) => {}
+        }
+    }
+
+    /// Forgets what came until now, because a look begins.
+    pub fn forget(&self) {
+        let all = [
+            &self.network,
+            &self.disks,
+            &self.mounts,
+            &self.hostname,
+            &self.files,
+        ];
+        all.into_iter().flatten().for_each(Hints::forget);
+    }
+}
+
+fn opened(what: &str, source: io::Result<Hints>) -> Option<Hints> {
+    source.inspect_err(|cause| silent(what, cause)).ok()
+}
+
+async fn heard(what: &str, source: &mut Option<Hints>) {
+    if let Some(hints) = source {
+        match hints.next().await {
+            Ok(()) => return,
+            Err(cause) => silent(what, &cause),
+        }
+        *source = None;
+    }
+    std::future::pending().await
+}
+
+fn silent(what: &str, cause: &io::Error) {
+    warn!(what, %cause, "the kernel tells of no changes; they are seen by looking now and then");
+}

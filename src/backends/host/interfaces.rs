@@ -1,0 +1,162 @@
+//! The network interfaces: what each is, how it stands, and its addresses.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::source::{Tree, field};
+use super::addresses::InterfaceAddress;
+
+/// `IFF_UP` of the flags in sysfs (netdevice(7)).
+const ADMINISTRATIVELY_UP: u32 = 1;
+
+/// Numbers of link types in sysfs (`ARPHRD_*`, `if_arp.h`).
+const ETHERNET: u32 = 1;
+const LOOPBACK: u32 = 772;
+
+/// A network interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: InterfaceKind,
+    /// How it stands.
+    pub state: LinkState,
+    /// Its hardware address; absent where it has none.
+    pub mac: Option<String>,
+    /// The largest packet in bytes.
+    pub mtu: Option<u32>,
+    /// Its speed in Mbit/s; only of a real one whose cable is in.
+    pub speed_mbit: Option<u32>,
+    /// The bridge or bond that it is a part of.
+    pub part_of: Option<String>,
+    /// Its addresses with the length of their networks' prefix, such as `192.168.1.4/24`, sorted.
+    pub addresses: Vec<String>,
+    /// Those of them by which others reach the machine, for long.
+    #[serde(skip)]
+    pub lasting: Vec<String>,
+}
+
+/// What an interface is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InterfaceKind {
+    /// A network card.
+    Ethernet,
+    /// A radio.
+    Wifi,
+    /// The machine's own loopback.
+    Loopback,
+    /// A bridge, to which others are joined.
+    Bridge,
+    /// Several cards that work as one.
+    Bond,
+    /// A virtual network on another interface.
+    Vlan,
+    /// A `WireGuard` tunnel.
+    Wireguard,
+    /// Another tunnel.
+    Tunnel,
+    /// Anything else that is no hardware, such as a container's end of a wire.
+    Virtual,
+}
+
+/// How an interface stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkState {
+    /// It carries packets.
+    Up,
+    /// It is switched on and has no cable, no network, or nothing below it.
+    NoCarrier,
+    /// It is switched off.
+    Down,
+}
+
+impl Interface {
+    /// Whether it says something of the machine for long. Not the loopback, and not the ends of containers'
+    /// and virtual machines' wires, which come and go with them: made up, part of a bridge, and without
+    /// addresses of their own.
+    pub fn is_lasting(&self) -> bool {
+        let made_up = matches!(self.kind, InterfaceKind::Virtual | InterfaceKind::Tunnel);
+        let is_port = made_up && self.part_of.is_some();
+        let is_plain = self.kind == InterfaceKind::Loopback || is_port;
+        !(is_plain && self.lasting.is_empty())
+    }
+}
+
+/// All interfaces of a machine that has these addresses, sorted by name.
+pub fn interfaces(tree: &Tree, addresses: &[InterfaceAddress]) -> Vec<Interface> {
+    let mut by_name: BTreeMap<&str, Vec<&InterfaceAddress>> = BTreeMap::new();
+    for address in addresses {
+        by_name.entry(&address.interface).or_default().push(address);
+    }
+    let names = tree.names("sys/class/net").into_iter();
+    // Beside the interfaces there are files there, such as `bonding_masters`.
+    names
+        .filter(|name| tree.has(&format!("sys/class/net/{name}/ifindex")))
+        .map(|name| interface(tree, name, &by_name))
+        .collect()
+}
+
+fn interface(
+    tree: &Tree,
+    name: String,
+    addresses: &BTreeMap<&str, Vec<&InterfaceAddress>>,
+) -> Interface {
+    let place = format!("sys/class/net/{name}");
+    let file = |what: &str| format!("{place}/{what}");
+    let own = addresses.get(name.as_str()).map_or(&[][..], Vec::as_slice);
+    let kind = kind(tree, &place);
+    let is_real = tree.has(&file("device"));
+    let mac = tree.word(&file("address"));
+    Interface {
+        kind,
+        state: state(tree, &place),
+        mac: mac.filter(|mac| mac.bytes().any(|b| !matches!(b, b'0' | b':'))),
+        mtu: tree.number(&file("mtu")),
+        // Others say the speed of something else, or one that is made up; one without a cable says -1.
+        speed_mbit: tree.number(&file("speed")).filter(|_| is_real),
+        part_of: tree.link_name(&file("master")),
+        addresses: own.iter().map(|address| address.with_prefix()).collect(),
+        lasting: own
+            .iter()
+            .filter(|address| address.is_lasting())
+            .map(|address| address.with_prefix())
+            .collect(),
+        name,
+    }
+}
+
+fn kind(tree: &Tree, place: &str) -> InterfaceKind {
+    let file = |what: &str| format!("{place}/{what}");
+    let uevent = tree.text(&file("uevent")).unwrap_or_default();
+    let link_type = tree.number(&file("type")).unwrap_or(ETHERNET);
+    match field(&uevent, "DEVTYPE", '=') {
+        Some("wlan") => InterfaceKind::Wifi,
+        Some("bridge") => InterfaceKind::Bridge,
+        Some("bond") => InterfaceKind::Bond,
+        Some("vlan") => InterfaceKind::Vlan,
+        Some("wireguard") => InterfaceKind::Wireguard,
+        _ if link_type == LOOPBACK => InterfaceKind::Loopback,
+        _ if tree.has(&file("phy80211")) => InterfaceKind::Wifi,
+        _ if tree.has(&file("tun_flags")) || link_type != ETHERNET => InterfaceKind::Tunnel,
+        _ if tree.has(&file("device")) => InterfaceKind::Ethernet,
+        _ => InterfaceKind::Virtual,
+    }
+}
+
+fn state(tree: &Tree, place: &str) -> LinkState {
+    let flags = tree.word(&format!("{place}/flags"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.strip_prefix("0x")?, 16).ok());
+    if flags.unwrap_or(0) & ADMINISTRATIVELY_UP == 0 {
+        return LinkState::Down;
+    }
+    // Those that know no carrier, such as tunnels, are `unknown`.
+    match tree.word(&format!("{place}/operstate")).as_deref() {
+        Some("up" | "unknown") => LinkState::Up,
+        _ => LinkState::NoCarrier,
+    }
+}

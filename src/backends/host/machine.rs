@@ -1,0 +1,184 @@
+//! The machine that gatewren runs on, and what can be asked of it.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use tokio::task::spawn_blocking;
+
+use crate::sys::rfc3339;
+
+use super::super::error::{BackendError, ErrorKind};
+use super::super::source::Tree;
+use super::addresses::addresses;
+use super::clock::{self, ServerTime};
+use super::disks::{Disk, disks};
+use super::facts::{self, ServerInfo};
+use super::interfaces::{Interface, interfaces};
+use super::metrics::{self, Metrics};
+use super::mounts::{Mounted, mounted};
+use super::resolver::{Resolver, resolver};
+use super::routes::{Route, routes};
+use super::temperatures::{Sensors, Temperature, temperatures};
+use super::traffic::{NetworkTraffic, traffic};
+use super::usage::boot_time_s;
+
+/// How long the processors are watched for their usage.
+const SAMPLE: Duration = Duration::from_millis(200);
+
+/// How long an answer may take: a disk that fails holds up whoever asks it. A question that is not answered
+/// in time goes on without anybody who waits for it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The machine that gatewren runs on.
+#[derive(Debug)]
+pub struct Host {
+    tree: Tree,
+    /// Read once: the kernel computes it from the clock, which is set and corrected.
+    boot_time: OnceLock<Option<String>>,
+    started: Instant,
+}
+
+/// All that is known of the machine and does not move by itself, but for how full and how warm it is.
+#[derive(Debug, Clone)]
+pub struct HostFacts {
+    /// What it is.
+    pub info: ServerInfo,
+    /// Its time zone.
+    pub zone: Option<String>,
+    /// Whether something keeps its clock right.
+    pub ntp_synced: Option<bool>,
+    /// Its network interfaces, sorted by name.
+    pub interfaces: Vec<Interface>,
+    /// Its routes, the default ones first.
+    pub routes: Vec<Route>,
+    /// Whom it asks for names.
+    pub resolver: Resolver,
+    /// Its disks, sorted by name.
+    pub disks: Vec<Disk>,
+    /// Its file systems, sorted by path, with their sizes where they can be had.
+    pub mounts: Vec<Mounted>,
+    /// Its temperatures, sorted by sensor; only those that it disturbs nobody to read.
+    pub temperatures: Vec<Temperature>,
+}
+
+impl Host {
+    /// This machine.
+    pub fn new() -> Self {
+        Self {
+            tree: Tree::of_this_machine(),
+            boot_time: OnceLock::new(),
+            started: Instant::now(),
+        }
+    }
+
+    /// What it is.
+    pub async fn info(self: &Arc<Self>) -> Result<ServerInfo, BackendError> {
+        self.ask(Self::look_at_info).await
+    }
+
+    /// What its clock says.
+    pub async fn time(self: &Arc<Self>) -> Result<ServerTime, BackendError> {
+        self.ask(Self::look_at_clock).await
+    }
+
+    /// How it stands; takes 200 ms, in which the processors are watched.
+    pub async fn metrics(self: &Arc<Self>) -> Result<Metrics, BackendError> {
+        let earlier = metrics::cpu_time(&self.tree);
+        tokio::time::sleep(SAMPLE).await;
+        self.ask(move |host| Metrics::since(&host.tree, earlier))
+            .await
+    }
+
+    /// Its network interfaces, sorted by name, with what went through each since the boot.
+    pub async fn interfaces(
+        self: &Arc<Self>,
+    ) -> Result<Vec<(Interface, Option<NetworkTraffic>)>, BackendError> {
+        self.ask(|host| {
+            let counters = host.tree.text("proc/net/dev").unwrap_or_default();
+            let counters = traffic(&counters);
+            let counted = |interface: Interface| {
+                let at = counters.binary_search_by(|one| one.interface.cmp(&interface.name));
+                let traffic = at.ok().and_then(|at| counters.get(at)).cloned();
+                (interface, traffic)
+            };
+            host.look_at_interfaces().into_iter().map(counted).collect()
+        })
+        .await
+    }
+
+    /// Its routes, the default ones first.
+    pub async fn routes(self: &Arc<Self>) -> Result<Vec<Route>, BackendError> {
+        self.ask(|host| routes(&host.tree)).await
+    }
+
+    /// Its disks, sorted by name, and its file systems, sorted by path.
+    pub async fn disks(self: &Arc<Self>) -> Result<(Vec<Disk>, Vec<Mounted>), BackendError> {
+        self.ask(|host| {
+            let mounts = host.look_at_mounts();
+            (disks(&host.tree, &mounts), mounts)
+        })
+        .await
+    }
+
+    /// Looks at everything; may hang for as long as a disk does.
+    pub fn facts(&self) -> HostFacts {
+        let mounts = self.look_at_mounts();
+        HostFacts {
+            info: self.look_at_info(),
+            zone: clock::zone(&self.tree),
+            ntp_synced: clock::ntp_synced(&self.tree),
+            interfaces: self.look_at_interfaces(),
+            routes: routes(&self.tree),
+            resolver: resolver(&self.tree),
+            disks: disks(&self.tree, &mounts),
+            temperatures: temperatures(&self.tree, Sensors::Quiet),
+            mounts,
+        }
+    }
+
+    fn look_at_info(&self) -> ServerInfo {
+        facts::info(&self.tree, self.boot_time())
+    }
+
+    fn look_at_clock(&self) -> ServerTime {
+        ServerTime {
+            time: clock::utc(),
+            zone: clock::zone(&self.tree),
+            ntp_synced: clock::ntp_synced(&self.tree),
+            boot_time: self.boot_time(),
+            uptime_s: facts::uptime_s(&self.tree),
+            gatewren_uptime_s: self.started.elapsed().as_secs(),
+        }
+    }
+
+    fn look_at_interfaces(&self) -> Vec<Interface> {
+        interfaces(&self.tree, &addresses(&self.tree))
+    }
+
+    fn look_at_mounts(&self) -> Vec<Mounted> {
+        mounted(&self.tree.text("proc/self/mountinfo").unwrap_or_default())
+    }
+
+    fn boot_time(&self) -> Option<String> {
+        let read = || {
+            let seconds = boot_time_s(&self.tree.text("proc/stat")?)?;
+            Some(rfc3339(seconds.saturating_mul(1000)))
+        };
+        self.boot_time.get_or_init(read).clone()
+    }
+
+    /// Asks on a thread of its own, because the files of a disk that fails answer late or never.
+    async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        question: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, BackendError> {
+        let host = self.clone();
+        let answer = spawn_blocking(move || question(&host));
+        let failed = |words: &str| BackendError::new(ErrorKind::Failed, words);
+        let answer = tokio::time::timeout(PATIENCE, answer).await;
+        let answer = answer.map_err(|_| {
+            failed("the machine did not answer within 10 s; a disk or file system of it may hang")
+        })?;
+        answer.map_err(|_| failed("the question about the machine broke off"))
+    }
+}

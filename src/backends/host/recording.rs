@@ -1,0 +1,29 @@
+//! Machines that are not here, as trees of files for the tests.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::sys::Scratch;
+
+use super::super::source::Tree;
+
+/// Writes a recorded machine: a path and what stands in the file; `-> target` is a link, and a path that
+/// ends with `/` a directory.
+pub fn record(scratch: &Scratch, files: &[(&str, &str)]) -> Tree {
+    for (path, content) in files {
+        write(&scratch.join(path), path.ends_with('/'), content);
+    }
+    Tree::below(scratch.path())
+}
+
+fn write(path: &Path, is_directory: bool, content: &str) {
+    if is_directory {
+        return fs::create_dir_all(path).unwrap();
+    }
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    match content.strip_prefix("-> ") {
+        Some(target) => symlink(target, path).unwrap(),
+        None => fs::write(path, content).unwrap(),
+    }
+}

@@ -1,0 +1,112 @@
+//! Coarse classes for what moves all the time, such as a temperature: a step up at once, a step down only
+//! when it is clear.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// How high something stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Nothing to do.
+    Normal,
+    /// Somebody should look at it.
+    High,
+    /// Something is about to fail.
+    Critical,
+}
+
+/// Where the classes begin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// From here on it is high.
+    pub high: f64,
+    /// From here on it is critical.
+    pub critical: f64,
+    /// How far it must fall below a limit before it counts as below: a value that trembles around a limit
+    /// does not change its class.
+    pub margin: f64,
+}
+
+/// The classes of several things of one kind, by their names, as they were last time.
+#[derive(Debug, Default)]
+pub struct Levels {
+    last: BTreeMap<String, Level>,
+}
+
+impl Levels {
+    /// The classes of all that there is now; what is not among them is forgotten.
+    pub fn of<'a>(
+        &mut self,
+        all: impl IntoIterator<Item = (&'a str, f64, Limits)>,
+    ) -> &BTreeMap<String, Level> {
+        let level = |(name, value, limits): (&str, f64, Limits)| {
+            (name.to_owned(), limits.level(value, self.last.get(name)))
+        };
+        self.last = all.into_iter().map(level).collect();
+        &self.last
+    }
+}
+
+impl Limits {
+    fn level(self, value: f64, last: Option<&Level>) -> Level {
+        let now = self.plain(value);
+        match last {
+            // Still where it was, but for the margin.
+            Some(last) if now < *last => self.plain(value + self.margin).min(*last),
+            _ => now,
+        }
+    }
+
+    fn plain(self, value: f64) -> Level {
+        if value >= self.critical {
+            Level::Critical
+        } else if value >= self.high {
+            Level::High
+        } else {
+            Level::Normal
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        high: 80.0,
+        critical: 100.0,
+        margin: 5.0,
+    };
+
+    #[test]
+    fn a_class_is_left_only_when_it_is_clear() {
+        let mut levels = Levels::default();
+        let mut at = |value| levels.of([("cpu", value, LIMITS)])["cpu"];
+        for (value, expected) in [
+            (79.9, Level::Normal),
+            (80.0, Level::High),
+            (75.1, Level::High),
+            (79.0, Level::High),
+            (74.9, Level::Normal),
+            (79.0, Level::Normal),
+            (120.0, Level::Critical),
+            (96.0, Level::Critical),
+            (94.0, Level::High),
+            (99.0, Level::High),
+            (101.0, Level::Critical),
+            (20.0, Level::Normal),
+        ] {
+            assert_eq!(at(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_gone_is_forgotten() {
+        let mut levels = Levels::default();
+        levels.of([("a", 90.0, LIMITS), ("b", 1.0, LIMITS)]);
+        assert_eq!(levels.of([("b", 1.0, LIMITS)]).len(), 1);
+        assert_eq!(levels.of([("a", 78.0, LIMITS)])["a"], Level::Normal);
+    }
+}

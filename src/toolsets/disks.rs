@@ -1,0 +1,67 @@
+//! `disk_*`: the host's disks.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::failure::failed;
+use crate::backends::{Disk, Fullness, Host, Mounted};
+use crate::registry::{Cx, Result, Risk, Toolset};
+
+/// The group, as a table.
+pub fn tools(host: Arc<Host>) -> Toolset<Host> {
+    Toolset::over(host)
+        .tool("disk_list", Risk::Read, list)
+        .titled("Disks")
+        .startos("disk.list", &[])
+}
+
+/// Lists the host's disks with model, size and partitions, and the mounted file systems with how full they
+/// are. Those on other machines are listed without sizes.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {}
+
+#[derive(Serialize, JsonSchema)]
+struct Disks {
+    /// Sorted by name.
+    disks: Vec<Disk>,
+    /// The mounted file systems that hold data, sorted by path.
+    filesystems: Vec<FileSystem>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct FileSystem {
+    /// Where it is mounted.
+    path: String,
+    /// Its kind, such as `ext4`.
+    filesystem: String,
+    /// What is mounted there, such as `/dev/sda1`.
+    source: String,
+    /// Whether nothing can be written, by order or after an error.
+    read_only: bool,
+    /// Its size in bytes; absent when its data is on another machine.
+    total_bytes: Option<u64>,
+    /// How full it is; absent when its data is on another machine.
+    space: Option<Fullness>,
+}
+
+async fn list(host: Arc<Host>, List {}: List, _: Cx) -> Result<Disks> {
+    let (disks, mounts) = host.disks().await.map_err(failed)?;
+    Ok(Disks {
+        disks,
+        filesystems: mounts.into_iter().map(filesystem).collect(),
+    })
+}
+
+fn filesystem((point, size): Mounted) -> FileSystem {
+    FileSystem {
+        path: point.path,
+        filesystem: point.filesystem,
+        source: point.source,
+        read_only: point.read_only,
+        total_bytes: size.as_ref().map(|size| size.total_bytes),
+        space: size.map(|size| size.space()),
+    }
+}
