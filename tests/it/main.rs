@@ -52,5 +52,6 @@ mod spec_stdio;
 mod spec_streams;
 #[cfg(feature = "everything")]
 mod spec_tasks;
+mod state_manual;
 mod state_writers;
 mod support;
