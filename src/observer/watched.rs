@@ -8,10 +8,11 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::backends::{Host, Lxc};
+use crate::backends::{Host, Lxc, SystemBus, Systemd};
 use crate::state::{Pointer, State};
 
 use super::handle::ObserverHandle;
+use super::units::Units;
 use super::watchers::Observer;
 
 const LONG: Duration = Duration::from_mins(3);
@@ -30,7 +31,8 @@ impl Watched {
     /// One with these containers, and its state in a file `state.db` in `directory`.
     pub fn by(lxc: Lxc, directory: &Path) -> Self {
         let state = State::open(&directory.join("state.db")).unwrap();
-        let observer = Observer::new(state.clone(), lxc, Host::new());
+        let units = Units::new(Systemd::new(SystemBus::new()), Vec::new());
+        let observer = Observer::new(state.clone(), lxc, Host::new(), units);
         let handle = observer.handle();
         let (stop, stopped) = oneshot::channel::<()>();
         let done = tokio::spawn(observer.run(async move {

@@ -14,6 +14,8 @@ mod everything;
 mod flow_agents;
 mod flow_calls;
 mod flow_converge;
+mod flow_crowd;
+mod flow_host;
 mod flow_lifecycle;
 mod flow_policy;
 mod flow_refusals;

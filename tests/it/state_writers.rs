@@ -163,6 +163,9 @@ fn stir(containers: &Containers, until: &mut dyn FnMut() -> bool) {
             ("lxc-start", "-d")
         };
         containers.tool(tool, STIRRED, &[how]);
+        if runs {
+            containers.until_stopped(STIRRED);
+        }
         runs = !runs;
     }
 }
