@@ -184,7 +184,11 @@ mod tests {
         let bus = SystemBus::at(&format!("unix:path={}", scratch.join("no-bus").display()));
         let units = Units::new(Systemd::new(bus), Vec::new());
         let mut nudges = Nudges::default();
-        let watch = UnitWatch::new(units, Scribe::new(state.clone()), nudges.requests());
+        let watch = UnitWatch::new(
+            units,
+            Scribe::new(state.clone(), nudges.causes()),
+            nudges.requests(),
+        );
         let handle = nudges.handle(state.clone());
         let watching = tokio::spawn(watch.run());
         let mut bell = state.bell();

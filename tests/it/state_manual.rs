@@ -135,11 +135,19 @@ fn the_man_page_names_every_command_and_every_part_of_the_document() {
     wait_until("the host is seen", Duration::from_mins(2), || {
         read()["value"].get("serverInfo").is_some()
     });
-    for part in read()["value"].as_object().unwrap().keys() {
+    let document = read()["value"].clone();
+    for part in document.as_object().unwrap().keys() {
         let entry = format!(".It Li /public/{part}");
         assert!(
             source.contains(&entry),
             "/public/{part} is not in the man page"
+        );
+    }
+    for fact in document["serverInfo"].as_object().unwrap().keys() {
+        let entry = format!(".Li {fact} ");
+        assert!(
+            source.contains(&entry),
+            "/public/serverInfo/{fact} is not in the man page"
         );
     }
 }
