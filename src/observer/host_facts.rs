@@ -200,3 +200,162 @@ fn known(value: Value) -> Value {
         value => value,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use crate::backends::Host;
+    use crate::sys::Scratch;
+
+    use super::*;
+
+    fn write(root: &Path, files: &[(&str, &str)]) {
+        for (path, content) in files {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+    }
+
+    /// What stays, as the kernel of a small server with one NVMe disk writes it.
+    const LASTING: &[(&str, &str)] = &[
+        ("proc/sys/kernel/hostname", "cellar\n"),
+        ("proc/sys/kernel/osrelease", "6.1.0-30-amd64\n"),
+        (
+            "proc/cpuinfo",
+            "processor\t: 0\nmodel name\t: Intel(R) N100\nflags\t\t: fpu vme\n",
+        ),
+        ("proc/stat", "cpu  1 2 3 4 5\nbtime 1763760000\n"),
+        (
+            "proc/self/mountinfo",
+            "31 1 259:2 / / rw - ext4 /dev/nvme0n1p2 rw\n",
+        ),
+        ("sys/class/dmi/id/sys_vendor", "Beelink\n"),
+        ("sys/class/dmi/id/product_name", "EQ12\n"),
+        ("sys/class/hwmon/hwmon0/name", "coretemp\n"),
+        ("sys/class/hwmon/hwmon0/temp1_label", "Package id 0\n"),
+        ("sys/class/hwmon/hwmon0/temp1_max", "80000\n"),
+        ("sys/class/hwmon/hwmon0/temp1_crit", "100000\n"),
+        ("sys/class/net/enp1s0/ifindex", "2\n"),
+        ("sys/class/net/enp1s0/flags", "0x1003\n"),
+        ("sys/class/net/enp1s0/operstate", "up\n"),
+        ("sys/block/nvme0n1/size", "1000215216\n"),
+        ("sys/block/nvme0n1/nvme0n1p2/partition", "2\n"),
+        ("sys/block/nvme0n1/nvme0n1p2/size", "999000000\n"),
+        ("sys/block/nvme0n1/nvme0n1p2/dev", "259:2\n"),
+        ("etc/resolv.conf", "nameserver 192.168.1.1\n"),
+    ];
+
+    /// What moves all the time.
+    fn moving(root: &Path, n: u32) {
+        let number = |text: &str| text.replace('#', &n.to_string());
+        let files = [
+            ("proc/uptime", "10#.5 20#.5\n"),
+            ("proc/loadavg", "0.#1 0.#2 0.#3 1/97 5#\n"),
+            (
+                "proc/meminfo",
+                "MemTotal: 16000000 kB\nMemAvailable: 100# kB\nSwapTotal: 4 kB\nSwapFree: # kB\n",
+            ),
+            ("proc/net/dev", "enp1s0: 1# 2 3 4 5 6 7 8 9# 10 11 12\n"),
+            (
+                "proc/diskstats",
+                "259 0 nvme0n1 1 2 3# 4 5 6 7# 8 9 10# 11\n",
+            ),
+            (
+                "proc/pressure/cpu",
+                "some avg10=0.# avg60=0.# avg300=0.# total=#\n",
+            ),
+            ("sys/class/net/enp1s0/statistics/rx_bytes", "#\n"),
+            ("sys/class/hwmon/hwmon0/temp1_input", "4#500\n"),
+            (
+                "proc/net/ipv6_route",
+                "00000000000000000000000000000000 00 00000000000000000000000000000000 00 \
+              fe800000000000000000000000000001 00000400 0000000# 0000000# 00450003 enp1s0\n",
+            ),
+        ];
+        write(
+            root,
+            &files.map(|(path, text)| (path, &*number(text).leak())),
+        );
+    }
+
+    #[test]
+    fn what_moves_all_the_time_does_not_move_the_document() {
+        let scratch = Scratch::new();
+        write(scratch.path(), LASTING);
+        moving(scratch.path(), 1);
+        let host = Host::recorded(scratch.path());
+        let mut document = HostDocument::default();
+        let mut first = document.of(&host.facts());
+        assert_eq!(first["hostname"], "cellar");
+        assert_eq!(first["boot_time"], "2025-11-21T21:20:00.000Z");
+        assert_eq!(first["virtualization"], Value::Null);
+        assert_eq!(
+            first["hardware"],
+            json!({ "vendor": "Beelink", "product": "EQ12" })
+        );
+        assert_eq!(
+            first["temperatures"],
+            json!({ "coretemp Package id 0": "normal" })
+        );
+        let partition = &first["disks"]["nvme0n1"]["partitions"]["nvme0n1p2"];
+        assert_eq!(
+            (&partition["filesystem"], &partition["mounted_at"]),
+            (&json!("ext4"), &json!("/"))
+        );
+        assert_eq!(first["network"]["default_routes"][0]["gateway"], "fe80::1");
+        assert_eq!(first["network"]["interfaces"]["enp1s0"]["state"], "up");
+        for n in 2..10 {
+            moving(scratch.path(), n);
+            let mut next = document.of(&host.facts());
+            for document in [&mut first, &mut next] {
+                // The root is this machine's, and others fill it meanwhile; its clock is too.
+                document["mounts"]["/"]["fullness"].take();
+                document["time"].take();
+            }
+            assert_eq!(next, first, "{n}");
+        }
+    }
+
+    #[test]
+    fn a_part_that_is_too_warm_is_told_once() {
+        let scratch = Scratch::new();
+        write(scratch.path(), LASTING);
+        let host = Host::recorded(scratch.path());
+        let mut document = HostDocument::default();
+        for (millidegrees, level) in [
+            ("79000", "normal"),
+            ("81000", "high"),
+            ("79000", "high"),
+            ("70000", "normal"),
+        ] {
+            write(
+                scratch.path(),
+                &[("sys/class/hwmon/hwmon0/temp1_input", millidegrees)],
+            );
+            let told = document.of(&host.facts())["temperatures"].take();
+            assert_eq!(
+                told,
+                json!({ "coretemp Package id 0": level }),
+                "{millidegrees}"
+            );
+        }
+    }
+
+    #[test]
+    fn too_many_are_left_out_and_counted() {
+        let scratch = Scratch::new();
+        for n in 0..MAX_ITEMS + 10 {
+            write(
+                scratch.path(),
+                &[(&format!("sys/class/net/tun{n:04}/ifindex"), "1\n")],
+            );
+        }
+        let document = HostDocument::default().of(&Host::recorded(scratch.path()).facts());
+        let interfaces = document["network"]["interfaces"].as_object().unwrap();
+        assert_eq!(interfaces.len(), MAX_ITEMS + 1);
+        assert_eq!(interfaces["left_out"], 10);
+    }
+}

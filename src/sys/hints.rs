@@ -51,7 +51,7 @@ impl Hints {
         Self::over(Source::Names(names), Interest::READABLE)
     }
 
-    /// A file of `/proc` that tells of its changes, such as `self/mountinfo` (proc_pid_mountinfo(5)) or
+    /// A file of `/proc` that tells of its changes, such as `self/mountinfo` (proc(5)) or
     /// `sys/kernel/hostname`.
     pub fn changes_of(file: &Path) -> io::Result<Self> {
         Self::over(Source::Changing(File::open(file)?), Interest::PRIORITY)

@@ -15,14 +15,12 @@ use tokio::sync::watch;
 use crate::support::chance::Chance;
 use crate::support::client::{Client, runtime};
 use crate::support::history::{History, connect, insert};
+use crate::support::machine::IN_TIME;
 use crate::support::server::{Directory, Server, server};
 use crate::support::watcher::{Era, Heard, Watcher, Weather};
 
 /// How many clients there are.
 const CLIENTS: usize = 24;
-
-/// How long one of them may take to hear of what was changed last, on a machine that has much else to do.
-const BOUND: Duration = Duration::from_mins(2);
 
 /// Where clients look; what is written is two levels deep.
 const POINTERS: [&str; 12] = [
@@ -242,7 +240,7 @@ impl Scene {
             while let Some(heard) = behind() {
                 assert!(!task.is_finished(), "{name} has failed: {heard}");
                 assert!(
-                    begun.elapsed() < BOUND,
+                    begun.elapsed() < IN_TIME,
                     "{name} never heard of a change: {heard}, revision {}",
                     self.history.revision
                 );

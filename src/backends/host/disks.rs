@@ -97,10 +97,10 @@ pub enum DiskKind {
 /// All disks that have something in them, sorted by name.
 pub fn disks(tree: &Tree, mounts: &[Mounted]) -> Vec<Disk> {
     let names = tree.names("sys/block").into_iter();
-    names.filter_map(|name| disk(tree, name, mounts)).collect()
+    names.filter_map(|name| disk(tree, &name, mounts)).collect()
 }
 
-fn disk(tree: &Tree, name: String, mounts: &[Mounted]) -> Option<Disk> {
+fn disk(tree: &Tree, name: &str, mounts: &[Mounted]) -> Option<Disk> {
     let place = format!("sys/block/{name}");
     let file = |what: &str| format!("{place}/{what}");
     // A device without a size is a drive without a disk, or a number that nothing uses.
@@ -110,9 +110,9 @@ fn disk(tree: &Tree, name: String, mounts: &[Mounted]) -> Option<Disk> {
     let model = ["device/model", "device/name"].iter();
     let mut model = model.filter_map(|what| tree.label(&file(what)));
     let parts = tree.names(&place).into_iter();
-    let parts = parts.filter(|part| part.starts_with(&name));
+    let parts = parts.filter(|part| part.starts_with(name));
     Some(Disk {
-        kind: kind(tree, &place, &name),
+        kind: kind(tree, &place, name),
         model: model.next(),
         size_bytes,
         removable: tree.flag(&file("removable")),
@@ -126,7 +126,7 @@ fn disk(tree: &Tree, name: String, mounts: &[Mounted]) -> Option<Disk> {
         partitions: parts
             .filter_map(|part| partition(tree, &place, part, mounts))
             .collect(),
-        name: name.clone(),
+        name: name.to_owned(),
     })
 }
 
@@ -210,7 +210,7 @@ mod tests {
     use super::super::recording::record;
     use super::*;
 
-    /// The files that matter, as a server has them with a SATA disk under LVM, an NVMe disk that is
+    /// The files that matter, as a server has them with a SATA disk under LVM, an `NVMe` disk that is
     /// encrypted, a USB stick, an empty card reader and unused loop devices.
     const SERVER: &[(&str, &str)] = &[
         ("sys/devices/ata1/sda/size", "7814037168\n"),

@@ -84,7 +84,7 @@ async fn heard(what: &str, source: &mut Option<Hints>) {
         }
         *source = None;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn silent(what: &str, cause: &io::Error) {

@@ -160,3 +160,147 @@ fn state(tree: &Tree, place: &str) -> LinkState {
         _ => LinkState::NoCarrier,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::sys::Scratch;
+
+    use super::super::recording::record;
+    use super::*;
+
+    /// The files that matter, as a small server has them: a card with its cable in, one without, a radio, a
+    /// bridge with a container's wire, and tunnels.
+    const SERVER: &[(&str, &str)] = &[
+        ("sys/class/net/bonding_masters", "\n"),
+        ("sys/class/net/enp1s0/ifindex", "2\n"),
+        ("sys/class/net/enp1s0/type", "1\n"),
+        ("sys/class/net/enp1s0/flags", "0x1003\n"),
+        ("sys/class/net/enp1s0/operstate", "up\n"),
+        ("sys/class/net/enp1s0/address", "00:16:3e:01:02:03\n"),
+        ("sys/class/net/enp1s0/mtu", "1500\n"),
+        ("sys/class/net/enp1s0/speed", "1000\n"),
+        ("sys/class/net/enp1s0/device/vendor", "0x8086\n"),
+        ("sys/class/net/enp1s0/master", "-> ../br0"),
+        ("sys/class/net/enp2s0/ifindex", "3\n"),
+        ("sys/class/net/enp2s0/type", "1\n"),
+        ("sys/class/net/enp2s0/flags", "0x1003\n"),
+        ("sys/class/net/enp2s0/operstate", "down\n"),
+        ("sys/class/net/enp2s0/speed", "-1\n"),
+        ("sys/class/net/enp2s0/device/vendor", "0x8086\n"),
+        ("sys/class/net/wlp3s0/ifindex", "4\n"),
+        ("sys/class/net/wlp3s0/type", "1\n"),
+        ("sys/class/net/wlp3s0/flags", "0x1002\n"),
+        ("sys/class/net/wlp3s0/operstate", "down\n"),
+        (
+            "sys/class/net/wlp3s0/uevent",
+            "DEVTYPE=wlan\nINTERFACE=wlp3s0\nIFINDEX=4\n",
+        ),
+        ("sys/class/net/br0/ifindex", "5\n"),
+        ("sys/class/net/br0/type", "1\n"),
+        ("sys/class/net/br0/flags", "0x1003\n"),
+        ("sys/class/net/br0/operstate", "up\n"),
+        ("sys/class/net/br0/speed", "1000\n"),
+        (
+            "sys/class/net/br0/uevent",
+            "DEVTYPE=bridge\nINTERFACE=br0\nIFINDEX=5\n",
+        ),
+        ("sys/class/net/vethA1b2C3/ifindex", "9\n"),
+        ("sys/class/net/vethA1b2C3/type", "1\n"),
+        ("sys/class/net/vethA1b2C3/flags", "0x1003\n"),
+        ("sys/class/net/vethA1b2C3/operstate", "up\n"),
+        ("sys/class/net/vethA1b2C3/speed", "10000\n"),
+        ("sys/class/net/vethA1b2C3/master", "-> ../br0"),
+        ("sys/class/net/wg0/ifindex", "6\n"),
+        ("sys/class/net/wg0/type", "65534\n"),
+        ("sys/class/net/wg0/flags", "0x91\n"),
+        ("sys/class/net/wg0/operstate", "unknown\n"),
+        (
+            "sys/class/net/wg0/uevent",
+            "DEVTYPE=wireguard\nINTERFACE=wg0\nIFINDEX=6\n",
+        ),
+        ("sys/class/net/tap0/ifindex", "7\n"),
+        ("sys/class/net/tap0/type", "1\n"),
+        ("sys/class/net/tap0/tun_flags", "0x1002\n"),
+    ];
+
+    fn address(interface: &str, text: &str, prefix: u8, temporary: bool) -> InterfaceAddress {
+        InterfaceAddress {
+            interface: interface.to_owned(),
+            address: text.parse().unwrap(),
+            prefix,
+            temporary,
+        }
+    }
+
+    #[test]
+    fn each_interface_is_told_with_what_it_is_and_how_it_stands() {
+        let scratch = Scratch::new();
+        let tree = record(&scratch, SERVER);
+        let addresses = [
+            address("br0", "192.168.1.4", 24, false),
+            address("br0", "2001:db8::a1", 64, true),
+            address("br0", "fe80::1", 64, false),
+            address("gone0", "192.168.9.9", 24, false),
+        ];
+        let all = interfaces(&tree, &addresses);
+        let seen: Vec<_> = all
+            .iter()
+            .map(|one| {
+                (
+                    one.name.as_str(),
+                    one.kind,
+                    one.state,
+                    one.speed_mbit,
+                    one.is_lasting(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("br0", InterfaceKind::Bridge, LinkState::Up, None, true),
+                (
+                    "enp1s0",
+                    InterfaceKind::Ethernet,
+                    LinkState::Up,
+                    Some(1000),
+                    true
+                ),
+                (
+                    "enp2s0",
+                    InterfaceKind::Ethernet,
+                    LinkState::NoCarrier,
+                    None,
+                    true
+                ),
+                ("tap0", InterfaceKind::Tunnel, LinkState::Down, None, true),
+                (
+                    "vethA1b2C3",
+                    InterfaceKind::Virtual,
+                    LinkState::Up,
+                    None,
+                    false
+                ),
+                ("wg0", InterfaceKind::Wireguard, LinkState::Up, None, true),
+                ("wlp3s0", InterfaceKind::Wifi, LinkState::Down, None, true),
+            ]
+        );
+        let bridge = &all[0];
+        assert_eq!(
+            bridge.addresses,
+            ["192.168.1.4/24", "2001:db8::a1/64", "fe80::1/64"]
+        );
+        assert_eq!(bridge.lasting, ["192.168.1.4/24"]);
+        let card = &all[1];
+        assert_eq!(card.mac.as_deref(), Some("00:16:3e:01:02:03"));
+        assert_eq!(
+            (card.mtu, card.part_of.as_deref()),
+            (Some(1500), Some("br0"))
+        );
+    }
+
+    #[test]
+    fn a_machine_without_a_network_has_no_interfaces() {
+        assert!(interfaces(&Tree::below("/no/such/place".as_ref()), &[]).is_empty());
+    }
+}

@@ -64,11 +64,14 @@ pub struct HostFacts {
 impl Host {
     /// This machine.
     pub fn new() -> Self {
-        Self {
-            tree: Tree::of_this_machine(),
-            boot_time: OnceLock::new(),
-            started: Instant::now(),
-        }
+        Self::of(Tree::of_this_machine())
+    }
+
+    /// A machine that is not here, recorded below a directory; its clock and its interfaces' addresses are
+    /// this machine's.
+    #[cfg(test)]
+    pub fn recorded(root: &std::path::Path) -> Self {
+        Self::of(Tree::below(root))
     }
 
     /// What it is.
@@ -136,6 +139,14 @@ impl Host {
         }
     }
 
+    fn of(tree: Tree) -> Self {
+        Self {
+            tree,
+            boot_time: OnceLock::new(),
+            started: Instant::now(),
+        }
+    }
+
     fn look_at_info(&self) -> ServerInfo {
         facts::info(&self.tree, self.boot_time())
     }
@@ -180,5 +191,40 @@ impl Host {
             failed("the machine did not answer within 10 s; a disk or file system of it may hang")
         })?;
         answer.map_err(|_| failed("the question about the machine broke off"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn this_machine_is_known() {
+        let host = Arc::new(Host::new());
+        let info = host.info().await.unwrap();
+        assert!(!info.hostname.is_empty() && !info.kernel.is_empty());
+        assert!(info.cpu.cores >= 1 && info.memory_bytes > 1 << 20 && info.uptime_s > 0);
+        assert!(info.boot_time.is_some_and(|time| time.ends_with('Z')));
+        assert_eq!(info.gatewren.version, env!("CARGO_PKG_VERSION"));
+        let time = host.time().await.unwrap();
+        assert!(time.time.ends_with('Z') && time.uptime_s > 0, "{time:?}");
+        let interfaces = host.interfaces().await.unwrap();
+        let loopback = interfaces.iter().find(|(one, _)| one.name == "lo").unwrap();
+        assert!(
+            loopback.1.is_some() && !loopback.0.is_lasting(),
+            "{loopback:?}"
+        );
+        let (_, mounts) = host.disks().await.unwrap();
+        assert!(mounts.iter().any(|(point, _)| point.path == "/"));
+    }
+
+    #[tokio::test]
+    async fn this_machine_is_measured() {
+        let metrics = Arc::new(Host::new()).metrics().await.unwrap();
+        assert!((0.0..=100.0).contains(&metrics.cpu_percent), "{metrics:?}");
+        assert!(metrics.memory.total_bytes > metrics.memory.available_bytes);
+        let network = &metrics.network;
+        assert!(network.iter().any(|one| one.interface == "lo"));
+        assert!(network.is_sorted_by_key(|one| &one.interface));
     }
 }

@@ -139,7 +139,7 @@ pub fn mounted(mountinfo: &str) -> Vec<Mounted> {
         .collect()
 }
 
-/// Reads `/proc/self/mountinfo` (proc_pid_mountinfo(5)), sorted by path; of several places of one file system
+/// Reads `/proc/self/mountinfo` (proc(5)), sorted by path; of several places of one file system
 /// the one with the shortest path.
 fn mount_points(mountinfo: &str) -> Vec<MountPoint> {
     let mut by_path = BTreeMap::new();

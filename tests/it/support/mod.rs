@@ -2,6 +2,7 @@
 //! way to leave a test out.
 
 pub mod answer;
+pub mod apart;
 pub mod chance;
 pub mod client;
 pub mod container;

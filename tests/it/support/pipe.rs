@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
+use super::apart::Apart;
 use super::machine::IN_TIME;
 use super::server::Directory;
 
@@ -31,15 +32,23 @@ impl Pipe {
         Self::start_in(Directory::new(), words)
     }
 
+    /// The same on a machine of the test's own.
+    pub fn start_apart(machine: &Apart, words: &[&str]) -> Self {
+        let home = Directory::new();
+        let inside = machine.inside(env!("CARGO_BIN_EXE_gatewren"));
+        let process = launch(inside, &home.0, &home.join("log"), words);
+        Self::of(process, home)
+    }
+
     /// The same in a home that others may share, which the test takes away.
     pub fn start_at(home: &Path, words: &[&str]) -> Self {
         let own = Directory::new();
-        let process = launch(home, &own.join("log"), words);
+        let process = launch(here(), home, &own.join("log"), words);
         Self::of(process, own)
     }
 
     fn start_in(home: Directory, words: &[&str]) -> Self {
-        let process = launch(&home.0, &home.join("log"), words);
+        let process = launch(here(), &home.0, &home.join("log"), words);
         Self::of(process, home)
     }
 
@@ -221,8 +230,11 @@ impl Drop for Pipe {
     }
 }
 
-fn launch(home: &Path, log: &Path, words: &[&str]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+fn here() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_gatewren"))
+}
+
+fn launch(mut command: Command, home: &Path, log: &Path, words: &[&str]) -> Child {
     command.args(words).env("XDG_STATE_HOME", home);
     command
         .env_remove("NOTIFY_SOCKET")

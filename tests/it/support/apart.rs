@@ -1,0 +1,86 @@
+//! A machine of a test's own: its network, mounts, host name, /etc and /run belong to nobody else.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use super::machine::{is_root, skip};
+use super::server::Directory;
+
+/// Makes it, says so, and keeps it until the test has ended, however it does.
+const MAKE: &str = r#"set -e
+mount -t sysfs sysfs /sys
+ip link set lo up
+echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6 || true
+mkdir "$1/etc"
+cp -a /etc/. "$1/etc"
+mount --bind "$1/etc" /etc
+mount -t tmpfs tmpfs /run
+echo made
+exec cat > /dev/null"#;
+
+/// Namespaces, and the process that keeps them.
+pub struct Apart {
+    keeper: Child,
+    /// A directory that goes with it.
+    pub home: Directory,
+}
+
+impl Apart {
+    /// `None`, after saying so, where there can be none.
+    pub fn new() -> Option<Self> {
+        if !is_root() {
+            skip("namespaces need root");
+            return None;
+        }
+        if Command::new("ip").arg("-V").output().is_err() {
+            skip("there is no program ip");
+            return None;
+        }
+        let home = Directory::new();
+        let mut keeper = Command::new("unshare");
+        keeper.args([
+            "--net",
+            "--mount",
+            "--uts",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+        ]);
+        keeper.args([MAKE, "machine"]).arg(&home.0);
+        keeper.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut keeper = keeper.spawn().unwrap();
+        let mut said = String::new();
+        let mut output = BufReader::new(keeper.stdout.take().unwrap());
+        output.read_line(&mut said).unwrap();
+        let machine = Self { keeper, home };
+        if said != "made\n" {
+            skip("no namespaces can be made here");
+            return None;
+        }
+        Some(machine)
+    }
+
+    /// A program that is to run there.
+    pub fn inside(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.keeper.id().to_string(), "-n", "-m", "-u", "--"]);
+        command.arg(program);
+        command
+    }
+
+    /// Runs lines of the shell there, which must go well; what they print.
+    pub fn run(&self, lines: &str) -> String {
+        let output = self.inside("sh").args(["-ec", lines]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{lines}\n{said}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        let _ = self.keeper.kill();
+        let _ = self.keeper.wait();
+    }
+}
