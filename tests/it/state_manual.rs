@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::machine::{skip, wait_until};
+use crate::support::machine::{IN_TIME, skip, wait_until};
 use crate::support::server::{Directory, Server, has_sqlite3, server, shared};
 
 fn page() -> PathBuf {
@@ -143,7 +142,7 @@ fn the_man_page_names_every_command_and_every_part_of_the_document() {
 
     let server = server().start();
     let read = || server.client().call("state_get", json!({})).send().data();
-    wait_until("the host is seen", Duration::from_mins(2), || {
+    wait_until("the host is seen", IN_TIME, || {
         read()["value"].get("serverInfo").is_some()
     });
     for part in read()["value"].as_object().unwrap().keys() {
