@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::support::machine::{skip, wait_until};
+use crate::support::machine::{IN_TIME, skip, wait_until};
 use crate::support::server::{Directory, Server, has_sqlite3, server, shared};
 use crate::support::state::{said, told};
 
@@ -132,7 +131,7 @@ fn the_man_page_names_every_command_and_every_part_of_the_document() {
 
     let server = server().start();
     let read = || server.client().call("state_get", json!({})).send().data();
-    wait_until("the host is seen", Duration::from_mins(2), || {
+    wait_until("the host is seen", IN_TIME, || {
         read()["value"].get("serverInfo").is_some()
     });
     let document = read()["value"].clone();
