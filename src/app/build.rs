@@ -246,9 +246,8 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
         INSTRUCTIONS.to_owned(),
     )));
     let observer = on.observer;
-    catalog.set_settle(Box::new(move || {
-        let observer = observer.clone();
-        Box::pin(async move { Some(observer.seen(observer.nudge()).await) })
+    catalog.set_settle(Box::new(move |audit_id| {
+        Box::pin(observer.begin(audit_id).seen())
     }));
     Ok(catalog)
 }

@@ -29,7 +29,7 @@ pub use systemd::{
 };
 
 pub use crate::config::{Glob, InvalidGlob};
-pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Vitals};
+pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Usage, Vitals};
 
 #[cfg(test)]
 mod lab;

@@ -9,7 +9,7 @@
 //!
 //! | watcher | its pointers | its events |
 //! |---|---|---|
-//! | `container_watch` | `/public/packageData`, `/public/observer/containers` | `lxc-monitor` |
+//! | `container_watch` | `/public/packageData`, `/public/observer/containers` | states (`lxc-monitor`) and definitions (inotify), through the helper |
 //! | `host_watch` | `/public/serverInfo` | netlink (addresses, links, routes, disks), files of `/proc` that poll, inotify |
 //! | `unit_watch` | `/public/units`, `/public/observer/units` | D-Bus signals of systemd |
 //!
@@ -42,6 +42,7 @@
 //! themselves are not written: an idle box makes no revisions.
 #![forbid(unsafe_code)]
 
+mod causes;
 mod complaints;
 mod container_facts;
 mod container_watch;

@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 use crate::support::machine::is_root;
 use crate::support::server::shared;
 
-const READING: [&str; 12] = [
+const READING: [&str; 14] = [
     "changes_since",
     "container_info",
     "container_list",
+    "container_ports",
+    "container_stats",
     "disk_list",
     "network_interfaces",
     "network_routes",

@@ -1,11 +1,13 @@
 //! What an update says of the change, where a client goes on from, and what becomes of both when a backup returns.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
+use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::request::Request;
 use crate::support::server::{Directory, Server, has_sqlite3, server, shared};
 use crate::support::stream::Stream;
@@ -135,6 +137,74 @@ fn how_often_a_client_is_told_can_be_set() {
     stream.stays_quiet(QUIET);
 }
 
+#[test]
+fn what_was_sent_and_never_read_is_told_again_after_a_stop() {
+    if !has_sqlite3() {
+        return;
+    }
+    let home = Directory::new();
+    let mut before = server().directory(&home.0).start();
+    let uri = "gatewren:///public/unread";
+    let session = before.client().session("2025-11-25");
+    session.subscribe(uri);
+    let mut stream = session.get().open();
+    let primed = stream.event().id.unwrap();
+    let mut witness = open(&listen(&before.client(), uri));
+    before.put("unread", &json!(1));
+    let revision = told(&mut witness)[REVISION].clone();
+    // By now it most likely was sent on the other stream too, which is lost with all that it carries.
+    std::thread::sleep(Duration::from_millis(200));
+    drop(stream);
+    before.signal(Signal::SIGTERM);
+    before.ended();
+    drop(before);
+
+    let after = server().directory(&home.0).start();
+    let session = session.carried_on_by(&after.client());
+    let mut stream = session.get().header("last-event-id", &primed).open();
+    assert_eq!(told(&mut stream)[REVISION], revision);
+}
+
+#[test]
+fn what_is_no_longer_kept_of_a_lost_stream_is_told_again_from_the_log() {
+    if !has_sqlite3() {
+        return;
+    }
+    // More than a session keeps of its streams.
+    const MANY: usize = 800;
+    let server = shared("operate");
+    server.put("many-kept", &json!({}));
+    let uris = (0..MANY).map(|n| format!("gatewren:///public/many-kept/{n}"));
+    let uris: Vec<String> = uris.collect();
+    let client = server.client();
+    let session = client.session("2025-11-25");
+    let mut connection = client.connection();
+    for uri in &uris {
+        let request = session.request("resources/subscribe").uri(uri);
+        assert_eq!(request.send_over(&mut connection).result(), json!({}));
+    }
+    let mut stream = session.get().open();
+    let primed = stream.event().id.unwrap();
+    let filter = json!({ "resourceSubscriptions": uris });
+    let witness = client.modern("subscriptions/listen");
+    let mut witness = open(&witness.param("notifications", filter));
+    let all: serde_json::Map<String, Value> =
+        (0..MANY).map(|n| (n.to_string(), json!(1))).collect();
+    server.put("many-kept", &json!(all));
+    for _ in 0..MANY {
+        told(&mut witness);
+    }
+    // It carried as much by now, of which only the rest is kept.
+    std::thread::sleep(Duration::from_millis(200));
+    drop(stream);
+    let mut stream = session.get().header("last-event-id", &primed).open();
+    let mut missing: BTreeSet<String> = uris.into_iter().collect();
+    while !missing.is_empty() {
+        let message = stream.call_message();
+        missing.remove(message["params"]["uri"].as_str().unwrap());
+    }
+}
+
 /// The state as it is now, put aside with SQLite's own means, and put back.
 fn copy(from: &Directory, name: &str, to: &str) {
     for end in ["-wal", "-shm"] {
@@ -155,7 +225,11 @@ fn who_knows_more_than_a_backup_that_was_put_back_is_told_to_read_again() {
         let home = Directory::new();
         let mut before = server().directory(&home.0).start();
         let uri = "gatewren:///public/kept";
-        before.put("kept", &json!("old"));
+        let old = before.put("kept", &json!("old"));
+        // Else the first that the session hears of might be this.
+        wait_until("the server has seen it", IN_TIME, || {
+            read(&before, "gatewren:///public") >= old
+        });
         copy(&home, "state.db", "backup.db");
         let session = before.client().session("2025-11-25");
         session.subscribe(uri);

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tracing::debug;
 
-use crate::helper_client::{ContainerName, Helper, Limits, Operation, Usage, Vitals};
+use crate::helper_client::{
+    Capture, ContainerName, Ending, Helper, Limits, Operation, Usage, Vitals,
+};
 
 use super::super::error::{BackendError, ErrorKind};
 use super::super::os_release::OsRelease;
@@ -18,6 +20,15 @@ const QUESTION_TIME: Duration = Duration::from_secs(20);
 
 /// How long a start may take, and a stop beyond its grace.
 const CHANGE_TIME: Duration = Duration::from_mins(1);
+
+/// How long the bytes of a root file system may be counted; then they stay unknown.
+const DISK_TIME: Duration = Duration::from_secs(5);
+
+/// The most that is kept of that answer, in bytes.
+const DISK_CAPTURE: Capture = Capture {
+    head: 1024,
+    tail: 0,
+};
 
 /// The containers of the box; a clone is a pointer.
 #[derive(Debug, Clone)]
@@ -95,7 +106,26 @@ impl Lxc {
             cpu_usage_us: usage.cpu_usage_us,
             pids: usage.pids,
             config: Some(config),
+            disk_bytes: None,
         })
+    }
+
+    /// What the root file system of one holds, in bytes; nothing if it cannot be counted in five seconds.
+    pub async fn disk_bytes(&self, name: &ContainerName) -> Option<u64> {
+        let operation = Operation::ContainerDisk {
+            container: name.clone(),
+        };
+        let counted = self
+            .helper
+            .run(operation, limits(DISK_TIME), &self.reference, DISK_CAPTURE)
+            .await;
+        let counted = counted.ok()?;
+        // A file that went away while it was counted makes `du` fail, and the sum is there all the same.
+        let Ending::Exited { .. } = counted.ending else {
+            return None;
+        };
+        let sum = counted.stdout.text_lossy();
+        sum.split_whitespace().next()?.parse().ok()
     }
 
     /// What the kernel shows of one that runs.
@@ -108,8 +138,28 @@ impl Lxc {
         found.into_iter().next().ok_or_else(ended)
     }
 
-    /// What the kernel shows of all that [`Self::status`] has found running and that still run; cheap, for
-    /// LXC is not asked.
+    /// What the kernel shows of this one, or of all that run, sorted by name. One of which nothing can be
+    /// learnt does not hide the others.
+    pub async fn vitals_of(
+        &self,
+        container: Option<&ContainerName>,
+    ) -> Result<Vec<Vitals>, BackendError> {
+        if let Some(name) = container {
+            return Ok(vec![self.vitals(name).await?]);
+        }
+        let mut all = Vec::new();
+        for name in self.list().await? {
+            match self.vitals(&name).await {
+                Ok(vitals) => all.push(vitals),
+                Err(cause) if cause.kind == ErrorKind::Unavailable => return Err(cause),
+                Err(cause) => debug!(container = %name, %cause, "left out of the measurement"),
+            }
+        }
+        Ok(all)
+    }
+
+    /// What the kernel shows of all that [`Self::status`] has found running and that still run, but
+    /// for what they use; cheap, for LXC is not asked.
     pub async fn all_vitals(&self) -> Result<Vec<Vitals>, BackendError> {
         self.read_vitals(None).await
     }
