@@ -30,9 +30,11 @@ pub fn foreign(path: &Path) -> Connection {
     connection
 }
 
-/// Another program's revision.
+/// Another program's revision, with the number that it has to give where the log may be empty.
 pub fn insert(connection: &Connection, actor: &str, patch: &Value) {
-    let sql = "INSERT INTO revision (at_ms, actor, cause, patch) VALUES (7, ?1, 'why', ?2)";
+    let sql = "INSERT INTO revision (id, at_ms, actor, cause, patch) VALUES (
+        1 + max(coalesce((SELECT max(id) FROM revision), 0), (SELECT max(revision) FROM snapshot)),
+        7, ?1, 'why', ?2)";
     connection.execute(sql, (actor, patch.to_string())).unwrap();
 }
 

@@ -9,12 +9,10 @@ use tokio::task::JoinSet;
 
 use crate::support::client::{Client, Connection, runtime};
 use crate::support::history::{connect, insert};
+use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Server, server};
 use crate::support::session::Session;
 use crate::support::stream::{Next, Stream};
-
-/// How long what must happen may take on a machine that has much else to do.
-const BOUND: Duration = Duration::from_mins(2);
 
 /// So many listen to one resource, and as many to one each, in both eras.
 const CROWD: usize = 1_000;
@@ -74,7 +72,7 @@ impl Listener {
 
 /// The next message; `None` for an event without one.
 async fn next(stream: &mut Stream) -> Option<Value> {
-    match stream.hear(BOUND).await {
+    match stream.hear(IN_TIME).await {
         Next::Event(event) if event.data.is_empty() => None,
         Next::Event(event) => Some(event.json()),
         other => panic!("an event was due: {other:?}"),
@@ -129,6 +127,12 @@ fn write(server: &Server, operations: &Value) -> u64 {
     u64::try_from(connection.last_insert_rowid()).unwrap()
 }
 
+/// Up to which revision the server has read the log.
+fn newest_read(server: &Server) -> u64 {
+    let read = server.client().call("state_get", json!({}));
+    read.send().data()["revision"].as_u64().unwrap()
+}
+
 fn add(key: &str, value: impl Into<Value>) -> Value {
     json!({ "op": "add", "path": format!("/public/{key}"), "value": value.into() })
 }
@@ -137,7 +141,11 @@ fn add(key: &str, value: impl Into<Value>) -> Value {
 fn a_thousand_hear_of_one_resource_and_a_thousand_of_one_each_in_both_eras() {
     let limits = "[limits]\nmax_streams_per_agent = 4096\nmax_sessions_per_agent = 4096\n";
     let server = server().settings(limits).start();
-    write(&server, &json!([add("own", json!({})), add("one", 0)]));
+    let first = write(&server, &json!([add("own", json!({})), add("one", 0)]));
+    // Else those who listen before the server has read this would hear of it.
+    wait_until("the server has read it", IN_TIME, || {
+        newest_read(&server) >= first
+    });
     let one = vec!["gatewren:///public/one".to_owned(); CROWD];
     let own: Vec<String> = (0..CROWD)
         .map(|n| format!("gatewren:///public/own/{n}"))

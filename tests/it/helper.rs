@@ -490,6 +490,7 @@ fn what_the_kernel_shows_of_containers_is_read_without_asking_lxc() {
     let busybox = fs::metadata("/bin/busybox").unwrap().len();
     assert!(bytes > busybox / 2, "{bytes} of {busybox}");
     own.tool("lxc-stop", "wren", &["-k"]);
+    own.until_stopped("wren");
     assert_eq!(helper.run(&all).stdout(), "");
 }
 
