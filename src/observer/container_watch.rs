@@ -319,23 +319,22 @@ mod tests {
         container.lxc("lxc-start", &[]);
         let watched = Watched::by(Lxc::new(helper), lab.scratch.path());
         let entry = Pointer::parse("/public/packageData/idle").unwrap();
-        let quiet = watched.look().await;
-        assert!(entry.get(&watched.state.document().root).is_some());
-        sleep(Duration::from_secs(3)).await;
-        let again = watched.look().await;
-        // Other tests have their containers on the same box.
-        assert_eq!(
-            watched.state.touched(&entry, quiet),
-            None,
-            "up to revision {again}: {:?}",
-            watched.state.changes_since(quiet, &entry, 10)
-        );
         let host = Pointer::parse("/public/serverInfo").unwrap();
-        assert_eq!(
-            watched.state.touched(&host, quiet),
-            None,
-            "up to revision {again}"
-        );
+        let mut quiet = watched.look().await;
+        assert!(entry.get(&watched.state.document().root).is_some());
+        // What the start of the container has to tell may come late, and other tests have theirs on the same
+        // box; only what never ends is wrong.
+        for attempt in 1.. {
+            sleep(Duration::from_secs(3)).await;
+            let again = watched.look().await;
+            let touched = [&entry, &host].map(|place| watched.state.touched(place, quiet));
+            if touched == [None, None] {
+                break;
+            }
+            let what = watched.state.changes_since(quiet, &Pointer::root(), 10);
+            assert!(attempt < 10, "up to revision {again}: {what:?}");
+            quiet = again;
+        }
         watched.end().await;
         child.stop().await;
     }
