@@ -87,6 +87,25 @@ need_npm() {
     PATH=$npm_dir/node_modules/$node/bin:$PATH
 }
 
+json_patch_suite=json-patch-test-suite@1.1.0
+
+# need_json_patch_suite: the test cases of JSON Patch that many libraries share, in target/test-json-patch; their
+# folder is in $JSON_PATCH_SUITE afterwards, for the tests.
+need_json_patch_suite() {
+    local folder=$root/target/test-json-patch
+    if [ "$(cat "$folder/installed" 2>/dev/null)" != "$json_patch_suite" ]; then
+        need_command npm npm nodejs || return 1
+        say "installing an npm package into target/test-json-patch: $json_patch_suite"
+        rm -rf "$folder"
+        mkdir -p "$folder"
+        echo '{"private": true}' >"$folder/package.json"
+        npm install --prefix "$folder" --no-audit --no-fund --no-update-notifier --loglevel=error \
+            "$json_patch_suite" >&2 </dev/null || { say "npm install failed"; return 1; }
+        echo "$json_patch_suite" >"$folder/installed"
+    fi
+    export JSON_PATCH_SUITE=$folder/node_modules/${json_patch_suite%@*}
+}
+
 # need_venv v1|v2: the Python clients of that SDK in target/test-venv-v1 or -v2; its interpreter is in $python
 # afterwards.
 need_venv() {

@@ -194,6 +194,7 @@ fn state(settings: &Settings) -> Result<State, BuildError> {
     let retention = Retention {
         age: settings.state.keep,
         revisions: settings.state.keep_revisions.into(),
+        ..Retention::default()
     };
     State::open_keeping(&settings.state_dir.join("state.db"), retention).map_err(failed)
 }
@@ -245,9 +246,8 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
         INSTRUCTIONS.to_owned(),
     )));
     let observer = on.observer;
-    catalog.set_settle(Box::new(move || {
-        let observer = observer.clone();
-        Box::pin(async move { Some(observer.seen(observer.nudge()).await) })
+    catalog.set_settle(Box::new(move |audit_id| {
+        Box::pin(observer.begin(audit_id).seen())
     }));
     Ok(catalog)
 }

@@ -16,10 +16,11 @@ use zbus::{Connection, Message, MessageStream, connection};
 use super::error::{BackendError, ErrorKind};
 
 /// How long connecting may take, the greeting included.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
+const CONNECT_TIME: Duration = Duration::from_secs(10);
 
-/// How long an answer may take; one that comes later is not waited for.
-const ANSWER_TIME: Duration = Duration::from_secs(10);
+/// How long an answer may take, as long as D-Bus's own library waits: systemd answers nobody while it reads all
+/// files again. One that comes later is not waited for.
+const ANSWER_TIME: Duration = Duration::from_secs(25);
 
 /// The bus itself, as a service.
 const BUS: Object<'static> = Object {

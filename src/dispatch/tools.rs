@@ -203,11 +203,13 @@ async fn run_allowed(
     permit: Permit,
     (arguments, cx): (Map<String, Value>, Cx),
 ) -> Result<(Answer, Option<u64>), Interruption> {
+    let settling = tool
+        .syncs_state()
+        .then(|| engine.catalog.settling(cx.reference()));
     let mut answer = tool.run(permit, arguments, cx).await?;
-    let revision = if tool.syncs_state() {
-        engine.catalog.settled().await
-    } else {
-        None
+    let revision = match settling {
+        Some(settling) => settling.await,
+        None => None,
     };
     if let Some(revision) = revision {
         answer.reflect(revision);

@@ -58,7 +58,7 @@ pub enum Operation {
     /// Print what the kernel shows of running containers, a JSON object ([`Vitals`](super::vitals::Vitals)) a
     /// line.
     ContainerVitals {
-        /// Which; when absent, all that an earlier question has found running.
+        /// Which; when absent, all that an earlier question has found running, without what they use.
         #[serde(default)]
         container: Option<ContainerName>,
     },

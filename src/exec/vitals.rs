@@ -22,7 +22,8 @@ pub struct Vitals {
     pub listeners: Vec<Listener>,
     /// Whether it has no network of its own: addresses and ports are then the host's.
     pub shares_host_network: bool,
-    /// What it uses.
+    /// What it uses; nothing of it where all containers were asked for, which happens often.
+    #[serde(default)]
     pub usage: Usage,
 }
 

@@ -25,7 +25,7 @@ use super::{
     refusal::Refusal,
     stop::Stop,
     tools,
-    vitals::{lines, vitals},
+    vitals::{lines, vitals, vitals_and_usage},
 };
 
 /// The most of a reference that goes into the log.
@@ -196,13 +196,15 @@ async fn container_vitals(
     container: Option<&ContainerName>,
 ) -> Result<Ending, Refusal> {
     require_root()?;
-    let mut running = match container {
-        Some(name) => match pump.wait(house.containers.alive(name)).await {
-            Ok(alive) => vec![(name.clone(), alive?)],
+    if let Some(name) = container {
+        let running = match pump.wait(house.containers.alive(name)).await {
+            Ok(alive) => alive?,
             Err(why) => return Ok(Ending::Killed { why }),
-        },
-        None => house.containers.still_running(),
-    };
+        };
+        let name = name.clone();
+        return print(pump, move || Ok(lines(vitals_and_usage(name, &running)))).await;
+    }
+    let mut running = house.containers.still_running();
     running.retain(|(name, _)| house.policy.allows_container(name.as_str()));
     print(pump, move || {
         let all = running.into_iter();

@@ -10,12 +10,10 @@ use super::{
     usage::usage,
 };
 
-/// What the kernel shows of one; nothing if it ended meanwhile.
+/// What the kernel shows of one but for what it uses; nothing if it ended meanwhile.
 pub fn vitals(container: ContainerName, running: &Running) -> Option<Vitals> {
     let init = running.init;
     let network = Network::of(init);
-    let groups = text(format!("/proc/{init}/cgroup")).unwrap_or_default();
-    let traffic = network.traffic();
     let vitals = Vitals {
         container,
         init_pid: init.try_into().ok()?,
@@ -23,14 +21,23 @@ pub fn vitals(container: ContainerName, running: &Running) -> Option<Vitals> {
         addresses: network.addresses(),
         listeners: network.listeners(),
         shares_host_network: same_network(init, own_pid()),
-        usage: Usage {
-            network_received_bytes: traffic.map(|(received, _)| received),
-            network_sent_bytes: traffic.map(|(_, sent)| sent),
-            ..usage(&groups)
-        },
+        usage: Usage::default(),
     };
     // Its number may have become another's while it was read.
     running.still_runs().then_some(vitals)
+}
+
+/// The same with what it uses.
+pub fn vitals_and_usage(container: ContainerName, running: &Running) -> Option<Vitals> {
+    let groups = text(format!("/proc/{}/cgroup", running.init)).unwrap_or_default();
+    let traffic = Network::of(running.init).traffic();
+    let usage = Usage {
+        network_received_bytes: traffic.map(|(received, _)| received),
+        network_sent_bytes: traffic.map(|(_, sent)| sent),
+        ..usage(&groups)
+    };
+    let vitals = vitals(container, running)?;
+    Some(Vitals { usage, ..vitals })
 }
 
 /// A line each.

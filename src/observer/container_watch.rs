@@ -327,7 +327,8 @@ mod tests {
         assert_eq!(
             watched.state.touched(&entry, quiet),
             None,
-            "up to revision {again}"
+            "up to revision {again}: {:?}",
+            watched.state.changes_since(quiet, &entry, 10)
         );
         let host = Pointer::parse("/public/serverInfo").unwrap();
         assert_eq!(

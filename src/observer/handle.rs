@@ -8,7 +8,9 @@ use tokio::time::timeout;
 
 use crate::state::State;
 
-/// How long a caller waits for a look; after that it goes on with the revision there is.
+use super::causes::{Cause, Causes};
+
+/// How long a caller waits for a look; after that it is answered without a revision.
 const SEEN_TIME: Duration = Duration::from_secs(2);
 
 /// A way to the observer; a clone is a pointer.
@@ -17,11 +19,19 @@ pub struct ObserverHandle {
     state: State,
     asked: Arc<watch::Sender<u64>>,
     answered: Arc<[watch::Receiver<u64>]>,
+    causes: Causes,
+}
+
+/// A call that changes the box, from before it does until the state shows it.
+#[derive(Debug)]
+pub struct Pending {
+    handle: ObserverHandle,
+    _cause: Cause,
 }
 
 /// One request to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "`seen` waits for it"]
+#[must_use = "`looked` waits for it"]
 pub struct Nudge(u64);
 
 /// One watcher's end of the handle.
@@ -36,6 +46,7 @@ pub struct Requests {
 pub struct Nudges {
     asked: watch::Sender<u64>,
     answered: Vec<watch::Receiver<u64>>,
+    causes: Causes,
 }
 
 impl Nudges {
@@ -49,17 +60,32 @@ impl Nudges {
         }
     }
 
+    /// What the watchers' changes are put down to.
+    pub fn causes(&self) -> Causes {
+        self.causes.clone()
+    }
+
     /// The handle; it answers with the revision that `state` has then.
     pub fn handle(self, state: State) -> ObserverHandle {
         ObserverHandle {
             state,
             asked: Arc::new(self.asked),
             answered: self.answered.into(),
+            causes: self.causes,
         }
     }
 }
 
 impl ObserverHandle {
+    /// The call with this audit id begins to change the box: while it is the only one, what is seen is put
+    /// down to it.
+    pub fn begin(&self, audit_id: &str) -> Pending {
+        Pending {
+            handle: self.clone(),
+            _cause: self.causes.begin(audit_id),
+        }
+    }
+
     /// Has every watcher look soon, because something was changed before this call.
     pub fn nudge(&self) -> Nudge {
         let mut number = 0;
@@ -70,21 +96,24 @@ impl ObserverHandle {
         Nudge(number)
     }
 
-    /// Waits until every watcher has finished a look that began after `since`, at most two seconds, and says
-    /// which revision the document has then.
-    pub async fn seen(&self, since: Nudge) -> u64 {
-        // Late: the caller's call is done all the same, and its answer should not wait.
-        let _ = timeout(SEEN_TIME, self.looked(since)).await;
-        self.state.document().revision
-    }
-
-    /// Waits for those looks without a bound.
+    /// Waits until every watcher has finished a look that began after `since`, without a bound.
     pub(super) async fn looked(&self, since: Nudge) {
         for answered in self.answered.iter() {
             // A watcher that is gone will not answer, and nobody waits for it.
             let mut answered = answered.clone();
             let _ = answered.wait_for(|number| *number >= since.0).await;
         }
+    }
+}
+
+impl Pending {
+    /// The call is done: waits until every watcher has finished a look that began after now, and says which
+    /// revision the document has then. Nothing after two seconds: the call is done all the same, its answer
+    /// should not wait, and no revision is known to reflect it.
+    pub async fn seen(self) -> Option<u64> {
+        let looked = self.handle.looked(self.handle.nudge());
+        timeout(SEEN_TIME, looked).await.ok()?;
+        Some(self.handle.state.document().revision)
     }
 }
 
@@ -127,17 +156,17 @@ mod tests {
         one.answer(early);
         let begun = other.begin();
         other.answer(begun);
-        let mut seen = std::pin::pin!(handle.seen(nudge));
+        let mut looked = std::pin::pin!(handle.looked(nudge));
         // Polled once: it still waits for the one.
         tokio::select! {
             biased;
-            _ = &mut seen => panic!("an early look counted"),
+            () = &mut looked => panic!("an early look counted"),
             () = std::future::ready(()) => {}
         }
         one.next().await;
         let begun = one.begin();
         one.answer(begun);
-        assert_eq!(seen.await, 0);
+        looked.await;
     }
 
     #[tokio::test(start_paused = true)]
@@ -148,7 +177,20 @@ mod tests {
         drop(nudges.requests());
         let handle = nudges.handle(state);
         let start = Instant::now();
-        assert_eq!(handle.seen(handle.nudge()).await, 0);
+        assert_eq!(handle.begin("a1").seen().await, Some(0));
         assert!(start.elapsed() < SEEN_TIME);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_that_comes_too_late_leaves_the_answer_without_a_revision() {
+        let scratch = Scratch::new();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let mut nudges = Nudges::default();
+        let (_late, causes) = (nudges.requests(), nudges.causes());
+        let handle = nudges.handle(state);
+        let pending = handle.begin("a1");
+        assert_eq!(causes.only().as_deref(), Some("a1"));
+        assert_eq!(pending.seen().await, None);
+        assert_eq!(causes.only(), None);
     }
 }

@@ -42,6 +42,7 @@
 //! themselves are not written: an idle box makes no revisions.
 #![forbid(unsafe_code)]
 
+mod causes;
 mod complaints;
 mod container_facts;
 mod container_watch;

@@ -4,20 +4,23 @@ use serde_json::{Value, json};
 
 use crate::state::{Author, Pointer, State, StateError};
 
+use super::causes::Causes;
 use super::complaints::Complaints;
 
 /// Writes for one watcher.
 #[derive(Debug)]
 pub struct Scribe {
     state: State,
+    causes: Causes,
     complaints: Complaints,
 }
 
 impl Scribe {
-    /// One that writes into `state`.
-    pub fn new(state: State) -> Self {
+    /// One that writes into `state`, because of the call among `causes`.
+    pub fn new(state: State, causes: Causes) -> Self {
         Self {
             state,
+            causes,
             complaints: Complaints::default(),
         }
     }
@@ -27,8 +30,9 @@ impl Scribe {
         let at = place
             .iter()
             .fold(Pointer::root(), |above, key| above.child(*key));
-        let written: Result<u64, StateError> =
-            self.state.put(&Author::observer(), &at, Some(value)).await;
+        let cause = self.causes.only();
+        let author = cause.into_iter().fold(Author::observer(), Author::because);
+        let written: Result<u64, StateError> = self.state.put(&author, &at, Some(value)).await;
         self.note("the state", written);
     }
 

@@ -38,8 +38,8 @@ pub struct UnitWatch {
 enum Away {
     No,
     Since(Instant),
-    /// For good, as far as can be seen, and why.
-    Given(String),
+    /// For so long that the document says so, with this reason.
+    GivenUp(String),
 }
 
 /// What made the watcher look.
@@ -77,29 +77,39 @@ impl UnitWatch {
                 news = next_news(&mut self.events) => Occasion::Events(news),
                 () = sleep_until(due) => Occasion::Due,
             };
-            let begun = self.requests.begin();
-            let (seen, whole) = self.follow(occasion).await;
-            self.judge(seen);
-            self.write().await;
-            if whole {
-                self.requests.answer(begun);
+            match occasion {
+                // They are looked at a moment later, together.
+                Occasion::Events(Ok(news)) => self.units.hear(news),
+                Occasion::Events(Err(cause)) => self.told(Err(cause)).await,
+                Occasion::Due if self.next > Instant::now() => {
+                    let seen = self.units.catch_up().await;
+                    self.told(seen).await;
+                }
+                Occasion::Asked | Occasion::Due => {
+                    let begun = self.requests.begin();
+                    let seen = match occasion {
+                        Occasion::Asked => self.look_again().await,
+                        _ => self.look().await,
+                    };
+                    self.told(seen).await;
+                    self.requests.answer(begun);
+                }
             }
         }
     }
 
-    /// Does what the occasion asks for, and says whether everything has been seen then.
-    async fn follow(&mut self, occasion: Occasion) -> (Result<(), BackendError>, bool) {
-        match occasion {
-            Occasion::Events(Ok(news)) => {
-                self.units.hear(news);
-                (Ok(()), false)
-            }
-            Occasion::Events(Err(cause)) => (Err(cause), false),
-            // There is nothing to be seen, and trying may take long.
-            Occasion::Asked if self.events.is_none() => (Ok(()), true),
-            Occasion::Asked => (self.units.look_at_list().await, true),
-            Occasion::Due if self.next <= Instant::now() => (self.look().await, true),
-            Occasion::Due => (self.units.catch_up().await, false),
+    /// Writes down what a look showed, or what it means that it failed.
+    async fn told(&mut self, seen: Result<(), BackendError>) {
+        self.judge(seen);
+        self.write().await;
+    }
+
+    /// Looks at what has changed since the last look, as far as the bus is there: trying whether it is may take
+    /// longer than whoever asked should wait.
+    async fn look_again(&mut self) -> Result<(), BackendError> {
+        match self.events {
+            Some(_) => self.units.look_at_list().await,
+            None => Ok(()),
         }
     }
 
@@ -131,11 +141,11 @@ impl UnitWatch {
         let since = match self.away {
             Away::No => now,
             Away::Since(since) => since,
-            Away::Given(_) => now.checked_sub(PATIENCE).unwrap_or(now),
+            Away::GivenUp(_) => now.checked_sub(PATIENCE).unwrap_or(now),
         };
         self.away = Away::Since(since);
         if now.duration_since(since) >= PATIENCE {
-            self.away = Away::Given(cause.to_string());
+            self.away = Away::GivenUp(cause.to_string());
             self.units.forget();
             self.scribe.note("units", seen);
         }
@@ -146,7 +156,7 @@ impl UnitWatch {
             Away::No => None,
             // What was seen last stands until the bus is given up.
             Away::Since(_) => return,
-            Away::Given(why) => Some(why.as_str()),
+            Away::GivenUp(why) => Some(why.as_str()),
         };
         let availability = unit_facts::availability(why_not, self.units.left_out());
         self.scribe
@@ -184,7 +194,11 @@ mod tests {
         let bus = SystemBus::at(&format!("unix:path={}", scratch.join("no-bus").display()));
         let units = Units::new(Systemd::new(bus), Vec::new());
         let mut nudges = Nudges::default();
-        let watch = UnitWatch::new(units, Scribe::new(state.clone()), nudges.requests());
+        let watch = UnitWatch::new(
+            units,
+            Scribe::new(state.clone(), nudges.causes()),
+            nudges.requests(),
+        );
         let handle = nudges.handle(state.clone());
         let watching = tokio::spawn(watch.run());
         let mut bell = state.bell();

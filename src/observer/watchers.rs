@@ -27,7 +27,8 @@ impl Observer {
     /// An observer that has seen nothing yet.
     pub fn new(state: State, lxc: Lxc, host: Host, units: Units) -> Self {
         let mut nudges = Nudges::default();
-        let scribe = || Scribe::new(state.clone());
+        let causes = nudges.causes();
+        let scribe = || Scribe::new(state.clone(), causes.clone());
         Self {
             containers: ContainerWatch::new(lxc, scribe(), nudges.requests()),
             host: HostWatch::new(host, scribe(), nudges.requests()),

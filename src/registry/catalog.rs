@@ -42,8 +42,9 @@ pub struct SessionLog {
     pub data: Value,
 }
 
-/// Waits until the state shows what a call has done; the revision that does.
-type Settle = dyn Fn() -> BoxFuture<Option<u64>> + Send + Sync;
+/// Told before a call, by its audit id, that it will change the box; what it gives is awaited when the call is
+/// done, until the state shows it: the revision that does.
+type Settle = dyn Fn(&str) -> BoxFuture<Option<u64>> + Send + Sync;
 
 /// A server definition: one catalog, many connections.
 pub struct Catalog {
@@ -205,11 +206,12 @@ impl Catalog {
         self.completer.as_deref()
     }
 
-    /// The revision that shows what has been done up to now.
-    pub async fn settled(&self) -> Option<u64> {
+    /// For the call with this audit id, which is about to change the box: gives, awaited when it has, the
+    /// revision that shows it.
+    pub fn settling(&self, audit_id: &str) -> BoxFuture<Option<u64>> {
         match &self.settle {
-            Some(settle) => settle().await,
-            None => None,
+            Some(settle) => settle(audit_id),
+            None => Box::pin(std::future::ready(None)),
         }
     }
 

@@ -89,17 +89,24 @@ fn narrowed(operation: &Operation, scope: &Pointer, document: &Value) -> Option<
     })
 }
 
-/// Whether an insertion into a list, or a removal from it, moves the element in which `scope` stands.
+/// Whether an insertion into a list, or a removal from it, moves the element in which `scope` stands, or makes it.
+///
+/// What is an object now is taken for one then; of anything else the operation may be one on a list.
 fn moves_others(operation: &Operation, scope: &Pointer, document: &Value) -> bool {
     let Some((list, key)) = operation.path().split_last() else {
         return false;
     };
+    if matches!(operation, Operation::Replace { .. })
+        || list.get(document).is_some_and(Value::is_object)
+    {
+        return false;
+    }
     let way = list.way_to(scope);
-    let element = way.as_ref().and_then(|way| way.tokens().first());
-    let behind = element.and_then(|token| array_index(token)) >= array_index(key);
-    let inserts = !matches!(operation, Operation::Replace { .. });
-    let index = array_index(key).is_some() && element.is_some();
-    inserts && index && behind && list.get(document).is_some_and(Value::is_array)
+    let element = way
+        .as_ref()
+        .and_then(|way| array_index(way.tokens().first()?));
+    // How long the list was then, and so which element `-` made, is not known.
+    element.is_some_and(|element| key == "-" || array_index(key).is_some_and(|key| key <= element))
 }
 
 #[cfg(test)]
@@ -151,7 +158,11 @@ mod tests {
         let insert = json!([{"op": "add", "path": "/public/list/1", "value": 9}]);
         assert_eq!(within("/public/list/2", &insert), Some(insert.clone()));
         assert_eq!(within("/public/list/0", &insert), None);
+        let append = json!([{"op": "add", "path": "/public/list/-", "value": 9}]);
+        assert_eq!(within("/public/list/3", &append), Some(append.clone()));
         let key = json!([{"op": "add", "path": "/public/jobs/1", "value": 9}]);
         assert_eq!(within("/public/jobs/2", &key), None);
+        let gone = json!([{"op": "remove", "path": "/public/gone/0"}]);
+        assert_eq!(within("/public/gone/1", &gone), Some(gone.clone()));
     }
 }

@@ -121,51 +121,13 @@ mod tests {
     use serde_json::json;
 
     use super::super::patch::Patch;
+    use super::super::scrutiny::Dice;
     use super::*;
-
-    /// A small generator of numbers (xorshift), so that a failure can be repeated by its seed.
-    struct Dice(u64);
-
-    impl Dice {
-        fn below(&mut self, n: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % n
-        }
-
-        fn pick(&mut self, n: u64) -> usize {
-            usize::try_from(self.below(n)).unwrap()
-        }
-
-        fn value(&mut self, depth: u32) -> Value {
-            let kinds = if depth == 0 { 5 } else { 9 };
-            match self.below(kinds) {
-                0 => Value::Null,
-                1 => json!(self.below(2) == 0),
-                2 => json!(self.below(3)),
-                3 => json!(["", "a", "~1", "/", "ü"][self.pick(5)]),
-                4 => json!([0.0, 0.5, 1.0, -1e300][self.pick(4)]),
-                5 | 6 => (0..self.below(5)).map(|_| self.value(depth - 1)).collect(),
-                _ => Value::Object(self.object(depth - 1)),
-            }
-        }
-
-        fn object(&mut self, depth: u32) -> Map<String, Value> {
-            (0..self.below(5))
-                .map(|_| {
-                    let key = ["a", "b", "", "~", "a/b", "0", "-"];
-                    let key = key[self.pick(7)];
-                    (key.to_owned(), self.value(depth))
-                })
-                .collect()
-        }
-    }
 
     #[test]
     fn a_difference_applied_gives_the_other_document() {
         for seed in 1_u64..4000 {
-            let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let mut dice = Dice::new(seed);
             let old = Value::Object(dice.object(4));
             let new = Value::Object(dice.object(4));
             let patch = Patch::new(diff(&Pointer::root(), &old, &new));

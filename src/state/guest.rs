@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::StateError;
-use super::migration::{self, Beginning, STEPS, is_empty, newest};
+use super::migration::{self, STEPS, is_empty, newest};
 use super::schema::{connect, database_id, open_for_reading, recognise};
 
 /// A database that is only looked at.
@@ -65,7 +65,7 @@ pub fn differences(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let version = migration::version(connection)?.and_then(|version| usize::try_from(version).ok());
     let steps = version.and_then(|version| STEPS.get(..version));
     let mut fresh = Connection::open_in_memory()?;
-    migration::create(&mut fresh, steps.unwrap_or(STEPS), &Beginning::default())?;
+    migration::create(&mut fresh, steps.unwrap_or(STEPS), None)?;
     let (ours, found) = (definitions(&fresh)?, definitions(connection)?);
     let missing = ours
         .iter()

@@ -28,14 +28,17 @@ pub struct Retention {
     pub age: Duration,
     /// Revisions beyond this number are trimmed, the oldest first.
     pub revisions: u64,
+    /// A snapshot is written, and the log trimmed, each time that so many revisions have come.
+    pub snapshot_every: u64,
 }
 
 impl Default for Retention {
-    /// 30 days, 200,000 revisions.
+    /// 30 days, 200,000 revisions, a snapshot every 4,096.
     fn default() -> Self {
         Self {
             age: Duration::from_hours(30 * 24),
             revisions: 200_000,
+            snapshot_every: 4096,
         }
     }
 }
@@ -193,9 +196,9 @@ pub fn compact(
 fn oldest_wanted(
     connection: &Connection,
     (revision, now_ms): (u64, u64),
-    Retention { age, revisions }: Retention,
+    retention: Retention,
 ) -> rusqlite::Result<u64> {
-    let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+    let age_ms = u64::try_from(retention.age.as_millis()).unwrap_or(u64::MAX);
     let young = connection
         .query_row(
             "SELECT id FROM revision WHERE at_ms >= ?1 ORDER BY id LIMIT 1",
@@ -203,7 +206,7 @@ fn oldest_wanted(
             |row| number(row, 0),
         )
         .optional()?;
-    let near = revision.saturating_sub(revisions) + 1;
+    let near = revision.saturating_sub(retention.revisions) + 1;
     Ok(young.unwrap_or(revision + 1).max(near))
 }
 
@@ -287,7 +290,7 @@ fn signed(id: u64) -> i64 {
 mod tests {
     use serde_json::json;
 
-    use super::super::migration::{Beginning, STEPS};
+    use super::super::migration::STEPS;
     use super::super::schema;
     use super::*;
     use crate::sys::Scratch;
@@ -306,13 +309,17 @@ mod tests {
         fn new(days: u64, revisions: u64) -> Self {
             let scratch = Scratch::new();
             let path = scratch.join("state.db");
-            let connection = schema::open(&path, STEPS, &Beginning::default()).unwrap();
+            let connection = schema::open(&path, STEPS, None).unwrap();
             let age = Duration::from_hours(24 * days);
             Self {
                 _scratch: scratch,
                 connection,
                 next: 1,
-                retention: Retention { age, revisions },
+                retention: Retention {
+                    age,
+                    revisions,
+                    ..Retention::default()
+                },
             }
         }
 

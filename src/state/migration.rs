@@ -67,13 +67,13 @@ WHEN OLD.revision > (SELECT min(revision) FROM snapshot) OR (SELECT count(*) FRO
 BEGIN SELECT RAISE(ABORT, 'only the oldest snapshot is trimmed, and two are kept'); END;
 ";
 
-/// How the log of a new database begins.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Beginning {
-    /// The revision of the empty document.
+/// How the log of a new database begins that stands in the place of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// The number of its first revision, which changes nothing; also the time, in milliseconds since 1970.
     pub revision: u64,
-    /// What is noted of the database in whose place it stands.
-    pub rebuilt: Option<String>,
+    /// What is noted of the other.
+    pub note: String,
 }
 
 /// The version that `steps` lead to.
@@ -98,28 +98,31 @@ pub fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
 pub fn create(
     connection: &mut Connection,
     steps: &[&str],
-    beginning: &Beginning,
+    rebuilt: Option<&Rebuilt>,
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if is_empty(&transaction)? {
         take(&transaction, steps, 0)?;
-        begin_at(&transaction, beginning.revision)?;
         note(&transaction, "database", &Uuid::new_v4().to_string())?;
-        if let Some(rebuilt) = &beginning.rebuilt {
-            note(&transaction, "rebuilt", rebuilt)?;
+        if let Some(rebuilt) = rebuilt {
+            begin_at(&transaction, rebuilt.revision)?;
+            note(&transaction, "rebuilt", &rebuilt.note)?;
         }
     }
     transaction.commit()
 }
 
-/// Gives the empty document another number than 0, which the rules forbid.
+/// Gives the empty document another number than 0, which the rules forbid, and writes the first revision, so that
+/// a row without an id of its own gets the next one from SQLite.
 fn begin_at(transaction: &Transaction<'_>, revision: u64) -> rusqlite::Result<()> {
     let revision = i64::try_from(revision).unwrap_or(i64::MAX);
     let rule = "SELECT sql FROM sqlite_schema WHERE name = 'snapshot_is_never_updated'";
     let rule: String = transaction.query_row(rule, [], |row| row.get(0))?;
     transaction.execute_batch("DROP TRIGGER snapshot_is_never_updated")?;
-    transaction.execute("UPDATE snapshot SET revision = ?1", [revision])?;
-    transaction.execute_batch(&rule)
+    transaction.execute("UPDATE snapshot SET revision = ?1 - 1", [revision])?;
+    transaction.execute_batch(&rule)?;
+    let first = "INSERT INTO revision VALUES (?1, ?1, 'observer', 'rebuilt', '[]')";
+    transaction.execute(first, [revision]).map(|_| ())
 }
 
 /// Brings a database of an older version to the newest one, after putting a copy of it beside it.
@@ -186,7 +189,7 @@ mod tests {
     use crate::sys::Scratch;
 
     fn open(path: &Path, steps: &[&str]) -> Result<Connection, StateError> {
-        schema::open(path, steps, &Beginning::default())
+        schema::open(path, steps, None)
     }
 
     fn copies(scratch: &Scratch) -> Vec<PathBuf> {

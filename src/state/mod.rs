@@ -50,3 +50,12 @@ pub use tail::{News, Tail};
 
 #[cfg(feature = "fuzzing")]
 pub use diff::{diff, put};
+
+#[cfg(test)]
+mod crashes;
+#[cfg(test)]
+mod full_disk;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod scrutiny;

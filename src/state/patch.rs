@@ -145,9 +145,12 @@ impl std::error::Error for PatchError {}
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use serde_json::json;
 
     use super::*;
+    use crate::sys::skip;
 
     fn applied(mut document: Value, patch: &Value) -> Result<Value, String> {
         Patch::from_value(patch.clone())
@@ -192,6 +195,50 @@ mod tests {
         ] {
             assert_eq!(applied(document, &patch), Ok(result), "{patch}");
         }
+    }
+
+    /// The cases of <https://github.com/json-patch/json-patch-tests> (Apache-2.0), which `tests/run` installs
+    /// and names in `JSON_PATCH_SUITE`; also those that are turned off there.
+    #[test]
+    fn the_suite_of_the_rfcs_community() {
+        let Some(folder) = std::env::var_os("JSON_PATCH_SUITE") else {
+            skip("JSON_PATCH_SUITE names no folder with the cases; tests/run installs it");
+            return;
+        };
+        let (mut applied, mut refused) = (0, 0);
+        for name in ["tests.json", "spec_tests.json"] {
+            let path = Path::new(&folder).join(name);
+            let cases = std::fs::read_to_string(path).unwrap();
+            for case in serde_json::from_str::<Vec<Value>>(&cases).unwrap() {
+                match agrees(&case) {
+                    Some(true) => applied += 1,
+                    Some(false) => refused += 1,
+                    None => {}
+                }
+            }
+        }
+        assert_eq!((applied, refused), (61, 34));
+    }
+
+    /// Does as the case says, and says whether the patch was applied; nothing for a comment between cases.
+    fn agrees(case: &Value) -> Option<bool> {
+        let (document, patch) = (case.get("doc")?.clone(), case.get("patch")?);
+        let before = document.clone();
+        let found = applied(document, patch);
+        let ops = patch.as_array().into_iter().flatten();
+        let mut ops = ops.filter_map(|operation| operation["op"].as_str());
+        let expected = case.get("expected");
+        if case.get("error").is_some() || ops.any(|op| op == "move" || op == "copy") {
+            assert!(found.is_err(), "{case}");
+        } else if expected.is_some_and(|expected| !expected.is_object() && before.is_string()) {
+            // The whole document stays an object.
+            assert!(found.unwrap_err().contains("the whole document"), "{case}");
+            return Some(false);
+        } else {
+            // Without an expectation a case says that a test succeeds.
+            assert_eq!(found.as_ref().ok(), expected.or(Some(&before)), "{case}");
+        }
+        Some(found.is_ok())
     }
 
     #[test]

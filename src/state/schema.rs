@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::StateError;
-use super::migration::{self, Beginning, is_empty, newest};
+use super::migration::{self, Rebuilt, is_empty, newest};
 
 /// How long a statement waits for another program's lock; after that the caller hears "busy".
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,7 +23,11 @@ const MODE: u32 = 0o660;
 
 /// Opens the database at `path` for writing, after checking it and bringing it to the newest version of `steps`;
 /// makes it if there is none.
-pub fn open(path: &Path, steps: &[&str], beginning: &Beginning) -> Result<Connection, StateError> {
+pub fn open(
+    path: &Path,
+    steps: &[&str],
+    rebuilt: Option<&Rebuilt>,
+) -> Result<Connection, StateError> {
     create_file(path).map_err(|error| StateError::io(path, &error))?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let said = |error| StateError::sqlite(path, &error);
@@ -40,7 +44,7 @@ pub fn open(path: &Path, steps: &[&str], beginning: &Beginning) -> Result<Connec
         .pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)
         .map_err(said)?;
     check(path, &connection)?;
-    migration::create(&mut connection, steps, beginning).map_err(said)?;
+    migration::create(&mut connection, steps, rebuilt).map_err(said)?;
     migration::migrate(&mut connection, path, steps)?;
     Ok(connection)
 }

@@ -19,7 +19,7 @@ use super::error::StateError;
 use super::follow::load;
 use super::history::History;
 use super::log::Retention;
-use super::migration::{Beginning, STEPS};
+use super::migration::{Rebuilt, STEPS};
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::schema;
@@ -74,7 +74,7 @@ impl State {
     ///
     /// A damaged database is moved aside, to `<path>.damaged-<ms>`, and an empty one made in its place.
     pub fn open_keeping(path: &Path, retention: Retention) -> Result<Self, StateError> {
-        let cause = match Self::open_sound(path, retention, &Beginning::default()) {
+        let cause = match Self::open_sound(path, retention, None) {
             Err(StateError::Damaged { cause, .. }) => cause,
             Err(StateError::NotADatabase(_)) => "its first page is not that of a database".into(),
             result => return result,
@@ -84,12 +84,12 @@ impl State {
         error!(path = %path.display(), aside = %aside.display(), %cause,
             "the state database was damaged: moved aside, building a new one");
         let note = json!({ "at_ms": now, "aside": aside.display().to_string(), "cause": cause });
-        let beginning = Beginning {
+        let rebuilt = Rebuilt {
             // Above every revision that was given before, so that older cursors are told to read afresh.
             revision: now,
-            rebuilt: Some(note.to_string()),
+            note: note.to_string(),
         };
-        Self::open_sound(path, retention, &beginning)
+        Self::open_sound(path, retention, Some(&rebuilt))
     }
 
     /// The newest document. Never touches the disk and never waits.
@@ -197,9 +197,9 @@ impl State {
     fn open_sound(
         path: &Path,
         retention: Retention,
-        beginning: &Beginning,
+        rebuilt: Option<&Rebuilt>,
     ) -> Result<Self, StateError> {
-        let connection = schema::open(path, STEPS, beginning)?;
+        let connection = schema::open(path, STEPS, rebuilt)?;
         let database_id =
             schema::database_id(&connection).map_err(|error| StateError::sqlite(path, &error))?;
         let loaded = load(path, &connection)?;
@@ -702,13 +702,13 @@ mod tests {
             "above every number that was given"
         );
         assert_eq!(put(&state, "/public/a", json!(1)).await, first + 1);
-        let floor = first + 1;
-        for old in [1, 500, first - 1] {
-            let resync = Changes::Resync { floor, upto: floor };
+        let (floor, upto) = (first, first + 1);
+        for old in [1, 500, first - 2] {
             let told = state.changes_since(old, &Pointer::root(), 10).unwrap();
-            assert_eq!(told, resync, "after {old}");
-            assert_eq!(state.touched(&at("/public/b"), old), Some(first));
+            assert_eq!(told, Changes::Resync { floor, upto }, "after {old}");
+            assert!(state.touched(&at("/public/b"), old).is_some());
         }
+        insert(&foreign(&scratch), &json!([])).unwrap();
         let note = "SELECT value FROM meta WHERE key = 'rebuilt'";
         let note: String = foreign(&scratch)
             .query_row(note, [], |row| row.get(0))

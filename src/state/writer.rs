@@ -30,10 +30,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// the next commit may have come together with that one's, and there is none when it can be seen.
 const FIRST_WAIT: Duration = Duration::from_micros(20);
 
-/// Revisions between two snapshots.
-const SNAPSHOT_REVISIONS: u64 = 4096;
-
-/// Bytes of patches between two snapshots.
+/// Bytes of patches between two snapshots, at which one is written before its time.
 const SNAPSHOT_BYTES: usize = 4 * 1024 * 1024;
 
 /// What a caller wants changed.
@@ -239,7 +236,7 @@ impl Writer {
     /// Writes a snapshot if it is time to.
     fn compact(&mut self) {
         let since = self.since_snapshot;
-        if since.revisions < SNAPSHOT_REVISIONS && since.bytes < SNAPSHOT_BYTES {
+        if since.revisions < self.retention.snapshot_every && since.bytes < SNAPSHOT_BYTES {
             return;
         }
         self.since_snapshot = Since::default();

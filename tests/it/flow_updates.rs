@@ -1,5 +1,6 @@
 //! What an update says of the change, where a client goes on from, and what becomes of both when a backup returns.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -134,6 +135,74 @@ fn how_often_a_client_is_told_can_be_set() {
     told(&mut stream);
     server.put("seldom", &json!(2));
     stream.stays_quiet(QUIET);
+}
+
+#[test]
+fn what_was_sent_and_never_read_is_told_again_after_a_stop() {
+    if !has_sqlite3() {
+        return;
+    }
+    let home = Directory::new();
+    let mut before = server().directory(&home.0).start();
+    let uri = "gatewren:///public/unread";
+    let session = before.client().session("2025-11-25");
+    session.subscribe(uri);
+    let mut stream = session.get().open();
+    let primed = stream.event().id.unwrap();
+    let mut witness = open(&listen(&before.client(), uri));
+    before.put("unread", &json!(1));
+    let revision = told(&mut witness)[REVISION].clone();
+    // By now it most likely was sent on the other stream too, which is lost with all that it carries.
+    std::thread::sleep(Duration::from_millis(200));
+    drop(stream);
+    before.signal(Signal::SIGTERM);
+    before.ended();
+    drop(before);
+
+    let after = server().directory(&home.0).start();
+    let session = session.carried_on_by(&after.client());
+    let mut stream = session.get().header("last-event-id", &primed).open();
+    assert_eq!(told(&mut stream)[REVISION], revision);
+}
+
+#[test]
+fn what_is_no_longer_kept_of_a_lost_stream_is_told_again_from_the_log() {
+    if !has_sqlite3() {
+        return;
+    }
+    // More than a session keeps of its streams.
+    const MANY: usize = 800;
+    let server = shared("operate");
+    server.put("many-kept", &json!({}));
+    let uris = (0..MANY).map(|n| format!("gatewren:///public/many-kept/{n}"));
+    let uris: Vec<String> = uris.collect();
+    let client = server.client();
+    let session = client.session("2025-11-25");
+    let mut connection = client.connection();
+    for uri in &uris {
+        let request = session.request("resources/subscribe").uri(uri);
+        assert_eq!(request.send_over(&mut connection).result(), json!({}));
+    }
+    let mut stream = session.get().open();
+    let primed = stream.event().id.unwrap();
+    let filter = json!({ "resourceSubscriptions": uris });
+    let witness = client.modern("subscriptions/listen");
+    let mut witness = open(&witness.param("notifications", filter));
+    let all: serde_json::Map<String, Value> =
+        (0..MANY).map(|n| (n.to_string(), json!(1))).collect();
+    server.put("many-kept", &json!(all));
+    for _ in 0..MANY {
+        told(&mut witness);
+    }
+    // It carried as much by now, of which only the rest is kept.
+    std::thread::sleep(Duration::from_millis(200));
+    drop(stream);
+    let mut stream = session.get().header("last-event-id", &primed).open();
+    let mut missing: BTreeSet<String> = uris.into_iter().collect();
+    while !missing.is_empty() {
+        let message = stream.call_message();
+        missing.remove(message["params"]["uri"].as_str().unwrap());
+    }
 }
 
 /// The state as it is now, put aside with SQLite's own means, and put back.

@@ -25,6 +25,7 @@ mod flow_settings;
 mod flow_streams;
 mod flow_tasks;
 mod flow_updates;
+mod full_disk;
 mod fuzz_corpus;
 mod helper;
 mod house_rules;
@@ -53,5 +54,6 @@ mod spec_streams;
 #[cfg(feature = "everything")]
 mod spec_tasks;
 mod state_manual;
+mod state_tools;
 mod state_writers;
 mod support;

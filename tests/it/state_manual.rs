@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rusqlite::Connection;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::machine::{IN_TIME, skip, wait_until};
 use crate::support::server::{Directory, Server, has_sqlite3, server, shared};
+use crate::support::state::{said, told};
 
 fn page() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/man/gatewren-state.5")
@@ -74,15 +75,6 @@ fn run(server: &Server, script: &str) {
     );
 }
 
-/// The newest revision that touches a place, as `log` tells it.
-fn newest(server: &Server, place: &str) -> Value {
-    let directory = Path::new(server.text("state_db")).parent().unwrap();
-    let mut log = Command::new(env!("CARGO_BIN_EXE_gatewren"));
-    log.args(["state", "log", place, "--limit", "1", "--json", "--dir"]);
-    let output = log.arg(directory).output().unwrap();
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 #[test]
 fn the_schema_in_the_man_page_is_that_of_the_database() {
     let server = shared("operate");
@@ -112,15 +104,12 @@ fn the_examples_in_the_man_page_write_what_they_say() {
         (patch, "local:doorbell", "/public/door"),
     ] {
         run(&server, &script);
-        let row = newest(&server, place);
+        let row = told(&server, &["log", place, "--limit", "1"]);
         assert_eq!(row["actor"], actor, "{row}");
         assert_eq!(row["patch"][0]["path"], place, "{row}");
         assert!(row.get("refused").is_none(), "{row}");
     }
-    let mut check = Command::new(env!("CARGO_BIN_EXE_gatewren"));
-    let directory = Path::new(server.text("state_db")).parent().unwrap();
-    check.args(["state", "check", "--dir"]).arg(directory);
-    assert!(check.output().unwrap().status.success());
+    said(&server, &["check"]);
 }
 
 #[test]
@@ -145,11 +134,19 @@ fn the_man_page_names_every_command_and_every_part_of_the_document() {
     wait_until("the host is seen", IN_TIME, || {
         read()["value"].get("serverInfo").is_some()
     });
-    for part in read()["value"].as_object().unwrap().keys() {
+    let document = read()["value"].clone();
+    for part in document.as_object().unwrap().keys() {
         let entry = format!(".It Li /public/{part}");
         assert!(
             source.contains(&entry),
             "/public/{part} is not in the man page"
+        );
+    }
+    for fact in document["serverInfo"].as_object().unwrap().keys() {
+        let entry = format!(".Li {fact} ");
+        assert!(
+            source.contains(&entry),
+            "/public/serverInfo/{fact} is not in the man page"
         );
     }
 }

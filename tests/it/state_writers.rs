@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::support::container::Containers;
 use crate::support::machine::{skip, wait_until};
 use crate::support::server::{Directory, Server, has_sqlite3, server};
+use crate::support::state::{command, said};
 use crate::support::stream::{Next, Stream};
 
 /// Revisions that the writers make together, unless `GATEWREN_FOREIGN_REVISIONS` says otherwise.
@@ -36,21 +37,6 @@ const ALL: &str = "gatewren:///public/writers";
 fn each() -> u64 {
     let wanted = std::env::var("GATEWREN_FOREIGN_REVISIONS");
     wanted.map_or(REVISIONS, |text| text.parse().unwrap()) / 4
-}
-
-/// `gatewren state` about this server.
-fn state(server: &Server, words: &[&str]) -> Command {
-    let directory = Path::new(server.text("state_db")).parent().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
-    command.arg("state").args(words).arg("--dir").arg(directory);
-    command
-}
-
-fn said(server: &Server, words: &[&str]) -> String {
-    let output = state(server, words).output().unwrap();
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{words:?}: {error}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 fn writers(server: &Server) -> Vec<Child> {
@@ -134,7 +120,7 @@ struct Watch {
 impl Watch {
     fn begin(server: &Server, home: &Directory) -> Self {
         let file = home.join("watched");
-        let mut watch = state(
+        let mut watch = command(
             server,
             &["watch", "/public/writers", "--since", "0", "--json"],
         );

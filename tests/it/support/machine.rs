@@ -18,6 +18,9 @@ pub const LONG_S: u32 = 300;
 /// The pause between two looks.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// For what must come in the end, on a machine that is slow and busy.
+pub const LONG: Duration = Duration::from_mins(3);
+
 /// Leaves the running test out, loudly, and counts it in the file named by `GATEWREN_SKIPPED`.
 pub fn skip(reason: &str) {
     let thread = std::thread::current();

@@ -16,6 +16,7 @@ pub mod request;
 pub mod server;
 pub mod session;
 pub mod source;
+pub mod state;
 pub mod stream;
 pub mod tasks;
 pub mod watcher;

@@ -1,0 +1,74 @@
+//! The calls under way that change the box, so that what is seen meanwhile can be put down to them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The calls under way; clones share them. As many as may run at once, at most.
+#[derive(Debug, Clone, Default)]
+pub struct Causes {
+    calls: Arc<Mutex<Calls>>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    next: u64,
+    under_way: BTreeMap<u64, String>,
+}
+
+/// A call under way; it has ended when this is dropped.
+#[derive(Debug)]
+#[must_use = "dropped, the call is no longer under way"]
+pub struct Cause {
+    number: u64,
+    causes: Causes,
+}
+
+impl Causes {
+    /// The call with this audit id is under way.
+    pub fn begin(&self, audit_id: &str) -> Cause {
+        let mut calls = self.lock();
+        calls.next += 1;
+        let number = calls.next;
+        calls.under_way.insert(number, audit_id.to_owned());
+        drop(calls);
+        let causes = self.clone();
+        Cause { number, causes }
+    }
+
+    /// What led to a change that is seen now: the one call that is under way. With several nobody can say.
+    pub fn only(&self) -> Option<String> {
+        let calls = self.lock();
+        let mut all = calls.under_way.values();
+        let first = all.next().cloned();
+        first.filter(|_| all.next().is_none())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Cause {
+    fn drop(&mut self) {
+        self.causes.lock().under_way.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_put_down_to_the_only_call_under_way() {
+        let causes = Causes::default();
+        assert_eq!(causes.only(), None);
+        let first = causes.begin("a1");
+        assert_eq!(causes.only().as_deref(), Some("a1"));
+        let second = causes.begin("a2");
+        assert_eq!(causes.only(), None);
+        drop(first);
+        assert_eq!(causes.only().as_deref(), Some("a2"));
+        drop(second);
+        assert_eq!(causes.only(), None);
+    }
+}

@@ -1,0 +1,232 @@
+//! `changes_since`, `state_blame` and tools that wait for the state: what they say is what the log says.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::support::container::Containers;
+use crate::support::machine::{LONG, skip, wait_until};
+use crate::support::server::{Server, server};
+use crate::support::state::{command, said, told, trim};
+
+fn call(server: &Server, tool: &str, arguments: Value) -> Value {
+    server.client().call(tool, arguments).send().data()
+}
+
+/// Writes a value as the program `tester` would, through `gatewren state patch`; its revision.
+fn put(server: &Server, place: &str, value: &Value, cause: &str) -> u64 {
+    let patch = json!([{ "op": "add", "path": place, "value": value }]).to_string();
+    let words = ["patch", "--as", "tester", "--cause", cause, "--json"];
+    let mut shell = std::process::Command::new("sh");
+    let patching = command(server, &words);
+    shell.args(["-c", r#"printf %s "$0" | "$@""#, &patch]);
+    let output = shell.arg(patching.get_program()).args(patching.get_args());
+    let output = output.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let revision = said["revision"].as_u64().unwrap();
+    wait_until("the server has read it", LONG, || {
+        call(server, "state_get", json!({}))["revision"].as_u64() >= Some(revision)
+    });
+    revision
+}
+
+fn ids(answer: &Value) -> Vec<u64> {
+    let rows = answer["revisions"].as_array().unwrap();
+    rows.iter().map(|row| row["id"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn changes_since_says_who_changed_what_is_in_scope_and_why() {
+    let server = server().start();
+    let before = put(&server, "/public/t", &json!({ "a": {}, "b": {} }), "begin");
+    let first = put(&server, "/public/t/a/x", &json!(1), "one");
+    put(&server, "/public/t/b/x", &json!(1), "beside");
+    let whole = json!({ "a": { "x": 2 }, "b": { "secret": true } });
+    let last = put(&server, "/public/t", &whole, "two");
+    let arguments = json!({ "revision": before, "pointer": "/public/t/a" });
+    let answer = call(&server, "changes_since", arguments);
+    assert_eq!(ids(&answer), [first, last]);
+    assert_eq!(
+        (&answer["more"], &answer["resync"]),
+        (&json!(false), &json!(false))
+    );
+    let rows = &answer["revisions"];
+    assert_eq!(
+        (&rows[0]["actor"], &rows[0]["cause"]),
+        (&json!("local:tester"), &json!("one"))
+    );
+    assert!(rows[0]["at_ms"].as_u64().unwrap() > 1_700_000_000_000);
+    let patch = json!([{ "op": "add", "path": "/public/t/a", "value": { "x": 2 } }]);
+    assert_eq!(rows[1]["patch"], patch, "nothing of what is beside");
+}
+
+#[test]
+fn changes_since_goes_on_from_its_own_answer_until_there_is_no_more() {
+    let server = server().start();
+    let before = put(&server, "/public/t", &json!(0), "begin");
+    let made: Vec<u64> = (1..=5)
+        .map(|n| put(&server, "/public/t", &json!(n), "n"))
+        .collect();
+    let (mut cursor, mut found) = (before, Vec::new());
+    loop {
+        let arguments = json!({ "revision": cursor, "pointer": "/public/t", "limit": 2 });
+        let answer = call(&server, "changes_since", arguments);
+        assert!(ids(&answer).len() <= 2, "{answer}");
+        found.extend(ids(&answer));
+        cursor = answer["revision"].as_u64().unwrap();
+        if answer["more"] == false {
+            break;
+        }
+    }
+    assert_eq!(found, made);
+    let wrong = json!({ "revision": 0, "limit": 201 });
+    let failure = server
+        .client()
+        .call("changes_since", wrong)
+        .send()
+        .failure();
+    assert!(
+        failure.contains("limit") && failure.contains("1 to 200"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn a_cursor_that_the_log_does_not_reach_gets_the_value_and_its_revision() {
+    let server = server().start();
+    let base = put(&server, "/public/t", &json!({ "n": 1 }), "old");
+    put(&server, "/public/t/n", &json!(2), "kept");
+    let newest = put(&server, "/public/t/n", &json!(3), "new");
+    let database = call(&server, "state_get", json!({}))["database"].clone();
+    trim(&server, base);
+    let begun = base - 1;
+    for cursor in [
+        json!({ "revision": begun, "pointer": "/public/t" }),
+        json!({ "revision": newest + 1000, "pointer": "/public/t", "database": database }),
+        json!({ "revision": newest, "pointer": "/public/t", "database": "another" }),
+    ] {
+        let answer = call(&server, "changes_since", cursor.clone());
+        assert_eq!(answer["resync"], true, "{cursor}: {answer}");
+        assert_eq!(answer["value"], json!({ "n": 3 }), "{cursor}");
+        assert_eq!(answer["floor"], base + 1, "{cursor}");
+        assert!(answer["revision"].as_u64() >= Some(newest), "{cursor}");
+        assert_eq!(answer["revisions"], json!([]));
+    }
+    let gone = json!({ "revision": begun, "pointer": "/public/nothing" });
+    let answer = call(&server, "changes_since", gone);
+    assert!(
+        answer.get("value").is_none(),
+        "absent is not null: {answer}"
+    );
+    let reached = json!({ "revision": base, "pointer": "/public/t", "database": database });
+    let answer = call(&server, "changes_since", reached);
+    assert_eq!(
+        (answer["resync"].clone(), ids(&answer).len()),
+        (json!(false), 2)
+    );
+
+    let words = command(&server, &["at", &begun.to_string()])
+        .output()
+        .unwrap();
+    assert_eq!(words.status.code(), Some(1));
+    let words = String::from_utf8(words.stderr).unwrap();
+    assert!(words.contains(&format!("revision {base}")), "{words}");
+    assert_eq!(
+        told(&server, &["at", &base.to_string(), "/public/t"])["value"],
+        json!({ "n": 1 })
+    );
+}
+
+#[test]
+fn blame_names_the_last_writer_of_each_value() {
+    let server = server().start();
+    let first = put(&server, "/public/t", &json!({ "a": 1, "b": 1 }), "first");
+    let second = put(&server, "/public/t/b", &json!(2), "second");
+    let answer = call(&server, "state_blame", json!({ "pointer": "/public/t" }));
+    let leaves = &answer["leaves"];
+    assert_eq!(leaves[0]["pointer"], "/public/t/a");
+    assert_eq!(leaves[0]["written"]["revision"], first);
+    assert_eq!(leaves[1]["written"]["revision"], second);
+    assert_eq!(leaves[1]["written"]["cause"], "second");
+    assert_eq!(answer["last"]["actor"], "local:tester");
+    assert_eq!(told(&server, &["blame", "/public/t"])["leaves"], *leaves);
+    let private = server
+        .client()
+        .call("state_blame", json!({ "pointer": "/private" }));
+    assert!(private.send().failure().contains("/public"));
+    let nothing = server
+        .client()
+        .call("state_blame", json!({ "pointer": "/public/none" }));
+    assert!(nothing.send().failure().contains("nothing at /public/none"));
+}
+
+#[test]
+fn a_tool_that_waits_for_the_state_answers_with_a_revision_that_shows_what_it_did() {
+    let Some(mut containers) = Containers::new() else {
+        return;
+    };
+    containers.make("synced");
+    let server = server()
+        .policy("admin")
+        .lxcpath(containers.lxcpath())
+        .start();
+    let begun = Instant::now();
+    let mut shown = 0;
+    while shown < 2 {
+        if begun.elapsed() > LONG {
+            return skip("here the observer takes longer to look than a call waits");
+        }
+        let start = json!({ "container": "synced" });
+        let stop = json!({ "container": "synced", "grace_s": 0 });
+        for (tool, arguments, status) in [
+            ("container_start", start, "running"),
+            ("container_stop", stop, "stopped"),
+        ] {
+            // Without a revision the call says that nobody has looked in time.
+            if let Some(revision) = call(&server, tool, arguments)["revision"].as_u64() {
+                is_shown(&server, revision, status);
+                shown += 1;
+            }
+        }
+    }
+}
+
+/// The document at this revision has the status, and the log says that a call in the journal led to it.
+fn is_shown(server: &Server, revision: u64, status: &str) {
+    const PLACE: &str = "/public/packageData/synced/status";
+    let then = told(server, &["at", &revision.to_string(), PLACE]);
+    assert_eq!(then["value"], status, "at revision {revision}");
+    let log = said(server, &["log", PLACE, "--limit", "1", "--json"]);
+    let row: Value = serde_json::from_str(&log).unwrap();
+    assert!(row["id"].as_u64() <= Some(revision), "{row}");
+    assert_eq!(row["actor"], "observer");
+    let cause = row["cause"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no cause: {row}"));
+    assert!(
+        server.log().contains(cause),
+        "{cause} is not in the journal"
+    );
+}
+
+#[test]
+fn the_exit_status_says_whether_it_was_done_and_whether_all_is_well() {
+    let server = server().start();
+    let status = |words: &[&str]| command(&server, words).output().unwrap().status.code();
+    put(&server, "/public/t", &json!(1), "x");
+    assert_eq!(status(&["get", "/public/t"]), Some(0));
+    assert_eq!(status(&["get", "/public/none"]), Some(1));
+    assert_eq!(status(&["get", "public"]), Some(2));
+    assert_eq!(status(&["at", "9999999"]), Some(1));
+    assert_eq!(status(&["log", "--limit", "0"]), Some(2));
+    assert_eq!(status(&["watch", "public"]), Some(2));
+    assert_eq!(status(&["export", "--log", "--at", "1"]), Some(2));
+    assert_eq!(status(&["check"]), Some(0));
+    let database = rusqlite::Connection::open(server.text("state_db")).unwrap();
+    database.busy_timeout(LONG).unwrap();
+    database
+        .execute("DROP TRIGGER revision_is_never_updated", [])
+        .unwrap();
+    assert_eq!(status(&["check"]), Some(3));
+}
