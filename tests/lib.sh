@@ -28,6 +28,16 @@ die() { say "$*"; exit 1; }
 is_root() { [ "$(id -u)" = 0 ]; }
 need_root() { is_root || die "must run as root"; }
 
+# patiently CMD...: runs what needs the network, up to three times: a package registry is away now and then.
+patiently() {
+    local try
+    for try in 1 2 3; do
+        "$@" && return 0
+        [ $try = 3 ] || { say "failed (try $try of 3), again in 15 s: $1"; sleep 15; }
+    done
+    return 1
+}
+
 # need_packages NAME...: installs the Debian packages that are not there yet, and says which.
 # Waits for another apt-get; on failure refreshes the package lists once and tries again.
 need_packages() {
@@ -39,7 +49,7 @@ need_packages() {
     is_root || { say "missing Debian packages, which root could install: ${missing[*]}"; return 1; }
     say "installing Debian packages: ${missing[*]}"
     log=$(mktemp)
-    local apt=(apt-get -q -o DPkg::Lock::Timeout=300)
+    local apt=(apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
     if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1 </dev/null; then
         "${apt[@]}" update >>"$log" 2>&1 </dev/null || true
         "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1 </dev/null || {
@@ -70,7 +80,7 @@ need_npm() {
         rm -rf "$npm_dir"
         mkdir -p "$npm_dir"
         echo '{"private": true}' >"$npm_dir/package.json"
-        npm install --prefix "$npm_dir" --no-audit --no-fund --no-update-notifier --loglevel=error \
+        patiently npm install --prefix "$npm_dir" --no-audit --no-fund --no-update-notifier --loglevel=error \
             "${wanted[@]}" >&2 </dev/null || { say "npm install failed"; return 1; }
         echo "${wanted[*]}" >"$npm_dir/installed"
     fi
@@ -88,7 +98,7 @@ need_venv() {
     say "installing Python packages into target/${folder##*/}: ${wanted[*]}"
     rm -rf "$folder"
     python3 -m venv "$folder" || return 1
-    "$python" -m pip install --quiet --disable-pip-version-check "${wanted[@]}" >&2 </dev/null \
+    patiently "$python" -m pip install --quiet --disable-pip-version-check "${wanted[@]}" >&2 </dev/null \
         || { say "pip install failed"; return 1; }
     echo "${wanted[*]}" >"$folder/installed"
 }
@@ -145,7 +155,7 @@ serve() {
     : >"$file"
     "${@:2}" >"$file" 2>"$file.err" </dev/null &
     served=$!
-    for _ in {1..300}; do
+    for _ in {1..2400}; do # two minutes
         [ -z "$(json_field url "$file")" ] || return 0
         kill -0 $served 2>/dev/null || break
         sleep .05

@@ -23,11 +23,11 @@ use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
-use crate::state::State;
+use crate::state::{Retention, State};
 use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
-use crate::transport::{Endpoint, HttpSse, Sessions};
+use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
 use crate::vault::{TaskRoom, Vault};
 
 /// What a model is told of this server first.
@@ -98,7 +98,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     files::private_dir(&directory).map_err(failed)?;
     let lock = lock(&directory)?;
     let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
-    let state = State::open(&directory.join("state.db")).map_err(failed)?;
+    let state = state(&settings)?;
     let tls = match address {
         Some(_) => Some(load_tls(&settings)?),
         None => None,
@@ -114,7 +114,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         observer: observer.handle(),
     };
     let catalog = catalog(&state, backends).map_err(failed)?;
-    let (guard, sessions) = door(&vault, &settings).await?;
+    let (guard, sessions) = door(&vault, &state, &settings).await?;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
     let serving = serving(&engine, guard, sessions, tls, &settings);
     Ok(House {
@@ -145,6 +145,7 @@ async fn engine(
     let kept = Some(vault.clone());
     let engine = Engine::new(catalog, kept, &key, stop.subscribe(), limits);
     let guard = guard.clone();
+    let engine = engine.with_update_interval(settings.limits.update_interval);
     Ok(Arc::new(engine.with_expulsion(Box::new(move |who| {
         let guard = guard.clone();
         Box::pin(async move { guard.expelled(&who).await })
@@ -169,12 +170,29 @@ fn load_tls(settings: &Settings) -> Result<Arc<Tls>, BuildError> {
 }
 
 /// Who comes in, and the sessions of those who did.
-async fn door(vault: &Vault, settings: &Settings) -> Result<(Arc<Guard>, Sessions), BuildError> {
+async fn door(
+    vault: &Vault,
+    state: &State,
+    settings: &Settings,
+) -> Result<(Arc<Guard>, Sessions), BuildError> {
     let agents = Agents::new(vault.clone()).map_err(failed)?;
     let guard = Guard::new(Identity::Agents(agents), hosts(settings), &settings.limits);
     let key = vault.key("session").await.map_err(failed)?;
-    let sessions = Sessions::open(&key, &settings.limits, Some(vault.clone())).map_err(failed)?;
+    let store = SessionStore {
+        vault: vault.clone(),
+        database: state.database_id().to_owned(),
+        revision: state.bell(),
+    };
+    let sessions = Sessions::open(&key, &settings.limits, Some(store)).map_err(failed)?;
     Ok((Arc::new(guard), sessions))
+}
+
+fn state(settings: &Settings) -> Result<State, BuildError> {
+    let retention = Retention {
+        age: settings.state.keep,
+        revisions: settings.state.keep_revisions.into(),
+    };
+    State::open_keeping(&settings.state_dir.join("state.db"), retention).map_err(failed)
 }
 
 /// Two servers that keep the same state would each undo what the other has seen.

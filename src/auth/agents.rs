@@ -288,7 +288,7 @@ mod tests {
         changes.mark_unchanged();
         let other = Vault::open(&scratch.join("vault.db")).unwrap();
         other.agents().revoke(&agent.id).await.unwrap();
-        let wait = tokio::time::timeout(std::time::Duration::from_secs(10), changes.changed());
+        let wait = tokio::time::timeout(std::time::Duration::from_mins(2), changes.changed());
         wait.await.unwrap().unwrap();
         assert_eq!(
             agents.identify(secret.expose()).unwrap_err(),

@@ -52,13 +52,17 @@ impl Lab {
     pub fn helper_without_lxc(&self) -> (HelperChild, Helper) {
         let bare = self.scratch.join("bare");
         let script = format!(
-            "#!/bin/sh\nexec unshare -m sh -c 'mount --bind /dev/null \"$(command -v lxc-ls)\" && \
+            "#!/bin/sh\nexec unshare -m sh -c 'mount --bind /dev/null \"$(command -v lxc-start)\" && \
              exec {} \"$@\"' sh \"$@\"\n",
             self.program.display()
         );
-        std::fs::write(&bare, script).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&bare, mode).unwrap();
+        // With another process's hands: a descriptor with which this one writes would be in every child that
+        // another test is just starting, and what somebody may still write cannot be executed.
+        let text = self.scratch.join("bare.text");
+        std::fs::write(&text, script).unwrap();
+        let mut install = Command::new("install");
+        let installed = install.args(["-m", "755"]).args([&text, &bare]).status();
+        assert!(installed.unwrap().success());
         HelperChild::spawn(
             &bare,
             &self.scratch.join("run"),

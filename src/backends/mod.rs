@@ -1,6 +1,7 @@
 //! Typed views of the box for the tools; each speaks to the helper and knows nobody above.
 #![forbid(unsafe_code)]
 
+mod bus;
 mod error;
 mod host;
 mod lxc;
@@ -9,18 +10,25 @@ mod os_release;
 mod outcome;
 mod shell;
 mod source;
+mod systemd;
 
+pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
 pub use host::{
     Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, Interface, Metrics, Mounted,
     NetworkTraffic, Partition, Route, ServerInfo, ServerTime, Temperature,
 };
-pub use lxc::{ContainerDetails, ContainerEvents, ContainerState, Lxc};
+pub use lxc::{
+    ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc,
+};
 pub use neutral::neutralise;
 pub use outcome::ShellOutcome;
 pub use shell::{Shell, ShellCall};
+pub use systemd::{
+    Systemd, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus,
+};
 
-pub use crate::helper_client::{ContainerName, Program};
+pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Vitals};
 
 #[cfg(test)]
 mod lab;

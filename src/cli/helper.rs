@@ -17,12 +17,19 @@ const FIRST_HANDED_OVER: RawFd = 3;
 /// Where LXC keeps containers unless it was built or set otherwise.
 const LXCPATH: &str = "/var/lib/lxc";
 
+/// Where Proxmox VE shows the definitions of this node's containers (pmxcfs(8)).
+const PROXMOX: &str = "/etc/pve/lxc";
+
 /// Run commands for the front: the part that is root.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Where the containers are; what `lxc-config lxc.lxcpath` says when absent
     #[arg(long, value_name = "DIR")]
     lxcpath: Option<PathBuf>,
+
+    /// Where Proxmox VE defines its containers; of no account on a box without it
+    #[arg(long, value_name = "DIR", default_value = PROXMOX)]
+    proxmox: PathBuf,
 
     /// The user whose connections are served; the helper's own when absent
     #[arg(long, value_name = "UID")]
@@ -70,6 +77,7 @@ fn live(args: Args, listener: UnixListener) -> io::Result<()> {
         policy,
         listener,
         lxcpath: std::path::absolute(args.lxcpath.unwrap_or_else(usual_lxcpath))?,
+        proxmox: std::path::absolute(args.proxmox)?,
         allow_uid: args.allow_uid.unwrap_or_else(own_uid),
         lifeline,
     };

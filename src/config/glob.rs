@@ -37,11 +37,6 @@ impl Glob {
         }
         pattern.iter().skip(at).all(|p| *p == b'*')
     }
-
-    /// The pattern as written.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 /// Why a text is no pattern.

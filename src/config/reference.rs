@@ -74,6 +74,9 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "Sessions of all agents; the same."),
     key!("limits", "drain", limits.drain, Time(SECOND..=5 * MINUTE),
         "How long a stop waits for calls that are running."),
+    key!("limits", "update_interval", limits.update_interval, Time(Duration::ZERO..=MINUTE),
+        "A client hears of a resource that keeps changing at most so often. The first change after quiet\n\
+         is told at once."),
     key!("limits", "heartbeat", limits.heartbeat, Time(Duration::ZERO..=MINUTE),
         "How often a client that asked for progress is told that its call still runs, for as long as the\n\
          call reports none itself. \"0s\" turns it off."),
@@ -96,6 +99,12 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "Tasks of one agent that are kept at once. A call that finds no room is answered when it ends."),
     key!("tasks", "total", tasks.total, Count(1..=65_536),
         "Tasks of all agents that are kept at once; each may hold a result of 256 KiB."),
+
+    key!("state", "keep", state.keep, Time(SECOND..=3650 * DAY),
+        "How long the log of the state is kept. It is trimmed each time that 4096 revisions or 4 MiB of\n\
+         patches have come, so that up to twice as many stay beside those."),
+    key!("state", "keep_revisions", state.keep_revisions, Count(1..=100_000_000),
+        "How many revisions are kept at most, in the same way."),
 
     key!("lxc", "lxcpath", lxc.lxcpath, AbsolutePath,
         "Where the containers are; empty means where LXC's own settings say."),

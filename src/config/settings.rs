@@ -26,6 +26,8 @@ pub struct Settings {
     pub limits: Limits,
     /// `[tasks]`
     pub tasks: Tasks,
+    /// `[state]`
+    pub state: StateLog,
     /// `[lxc]`
     pub lxc: Lxc,
     /// `[helper]`
@@ -94,6 +96,8 @@ pub struct Limits {
     pub max_sessions: u32,
     /// How long a stop waits for what is running.
     pub drain: Duration,
+    /// A client hears of one resource that keeps changing at most so often.
+    pub update_interval: Duration,
     /// How often a call that reports no progress itself is shown to be alive; zero for never.
     pub heartbeat: Duration,
     /// Requests a second from one address before it says who it is.
@@ -117,6 +121,15 @@ pub struct Tasks {
     pub per_agent: u32,
     /// Tasks of all agents that are kept at once.
     pub total: u32,
+}
+
+/// The log of the state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateLog {
+    /// Revisions younger than this are kept.
+    pub keep: Duration,
+    /// So many revisions are kept at most.
+    pub keep_revisions: u32,
 }
 
 /// The containers.
@@ -154,6 +167,7 @@ impl Default for Settings {
             access: Access::default(),
             limits: Limits::default(),
             tasks: Tasks::default(),
+            state: StateLog::default(),
             lxc: Lxc::default(),
             helper: Helper {
                 socket: PathBuf::from("/run/gatewren/helper.sock"),
@@ -161,6 +175,15 @@ impl Default for Settings {
             log: Log {
                 level: LogLevel::Info,
             },
+        }
+    }
+}
+
+impl Default for StateLog {
+    fn default() -> Self {
+        Self {
+            keep: Duration::from_hours(30 * 24),
+            keep_revisions: 200_000,
         }
     }
 }
@@ -191,6 +214,7 @@ impl Default for Limits {
             max_sessions_per_agent: 1024,
             max_sessions: 4096,
             drain: Duration::from_secs(30),
+            update_interval: Duration::from_millis(500),
             heartbeat: Duration::from_secs(2),
             address_rate: 50,
             address_burst: 200,

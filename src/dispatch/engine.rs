@@ -23,6 +23,10 @@ use crate::vault::Vault;
 /// Waits until an agent that came in would no longer come in.
 type Expulsion = dyn Fn(Principal) -> BoxFuture<()> + Send + Sync;
 
+/// The first change of a resource after quiet is told at once, further ones so far apart, unless something
+/// else is set.
+const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
+
 /// Answers calls from one catalog; shared by every connection.
 pub struct Engine {
     /// What can be asked for.
@@ -40,6 +44,8 @@ pub struct Engine {
     pub(super) under_way: watch::Sender<usize>,
     /// The calls that go on after their answer.
     pub(super) tasks: Tasks,
+    /// A client hears of one resource at most so often.
+    pub(super) update_interval: Duration,
     expulsion: Option<Box<Expulsion>>,
 }
 
@@ -58,6 +64,7 @@ impl Engine {
         };
         Self {
             tasks: Tasks::new(store, task_limits),
+            update_interval: UPDATE_INTERVAL,
             expulsion: None,
             catalog,
             vault,
@@ -67,6 +74,13 @@ impl Engine {
             stop,
             under_way: watch::Sender::new(0),
         }
+    }
+
+    /// Tells a client of one resource at most so often.
+    #[must_use]
+    pub fn with_update_interval(mut self, every: Duration) -> Self {
+        self.update_interval = every;
+        self
     }
 
     /// Ends an agent's tasks when this says that it would no longer come in.

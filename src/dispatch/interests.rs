@@ -1,6 +1,6 @@
 //! Which resources a listener wants to hear of, and how far it has heard: a cursor each, never a queue.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,56 +10,86 @@ use tokio::time::Instant;
 use crate::protocol::RpcError;
 use crate::registry::ResourceSource;
 
-/// The first change after quiet is told at once, further ones so far apart.
-const COALESCE: Duration = Duration::from_millis(500);
-
 /// One listener hears of so many resources; more are refused.
 const MAX_URIS: usize = 1_000;
 
 /// Their URIs are together no longer than this, in bytes; more are refused.
 const MAX_BYTES: usize = 64 << 10;
 
+/// A place in a history that is no more, as after a backup was put back.
+const NOWHERE: u64 = u64::MAX;
+
 /// A changeable set of URIs with a cursor each. However slow its reader is, it grows no further.
 #[derive(Default)]
 pub struct Interests {
-    cursors: Mutex<BTreeMap<String, Cursor>>,
+    /// The one that was looked at last stands last, so that each has its turn.
+    cursors: Mutex<VecDeque<Cursor>>,
     changed: Notify,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Cursor {
+    uri: String,
+    /// What came up to here is of no interest: it was there when the listener came.
+    since: u64,
     /// The newest revision that the listener knows of.
     seen: u64,
     /// Not to be told again before.
     quiet_until: Instant,
 }
 
+/// That a resource has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Update {
+    /// The resource.
+    pub uri: String,
+    /// Up to which revision the listener knew of its changes; `None` when that is of a history that is no
+    /// more, to which what it has read may belong too.
+    pub after: Option<u64>,
+    /// The newest revision that changed it.
+    pub revision: u64,
+    /// With this the listener was told of every change up to here, of whatever resource.
+    pub settled: u64,
+}
+
 /// What to do next for a listener.
 #[derive(Debug, PartialEq)]
 pub enum Due {
-    /// Tell it that this URI has changed, up to this revision.
-    Tell(String, u64),
-    /// Look again then.
+    /// Tell it this.
+    Tell(Update),
+    /// Look again then, or when the bell rings.
     At(Instant),
+    /// Look again then: what the bell says would not be told before.
+    NotBefore(Instant),
     /// Wait for the bell.
     Nothing,
 }
 
 impl Interests {
     /// Adds a URI from a revision on; again for one that is there, it keeps its place.
-    pub fn add(&self, uri: &str, from: u64) -> Result<(), RpcError> {
+    pub fn add(&self, uri: &str, since: u64) -> Result<(), RpcError> {
+        self.restore(uri, since, Some(since))
+    }
+
+    /// The same for one of before a restart: up to where it was told; `None` when that is of a history that is
+    /// no more.
+    pub fn restore(&self, uri: &str, since: u64, seen: Option<u64>) -> Result<(), RpcError> {
         let mut cursors = self.lock();
-        let bytes = cursors.keys().map(String::len).sum::<usize>() + uri.len();
-        let full = cursors.len() >= MAX_URIS || bytes > MAX_BYTES;
-        if full && !cursors.contains_key(uri) {
+        if cursors.iter().any(|known| known.uri == uri) {
+            return Ok(());
+        }
+        let bytes = cursors.iter().map(|c| c.uri.len()).sum::<usize>() + uri.len();
+        if cursors.len() >= MAX_URIS || bytes > MAX_BYTES {
             let words = format!(
                 "one listener hears of at most {MAX_URIS} resources, whose URIs have at most \
                  {MAX_BYTES} bytes; subscribe to a parent instead"
             );
             return Err(RpcError::invalid_params(words));
         }
-        cursors.entry(uri.to_owned()).or_insert(Cursor {
-            seen: from,
+        cursors.push_front(Cursor {
+            uri: uri.to_owned(),
+            since,
+            seen: seen.map_or(NOWHERE, |seen| seen.max(since)),
             quiet_until: Instant::now(),
         });
         drop(cursors);
@@ -69,51 +99,122 @@ impl Interests {
 
     /// Forgets a URI.
     pub fn remove(&self, uri: &str) {
-        self.lock().remove(uri);
+        self.lock().retain(|cursor| cursor.uri != uri);
     }
 
-    /// Goes back to a revision that the listener says it knows, as after a reconnect.
+    /// Goes back to a revision that the listener says it knows, as after a reconnect. What was there when it
+    /// came stays untold, and who is nowhere stays there.
     pub fn rewind(&self, revision: u64) {
-        for cursor in self.lock().values_mut() {
-            cursor.seen = revision;
+        for cursor in self.lock().iter_mut() {
+            if cursor.seen != NOWHERE {
+                cursor.seen = revision.max(cursor.since);
+            }
         }
+        self.changed.notify_one();
+    }
+
+    /// The revisions that the listener knows are of a history that is no more: it is told of each resource as it
+    /// is now.
+    pub fn lose(&self) {
+        for cursor in self.lock().iter_mut() {
+            cursor.since = 0;
+            cursor.seen = NOWHERE;
+        }
+        self.changed.notify_one();
     }
 
     /// Up to which revision the listener was told of every change; `None` when it wants to hear of none.
     pub fn heard(&self) -> Option<u64> {
-        self.lock().values().map(|cursor| cursor.seen).min()
+        heard(&self.lock())
     }
 
-    /// Waits until a URI is added.
+    /// The same as it is to be remembered across restarts: beyond every revision for who is nowhere.
+    pub fn heard_to_remember(&self) -> Option<u64> {
+        let cursors = self.lock();
+        let is_lost = cursors.iter().any(|cursor| cursor.seen == NOWHERE);
+        if is_lost {
+            Some(NOWHERE)
+        } else {
+            heard(&cursors)
+        }
+    }
+
+    /// Waits until there is a reason to look that is no change of a resource.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// What is due now; a URI that is told is marked as told.
-    pub fn due(&self, source: &dyn ResourceSource, now: Instant) -> Due {
+    /// What is due now. One that is told is marked as told, and not told again `every` so long: until then
+    /// nobody looks for it either, so that a burst of changes costs each listener one look.
+    pub fn due(&self, source: &dyn ResourceSource, now: Instant, every: Duration) -> Due {
         let newest = *source.bell().borrow();
-        let mut soonest: Option<Instant> = None;
-        for (uri, cursor) in self.lock().iter_mut() {
-            let Some(revision) = source.touched(uri, cursor.seen) else {
-                // Nobody has to look there again.
-                cursor.seen = cursor.seen.max(newest);
-                continue;
+        let mut cursors = self.lock();
+        let (mut soonest, mut heeds_bell) = (None, false);
+        for _ in 0..cursors.len() {
+            cursors.rotate_left(1);
+            let Some(cursor) = cursors.back_mut() else {
+                break;
             };
-            if cursor.quiet_until <= now {
-                *cursor = Cursor {
-                    seen: revision,
-                    quiet_until: now + COALESCE,
-                };
-                return Due::Tell(uri.clone(), revision);
+            if cursor.quiet_until > now {
+                let at = cursor.quiet_until;
+                soonest = Some(soonest.map_or(at, |soonest: Instant| soonest.min(at)));
+                continue;
             }
-            soonest = Some(soonest.map_or(cursor.quiet_until, |s| s.min(cursor.quiet_until)));
+            heeds_bell = true;
+            if let Some(mut update) = cursor.look(source, newest) {
+                cursor.quiet_until = now + every;
+                update.settled = heard(&cursors).unwrap_or_default();
+                return Due::Tell(update);
+            }
         }
-        soonest.map_or(Due::Nothing, Due::At)
+        match soonest {
+            None => Due::Nothing,
+            Some(at) if heeds_bell => Due::At(at),
+            Some(at) => Due::NotBefore(at),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Cursor>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Cursor>> {
         self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Cursor {
+    /// Goes on to what the listener is to be told, if that is anything.
+    fn look(&mut self, source: &dyn ResourceSource, newest: u64) -> Option<Update> {
+        let after = (self.seen <= newest).then_some(self.seen);
+        let revision = match after {
+            None => newest,
+            Some(seen) if seen == newest => return None,
+            Some(seen) => match source.touched(&self.uri, seen) {
+                // The bell is about to ring for it, when it can be read.
+                Some(revision) if revision > newest => return None,
+                Some(revision) => revision,
+                None => {
+                    // Nobody has to look there again.
+                    self.seen = newest;
+                    return None;
+                }
+            },
+        };
+        self.seen = revision;
+        self.since = self.since.min(revision);
+        Some(Update {
+            uri: self.uri.clone(),
+            after,
+            revision,
+            settled: 0,
+        })
+    }
+}
+
+fn heard(cursors: &VecDeque<Cursor>) -> Option<u64> {
+    // Who is nowhere was told of nothing.
+    let seen = |cursor: &Cursor| match cursor.seen {
+        NOWHERE => 0,
+        seen => seen,
+    };
+    cursors.iter().map(seen).min()
 }
 
 #[cfg(test)]
@@ -124,7 +225,7 @@ mod tests {
     use crate::protocol::{Resource, ResourceContents, ResourceTemplate};
     use crate::registry::BoxFuture;
 
-    /// One resource, `u`, that changes now and then; remembers from where on it was asked.
+    /// Resources of which those with a `u` change now and then; remembers from where on it was asked.
     struct Source {
         changed: Vec<u64>,
         bell: watch::Sender<u64>,
@@ -165,8 +266,20 @@ mod tests {
         fn touched(&self, uri: &str, after: u64) -> Option<u64> {
             self.asked.lock().unwrap().push(after);
             let newest = self.changed.iter().copied().max()?;
-            (uri == "u" && newest > after).then_some(newest)
+            (uri.starts_with('u') && newest > after).then_some(newest)
         }
+    }
+
+    const EVERY: Duration = Duration::from_millis(500);
+
+    /// What is told of `u`.
+    fn told(after: Option<u64>, revision: u64, settled: u64) -> Due {
+        Due::Tell(Update {
+            uri: "u".to_owned(),
+            after,
+            revision,
+            settled,
+        })
     }
 
     #[test]
@@ -177,16 +290,89 @@ mod tests {
         assert_eq!(interests.heard(), Some(3));
         let source = Source::at(9, &[5]);
         let now = Instant::now();
-        assert_eq!(interests.due(&source, now), Due::Tell("u".to_owned(), 5));
-        assert_eq!(interests.due(&source, now), Due::Nothing);
+        let due = |later| interests.due(&source, now + later, EVERY);
+        assert_eq!(due(Duration::ZERO), told(Some(3), 5, 5));
+        assert_eq!(due(Duration::ZERO), Due::At(now + EVERY));
+        assert_eq!(interests.heard(), Some(5), "nobody has looked at u again");
+        assert_eq!(due(EVERY), Due::Nothing);
         assert_eq!(interests.heard(), Some(9));
-        assert_eq!(interests.due(&source, now), Due::Nothing);
-        assert_eq!(*source.asked.lock().unwrap(), [3, 5, 4, 9, 9]);
+        assert_eq!(*source.asked.lock().unwrap(), [4, 3, 5]);
         interests.rewind(2);
+        assert_eq!(interests.heard(), Some(3), "not behind where it began");
+        assert_eq!(due(EVERY), told(Some(3), 5, 5));
+    }
+
+    #[test]
+    fn a_burst_costs_one_look_and_the_bell_is_not_heeded_until_there_is_something_to_tell() {
+        let interests = Interests::default();
+        interests.add("u", 0).unwrap();
+        let now = Instant::now();
+        for newest in 1..100 {
+            let source = Source::at(newest, &[newest]);
+            let due = interests.due(&source, now, EVERY);
+            match newest {
+                1 => assert_eq!(due, told(Some(0), 1, 1)),
+                _ => assert_eq!(due, Due::NotBefore(now + EVERY)),
+            }
+            assert_eq!(source.asked.lock().unwrap().len(), usize::from(newest == 1));
+        }
+    }
+
+    #[test]
+    fn each_has_its_turn_and_what_is_settled_is_what_all_were_told() {
+        let interests = Interests::default();
+        for uri in ["u1", "u2", "u3"] {
+            interests.add(uri, 4).unwrap();
+        }
+        let source = Source::at(9, &[7]);
+        let now = Instant::now();
+        let mut uris = Vec::new();
+        let mut settled = Vec::new();
+        while let Due::Tell(update) = interests.due(&source, now, EVERY) {
+            uris.push(update.uri);
+            settled.push(update.settled);
+        }
+        uris.sort();
+        assert_eq!(uris, ["u1", "u2", "u3"]);
         assert_eq!(
-            interests.due(&source, now + COALESCE),
-            Due::Tell("u".to_owned(), 5)
+            settled,
+            [4, 4, 7],
+            "who has heard of two knows nothing of the third"
         );
+        assert_eq!(source.asked.lock().unwrap().len(), 3, "one look each");
+    }
+
+    #[test]
+    fn who_knows_another_history_is_told_of_this_one() {
+        let interests = Interests::default();
+        interests.restore("u", 0, None).unwrap();
+        assert_eq!(
+            (interests.heard(), interests.heard_to_remember()),
+            (Some(0), Some(NOWHERE))
+        );
+        interests.rewind(3);
+        let source = Source::at(9, &[]);
+        let now = Instant::now();
+        assert_eq!(interests.due(&source, now, EVERY), told(None, 9, 9));
+        assert_eq!(interests.due(&source, now + EVERY, EVERY), Due::Nothing);
+        // The database went back while we were looking.
+        let source = Source::at(5, &[2]);
+        assert_eq!(interests.due(&source, now + EVERY, EVERY), told(None, 5, 5));
+        interests.lose();
+        assert_eq!(
+            interests.due(&source, now + 2 * EVERY, EVERY),
+            told(None, 5, 5)
+        );
+    }
+
+    #[test]
+    fn a_revision_that_the_bell_has_not_rung_for_is_told_when_it_has() {
+        let interests = Interests::default();
+        interests.add("u", 3).unwrap();
+        let (source, now) = (Source::at(4, &[5]), Instant::now());
+        assert_eq!(interests.due(&source, now, EVERY), Due::Nothing);
+        source.bell.send_replace(5);
+        assert_eq!(interests.due(&source, now, EVERY), told(Some(3), 5, 5));
     }
 
     #[test]

@@ -1,188 +1,29 @@
-//! Who hears of which change: `subscriptions/listen`, and the same loop on behalf of a session's stream.
+//! `subscriptions/listen`: what a client asks to hear of, and the reply that lasts.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::{broadcast, mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::mpsc;
 
 use super::{
     call::{Call, Outcome, Reply},
     engine::Engine,
-    interests::{Due, Interests},
+    interests::Interests,
+    listener::{Event, Listener},
     task_methods::declared,
     task_watch::TaskWatch,
 };
 use crate::protocol::{Implementation, Notification, RpcError, key};
-use crate::registry::{Catalog, ListChange, ResourceSource, SessionLog};
+use crate::registry::{Catalog, ListChange};
 
 /// A stream's notifications wait here for its reader; beyond these they stay in the cursors.
 const QUEUED: usize = 16;
 
+/// Where a client says up to which revision it knows the resources that it asks to hear of.
+const SINCE: &str = "gatewren/since";
+
 /// One listener hears of so many tasks; more are refused.
 const MAX_TASKS: usize = 256;
-
-/// Something that a listener wanted to hear of.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// A resource has changed, up to this revision.
-    Updated(String, u64),
-    /// A list has changed.
-    List(ListChange),
-    /// A task has changed.
-    Task(Notification),
-    /// Something was logged outside of any call.
-    Logged(SessionLog),
-}
-
-impl Event {
-    /// The notification on the wire.
-    pub fn to_notification(&self) -> Notification {
-        match self {
-            Self::Updated(uri, revision) => Notification::resource_updated(uri, *revision),
-            Self::Task(note) => note.clone(),
-            Self::List(ListChange::Tools) => {
-                Notification::new("notifications/tools/list_changed", json!({}))
-            }
-            Self::List(ListChange::Prompts) => {
-                Notification::new("notifications/prompts/list_changed", json!({}))
-            }
-            Self::List(ListChange::Resources) => {
-                Notification::new("notifications/resources/list_changed", json!({}))
-            }
-            Self::Logged(log) => Notification::message(log.level, log.logger, &log.data),
-        }
-    }
-}
-
-/// Waits for what its interests name.
-pub struct Listener {
-    interests: Arc<Interests>,
-    source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
-    lists: Option<broadcast::Receiver<ListChange>>,
-    tasks: Option<TaskWatch>,
-    logs: Option<(Arc<str>, broadcast::Receiver<SessionLog>)>,
-    stop: watch::Receiver<bool>,
-}
-
-impl Listener {
-    /// A listener on a catalog, until `stop` turns true.
-    pub fn new(catalog: &Catalog, interests: Arc<Interests>, stop: watch::Receiver<bool>) -> Self {
-        let source = catalog
-            .resources()
-            .map(|source| (source.clone(), source.bell()));
-        Self {
-            interests,
-            source,
-            lists: catalog.list_changes(),
-            tasks: None,
-            logs: None,
-            stop,
-        }
-    }
-
-    /// The same with tasks beside.
-    #[must_use]
-    pub fn with_tasks(mut self, tasks: TaskWatch) -> Self {
-        self.tasks = Some(tasks);
-        self
-    }
-
-    /// The same for a session, which hears what is logged for it, of whatever severity.
-    #[must_use]
-    pub fn with_logs(mut self, catalog: &Catalog, session: &str) -> Self {
-        let logs = catalog.session_logs();
-        self.logs = logs.map(|logs| (session.into(), logs));
-        self
-    }
-
-    /// The next event; `None` when the server stops.
-    pub async fn next(&mut self) -> Option<Event> {
-        loop {
-            let due = match &mut self.source {
-                Some((source, bell)) => {
-                    bell.mark_unchanged();
-                    self.interests.due(source.as_ref(), Instant::now())
-                }
-                None => Due::Nothing,
-            };
-            let wake = match due {
-                Due::Tell(uri, revision) => return Some(Event::Updated(uri, revision)),
-                Due::At(when) => Some(when),
-                Due::Nothing => None,
-            };
-            tokio::select! {
-                () = rung(self.source.as_mut().map(|(_, bell)| bell)) => {}
-                () = self.interests.changed() => {}
-                () = reached(wake) => {}
-                change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
-                note = stirred(self.tasks.as_mut()) => return Some(Event::Task(note)),
-                log = logged(self.logs.as_mut()) => return Some(Event::Logged(log)),
-                () = stopped(&mut self.stop) => return None,
-            }
-        }
-    }
-}
-
-async fn rung(bell: Option<&mut watch::Receiver<u64>>) {
-    let rings = match bell {
-        Some(bell) => bell.changed().await.is_ok(),
-        None => false,
-    };
-    if !rings {
-        std::future::pending::<()>().await;
-    }
-}
-
-async fn reached(when: Option<Instant>) {
-    match when {
-        Some(when) => sleep_until(when).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn changed(lists: Option<&mut broadcast::Receiver<ListChange>>) -> ListChange {
-    match lists {
-        Some(lists) => told(lists).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn logged(logs: Option<&mut (Arc<str>, broadcast::Receiver<SessionLog>)>) -> SessionLog {
-    let Some((session, logs)) = logs else {
-        return std::future::pending().await;
-    };
-    loop {
-        let log = told(logs).await;
-        if log.session == *session {
-            return log;
-        }
-    }
-}
-
-/// The next one; whoever missed some is told of the next that is still there.
-async fn told<T: Clone>(channel: &mut broadcast::Receiver<T>) -> T {
-    use broadcast::error::RecvError;
-    loop {
-        match channel.recv().await {
-            Ok(told) => return told,
-            Err(RecvError::Lagged(_)) => {}
-            Err(RecvError::Closed) => return std::future::pending().await,
-        }
-    }
-}
-
-async fn stirred(tasks: Option<&mut TaskWatch>) -> Notification {
-    match tasks {
-        Some(tasks) => tasks.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // A sender that is gone is a server that is gone.
-    let _ = stop.wait_for(|stop| *stop).await;
-}
 
 /// What a client may ask to hear of.
 struct Filter {
@@ -296,6 +137,20 @@ fn tasks(engine: &Engine, call: &Call, filter: &mut Filter) -> Result<Option<Tas
     Ok(Some(watch))
 }
 
+/// Up to which revision the client says that it knows the resources, as one that comes back does.
+fn since(call: &Call) -> Result<Option<u64>, RpcError> {
+    let meta = call.params.get("_meta");
+    let Some(since) = meta.and_then(|meta| meta.get(SINCE)) else {
+        return Ok(None);
+    };
+    let words =
+        || format!("_meta[\"{SINCE}\"] is a revision, such as a read resource has in its _meta");
+    since
+        .as_u64()
+        .map(Some)
+        .ok_or_else(|| RpcError::invalid_params(words()))
+}
+
 /// The result with which the server ends a subscription; the client listens again or lets it be.
 pub fn ended(id: Value, server: &Implementation) -> Outcome {
     let meta = Map::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
@@ -309,10 +164,12 @@ pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
     let mut filter = Filter::read(&call.params)?;
     filter.honour(&engine.catalog);
     let interests = Arc::new(Interests::default());
+    let since = since(call)?.unwrap_or_else(|| engine.revision());
     for uri in &filter.uris {
-        interests.add(uri, engine.revision())?;
+        interests.add(uri, since)?;
     }
-    let mut listener = Listener::new(&engine.catalog, interests, engine.stop.clone());
+    let patches = call.context.capabilities.wants_patches();
+    let mut listener = Listener::new(engine, interests).with_patches(patches);
     if let Some(tasks) = tasks(engine, call, &mut filter)? {
         listener = listener.with_tasks(tasks);
     }

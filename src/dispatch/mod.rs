@@ -8,6 +8,7 @@ mod engine;
 mod handover;
 mod interests;
 mod listen;
+mod listener;
 mod listing;
 mod live_task;
 mod methods;
@@ -29,7 +30,8 @@ mod under_way;
 pub use call::{Call, Context, Held, Outcome, Reply};
 pub use engine::Engine;
 pub use interests::Interests;
-pub use listen::{Event, Listener, ended as subscription_ended};
+pub use listen::ended as subscription_ended;
+pub use listener::{Event, Listener};
 pub use listing::Listing;
 pub use tasks::{TaskLimits, end_abandoned_tasks};
 

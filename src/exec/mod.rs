@@ -7,6 +7,7 @@ mod launch;
 mod limits;
 mod name;
 mod operation;
+mod vitals;
 
 pub use ending::{Ending, KillReason, RefusalCode};
 pub use frame::{Decoder, Frame, Stream};
@@ -14,3 +15,4 @@ pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
 pub use name::ContainerName;
 pub use operation::{Command, Operation, Program, Request};
+pub use vitals::{Listener, Transport, Usage, Vitals};

@@ -38,9 +38,9 @@ pub enum Operation {
         /// What to run.
         command: Command,
     },
-    /// Print the containers, `lxc-ls -1`, a name a line.
+    /// Print the containers, a name a line.
     ContainerList {},
-    /// Print what `lxc-info` says of one.
+    /// Print the state, first process and addresses of one, as `lxc-info` does.
     ContainerInfo {
         /// Which.
         container: ContainerName,
@@ -55,6 +55,13 @@ pub enum Operation {
         /// Which.
         container: ContainerName,
     },
+    /// Print what the kernel shows of running containers, a JSON object ([`Vitals`](super::vitals::Vitals)) a
+    /// line.
+    ContainerVitals {
+        /// Which; when absent, all that an earlier question has found running.
+        #[serde(default)]
+        container: Option<ContainerName>,
+    },
     /// Start one.
     ContainerStart {
         /// Which.
@@ -67,7 +74,9 @@ pub enum Operation {
         /// Seconds to wait for an orderly end; 0 forces at once.
         grace_s: u32,
     },
-    /// Report every change of a container's state until the connection closes, a line each (`lxc-monitor`).
+    /// Report changes of containers until the connection closes, a line each: `'NAME' changed state to [STATE]`
+    /// (`lxc-monitor`), `'NAME' changed definition` when it appeared, went or was configured, and
+    /// `definitions changed` when any may have.
     ContainerEvents {},
 }
 
@@ -82,6 +91,7 @@ impl Operation {
             Self::ContainerInfo { .. } => "container_info",
             Self::ContainerConfig { .. } => "container_config",
             Self::ContainerOsRelease { .. } => "container_os_release",
+            Self::ContainerVitals { .. } => "container_vitals",
             Self::ContainerStart { .. } => "container_start",
             Self::ContainerStop { .. } => "container_stop",
             Self::ContainerEvents {} => "container_events",
@@ -108,6 +118,7 @@ impl Operation {
             | Self::ContainerOsRelease { container }
             | Self::ContainerStart { container }
             | Self::ContainerStop { container, .. } => Some(container),
+            Self::ContainerVitals { container } => container.as_ref(),
             Self::Ping {}
             | Self::HostCommand { .. }
             | Self::ContainerList {}

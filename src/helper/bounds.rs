@@ -22,23 +22,6 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Refusal
     }
 }
 
-/// The lines of a list of containers that may be seen.
-pub fn visible(policy: &HelperPolicy, names: &[u8]) -> Vec<u8> {
-    let seen = |line: &&[u8]| {
-        std::str::from_utf8(line).is_ok_and(|name| policy.allows_container(name.trim_end()))
-    };
-    names
-        .split_inclusive(|byte| *byte == b'\n')
-        .filter(seen)
-        .collect::<Vec<_>>()
-        .concat()
-}
-
-/// Whether every container may be seen, so that nothing has to be left out of what is reported.
-pub fn sees_all(policy: &HelperPolicy) -> bool {
-    policy.containers.iter().any(|glob| glob.as_str() == "*")
-}
-
 fn forbidden(message: &str) -> Result<(), Refusal> {
     Err(Refusal::new(
         RefusalCode::Forbidden,
@@ -92,15 +75,5 @@ mod tests {
             check(&defaults, &Operation::HostCommand { command: shell() }),
             Ok(())
         );
-        assert!(sees_all(&defaults) && !sees_all(&policy()));
-    }
-
-    #[test]
-    fn a_list_shows_only_what_may_be_seen() {
-        assert_eq!(
-            visible(&policy(), b"arr-a\njellyfin\narr-b\n"),
-            b"arr-a\narr-b\n"
-        );
-        assert_eq!(visible(&policy(), b""), b"");
     }
 }

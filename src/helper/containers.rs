@@ -3,12 +3,19 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::exec::{ContainerName, RefusalCode};
+use crate::sys::source::field;
 use crate::sys::{cgroup2_mount, freezer_state, limiting_groups, process};
 
-use super::{lxc::question, refusal::Refusal, strays::Strays, tools::output};
+use super::{
+    definitions::{CONFIG, Definitions},
+    lxc::question,
+    refusal::Refusal,
+    strays::Strays,
+    tools::output,
+};
 
 /// Containers remembered; one more forgets them all, which costs each one lxc-info.
 const MAX_REMEMBERED: usize = 1024;
@@ -27,37 +34,46 @@ pub struct Running {
     freezer: Option<PathBuf>,
 }
 
-/// The containers below one lxcpath.
+/// How a container stands.
+#[derive(Debug)]
+pub struct Standing {
+    /// LXC's word for it; absent when LXC says none.
+    pub state: Option<String>,
+    /// Its processes, if it has any.
+    pub running: Option<Running>,
+}
+
+/// The containers of this box.
 #[derive(Debug)]
 pub struct Containers {
-    lxcpath: PathBuf,
+    definitions: Definitions,
     strays: Arc<Strays>,
     remembered: Mutex<BTreeMap<ContainerName, Running>>,
 }
 
 impl Containers {
-    /// Those below `lxcpath`.
-    pub fn below(lxcpath: PathBuf, strays: Arc<Strays>) -> Self {
+    /// Those that are defined so.
+    pub fn new(definitions: Definitions, strays: Arc<Strays>) -> Self {
         Self {
-            lxcpath,
+            definitions,
             strays,
             remembered: Mutex::default(),
         }
     }
 
-    /// Where they are.
-    pub fn lxcpath(&self) -> &Path {
-        &self.lxcpath
+    /// Where they are defined.
+    pub fn definitions(&self) -> &Definitions {
+        &self.definitions
     }
 
-    /// The container's configuration file.
-    pub fn config(&self, name: &ContainerName) -> PathBuf {
-        self.lxcpath.join(name.as_str()).join("config")
+    /// Where LXC keeps them.
+    pub fn lxcpath(&self) -> &Path {
+        self.definitions.lxcpath()
     }
 
     /// Whether it exists at all.
     pub fn check_exists(&self, name: &ContainerName) -> Result<(), Refusal> {
-        if self.config(name).is_file() {
+        if self.definitions.file(name).is_file() {
             return Ok(());
         }
         Err(self.absent(name))
@@ -67,7 +83,7 @@ impl Containers {
     pub fn absent(&self, name: &ContainerName) -> Refusal {
         let message =
             format!("there is no container '{name}'; container_list shows those that exist");
-        tracing::debug!(%name, lxcpath = %self.lxcpath.display(), "no such container");
+        tracing::debug!(%name, lxcpath = %self.lxcpath().display(), "no such container");
         Refusal::new(RefusalCode::NoSuchContainer, message)
     }
 
@@ -76,10 +92,7 @@ impl Containers {
     /// # Errors
     /// When it does not exist, is not running, or is frozen: entering a frozen one would hang.
     pub async fn running(&self, name: &ContainerName) -> Result<Running, Refusal> {
-        let running = match self.recall(name) {
-            Some(running) => running,
-            None => self.look_up(name).await?,
-        };
+        let running = self.alive(name).await?;
         if running.is_frozen() {
             let message =
                 format!("container '{name}' is frozen; unfreeze it first (lxc-unfreeze -n {name})");
@@ -88,35 +101,69 @@ impl Containers {
         Ok(running)
     }
 
-    fn recall(&self, name: &ContainerName) -> Option<Running> {
-        let remembered = self
-            .remembered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        remembered
-            .get(name)
-            .filter(|running| running.still_runs())
-            .cloned()
-    }
-
-    async fn look_up(&self, name: &ContainerName) -> Result<Running, Refusal> {
-        self.check_exists(name)?;
-        let text = output(&question(name, &self.lxcpath), &self.strays).await?;
-        let running = init_of(&text).and_then(Running::of).ok_or_else(|| {
-            let state = field(&text, "State").unwrap_or("STOPPED").to_lowercase();
+    /// The container with its processes, frozen or not.
+    ///
+    /// # Errors
+    /// When it does not exist or has none.
+    pub async fn alive(&self, name: &ContainerName) -> Result<Running, Refusal> {
+        if let Some(running) = self.recall(name) {
+            return Ok(running);
+        }
+        let standing = self.ask(name).await?;
+        standing.running.ok_or_else(|| {
+            let state = standing
+                .state
+                .as_deref()
+                .unwrap_or("STOPPED")
+                .to_lowercase();
             let message =
                 format!("container '{name}' is {state}; start it first (container_start)");
             Refusal::new(RefusalCode::NotRunning, message)
-        })?;
-        let mut remembered = self
-            .remembered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        })
+    }
+
+    /// Asks LXC how a container stands, and remembers it.
+    pub async fn ask(&self, name: &ContainerName) -> Result<Standing, Refusal> {
+        self.check_exists(name)?;
+        let text = output(&question(name, self.lxcpath()), &self.strays).await?;
+        let running = init_of(&text).and_then(Running::of);
+        self.remember(name, running.clone());
+        let state = field(&text, "State", ':').map(str::to_owned);
+        // Of one that Proxmox has never started LXC knows nothing yet.
+        let unborn = || !self.definitions.directory(name).join(CONFIG).exists();
+        let state = state.or_else(|| unborn().then(|| "STOPPED".to_owned()));
+        Ok(Standing { state, running })
+    }
+
+    /// Those that were running when they were asked for last, and are still.
+    pub fn still_running(&self) -> Vec<(ContainerName, Running)> {
+        let remembered = self.remembered().clone();
+        remembered
+            .into_iter()
+            .filter(|(_, running)| running.still_runs())
+            .collect()
+    }
+
+    fn recall(&self, name: &ContainerName) -> Option<Running> {
+        let found = self.remembered().get(name).cloned();
+        found.filter(Running::still_runs)
+    }
+
+    fn remember(&self, name: &ContainerName, running: Option<Running>) {
+        let mut remembered = self.remembered();
         if remembered.len() >= MAX_REMEMBERED {
             remembered.clear();
         }
-        remembered.insert(name.clone(), running.clone());
-        Ok(running)
+        match running {
+            Some(running) => remembered.insert(name.clone(), running),
+            None => remembered.remove(name),
+        };
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, BTreeMap<ContainerName, Running>> {
+        self.remembered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -134,11 +181,13 @@ impl Running {
         })
     }
 
-    fn still_runs(&self) -> bool {
+    /// Whether it is still the same process.
+    pub fn still_runs(&self) -> bool {
         process(self.init).is_some_and(|p| p.started == self.started && p.state != 'Z')
     }
 
-    fn is_frozen(&self) -> bool {
+    /// Whether its processes stand still.
+    pub fn is_frozen(&self) -> bool {
         let says = |file: &Path, word: &str| {
             fs::read_to_string(file).is_ok_and(|text| text.lines().any(|line| line == word))
         };
@@ -166,14 +215,7 @@ fn payload(mount: &Path, groups: &str) -> Option<PathBuf> {
 }
 
 fn init_of(info: &str) -> Option<i32> {
-    field(info, "PID")?.parse().ok()
-}
-
-fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
-    let mut fields = info.lines().filter_map(|line| line.split_once(':'));
-    fields
-        .find(|(key, _)| *key == name)
-        .map(|(_, value)| value.trim())
+    field(info, "PID", ':')?.parse().ok()
 }
 
 #[cfg(test)]
@@ -203,9 +245,6 @@ mod tests {
         let running = "Name:           alpha\nState:          RUNNING\nPID:            1234\n";
         assert_eq!(init_of(running), Some(1234));
         let stopped = "State:          STOPPED\n";
-        assert_eq!(
-            (init_of(stopped), field(stopped, "State")),
-            (None, Some("STOPPED"))
-        );
+        assert_eq!(init_of(stopped), None);
     }
 }

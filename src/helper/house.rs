@@ -19,6 +19,7 @@ use crate::sys::{
 use super::{
     ceilings::{MAX_EVENT_STREAMS, MAX_OPERATIONS},
     containers::Containers,
+    definitions::Definitions,
     strays::Strays,
 };
 
@@ -51,11 +52,15 @@ pub struct House {
 }
 
 impl House {
-    /// For the containers below `lxcpath`, within the owner's policy.
-    pub fn new(lxcpath: PathBuf, policy: HelperPolicy, shutdown: watch::Receiver<bool>) -> Self {
+    /// For the containers that are defined so, within the owner's policy.
+    pub fn new(
+        definitions: Definitions,
+        policy: HelperPolicy,
+        shutdown: watch::Receiver<bool>,
+    ) -> Self {
         let strays = Arc::<Strays>::default();
         Self {
-            containers: Containers::below(lxcpath, Arc::clone(&strays)),
+            containers: Containers::new(definitions, Arc::clone(&strays)),
             strays,
             operations: Semaphore::new(MAX_OPERATIONS),
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),

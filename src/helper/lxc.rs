@@ -18,7 +18,6 @@ const WITH_LOG: [&str; 2] = ["lxc-start", "lxc-stop"];
 /// Always with `-l ERROR`: without it some of them fail and print nothing.
 pub fn tool_for(operation: &Operation, lxcpath: &Path) -> Option<Tool> {
     Some(match operation {
-        Operation::ContainerList {} => tool("lxc-ls", lxcpath, None, &["-1"]),
         Operation::ContainerInfo { container } => tool("lxc-info", lxcpath, Some(container), &[]),
         Operation::ContainerStart { container } => {
             tool("lxc-start", lxcpath, Some(container), &["-d"])
@@ -86,8 +85,8 @@ mod tests {
         assert_eq!(stop(0), "-P /c -l ERROR -n alpha --kill");
         assert_eq!(stop(7), "-P /c -l ERROR -n alpha -t 7");
         assert_eq!(stop(u32::MAX), "-P /c -l ERROR -n alpha -t 120");
-        let list = tool_for(&Operation::ContainerList {}, Path::new("/c")).unwrap();
-        assert_eq!(list.args.join(" "), "-P /c -l ERROR -o none -1");
+        let events = tool_for(&Operation::ContainerEvents {}, Path::new("/c")).unwrap();
+        assert_eq!(events.args.join(" "), "-P /c -l ERROR -o none -n .*");
         assert_eq!(tool_for(&Operation::Ping {}, Path::new("/c")), None);
     }
 }

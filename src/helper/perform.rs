@@ -13,16 +13,19 @@ use crate::exec::{ContainerName, Decoder, Ending, Frame, Operation, RefusalCode,
 
 use super::{
     bounds,
-    ceilings::{MAX_EVENT_STREAMS, REQUEST_TIME, limits},
+    ceilings::{REQUEST_TIME, limits},
     commands::{in_container, on_host, require_root},
-    files,
+    events, files,
     house::House,
-    lxc::{end_monitor_daemon, tool_for},
+    lxc::tool_for,
+    network::Network,
     outputs::CHUNK_BYTES,
+    programs::find,
     pump::Pump,
     refusal::Refusal,
     stop::Stop,
     tools,
+    vitals::{lines, vitals},
 };
 
 /// The most of a reference that goes into the log.
@@ -100,10 +103,12 @@ async fn perform(
             print(pump, move || files::config(&path)).await
         }
         Operation::ContainerOsRelease { container } => os_release(house, pump, container).await,
-        Operation::ContainerEvents {} => events(house, pump).await,
-        Operation::ContainerInfo { container }
-        | Operation::ContainerStart { container }
-        | Operation::ContainerStop { container, .. } => {
+        Operation::ContainerVitals { container } => {
+            container_vitals(house, pump, container.as_ref()).await
+        }
+        Operation::ContainerEvents {} => events::report(house, pump).await,
+        Operation::ContainerInfo { container } => info(house, pump, container).await,
+        Operation::ContainerStart { container } | Operation::ContainerStop { container, .. } => {
             existing(house, container)?;
             run_tool(house, pump, operation).await
         }
@@ -115,7 +120,7 @@ async fn perform(
 fn existing(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
     require_root()?;
     house.containers.check_exists(container)?;
-    Ok(house.containers.config(container))
+    Ok(house.containers.definitions().file(container))
 }
 
 async fn run_tool(
@@ -131,33 +136,80 @@ async fn run_tool(
 
 /// The names of the containers that may be seen.
 async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
-    if bounds::sees_all(&house.policy) {
-        return run_tool(house, pump, &Operation::ContainerList {}).await;
-    }
     require_root()?;
-    let tool = tool_for(&Operation::ContainerList {}, house.containers.lxcpath());
-    let tool = tool.ok_or_else(|| Refusal::failed("no tool does this"))?;
-    let names = tools::output(&tool, &house.strays).await?;
-    let seen = bounds::visible(&house.policy, names.as_bytes());
-    print(pump, move || Ok(seen)).await
+    // Directories alone are no containers on a box that cannot run them.
+    find("lxc-start")?;
+    let (definitions, policy) = (house.containers.definitions().clone(), house.policy.clone());
+    print(pump, move || {
+        let names = definitions.names().map_err(|e| {
+            let lxcpath = definitions.lxcpath().display();
+            Refusal::failed(format!("the containers in {lxcpath} cannot be listed: {e}"))
+        })?;
+        let seen = names
+            .into_iter()
+            .filter(|name| policy.allows_container(name.as_str()));
+        let lines = seen.flat_map(|name| [String::from(name), "\n".to_owned()]);
+        Ok(lines.collect::<String>().into_bytes())
+    })
+    .await
 }
 
-/// A line for each change of state, until the caller hangs up. lxc-monitor leaves a daemon behind, which
-/// would keep the directory busy for half a minute; the last stream to end takes it along, if it is ours.
-async fn events(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
-    if !bounds::sees_all(&house.policy) {
-        let message = "events name every container, and the owner lets only some be seen here";
-        return Err(Refusal::new(RefusalCode::Forbidden, message));
-    }
-    let outcome = run_tool(house, pump, &Operation::ContainerEvents {}).await;
-    let last = house.event_streams.available_permits() + 1 == MAX_EVENT_STREAMS;
-    if last && house.strays.has_monitor_daemon() {
-        let tool = end_monitor_daemon(house.containers.lxcpath());
-        if tools::output(&tool, &house.strays).await.is_err() {
-            tracing::debug!("lxc-monitord goes by itself");
+/// State, first process and addresses, a line each as `lxc-info` prints them.
+async fn info(
+    house: &House,
+    pump: &mut Pump,
+    container: &ContainerName,
+) -> Result<Ending, Refusal> {
+    let path = existing(house, container)?;
+    let standing = match pump.wait(house.containers.ask(container)).await {
+        Ok(standing) => standing?,
+        Err(why) => return Ok(Ending::Killed { why }),
+    };
+    let Some(state) = standing.state else {
+        if !path.is_file() {
+            return Err(house.containers.absent(container));
         }
-    }
-    outcome
+        // Once more, so that the caller hears what is wrong.
+        let operation = Operation::ContainerInfo {
+            container: container.clone(),
+        };
+        return run_tool(house, pump, &operation).await;
+    };
+    let running = standing.running;
+    print(pump, move || {
+        let mut lines = vec![format!("State: {state}\n")];
+        if let Some(running) = running {
+            lines.push(format!("PID: {}\n", running.init));
+            let addresses = Network::of(running.init).addresses();
+            lines.extend(addresses.iter().map(|address| format!("IP: {address}\n")));
+        }
+        Ok(lines.concat().into_bytes())
+    })
+    .await
+}
+
+/// What the kernel shows of one container, or of all that are known to run.
+async fn container_vitals(
+    house: &House,
+    pump: &mut Pump,
+    container: Option<&ContainerName>,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    let mut running = match container {
+        Some(name) => match pump.wait(house.containers.alive(name)).await {
+            Ok(alive) => vec![(name.clone(), alive?)],
+            Err(why) => return Ok(Ending::Killed { why }),
+        },
+        None => house.containers.still_running(),
+    };
+    running.retain(|(name, _)| house.policy.allows_container(name.as_str()));
+    print(pump, move || {
+        let all = running.into_iter();
+        Ok(lines(
+            all.filter_map(|(name, running)| vitals(name, &running)),
+        ))
+    })
+    .await
 }
 
 async fn os_release(

@@ -90,6 +90,11 @@ impl Pump {
         }
     }
 
+    /// Whether the caller has listened until now.
+    pub fn reaches(&self) -> bool {
+        self.reachable
+    }
+
     /// Sends a frame, and says no more once the caller does not listen.
     pub async fn say(&mut self, frame: &Frame) {
         self.outbox.put(frame);

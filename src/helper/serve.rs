@@ -20,6 +20,7 @@ use crate::sys::adopt_orphans;
 
 use super::{
     ceilings::MAX_CONNECTIONS,
+    definitions::Definitions,
     house::{House, sweep_stale_cgroups},
     perform::serve_connection,
 };
@@ -44,6 +45,8 @@ pub struct Settings {
     pub listener: UnixListener,
     /// Where the containers are.
     pub lxcpath: PathBuf,
+    /// Where Proxmox VE defines its containers, on a box that has it.
+    pub proxmox: PathBuf,
     /// The only user whose connections are served.
     pub allow_uid: u32,
     /// What the owner lets be done here at all.
@@ -63,7 +66,8 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let listener = tokio::net::UnixListener::from_std(settings.listener)?;
     let mut ends = Ends::new(settings.lifeline)?;
     let (stop, stopping) = watch::channel(false);
-    let house = Arc::new(House::new(settings.lxcpath, settings.policy, stopping));
+    let definitions = Definitions::new(settings.lxcpath, settings.proxmox);
+    let house = Arc::new(House::new(definitions, settings.policy, stopping));
     let mut calls = JoinSet::new();
     let mut children = signal(SignalKind::child())?;
     let mut tick = interval(STRAY_TIME);

@@ -30,7 +30,7 @@ const ANSWER_BYTES: usize = 64 * 1024;
 /// A tool with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
-    /// Such as `lxc-ls`.
+    /// Such as `lxc-info`.
     pub name: &'static str,
     /// What follows it.
     pub args: Vec<String>,
@@ -84,7 +84,8 @@ pub async fn output(tool: &Tool, strays: &Arc<Strays>) -> Result<String, Refusal
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn start(tool: &Tool, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refusal> {
+/// Starts a tool; one that is dropped before its end is killed.
+pub fn start(tool: &Tool, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refusal> {
     let name = tool.name;
     let program = find(name)?;
     let failed = |e: &dyn std::fmt::Display| Refusal::failed(format!("{name} cannot be run: {e}"));

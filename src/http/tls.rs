@@ -418,7 +418,7 @@ mod tests {
                         "-sS",
                         "--http1.1",
                         "--max-time",
-                        "10",
+                        "120",
                         "--noproxy",
                         "*",
                         "--cacert",
@@ -439,7 +439,7 @@ mod tests {
         let arguments = [
             "-sS",
             "--max-time",
-            "10",
+            "120",
             "--noproxy",
             "*",
             "--cacert",
@@ -518,7 +518,7 @@ import socket, ssl, sys
 context = ssl.create_default_context(cafile=sys.argv[1])
 context.verify_flags |= ssl.VERIFY_X509_STRICT
 context.set_alpn_protocols(['h2', 'http/1.1'])
-with socket.create_connection(('127.0.0.1', int(sys.argv[2])), 10) as plain:
+with socket.create_connection(('127.0.0.1', int(sys.argv[2])), 120) as plain:
     with context.wrap_socket(plain, server_hostname='box.lan') as tls:
         print(tls.version(), tls.selected_alpn_protocol())
 ";

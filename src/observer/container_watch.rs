@@ -1,24 +1,31 @@
 //! Watches the containers: what makes it look at them, and how often it looks when nothing does.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use crate::backends::{BackendError, ContainerEvents, ContainerName, ContainerState, Lxc};
+use crate::backends::{BackendError, ContainerEvents, ContainerNews, Lxc};
 
 use super::containers::{Containers, Look};
 use super::handle::Requests;
 use super::scribe::Scribe;
 
-/// How often the containers are listed without a reason: an event may have been lost.
-const LIST_EVERY: Duration = Duration::from_secs(5);
+/// How often the containers are glanced at without a reason: addresses and ports change without an event, and
+/// one may have been lost.
+const GLANCE_EVERY: Duration = Duration::from_secs(30);
 
-/// How often the containers are looked at one by one without a reason.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// How often LXC is asked about every container without a reason.
+const LOOK_EVERY: Duration = Duration::from_mins(10);
 
-/// How often containers are tried again on a box that has none, and events where they fail.
-const RETRY_EVERY: Duration = Duration::from_secs(30);
+/// The same while there are no events.
+const LOOK_BLIND_EVERY: Duration = Duration::from_secs(10);
+
+/// Events that end sooner than this after they were opened are opened again only after as much.
+const EVENTS_PAUSE: Duration = Duration::from_secs(30);
+
+/// The shortest time between two looks because of events: a container that starts and dies in a loop is
+/// looked at four times a second at most.
+const BREATH: Duration = Duration::from_millis(250);
 
 /// When to look again after something happened: addresses and the like come later than the state.
 const AGAIN: [Duration; 3] = [
@@ -34,25 +41,34 @@ pub struct ContainerWatch {
     containers: Containers,
     scribe: Scribe,
     requests: Requests,
+    events: Option<Events>,
     agenda: Agenda,
+}
+
+#[derive(Debug)]
+struct Events {
+    stream: ContainerEvents,
+    opened: Instant,
 }
 
 /// What is due when.
 #[derive(Debug)]
 struct Agenda {
-    list: Instant,
+    glance: Instant,
     look: Instant,
+    /// When events may be opened, while there are none.
     events: Instant,
     again: Vec<Instant>,
+    /// How to look then.
+    again_how: Look,
+    /// Until when events have to wait.
+    breath: Instant,
 }
-
-/// How the containers that changed stand now.
-type News = BTreeMap<ContainerName, ContainerState>;
 
 /// What made the watcher look.
 enum Occasion {
     Asked,
-    Events(Result<News, BackendError>),
+    Events(Result<ContainerNews, BackendError>),
     Due,
 }
 
@@ -61,6 +77,7 @@ impl ContainerWatch {
     pub fn new(lxc: Lxc, scribe: Scribe, requests: Requests) -> Self {
         Self {
             containers: Containers::new(lxc.clone()),
+            events: None,
             agenda: Agenda::from_now(),
             lxc,
             scribe,
@@ -70,92 +87,96 @@ impl ContainerWatch {
 
     /// Watches for as long as it is polled.
     pub async fn run(mut self) {
-        let mut events: Option<ContainerEvents> = None;
         loop {
-            let due = self.agenda.next(events.is_some());
+            let due = self.agenda.next(self.events.is_some());
             let occasion = tokio::select! {
                 () = self.requests.next() => Occasion::Asked,
-                news = next_news(&mut events) => Occasion::Events(news),
+                news = next_news(&mut self.events, self.agenda.breath) => Occasion::Events(news),
                 () = sleep_until(due) => Occasion::Due,
             };
             match occasion {
                 Occasion::Asked => {
-                    self.look().await;
-                    self.agenda.look_again();
+                    self.look(Look::States).await;
+                    self.agenda.look_again(Look::Glance);
                 }
-                Occasion::Events(Ok(news)) => {
-                    // Only now: a monitor that is refused is refused after it was opened.
-                    self.scribe.note("container events", Ok::<_, String>(()));
-                    self.hear(&news).await;
-                }
-                Occasion::Events(Err(cause)) => {
-                    events = None;
-                    self.scribe.note("container events", Err::<(), _>(cause));
-                    self.agenda.events = Instant::now() + RETRY_EVERY;
-                }
-                Occasion::Due => self.keep_up(&mut events).await,
+                Occasion::Events(Ok(news)) => self.hear(news).await,
+                Occasion::Events(Err(cause)) => self.lose_events(cause),
+                Occasion::Due => self.keep_up().await,
             }
         }
     }
 
     /// Does what is due.
-    async fn keep_up(&mut self, events: &mut Option<ContainerEvents>) {
+    async fn keep_up(&mut self) {
         let now = Instant::now();
-        if events.is_none() && self.agenda.events <= now {
-            self.agenda.events = now + RETRY_EVERY;
-            *events = match self.lxc.events().await {
-                Ok(opened) => Some(opened),
-                Err(cause) => self.scribe.note("container events", Err(cause)),
-            };
-            // What happened before the monitor was ready is not reported.
-            self.agenda.look_again();
+        if self.events.is_none() && self.agenda.events <= now {
+            self.open_events().await;
         }
+        let again = self.agenda.take_again(now);
         if self.agenda.look <= now {
-            self.look().await;
-        } else if self.agenda.again.iter().any(|at| *at <= now) {
-            self.agenda.again.retain(|at| *at > now);
-            self.look_at_containers(Look::States).await;
-        } else if self.agenda.list <= now {
-            // Without events nothing else would show that a container has stopped.
-            let how = if events.is_some() {
-                Look::Names
-            } else {
-                Look::States
-            };
-            self.look_at_containers(how).await;
+            self.look(Look::States).await;
+        } else if again {
+            self.look(self.agenda.again_how).await;
+        } else if self.agenda.glance <= now {
+            self.look(Look::Glance).await;
         }
+    }
+
+    async fn open_events(&mut self) {
+        let opened = Instant::now();
+        self.agenda.events = opened + EVENTS_PAUSE;
+        match self.lxc.events().await {
+            Ok(stream) => self.events = Some(Events { stream, opened }),
+            Err(cause) => drop(self.scribe.note("container events", Err::<(), _>(cause))),
+        }
+        // What happened before the monitor was ready is not reported.
+        self.agenda.look_again(Look::States);
+    }
+
+    fn lose_events(&mut self, cause: BackendError) {
+        self.scribe.note("container events", Err::<(), _>(cause));
+        let now = Instant::now();
+        let opened = self.events.take().map(|events| events.opened);
+        self.agenda.events = opened.map_or(now, |opened| now.max(opened + EVENTS_PAUSE));
+        self.agenda.look = now;
     }
 
     /// Looks at all of them, and tells those who asked for it.
-    async fn look(&mut self) {
-        let begun = self.requests.begin();
-        self.look_at_containers(Look::States).await;
-        self.agenda.look = Instant::now() + LOOK_EVERY;
-        self.requests.answer(begun);
-    }
-
-    async fn hear(&mut self, news: &News) {
-        for (name, state) in news {
-            let looked = self.containers.hear(name, *state).await;
-            self.scribe.note("containers", looked);
-        }
-        self.agenda.look_again();
-        self.write_containers().await;
-    }
-
-    async fn look_at_containers(&mut self, how: Look) {
+    async fn look(&mut self, how: Look) {
+        // A glance answers nobody: it would not see that a container was started.
+        let begun = (how == Look::States).then(|| self.requests.begin());
         let looked = self.containers.look(how).await;
         self.scribe.note("containers", looked);
-        let pause = if self.containers.why_not().is_some() {
-            RETRY_EVERY
-        } else {
-            LIST_EVERY
-        };
-        self.agenda.list = Instant::now() + pause;
-        self.write_containers().await;
+        let now = Instant::now();
+        self.agenda.glance = now + GLANCE_EVERY;
+        if how == Look::States {
+            let blind = self.events.is_none() && self.containers.why_not().is_none();
+            let pause = if blind { LOOK_BLIND_EVERY } else { LOOK_EVERY };
+            self.agenda.look = now + pause;
+        }
+        self.write().await;
+        if let Some(begun) = begun {
+            self.requests.answer(begun);
+        }
     }
 
-    async fn write_containers(&mut self) {
+    async fn hear(&mut self, news: ContainerNews) {
+        // Only now: a monitor that is refused is refused after it was opened.
+        self.scribe.note("container events", Ok::<_, String>(()));
+        let heard = self.containers.hear(&news.states).await;
+        self.scribe.note("containers", heard);
+        let looked = if news.all {
+            self.containers.look(Look::States).await
+        } else {
+            self.containers.look_at_defined(&news.defined).await
+        };
+        self.scribe.note("containers", looked);
+        self.write().await;
+        self.agenda.look_again(Look::Glance);
+        self.agenda.breath = Instant::now() + BREATH;
+    }
+
+    async fn write(&mut self) {
         let containers = self.containers.document();
         self.scribe
             .write(&["public", "packageData"], containers)
@@ -170,29 +191,48 @@ impl Agenda {
     fn from_now() -> Self {
         let now = Instant::now();
         Self {
-            list: now,
+            glance: now,
             look: now,
             events: now,
             again: Vec::new(),
+            again_how: Look::Glance,
+            breath: now,
         }
     }
 
     /// Has the containers looked at some more times, because something happened.
-    fn look_again(&mut self) {
+    fn look_again(&mut self, how: Look) {
         let now = Instant::now();
+        // A closer look that is still to come is not given up.
+        if self.again.is_empty() || how == Look::States {
+            self.again_how = how;
+        }
         self.again = AGAIN.map(|after| now + after).to_vec();
+    }
+
+    /// Whether one of those looks is due; it then counts as taken.
+    fn take_again(&mut self, now: Instant) -> bool {
+        let before = self.again.len();
+        self.again.retain(|at| *at > now);
+        self.again.len() < before
     }
 
     fn next(&self, with_events: bool) -> Instant {
         let events = (!with_events).then_some(self.events);
-        let others = self.again.iter().copied().chain(events).chain([self.look]);
-        others.fold(self.list, Instant::min)
+        let others = self.again.iter().copied().chain(events);
+        others.fold(self.look.min(self.glance), Instant::min)
     }
 }
 
-async fn next_news(events: &mut Option<ContainerEvents>) -> Result<News, BackendError> {
+async fn next_news(
+    events: &mut Option<Events>,
+    not_before: Instant,
+) -> Result<ContainerNews, BackendError> {
     match events {
-        Some(events) => events.next().await,
+        Some(events) => {
+            sleep_until(not_before).await;
+            events.stream.next().await
+        }
         None => std::future::pending().await,
     }
 }
@@ -246,6 +286,8 @@ mod tests {
         assert_eq!(watched.at(&format!("{entry}/autostart")), Some(json!(true)));
         container.lxc("lxc-start", &[]);
         let started = watched.wait_for(status, Some("running")).await;
+        // A look that took too long has only the state; the next one has the rest.
+        watched.look().await;
         assert!(watched.at(&format!("{entry}/init_pid")).is_some());
         container.lxc("lxc-freeze", &[]);
         let frozen = watched.wait_for(status, Some("frozen")).await;
@@ -266,10 +308,7 @@ mod tests {
              gone and told {gone:?}"
         );
         for (what, took) in [("start", started), ("freeze", frozen), ("stop", stopped)] {
-            assert!(
-                took < Duration::from_secs(3),
-                "{what} was seen after {took:?}"
-            );
+            assert!(took < LOOK_EVERY, "{what} was seen after {took:?}");
         }
         watched.end().await;
         child.stop().await;

@@ -1,22 +1,27 @@
 //! What is known of the containers, refreshed as cheaply as the occasion allows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::backends::{
-    BackendError, ContainerDetails, ContainerName, ContainerState, ErrorKind, Lxc,
+    BackendError, ContainerDetails, ContainerName, ContainerState, ContainerStatus, ErrorKind,
+    Listener, Lxc, Vitals,
 };
 
 use super::container_facts;
 
-/// How long the question about one container may take; then the others are not kept waiting any longer.
-const ONE_LOOK: Duration = Duration::from_secs(2);
+/// How long the questions about one container may take; after that it stays as it was known.
+const ONE_LOOK: Duration = Duration::from_secs(5);
+
+/// Containers that are asked about at the same time; LXC's tools are processes.
+const AT_ONCE: usize = 4;
 
 /// How old configuration and operating system of a container may be; a look then reads them again.
-const SLOW_FACTS: Duration = Duration::from_mins(1);
+const SLOW_FACTS: Duration = Duration::from_mins(10);
 
 /// How long a failure that may pass by itself is left out of the document.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,9 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How closely to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// Which containers there are, and at the new ones in full.
-    Names,
-    /// At how each one stands as well.
+    /// Which there are, and what the kernel shows of those that run; LXC is asked only where that does not
+    /// fit what is known.
+    Glance,
+    /// How LXC says that each one stands as well.
     States,
 }
 
@@ -42,7 +48,22 @@ pub struct Containers {
 #[derive(Debug)]
 struct Known {
     details: ContainerDetails,
-    read_at: Instant,
+    ports: Vec<Listener>,
+    /// When configuration and operating system were read; absent when they have to be again.
+    read_at: Option<Instant>,
+    /// Whether what the kernel showed last fits what is known.
+    settled: bool,
+}
+
+/// One life of a container: its first process, or none of one that does not run.
+struct Run {
+    init_pid: Option<u32>,
+}
+
+/// What came of the questions about one container.
+enum Found {
+    Details(Box<ContainerDetails>),
+    Status(ContainerStatus),
 }
 
 impl Containers {
@@ -64,7 +85,8 @@ impl Containers {
     /// `/public/packageData`.
     pub fn document(&self) -> Value {
         let entry = |(name, known): (&ContainerName, &Known)| {
-            (name.to_string(), container_facts::container(&known.details))
+            let facts = container_facts::container(&known.details, &known.ports);
+            (name.to_string(), facts)
         };
         Value::Object(self.known.iter().map(entry).collect())
     }
@@ -80,64 +102,124 @@ impl Containers {
         let names = names?;
         self.known
             .retain(|name, _| names.binary_search(name).is_ok());
-        let mut result = Ok(());
-        for name in names {
-            if how == Look::States || !self.known.contains_key(&name) {
-                result = self.look_at(&name).await.and(result);
-            }
+        self.take_vitals().await?;
+        let settled = |known: &Known| how == Look::Glance && known.settled;
+        let asked: BTreeSet<ContainerName> = names
+            .into_iter()
+            .filter(|name| !self.known.get(name).is_some_and(settled))
+            .collect();
+        if asked.is_empty() {
+            return Ok(());
         }
-        result
+        let result = self.ask(asked).await;
+        // Of those that were found running only now.
+        self.take_vitals().await.and(result)
     }
 
-    /// Takes a change as it was reported, then looks at the container it happened to.
+    /// Takes changes of state as they were reported, then looks at the containers that they happened to.
     pub async fn hear(
         &mut self,
-        name: &ContainerName,
-        state: ContainerState,
+        states: &BTreeMap<ContainerName, ContainerState>,
     ) -> Result<(), BackendError> {
-        if let Some(known) = self.known.get_mut(name) {
-            known.details.state = state;
-            if state == ContainerState::Stopped {
-                // Said here, because LXC may be slow to answer while it tidies up behind a container.
-                known.details.init_pid = None;
-                known.details.addresses.clear();
+        let mut asked = BTreeSet::new();
+        for (name, state) in states {
+            let known = self.known.get_mut(name);
+            match known {
+                Some(known) => {
+                    known.details.state = *state;
+                    if *state == ContainerState::Stopped {
+                        // LXC may be slow to answer while it tidies up behind a container.
+                        known.ended();
+                    } else {
+                        asked.insert(name.clone());
+                    }
+                }
+                None => drop(asked.insert(name.clone())),
             }
         }
-        self.look_at(name).await
+        self.ask(asked).await
     }
 
-    async fn look_at(&mut self, name: &ContainerName) -> Result<(), BackendError> {
-        let slow = |_| {
-            let words = format!("container '{name}' did not say in time how it stands");
-            BackendError::new(ErrorKind::Failed, words)
-        };
-        let looked = timeout(ONE_LOOK, self.refresh(name)).await.map_err(slow);
-        match looked.and_then(|result| result) {
+    /// Looks at containers that appeared, went, or were configured.
+    pub async fn look_at_defined(
+        &mut self,
+        names: &BTreeSet<ContainerName>,
+    ) -> Result<(), BackendError> {
+        for name in names {
+            if let Some(known) = self.known.get_mut(name) {
+                known.read_at = None;
+            }
+        }
+        self.ask(names.clone()).await
+    }
+
+    /// Asks LXC about these, some at a time.
+    async fn ask(&mut self, names: BTreeSet<ContainerName>) -> Result<(), BackendError> {
+        let mut waiting = names.into_iter();
+        let mut asked = JoinSet::new();
+        let mut result = Ok(());
+        loop {
+            while asked.len() < AT_ONCE
+                && let Some(name) = waiting.next()
+            {
+                asked.spawn(question(self.lxc.clone(), self.run_of(&name), name));
+            }
+            match asked.join_next().await {
+                None => return result,
+                Some(Ok((name, found))) => result = self.learn(name, found).and(result),
+                // A panic was reported when it happened.
+                Some(Err(_)) => {}
+            }
+        }
+    }
+
+    /// The present run of a container, if all that changes slowly is known of it.
+    fn run_of(&self, name: &ContainerName) -> Option<Run> {
+        let known = self.known.get(name)?;
+        let fresh = known.read_at?.elapsed() < SLOW_FACTS;
+        let init_pid = known.details.init_pid;
+        fresh.then_some(Run { init_pid })
+    }
+
+    fn learn(
+        &mut self,
+        name: ContainerName,
+        found: Result<Found, BackendError>,
+    ) -> Result<(), BackendError> {
+        match found {
+            Ok(Found::Details(details)) => {
+                let ports = self.known.remove(&name).map(|known| known.ports);
+                let known = Known {
+                    details: *details,
+                    ports: ports.unwrap_or_default(),
+                    read_at: Some(Instant::now()),
+                    settled: false,
+                };
+                self.known.insert(name, known);
+            }
+            Ok(Found::Status(status)) => {
+                if let Some(known) = self.known.get_mut(&name) {
+                    known.details.state = status.state;
+                    known.details.addresses = status.addresses;
+                    if status.init_pid.is_none() {
+                        known.ended();
+                    }
+                }
+            }
             // It went away between the list and the look, or its configuration did.
-            Err(cause) if cause.kind == ErrorKind::NotFound => {
-                self.known.remove(name);
-                Ok(())
-            }
-            result => result,
+            Err(cause) if cause.kind == ErrorKind::NotFound => drop(self.known.remove(&name)),
+            Err(cause) => return Err(cause),
         }
+        Ok(())
     }
 
-    async fn refresh(&mut self, name: &ContainerName) -> Result<(), BackendError> {
-        if let Some(known) = self.known.get_mut(name)
-            && known.read_at.elapsed() < SLOW_FACTS
-        {
-            let status = self.lxc.status(name).await?;
-            let same_run = status.init_pid == known.details.init_pid;
-            known.details.state = status.state;
-            known.details.init_pid = status.init_pid;
-            known.details.addresses = status.addresses;
-            if same_run {
-                return Ok(());
-            }
+    /// Takes what the kernel shows of the running ones.
+    async fn take_vitals(&mut self) -> Result<(), BackendError> {
+        let all = self.lxc.all_vitals().await?;
+        let mut all: BTreeMap<_, _> = all.into_iter().map(|v| (v.container.clone(), v)).collect();
+        for (name, known) in &mut self.known {
+            known.take(all.remove(name));
         }
-        let details = self.lxc.info(name).await?;
-        let read_at = Instant::now();
-        self.known.insert(name.clone(), Known { details, read_at });
         Ok(())
     }
 
@@ -157,4 +239,63 @@ impl Containers {
             self.why_not = Some(cause.to_string());
         }
     }
+}
+
+impl Known {
+    fn ended(&mut self) {
+        self.details.init_pid = None;
+        self.details.addresses.clear();
+        self.ports.clear();
+    }
+
+    /// Takes what the kernel shows of it, if that fits what is known.
+    fn take(&mut self, vitals: Option<Vitals>) {
+        let details = &mut self.details;
+        let runs = matches!(
+            details.state,
+            ContainerState::Running | ContainerState::Frozen
+        );
+        self.settled = match &vitals {
+            Some(vitals) => runs && details.init_pid == Some(vitals.init_pid),
+            None => details.state == ContainerState::Stopped,
+        };
+        let Some(vitals) = vitals.filter(|_| self.settled) else {
+            return;
+        };
+        details.state = if vitals.frozen {
+            ContainerState::Frozen
+        } else {
+            ContainerState::Running
+        };
+        details.addresses = vitals.addresses;
+        self.ports = vitals.listeners;
+        if vitals.shares_host_network {
+            // Those are the box's.
+            self.ports.clear();
+        }
+    }
+}
+
+/// Asks about one container: how it stands, and everything else if it is of another run than `known`.
+async fn question(
+    lxc: Lxc,
+    known: Option<Run>,
+    name: ContainerName,
+) -> (ContainerName, Result<Found, BackendError>) {
+    let looked = timeout(ONE_LOOK, async {
+        if let Some(Run { init_pid }) = known {
+            let status = lxc.status(&name).await?;
+            if status.init_pid == init_pid {
+                return Ok(Found::Status(status));
+            }
+        }
+        let details = lxc.info(&name).await?;
+        Ok(Found::Details(Box::new(details)))
+    });
+    let slow = |_| {
+        let words = format!("container '{name}' did not say in time how it stands");
+        BackendError::new(ErrorKind::Failed, words)
+    };
+    let found = looked.await.map_err(slow).and_then(|found| found);
+    (name, found)
 }

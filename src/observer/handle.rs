@@ -109,7 +109,7 @@ impl Requests {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use tokio::time::Instant;
 
     use crate::sys::Scratch;
 
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(seen.await, 0);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_watcher_that_is_gone_holds_nobody_up() {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();

@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+/// The name under which a client asks for patches in its updates of resources.
+pub const PATCHES: &str = "gatewren/patches";
+
 /// A client's capabilities object, as it declared it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientCapabilities(Map<String, Value>);
@@ -41,6 +44,13 @@ impl ClientCapabilities {
     pub fn extension(&self, name: &str) -> bool {
         let extensions = self.0.get("extensions");
         extensions.and_then(|known| known.get(name)).is_some()
+    }
+
+    /// Whether it wants to be told how a resource has changed, beside that it has: [`PATCHES`] among the
+    /// `experimental` capabilities, or among the `extensions`.
+    pub fn wants_patches(&self) -> bool {
+        let experimental = self.0.get("experimental");
+        is_there(experimental.and_then(|known| known.get(PATCHES))) || self.extension(PATCHES)
     }
 
     /// Whether it knows an extension; the capabilities object that is missing when not.

@@ -24,7 +24,7 @@ mod tool;
 mod trace;
 mod version;
 
-pub use capabilities::ClientCapabilities;
+pub use capabilities::{ClientCapabilities, PATCHES};
 pub use content::{Annotations, Content, ResourceContents, Role};
 pub use cursor::page;
 pub use encode::{error_for_stateful, for_stateful};

@@ -1,8 +1,10 @@
 //! Where resources come from: a source lists, reads and watches its own URIs.
 
 use std::future::Future;
+use std::ops::RangeInclusive;
 use std::pin::Pin;
 
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
@@ -29,4 +31,10 @@ pub trait ResourceSource: Send + Sync {
 
     /// The newest revision after `after` that changed what this URI reads, if one did.
     fn touched(&self, uri: &str, after: u64) -> Option<u64>;
+
+    /// How the revisions after the first of these, up to the last, changed what this URI reads; `None` where
+    /// that is not known or too long to be told.
+    fn patches(&self, _uri: &str, _revisions: RangeInclusive<u64>) -> Option<Value> {
+        None
+    }
 }

@@ -9,9 +9,6 @@ use rusqlite::ErrorCode;
 use super::patch::PatchError;
 use super::pointer::InvalidPointer;
 
-/// The version of the schema that this gatewren writes.
-pub const SCHEMA: i64 = 1;
-
 /// Why the state could not be opened, read or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateError {
@@ -20,7 +17,9 @@ pub enum StateError {
         /// The file.
         path: PathBuf,
         /// Its schema.
-        schema: i64,
+        schema: u64,
+        /// The newest that is known here.
+        known: u64,
     },
     /// The file is no SQLite database.
     NotADatabase(PathBuf),
@@ -62,11 +61,33 @@ pub enum StateError {
         /// The most that is taken.
         most: usize,
     },
+    /// There is no such revision yet.
+    NotYet {
+        /// What was asked for.
+        revision: u64,
+        /// The newest one.
+        newest: u64,
+    },
+    /// The document can no longer be shown at this revision.
+    Trimmed {
+        /// What was asked for.
+        revision: u64,
+        /// The oldest revision at which it can.
+        oldest: u64,
+    },
     /// The thread that writes is gone.
     Stopped,
 }
 
 impl StateError {
+    /// Whether it says something of the file, not of what was asked for.
+    pub fn is_of_the_file(&self) -> bool {
+        !matches!(
+            self,
+            Self::Patch(_) | Self::Pointer(_) | Self::TooLarge { .. }
+        )
+    }
+
     /// What SQLite says of the file at `path`.
     pub fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         let path = path.to_owned();
@@ -97,10 +118,14 @@ impl StateError {
 impl fmt::Display for StateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Newer { path, schema } => write!(
+            Self::Newer {
+                path,
+                schema,
+                known,
+            } => write!(
                 f,
                 "{}: this database was written by a newer gatewren (schema {schema}, this one knows \
-                 {SCHEMA}): install that version or move the file away",
+                 {known}): install that version or move the file away",
                 path.display()
             ),
             Self::NotADatabase(path) => write!(
@@ -138,6 +163,15 @@ impl fmt::Display for StateError {
             Self::TooLarge { bytes, most } => {
                 write!(f, "the change has {bytes} bytes, at most {most}: split it")
             }
+            Self::NotYet { revision, newest } => write!(
+                f,
+                "there is no revision {revision} yet: the newest is {newest}"
+            ),
+            Self::Trimmed { revision, oldest } => write!(
+                f,
+                "the document of revision {revision} is no longer kept: the oldest that can be shown \
+                 is that of revision {oldest}"
+            ),
             Self::Stopped => f.write_str("the state's writer has stopped: restart gatewren"),
         }
     }

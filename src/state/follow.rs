@@ -65,7 +65,7 @@ pub fn load(path: &Path, connection: &Connection) -> Result<Loaded, StateError> 
         .ok()
         .filter(Value::is_object)
         .ok_or_else(|| damaged("its newest snapshot is not a JSON object"))?;
-    let mut draft = Draft::of(&Document::new(revision, root, now_ms()));
+    let mut draft = Draft::of(Document::new(revision, root, now_ms()));
     let mut recent = Recent::since(revision);
     let mut since_snapshot = Since::default();
     loop {
@@ -74,6 +74,7 @@ pub fn load(path: &Path, connection: &Connection) -> Result<Loaded, StateError> 
         for (id, changes) in draft.changed.drain(..) {
             recent.push(id, changes);
         }
+        draft.applied.clear();
         match read {
             Progress::Gap => return Err(damaged("revisions are missing from its log")),
             Progress::Read if draft.document.revision == before => break,
@@ -124,11 +125,8 @@ pub fn read_on(
         },
     )?;
     for (id, actor, why) in refused {
-        let new = log::note_refused(connection, id, &why.to_string()).unwrap_or_else(|cause| {
-            warn!(%cause, revision = id, "cannot note that a revision does not apply");
-            true
-        });
-        if new {
+        // Before anybody can see the document without it; on a full disk nobody sees more until there is room.
+        if log::note_refused(connection, id, &why.to_string())? {
             warn!(revision = id, actor, %why, "a revision does not apply and changes nothing");
         }
     }

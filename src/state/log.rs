@@ -1,6 +1,7 @@
 //! The log's rows: revisions, snapshots, and the notes on revisions that did not apply.
 
 use std::ops::{ControlFlow, RangeInclusive};
+use std::time::Duration;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior};
@@ -15,11 +16,34 @@ pub const MAX_PATCH_BYTES: usize = 4 * 1024 * 1024;
 /// so much of them.
 const MAX_NAME_CHARS: i64 = 256;
 
-/// Revisions older than this are trimmed: 30 days.
-const KEEP_MS: u64 = 30 * 24 * 3600 * 1000;
+/// The most JSON text of snapshots beside the two newest, in bytes; beyond it the oldest one goes, and with it
+/// the revisions of which it was the beginning.
+const MAX_SNAPSHOT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Revisions beyond this number are trimmed, the oldest first.
-const KEEP_REVISIONS: u64 = 200_000;
+/// How much of the log is kept: what is younger and among the newest, and what it takes to tell the document
+/// of each revision that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Revisions older than this are trimmed.
+    pub age: Duration,
+    /// Revisions beyond this number are trimmed, the oldest first.
+    pub revisions: u64,
+}
+
+impl Default for Retention {
+    /// 30 days, 200,000 revisions.
+    fn default() -> Self {
+        Self {
+            age: Duration::from_hours(30 * 24),
+            revisions: 200_000,
+        }
+    }
+}
+
+/// The revisions of a range, without the patches that are oversize.
+const ROWS: &str = "SELECT id, at_ms, substr(actor, 1, ?4), substr(cause, 1, ?4),
+        CASE WHEN octet_length(patch) <= ?3 THEN patch END
+ FROM revision WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
 
 /// One revision as it stands in the log; nothing in it has been checked, any program may have written it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,20 +105,34 @@ pub fn walk(
     ids: RangeInclusive<u64>,
     visit: &mut dyn FnMut(LogRow) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
-    let mut rows = connection.prepare_cached(
-        "SELECT id, at_ms, substr(actor, 1, ?4), substr(cause, 1, ?4),
-                CASE WHEN octet_length(patch) <= ?3 THEN patch END
-         FROM revision WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
-    )?;
-    let (first, last) = (signed(*ids.start()), signed(*ids.end()));
-    let most_bytes = i64::try_from(MAX_PATCH_BYTES).unwrap_or(i64::MAX);
-    let mut rows = rows.query((first, last, most_bytes, MAX_NAME_CHARS))?;
-    while let Some(row) = rows.next()? {
-        if visit(log_row(row)?).is_break() {
-            break;
-        }
-    }
-    Ok(())
+    show(connection, ROWS, ids, visit)
+}
+
+/// Shows every revision of `ids` from the newest to the oldest, until `visit` breaks.
+pub fn walk_back(
+    connection: &Connection,
+    ids: RangeInclusive<u64>,
+    visit: &mut dyn FnMut(LogRow) -> ControlFlow<()>,
+) -> rusqlite::Result<()> {
+    show(connection, &format!("{ROWS} DESC"), ids, visit)
+}
+
+/// One revision; nothing if it is not kept.
+pub fn row(connection: &Connection, id: u64) -> rusqlite::Result<Option<LogRow>> {
+    let mut found = None;
+    walk(connection, id..=id, &mut |row| {
+        found = Some(row);
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+/// Why the revision did not apply, as was noted by [`note_refused`]; nothing if it was not.
+pub fn refusal(connection: &Connection, id: u64) -> rusqlite::Result<Option<String>> {
+    connection
+        .prepare_cached("SELECT value FROM meta WHERE key = ?1")?
+        .query_row([refused_key(id)], |row| text(row, 0))
+        .optional()
 }
 
 /// Whether the revision did not apply, as was noted by [`note_refused`].
@@ -126,38 +164,82 @@ pub fn insert(
         .map(|_| ())
 }
 
-/// Writes a snapshot, and takes away older snapshots and the revisions that are too old or too many.
+/// Writes a snapshot, and takes away the snapshots and revisions that are too old or too many.
 ///
-/// What stands behind the snapshot before is kept, so that one damaged snapshot loses nothing.
+/// What is kept begins with a snapshot, so that the document of each revision in it can be told; and two
+/// snapshots are kept, so that one damaged snapshot loses nothing.
 pub fn compact(
     connection: &mut Connection,
     (revision, now_ms): (u64, u64),
     document: &str,
+    retention: Retention,
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let before: i64 =
-        transaction.query_row("SELECT max(revision) FROM snapshot", [], |row| row.get(0))?;
-    let snapshot = "INSERT OR IGNORE INTO snapshot VALUES (?1, ?2)";
+    let snapshot =
+        "INSERT INTO snapshot SELECT ?1, ?2 WHERE ?1 > (SELECT max(revision) FROM snapshot)";
     transaction.execute(snapshot, (signed(revision), document))?;
-    transaction.execute("DELETE FROM snapshot WHERE revision < ?1", [before])?;
-    let young = "SELECT id FROM revision WHERE at_ms >= ?1 ORDER BY id LIMIT 1";
-    let young: Option<i64> = transaction
-        .query_row(young, [signed(now_ms.saturating_sub(KEEP_MS))], |row| {
-            row.get(0)
-        })
-        .optional()?;
-    let not_too_many = signed(revision.saturating_sub(KEEP_REVISIONS)) + 1;
-    let first_kept = young
-        .unwrap_or(before + 1)
-        .max(not_too_many)
-        .min(before + 1);
-    transaction.execute("DELETE FROM revision WHERE id < ?1", [first_kept])?;
+    let oldest = signed(oldest_wanted(&transaction, (revision, now_ms), retention)?);
+    let base = signed(oldest_snapshot(&transaction, oldest)?);
+    transaction.execute("DELETE FROM snapshot WHERE revision < ?1", [base])?;
+    transaction.execute("DELETE FROM revision WHERE id <= ?1", [base])?;
     transaction.execute(
-        "DELETE FROM meta WHERE key LIKE 'refused:%'
-           AND CAST(substr(key, 9) AS INTEGER) < (SELECT min(id) FROM revision)",
-        [],
+        "DELETE FROM meta WHERE key LIKE 'refused:%' AND CAST(substr(key, 9) AS INTEGER) <= ?1",
+        [base],
     )?;
     transaction.commit()
+}
+
+/// The oldest revision that is young enough and not too far back.
+fn oldest_wanted(
+    connection: &Connection,
+    (revision, now_ms): (u64, u64),
+    Retention { age, revisions }: Retention,
+) -> rusqlite::Result<u64> {
+    let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+    let young = connection
+        .query_row(
+            "SELECT id FROM revision WHERE at_ms >= ?1 ORDER BY id LIMIT 1",
+            [signed(now_ms.saturating_sub(age_ms))],
+            |row| number(row, 0),
+        )
+        .optional()?;
+    let near = revision.saturating_sub(revisions) + 1;
+    Ok(young.unwrap_or(revision + 1).max(near))
+}
+
+/// The newest snapshot before the revision `oldest`, or as near to it as [`MAX_SNAPSHOT_BYTES`] allows.
+fn oldest_snapshot(connection: &Connection, oldest: i64) -> rusqlite::Result<u64> {
+    let mut snapshots = connection
+        .prepare("SELECT revision, octet_length(document) FROM snapshot ORDER BY revision DESC")?;
+    let mut snapshots = snapshots.query([])?;
+    let (mut base, mut found, mut bytes) = (0, 0, 0);
+    while let Some(row) = snapshots.next()? {
+        bytes += if found < 2 { 0 } else { number(row, 1)? };
+        if found >= 2 && (signed(base) < oldest || bytes > MAX_SNAPSHOT_BYTES) {
+            break;
+        }
+        base = number(row, 0)?;
+        found += 1;
+    }
+    Ok(base)
+}
+
+fn show(
+    connection: &Connection,
+    rows: &str,
+    ids: RangeInclusive<u64>,
+    visit: &mut dyn FnMut(LogRow) -> ControlFlow<()>,
+) -> rusqlite::Result<()> {
+    let mut rows = connection.prepare_cached(rows)?;
+    let (first, last) = (signed(*ids.start()), signed(*ids.end()));
+    let most_bytes = i64::try_from(MAX_PATCH_BYTES).unwrap_or(i64::MAX);
+    let mut rows = rows.query((first, last, most_bytes, MAX_NAME_CHARS))?;
+    while let Some(row) = rows.next()? {
+        if visit(log_row(row)?).is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn refused_key(id: u64) -> String {
@@ -199,4 +281,121 @@ fn unsigned(id: i64) -> u64 {
 
 fn signed(id: u64) -> i64 {
     i64::try_from(id).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::migration::{Beginning, STEPS};
+    use super::super::schema;
+    use super::*;
+    use crate::sys::Scratch;
+
+    const DAY_MS: u64 = 24 * 3600 * 1000;
+
+    /// A log of its own, with a compaction now and then.
+    struct Log {
+        _scratch: Scratch,
+        connection: Connection,
+        next: u64,
+        retention: Retention,
+    }
+
+    impl Log {
+        fn new(days: u64, revisions: u64) -> Self {
+            let scratch = Scratch::new();
+            let path = scratch.join("state.db");
+            let connection = schema::open(&path, STEPS, &Beginning::default()).unwrap();
+            let age = Duration::from_hours(24 * days);
+            Self {
+                _scratch: scratch,
+                connection,
+                next: 1,
+                retention: Retention { age, revisions },
+            }
+        }
+
+        /// Writes so many revisions on a day, and then a snapshot.
+        fn segment(&mut self, revisions: u64, day: u64, document: &str) {
+            for _ in 0..revisions {
+                let (at, author) = ((self.next, day * DAY_MS), Author::observer());
+                insert(&self.connection, at, &author, "[]").unwrap();
+                self.next += 1;
+            }
+            let at = (self.next - 1, day * DAY_MS);
+            compact(&mut self.connection, at, document, self.retention).unwrap();
+        }
+
+        /// The snapshots, and the oldest and newest revision that are kept.
+        fn kept(&self) -> (Vec<i64>, Option<(u64, u64)>) {
+            let mut found = self
+                .connection
+                .prepare("SELECT revision FROM snapshot ORDER BY revision")
+                .unwrap();
+            let found = found.query_map([], |row| row.get(0)).unwrap();
+            let kept = kept(&self.connection).unwrap();
+            (found.map(Result::unwrap).collect(), kept)
+        }
+    }
+
+    #[test]
+    fn what_is_old_is_trimmed_up_to_a_snapshot() {
+        let mut log = Log::new(30, 1_000_000);
+        for day in [1, 2, 3, 20, 32] {
+            log.segment(10, day, "{}");
+        }
+        // Of the second day: it is 30 days old, and its documents begin with the snapshot before it.
+        assert_eq!(log.kept(), (vec![10, 20, 30, 40, 50], Some((11, 50))));
+        log.segment(10, 40, "{}");
+        assert_eq!(log.kept(), (vec![30, 40, 50, 60], Some((31, 60))));
+        log.segment(10, 400, "{}");
+        assert_eq!(log.kept(), (vec![60, 70], Some((61, 70))));
+        log.segment(10, 1000, "{}");
+        assert_eq!(log.kept(), (vec![70, 80], Some((71, 80))));
+    }
+
+    #[test]
+    fn what_is_too_much_is_trimmed_up_to_a_snapshot() {
+        let mut log = Log::new(30, 25);
+        for _ in 0..10 {
+            log.segment(10, 1, "{}");
+        }
+        assert_eq!(log.kept(), (vec![70, 80, 90, 100], Some((71, 100))));
+    }
+
+    #[test]
+    fn snapshots_are_bounded_by_their_size() {
+        let mut log = Log::new(30, 1_000_000);
+        let large = json!({"x": "x".repeat(15 * 1024 * 1024)}).to_string();
+        for _ in 0..8 {
+            log.segment(1, 1, &large);
+        }
+        // Two, and four more.
+        assert_eq!(log.kept(), (vec![3, 4, 5, 6, 7, 8], Some((4, 8))));
+    }
+
+    #[test]
+    fn a_snapshot_of_the_same_revision_is_not_written_twice() {
+        let mut log = Log::new(30, 100);
+        log.segment(5, 1, "{}");
+        log.segment(0, 1, r#"{"other":1}"#);
+        assert_eq!(log.kept(), (vec![0, 5], Some((1, 5))));
+        let newest = newest_snapshot(&log.connection).unwrap();
+        assert_eq!(newest, Some((5, "{}".to_owned())));
+    }
+
+    #[test]
+    fn notes_on_refusals_go_with_their_revisions() {
+        let mut log = Log::new(30, 15);
+        log.segment(10, 1, "{}");
+        assert_eq!(note_refused(&log.connection, 4, "why"), Ok(true));
+        assert_eq!(note_refused(&log.connection, 4, "again"), Ok(false));
+        log.segment(10, 1, "{}");
+        note_refused(&log.connection, 14, "why").unwrap();
+        log.segment(10, 1, "{}");
+        assert_eq!(log.kept().0, [10, 20, 30]);
+        let refused = [4, 14].map(|id| is_refused(&log.connection, id));
+        assert_eq!(refused, [Ok(false), Ok(true)]);
+    }
 }

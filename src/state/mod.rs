@@ -1,33 +1,52 @@
 //! The box as one JSON document: kept as a log of patches in SQLite, read from memory, open to other programs.
 #![forbid(unsafe_code)]
 
+mod aside;
 mod author;
+mod blame;
 mod changes;
+mod checkup;
+mod cursor;
 mod diff;
 mod document;
 mod effect;
 mod error;
 mod follow;
+mod guest;
+mod history;
 mod log;
+mod migration;
+mod once;
 mod operation;
 mod patch;
 mod pointer;
 mod recent;
+mod replay;
 mod schema;
 mod shared;
 mod size;
 mod store;
+mod tail;
+#[cfg(test)]
+mod testing;
+mod traces;
+mod trouble;
 mod writer;
 
 pub use author::{Actor, Author};
-pub use changes::Changes;
+pub use blame::Writing;
+pub use changes::{Changes, Revision};
+pub use checkup::{Checkup, checkup};
+pub use document::Document;
 pub use error::StateError;
+pub use history::{Entry, Filter, History};
+pub use log::Retention;
+pub use once::apply_once;
+pub use operation::Operation;
 pub use patch::Patch;
 pub use pointer::Pointer;
 pub use store::State;
+pub use tail::{News, Tail};
 
 #[cfg(feature = "fuzzing")]
-pub use {
-    diff::{diff, put},
-    operation::Operation,
-};
+pub use diff::{diff, put};

@@ -3,68 +3,45 @@
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior};
-use uuid::Uuid;
+use rusqlite::{Connection, OpenFlags};
 
-use super::error::{SCHEMA, StateError};
+use super::error::StateError;
+use super::migration::{self, Beginning, is_empty, newest};
 
 /// How long a statement waits for another program's lock; after that the caller hears "busy".
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What SQLite's write-ahead log is cut to when it has been folded into the database, in bytes. A large
+/// transaction of another program makes it longer for a while.
+const MAX_LOG_BYTES: i64 = 4 * 1024 * 1024;
+
 /// Owner and group read and write: the group is `gatewren-state`.
 const MODE: u32 = 0o660;
 
-/// The tables, and the rules that hold for every program that writes them.
-///
-/// The first trigger runs before SQLite would take an old row away for `INSERT OR REPLACE`; the second
-/// one after, because a row without an explicit id has none before.
-const TABLES: &str = r#"
-CREATE TABLE meta     (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE snapshot (revision INTEGER PRIMARY KEY, document TEXT NOT NULL CHECK (json_valid(document))) STRICT;
-CREATE TABLE revision (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, actor TEXT NOT NULL, cause TEXT,
-                       patch TEXT NOT NULL CHECK (json_valid(patch))) STRICT;
-INSERT INTO snapshot VALUES (0, '{"public":{}}');
-
-CREATE TRIGGER revision_is_never_replaced BEFORE INSERT ON revision
-WHEN EXISTS (SELECT 1 FROM revision WHERE id = NEW.id)
-BEGIN SELECT RAISE(ABORT, 'a revision is never replaced'); END;
-
-CREATE TRIGGER revision_has_the_next_id AFTER INSERT ON revision
-WHEN EXISTS (SELECT 1 FROM revision WHERE id > NEW.id)
-  OR NEW.id <> 1 + max(coalesce((SELECT max(id) FROM revision WHERE id < NEW.id), 0),
-                       coalesce((SELECT max(revision) FROM snapshot), 0))
-BEGIN SELECT RAISE(ABORT, 'the id of a revision is max(id) + 1'); END;
-
-CREATE TRIGGER revision_is_never_updated BEFORE UPDATE ON revision
-BEGIN SELECT RAISE(ABORT, 'a revision is never updated'); END;
-
-CREATE TRIGGER snapshot_is_never_updated BEFORE UPDATE ON snapshot
-BEGIN SELECT RAISE(ABORT, 'a snapshot is never updated'); END;
-
-CREATE TRIGGER snapshot_is_of_a_revision BEFORE INSERT ON snapshot
-WHEN NOT EXISTS (SELECT 1 FROM revision WHERE id = NEW.revision)
-BEGIN SELECT RAISE(ABORT, 'a snapshot is of a revision that is in the log'); END;
-"#;
-
-/// Opens the database at `path` for writing, after making it or checking it.
-pub fn open(path: &Path) -> Result<Connection, StateError> {
+/// Opens the database at `path` for writing, after checking it and bringing it to the newest version of `steps`;
+/// makes it if there is none.
+pub fn open(path: &Path, steps: &[&str], beginning: &Beginning) -> Result<Connection, StateError> {
     create_file(path).map_err(|error| StateError::io(path, &error))?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let said = |error| StateError::sqlite(path, &error);
     // Recognised before the first write: somebody else's file stays as it is.
-    recognise(path, &connection)?;
+    recognise(path, &connection, newest(steps))?;
+    for (name, value) in [
+        ("journal_mode", "WAL"),
+        // A revision that somebody has heard of survives a power cut: numbers are never given twice.
+        ("synchronous", "FULL"),
+    ] {
+        connection.pragma_update(None, name, value).map_err(said)?;
+    }
     connection
-        .pragma_update(None, "journal_mode", "WAL")
+        .pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)
         .map_err(said)?;
-    // A revision that somebody has heard of survives a power cut: numbers are never given twice.
-    connection
-        .pragma_update(None, "synchronous", "FULL")
-        .map_err(said)?;
-    create_tables(&mut connection).map_err(said)?;
     check(path, &connection)?;
+    migration::create(&mut connection, steps, beginning).map_err(said)?;
+    migration::migrate(&mut connection, path, steps)?;
     Ok(connection)
 }
 
@@ -78,24 +55,6 @@ pub fn database_id(connection: &Connection) -> rusqlite::Result<String> {
     connection.query_row("SELECT value FROM meta WHERE key = 'database'", [], |row| {
         row.get(0)
     })
-}
-
-/// Moves a damaged database out of the way, with what SQLite keeps beside it; says where to.
-pub fn move_aside(path: &Path, now_ms: u64) -> io::Result<PathBuf> {
-    let beside = |end: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(end);
-        PathBuf::from(name)
-    };
-    let aside = format!(".damaged-{now_ms}");
-    for end in ["-wal", "-shm"] {
-        match fs::rename(beside(end), beside(&format!("{aside}{end}"))) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    fs::rename(path, beside(&aside))?;
-    Ok(beside(&aside))
 }
 
 fn create_file(path: &Path) -> io::Result<()> {
@@ -112,21 +71,16 @@ fn create_file(path: &Path) -> io::Result<()> {
     }
 }
 
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StateError> {
+/// Opens the file; a statement waits for a while when it is locked.
+pub fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StateError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags)
         .and_then(|connection| connection.busy_timeout(BUSY_TIMEOUT).map(|()| connection))
         .map_err(|error| StateError::sqlite(path, &error))
 }
 
-fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
-    connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| {
-        row.get(0)
-    })
-}
-
 /// Whether the file is new, or ours and of a version that we know.
-fn recognise(path: &Path, connection: &Connection) -> Result<(), StateError> {
+pub fn recognise(path: &Path, connection: &Connection, known: u64) -> Result<(), StateError> {
     let said = |error| StateError::sqlite(path, &error);
     if is_empty(connection).map_err(said)? {
         return Ok(());
@@ -139,31 +93,15 @@ fn recognise(path: &Path, connection: &Connection) -> Result<(), StateError> {
     if tables != 3 {
         return Err(StateError::NotOurs(path.to_owned()));
     }
-    let schema: Option<String> = connection
-        .query_row("SELECT value FROM meta WHERE key = 'schema'", [], |row| {
-            row.get(0)
-        })
-        .optional()
-        .map_err(said)?;
-    match schema.as_deref().map(str::parse) {
-        Some(Ok(schema)) if schema > SCHEMA => Err(StateError::Newer {
+    match migration::version(connection).map_err(said)? {
+        Some(schema) if schema > known => Err(StateError::Newer {
             path: path.to_owned(),
             schema,
+            known,
         }),
-        // Older schemas will be migrated here, on a copy; there is none before the first.
-        Some(Ok(SCHEMA)) => Ok(()),
+        Some(1..) => Ok(()),
         _ => Err(damaged(path, "its schema version is missing or unknown")),
     }
-}
-
-fn create_tables(connection: &mut Connection) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if is_empty(&transaction)? {
-        transaction.execute_batch(TABLES)?;
-        let insert = "INSERT INTO meta VALUES ('schema', ?1), ('database', ?2)";
-        transaction.execute(insert, (SCHEMA.to_string(), Uuid::new_v4().to_string()))?;
-    }
-    transaction.commit()
 }
 
 fn check(path: &Path, connection: &Connection) -> Result<(), StateError> {

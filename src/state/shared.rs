@@ -1,6 +1,7 @@
 //! What readers and the writer have in common: the newest document, what changed lately, and the bell.
 
 use std::cmp::Ordering;
+use std::mem;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -8,20 +9,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::changes::{Changes, Revision};
-use super::document::{Document, Draft};
+use super::changes::Changes;
+use super::cursor::{self, MAX_SCAN, Question};
+use super::document::{Document, Draft, Spare};
 use super::error::StateError;
 use super::log;
 use super::operation::Operation;
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::recent::{Recent, Touch};
-
-/// The most revisions that one question reads from the log; the rest is asked for with the next cursor.
-const MAX_SCAN: u64 = 10_000;
-
-/// The most JSON text of one answer's revisions, in bytes, but for the first; the rest is asked for next.
-const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
 /// The state as readers see it.
 #[derive(Debug)]
@@ -62,20 +58,22 @@ impl Shared {
         self.bell.subscribe()
     }
 
-    /// Makes a draft the newest document and rings.
-    pub fn publish(&self, draft: Draft) {
+    /// Makes a draft the newest document and rings; the document before can become the one after it.
+    pub fn publish(&self, draft: Draft) -> Spare {
         let mut recent = self.recent();
         for (id, changes) in draft.changed {
             recent.push(id, changes);
         }
         drop(recent);
-        self.set(draft.document);
+        let newest = Arc::new(draft.document);
+        let before = self.set(Arc::clone(&newest));
+        Spare::new(before, draft.applied, &newest)
     }
 
     /// Begins again with another document, after the log was cut behind our back.
     pub fn restart(&self, document: Document, recent: Recent) {
         *self.recent() = recent;
-        self.set(document);
+        self.set(Arc::new(document));
     }
 
     /// The newest revision after `after` that changed `scope`.
@@ -107,40 +105,11 @@ impl Shared {
     ) -> Result<Changes, StateError> {
         let now = self.document();
         let reader = self.reader();
-        let said = |error| StateError::sqlite(&self.path, &error);
-        let kept = log::kept(&reader).map_err(said)?;
-        let floor = kept.map_or(now.revision + 1, |(oldest, _)| oldest);
-        if after > now.revision || after.saturating_add(1) < floor {
-            return Ok(Changes::Resync {
-                floor,
-                upto: now.revision,
-            });
-        }
-        let last = now.revision.min(after.saturating_add(MAX_SCAN));
-        let mut answer = Answer {
-            revisions: Vec::new(),
-            upto: last,
-            bytes: 0,
-        };
-        let mut refused = Ok(false);
-        log::walk(&reader, after.saturating_add(1)..=last, &mut |row| {
-            refused = log::is_refused(&reader, row.id);
-            match refused {
-                Ok(false) => answer.take(row, scope, &now.root, most.max(1)),
-                Ok(true) => ControlFlow::Continue(()),
-                Err(_) => ControlFlow::Break(()),
-            }
+        let question = Question { after, scope, most };
+        cursor::answer(&reader, &now, &question, &mut |id| {
+            log::is_refused(&reader, id)
         })
-        .map_err(said)?;
-        refused.map_err(said)?;
-        let Answer {
-            revisions, upto, ..
-        } = answer;
-        Ok(Changes::Revisions {
-            revisions,
-            upto,
-            more: upto < now.revision,
-        })
+        .map_err(|error| StateError::sqlite(&self.path, &error))
     }
 
     /// Reads something through SQLite.
@@ -179,13 +148,17 @@ impl Shared {
         Ok(newest)
     }
 
-    fn set(&self, document: Document) {
+    /// Makes this the newest document and rings; says which was before.
+    fn set(&self, document: Arc<Document>) -> Arc<Document> {
         let revision = document.revision;
-        *self
+        let mut newest = self
             .document
             .write()
-            .unwrap_or_else(PoisonError::into_inner) = Arc::new(document);
+            .unwrap_or_else(PoisonError::into_inner);
+        let before = mem::replace(&mut *newest, document);
+        drop(newest);
         self.bell.send_replace(revision);
+        before
     }
 
     fn recent(&self) -> MutexGuard<'_, Recent> {
@@ -194,36 +167,6 @@ impl Shared {
 
     fn reader(&self) -> MutexGuard<'_, Connection> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// An answer that grows until it is long enough.
-struct Answer {
-    revisions: Vec<Revision>,
-    upto: u64,
-    bytes: usize,
-}
-
-impl Answer {
-    fn take(
-        &mut self,
-        row: log::LogRow,
-        scope: &Pointer,
-        document: &serde_json::Value,
-        most: usize,
-    ) -> ControlFlow<()> {
-        let (id, bytes) = (row.id, row.patch.len());
-        let Some(revision) = Revision::within(scope, row, document) else {
-            return ControlFlow::Continue(());
-        };
-        self.bytes += bytes;
-        let full = self.revisions.len() >= most || self.bytes > MAX_ANSWER_BYTES;
-        if full && !self.revisions.is_empty() {
-            self.upto = id - 1;
-            return ControlFlow::Break(());
-        }
-        self.revisions.push(revision);
-        ControlFlow::Continue(())
     }
 }
 

@@ -12,20 +12,22 @@ use crate::sys::{Waiter, now_ms};
 
 use super::author::Author;
 use super::diff;
-use super::document::Draft;
+use super::document::{Document, Draft, Spare};
 use super::error::StateError;
 use super::follow::{Progress, Since, load, read_on};
-use super::log::{self, MAX_PATCH_BYTES};
+use super::log::{self, MAX_PATCH_BYTES, Retention};
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::shared::Shared;
+use super::trouble::Trouble;
 
 /// How often we look without a hint: the truth, should a hint be lost.
 const POLL: Duration = Duration::from_secs(1);
 
 /// The first wait after a hint that showed nothing yet. The write-ahead log is written before a commit can
 /// be seen, later by as long as the disk takes; each further wait is a quarter longer, up to [`POLL`], so that
-/// we are late by a quarter of what the disk took.
+/// we are late by a quarter of what the disk took. It is the first after a commit was found too: the hint of
+/// the next commit may have come together with that one's, and there is none when it can be seen.
 const FIRST_WAIT: Duration = Duration::from_micros(20);
 
 /// Revisions between two snapshots.
@@ -59,21 +61,34 @@ pub struct Job {
 pub struct Writer {
     connection: Connection,
     shared: Arc<Shared>,
+    retention: Retention,
     seen: i64,
     patience: Duration,
     since_snapshot: Since,
+    spare: Option<Spare>,
+    reading: Trouble,
+    writing: Trouble,
 }
 
 impl Writer {
     /// A writer over an open database whose document is in `shared`.
-    pub fn new(connection: Connection, shared: Arc<Shared>, since_snapshot: Since) -> Self {
+    pub fn new(
+        connection: Connection,
+        shared: Arc<Shared>,
+        since_snapshot: Since,
+        retention: Retention,
+    ) -> Self {
         // The version is not known yet: the first look reads what came since the document was loaded.
         Self {
             connection,
             shared,
+            retention,
             seen: -1,
             patience: POLL,
             since_snapshot,
+            spare: None,
+            reading: Trouble::with("read"),
+            writing: Trouble::with("write"),
         }
     }
 
@@ -93,6 +108,7 @@ impl Writer {
                 match jobs.try_recv() {
                     Ok(job) => {
                         let result = self.fulfil(&job.author, job.wish);
+                        self.writing.note(&result);
                         // Nobody may be waiting any more; the revision stands all the same.
                         let _ = job.answer.send(result);
                     }
@@ -122,27 +138,27 @@ impl Writer {
             Ok(version) => self.follow().map(|()| self.seen = version),
             Err(cause) => Err(self.said(&cause)),
         };
-        self.patience = POLL;
-        match followed {
-            Ok(()) => self.compact(),
-            Err(cause) => error!(%cause, "the state log cannot be read; trying again in a second"),
+        self.patience = if followed.is_ok() { FIRST_WAIT } else { POLL };
+        self.reading.note(&followed);
+        if followed.is_ok() {
+            self.compact();
         }
     }
 
     fn fulfil(&mut self, author: &Author, wish: Wish) -> Result<u64, StateError> {
         // Cheap, and most puts change nothing: those never take the lock.
         self.look();
-        let document = self.shared.document();
-        if let Wish::Put(at, value) = &wish
-            && diff::put(&document.root, at, value.clone()).is_empty()
-        {
-            return Ok(document.revision);
+        if let Wish::Put(at, value) = &wish {
+            let document = self.shared.document();
+            if diff::put(&document.root, at, value.clone()).is_empty() {
+                return Ok(document.revision);
+            }
         }
         self.execute("BEGIN IMMEDIATE")?;
         let written = self.write(author, wish);
         if let Ok(Some(draft)) = written {
             self.execute("COMMIT").inspect_err(|_| self.roll_back())?;
-            self.shared.publish(draft);
+            self.spare = Some(self.shared.publish(draft));
             self.compact();
         } else {
             self.roll_back();
@@ -164,13 +180,13 @@ impl Writer {
             return Ok(None);
         }
         let (id, at_ms) = (document.revision + 1, now_ms());
-        let mut draft = Draft::of(&document);
-        draft.advance(id, at_ms, &patch)?;
+        let text =
+            serde_json::to_string(&patch).map_err(|cause| self.failed(&cause.to_string()))?;
+        let mut draft = self.draft(&document);
+        draft.advance(id, at_ms, patch)?;
         if !draft.differs() {
             return Ok(None);
         }
-        let text =
-            serde_json::to_string(&patch).map_err(|cause| self.failed(&cause.to_string()))?;
         if text.len() > MAX_PATCH_BYTES {
             return Err(StateError::TooLarge {
                 bytes: text.len(),
@@ -183,6 +199,13 @@ impl Writer {
         Ok(Some(draft))
     }
 
+    /// The beginning of what comes after `document`.
+    fn draft(&mut self, document: &Arc<Document>) -> Draft {
+        let spare = self.spare.take();
+        let copy = spare.and_then(|spare| spare.into_copy(document));
+        Draft::of(copy.unwrap_or_else(|| Document::clone(document)))
+    }
+
     /// Reads the revisions that other programs wrote, and publishes them.
     fn follow(&mut self) -> Result<(), StateError> {
         loop {
@@ -191,14 +214,14 @@ impl Writer {
             if newest == document.revision {
                 return Ok(());
             }
-            let mut draft = Draft::of(&document);
+            let mut draft = self.draft(&document);
             let reading = read_on(&self.connection, &mut draft, &mut self.since_snapshot);
             match reading.map_err(|cause| self.said(&cause))? {
                 Progress::Gap => return self.start_again(),
                 Progress::Read if draft.document.revision == document.revision => {
                     return self.start_again();
                 }
-                Progress::Read => self.shared.publish(draft),
+                Progress::Read => self.spare = Some(self.shared.publish(draft)),
             }
         }
     }
@@ -222,7 +245,7 @@ impl Writer {
         self.since_snapshot = Since::default();
         let document = self.shared.document();
         let (at, text) = ((document.revision, now_ms()), document.root.to_string());
-        if let Err(cause) = log::compact(&mut self.connection, at, &text) {
+        if let Err(cause) = log::compact(&mut self.connection, at, &text, self.retention) {
             warn!(%cause, "the state log was not compacted; trying again after as many revisions");
         }
     }

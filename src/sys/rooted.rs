@@ -36,13 +36,15 @@ pub fn read_in_root(root: &Path, path: &Path, limit: u64) -> io::Result<Vec<u8>>
 
 #[cfg(test)]
 mod tests {
+    use super::super::scratch::Scratch;
     use super::*;
     use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]
     fn no_link_leads_out_of_the_root() {
-        let root = std::env::temp_dir().join(format!("gatewren-rooted-{}", std::process::id()));
+        let scratch = Scratch::new();
+        let root = scratch.join("root");
         fs::create_dir_all(root.join("etc")).unwrap();
         fs::create_dir_all(root.join("usr/lib")).unwrap();
         fs::write(root.join("usr/lib/os-release"), "ID=inside\n").unwrap();
@@ -65,6 +67,5 @@ mod tests {
             read_in_root(&root, Path::new("etc/hostname"), 3).unwrap(),
             b"ins"
         );
-        fs::remove_dir_all(&root).unwrap();
     }
 }

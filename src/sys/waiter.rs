@@ -99,9 +99,10 @@ mod tests {
     use std::fs;
     use std::time::Instant;
 
+    use super::super::scratch::Scratch;
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(10);
+    const LONG: Duration = Duration::from_mins(2);
 
     #[test]
     fn a_call_ends_the_wait_and_is_forgotten() {
@@ -120,7 +121,8 @@ mod tests {
 
     #[test]
     fn a_write_ends_the_wait_and_is_forgotten() {
-        let file = std::env::temp_dir().join(format!("gatewren-waiter-{}", std::process::id()));
+        let scratch = Scratch::new();
+        let file = scratch.join("file");
         fs::write(&file, "a").unwrap();
         let (mut waiter, _waker) = Waiter::new().unwrap();
         waiter.watch(&file).unwrap();
@@ -128,7 +130,6 @@ mod tests {
         fs::write(&file, "b").unwrap();
         assert!(waiter.wait(LONG).unwrap().written);
         assert!(!waiter.wait(Duration::from_millis(1)).unwrap().written);
-        fs::remove_file(&file).unwrap();
     }
 
     #[test]

@@ -109,7 +109,7 @@ mod tests {
         let path = scratch.join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
         socket
-            .set_read_timeout(Some(Duration::from_secs(5)))
+            .set_read_timeout(Some(Duration::from_mins(2)))
             .unwrap();
         let notify = Notify::to(path.as_os_str());
         notify.ready();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{failure::failed, seconds::Seconds};
+use super::{failure::failed, number::Number};
 use crate::backends::{ContainerDetails, ContainerName, Lxc};
 use crate::registry::{Cx, Result, Risk, Toolset};
 
@@ -82,7 +82,7 @@ async fn start(lxc: Arc<Lxc>, Start { container }: Start, cx: Cx) -> Result<Cont
 
 /// How long a container is asked to end by itself before it is forced to. Longer, and the answer would
 /// come after most clients have given up.
-type Grace = Seconds<0, 40, 10>;
+type Grace = Number<0, 40, 10>;
 
 /// Stops a container: asks it to shut down, and forces it when the grace is over. Whatever runs in it
 /// ends. One that is stopped already is left as it is.
@@ -102,7 +102,7 @@ async fn stop(
     cx: Cx,
 ) -> Result<ContainerDetails> {
     let lxc = lxc.named(cx.reference());
-    lxc.stop(&container, grace_s.duration())
+    lxc.stop(&container, grace_s.seconds())
         .await
         .map_err(failed)?;
     lxc.info(&container).await.map_err(failed)
@@ -125,7 +125,7 @@ async fn restart(
     cx: Cx,
 ) -> Result<ContainerDetails> {
     let lxc = lxc.named(cx.reference());
-    lxc.restart(&container, grace_s.duration())
+    lxc.restart(&container, grace_s.seconds())
         .await
         .map_err(failed)?;
     lxc.info(&container).await.map_err(failed)

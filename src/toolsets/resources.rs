@@ -1,17 +1,24 @@
 //! The state as resources: any pointer under `/public` can be read and watched.
 
-use serde_json::json;
+use std::ops::RangeInclusive;
+
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
 use crate::registry::{BoxFuture, ResourceSource};
-use crate::state::{Pointer, State};
+use crate::state::{Changes, Pointer, State};
 
 /// Our scheme, and the one that `StartOS` clients use for the same paths.
 const SCHEMES: [&str; 2] = ["gatewren://", "startos://"];
 
 /// What a model is told of this box; not part of the state.
 const SYSTEM_PROMPT: &str = "/mcp/system-prompt";
+
+/// An update brings along the patches of so many revisions at most, and so many bytes of them; beyond these its
+/// client reads what it was told of, or asks `changes_since`.
+const MAX_TOLD_REVISIONS: u64 = 256;
+const MAX_TOLD_BYTES: usize = 8 << 10;
 
 /// Serves the state document.
 pub struct StateResources {
@@ -144,6 +151,29 @@ impl ResourceSource for StateResources {
             Place::Prompt => None,
             Place::Public(pointer) => self.state.touched(&pointer, after),
         }
+    }
+
+    fn patches(&self, uri: &str, revisions: RangeInclusive<u64>) -> Option<Value> {
+        let (after, last) = revisions.into_inner();
+        let Place::Public(pointer) = place(uri)? else {
+            return None;
+        };
+        if last.saturating_sub(after) > MAX_TOLD_REVISIONS {
+            return None;
+        }
+        let found = self.state.changes_since(after, &pointer, usize::MAX);
+        let Ok(Changes::Revisions {
+            mut revisions,
+            upto,
+            ..
+        }) = found
+        else {
+            return None;
+        };
+        revisions.retain(|revision| revision.id <= last);
+        let patches = serde_json::to_value(revisions).ok()?;
+        let short = patches.to_string().len() <= MAX_TOLD_BYTES;
+        (upto >= last && short).then_some(patches)
     }
 }
 

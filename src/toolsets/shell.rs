@@ -8,7 +8,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{failure::failed, seconds::Seconds};
+use super::{failure::failed, number::Number};
 use crate::backends::{ContainerName, Program, Shell, ShellCall, ShellOutcome, neutralise};
 use crate::registry::{Answer, Cx, Result, Risk, ToolError, Toolset};
 
@@ -31,7 +31,7 @@ pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
 }
 
 /// How long a command may run.
-type Timeout = Seconds<1, 300, 30>;
+type Timeout = Number<1, 300, 30>;
 
 /// Runs a command on the host with `/bin/bash -c`, in a clean environment, without input or terminal.
 /// Returns exit code or signal, stdout and stderr; long output is cut in the middle. When its time is
@@ -61,7 +61,7 @@ struct OnHost {
 async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
     let call = ShellCall {
         command: program(asked.command, asked.argv)?,
-        timeout: asked.timeout_s.duration(),
+        timeout: asked.timeout_s.seconds(),
         user: asked.user,
         cwd: asked.cwd,
         env: asked.env,
@@ -98,7 +98,7 @@ struct InContainer {
 async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<Answer> {
     let call = ShellCall {
         command: program(asked.command, asked.argv)?,
-        timeout: asked.timeout_s.duration(),
+        timeout: asked.timeout_s.seconds(),
         user: asked.user,
         cwd: asked.cwd,
         env: asked.env,

@@ -1,11 +1,14 @@
-//! `state_get` and `changes_since`: the box as one document, and what has become of it.
+//! `state_get`, `changes_since`, `state_blame`: the box as one document, what has become of it, and through whom.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+
+use super::number::Number;
 
 use crate::registry::{Cx, Result, Risk, ToolError, Toolset};
 use crate::state::{Changes, Pointer, State};
@@ -18,6 +21,8 @@ pub fn tools(state: Arc<State>) -> Toolset<State> {
         .startos("db.dump", &[])
         .tool("changes_since", Risk::Read, changes)
         .titled("What has changed")
+        .tool("state_blame", Risk::Read, blame)
+        .titled("Who wrote it")
 }
 
 /// A place in the public part of the state.
@@ -78,6 +83,8 @@ struct Get {
 struct Part {
     /// The revision that the value is true for; `changes_since` takes it.
     revision: u64,
+    /// The database in which revisions have these numbers; `changes_since` takes it.
+    database: String,
     /// The pointer that was read.
     pointer: String,
     /// The value there.
@@ -86,18 +93,17 @@ struct Part {
 
 async fn get(state: Arc<State>, Get { pointer }: Get, _: Cx) -> Result<Part> {
     let document = state.document();
-    let value = pointer.0.get(&document.root).cloned().ok_or_else(|| {
-        ToolError::new(format!("there is nothing at {}", pointer.0))
-            .hint("Read the part above it to see what is there.")
-    })?;
+    let value = pointer.0.get(&document.root).cloned();
+    let value = value.ok_or_else(|| nothing_at(&pointer))?;
     Ok(Part {
         revision: document.revision,
+        database: state.database_id().to_owned(),
         pointer: pointer.0.to_string(),
         value,
     })
 }
 
-/// Says what has changed after a revision: who changed it, when, and the patch (RFC 6902). Use it
+/// Says what has changed after a revision: who changed it, when, why, and the patch (RFC 6902). Use it
 /// instead of waiting for notifications: keep the revision that it returns and ask again from there.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -107,25 +113,50 @@ struct Since {
     /// Only changes at or below this JSON Pointer (RFC 6901); everywhere when absent.
     #[serde(default)]
     pointer: Public,
+    /// At most so many revisions; `more` says that there are further ones.
+    #[serde(default)]
+    limit: Limit,
+    /// The database that the revision is of, from the same answer.
+    #[serde(default)]
+    database: String,
 }
 
-/// One answer holds so many revisions; `more` says that there are further ones.
-const MOST_REVISIONS: usize = 200;
+/// One answer holds so many revisions.
+type Limit = Number<1, 200, 200>;
 
 #[derive(Serialize, JsonSchema)]
 struct History {
     /// The revision that this answer reaches to; ask from here next time.
     revision: u64,
-    /// Oldest first.
+    /// The database in which revisions have these numbers.
+    database: String,
+    /// Oldest first: `id`, `at_ms`, `actor`, `cause` (an audit id) and the `patch` as far as it is below
+    /// the pointer.
     revisions: Vec<Value>,
     /// Whether there are further ones; ask again from `revision`.
     more: bool,
-    /// True when the log no longer reaches back so far: read the state anew with `state_get`.
+    /// True when the log does not reach back so far: `value` is then what stands at the pointer at
+    /// `revision`, absent when nothing does.
     resync: bool,
+    /// The oldest revision in the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    floor: Option<u64>,
+    /// With `resync`: what stands at the pointer now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
 }
 
-async fn changes(state: Arc<State>, Since { revision, pointer }: Since, _: Cx) -> Result<History> {
-    let found = state.changes_since(revision, &pointer.0, MOST_REVISIONS);
+async fn changes(state: Arc<State>, since: Since, _: Cx) -> Result<History> {
+    let scope = &since.pointer.0;
+    let database = state.database_id().to_owned();
+    // A cursor of another database, with a number that this one has by chance, is told apart by its name.
+    let after = if since.database.is_empty() || since.database == database {
+        since.revision
+    } else {
+        u64::MAX
+    };
+    let most = usize::try_from(since.limit.get()).unwrap_or(usize::MAX);
+    let found = state.changes_since(after, scope, most);
     match found.map_err(|error| ToolError::new(error.to_string()))? {
         Changes::Revisions {
             revisions,
@@ -133,18 +164,77 @@ async fn changes(state: Arc<State>, Since { revision, pointer }: Since, _: Cx) -
             more,
         } => Ok(History {
             revision: upto,
+            database,
             revisions: revisions
                 .iter()
                 .filter_map(|r| serde_json::to_value(r).ok())
                 .collect(),
             more,
             resync: false,
+            floor: None,
+            value: None,
         }),
-        Changes::Resync { upto, .. } => Ok(History {
-            revision: upto,
-            revisions: Vec::new(),
-            more: false,
-            resync: true,
-        }),
+        Changes::Resync { floor, .. } => {
+            // Value and revision of one document, whichever that is by now.
+            let document = state.document();
+            Ok(History {
+                revision: document.revision,
+                database,
+                revisions: Vec::new(),
+                more: false,
+                resync: true,
+                floor: Some(floor),
+                value: scope.get(&document.root).cloned(),
+            })
+        }
     }
+}
+
+/// Says which revision wrote each value last, when, who it was (`observer`, `owner`, `agent:ID`,
+/// `local:PROGRAM`) and which call led to it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Blamed {
+    /// JSON Pointer (RFC 6901) to a value, or to a part with values below it.
+    pointer: Public,
+}
+
+/// One answer tells of so many values; `left_out` counts the others.
+const MOST_VALUES: usize = 200;
+
+#[derive(Serialize, JsonSchema)]
+struct Authors {
+    /// The revision of the document.
+    revision: u64,
+    /// The oldest revision in the log: what is older has no author.
+    floor: u64,
+    /// The last writing anywhere at or below the pointer: `revision`, `at_ms`, `actor`, `cause`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<Value>,
+    /// Each value with its `pointer` and how it was `written` last, null when before the log begins.
+    leaves: Vec<Value>,
+    /// How many further values there are; ask for a part of them.
+    left_out: usize,
+}
+
+async fn blame(state: Arc<State>, Blamed { pointer }: Blamed, _: Cx) -> Result<Authors> {
+    let place = pointer.0.clone();
+    // Reads the log from the disk.
+    let found = spawn_blocking(move || state.blame(&place, MOST_VALUES)).await;
+    let found = found.map_err(|error| ToolError::new(error.to_string()))?;
+    let blame = found
+        .map_err(|error| ToolError::new(error.to_string()))?
+        .ok_or_else(|| nothing_at(&pointer))?;
+    Ok(Authors {
+        revision: blame.revision,
+        floor: blame.floor,
+        last: blame.last.map(|last| json!(last)),
+        leaves: blame.leaves.iter().map(|leaf| json!(leaf)).collect(),
+        left_out: blame.left_out,
+    })
+}
+
+fn nothing_at(pointer: &Public) -> ToolError {
+    ToolError::new(format!("there is nothing at {}", pointer.0))
+        .hint("Read the part above it to see what is there.")
 }

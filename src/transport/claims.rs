@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::protocol::{ClientCapabilities, Version};
+use crate::protocol::{ClientCapabilities, PATCHES, Version};
 
 /// An id is never longer than this; a longer one is not ours.
 const MAX_ID_BYTES: usize = 2_048;
@@ -85,7 +85,7 @@ impl Claims {
     }
 }
 
-/// Only what we may ask a client for in its revision, so that an id stays short whatever the client declares.
+/// Only what we may ask a client for in its revision, or tell it, so that an id stays short whatever the client declares.
 fn needed(version: Version, declared: &Map<String, Value>) -> Map<String, Value> {
     let client = ClientCapabilities::new(declared.clone());
     // Elicitation came with 2025-06-18, where it means forms; modes came with 2025-11-25.
@@ -105,6 +105,10 @@ fn needed(version: Version, declared: &Map<String, Value>) -> Map<String, Value>
     let modes = named(&[("form", form), ("url", url)]);
     if !modes.is_empty() {
         kept.insert("elicitation".to_owned(), Value::Object(modes));
+    }
+    if client.wants_patches() {
+        let wanted = named(&[(PATCHES, true)]);
+        kept.insert("experimental".to_owned(), Value::Object(wanted));
     }
     kept
 }

@@ -123,6 +123,14 @@ impl Kept {
         !self.over || self.events.back().is_some_and(|last| last.count > seen)
     }
 
+    /// Whether everything behind this event is still there.
+    pub fn is_whole(&self, seen: u64) -> bool {
+        match self.events.front() {
+            Some(oldest) => oldest.count <= seen + 1,
+            None => self.given <= seen,
+        }
+    }
+
     /// Whether a connection reads it.
     pub fn is_read(&self) -> bool {
         self.reader != 0

@@ -32,8 +32,18 @@ pub struct Asleep {
     pub used: Instant,
     /// The severity from which on its client wants log messages.
     pub level: Option<Level>,
-    /// What it is subscribed to, and from which revision on.
-    pub subscriptions: Vec<(String, u64)>,
+    /// What it is subscribed to.
+    pub subscriptions: Vec<Remembered>,
+}
+
+/// A subscription of before the restart.
+pub struct Remembered {
+    /// The resource.
+    pub uri: String,
+    /// The revision at which it was made.
+    pub since: u64,
+    /// Up to which revision it was told; `None` when that is of a history that is no more.
+    pub seen: Option<u64>,
 }
 
 /// There are as many sessions as there may be, and all are in use.
@@ -98,9 +108,9 @@ impl Known {
             if let Some(level) = asleep.level {
                 session.set_level(level);
             }
-            for (uri, since) in &asleep.subscriptions {
+            for Remembered { uri, since, seen } in &asleep.subscriptions {
                 // They were as many as there may be when they were made.
-                let _ = session.interests.add(uri, *since);
+                let _ = session.interests.restore(uri, *since, *seen);
             }
             self.insert(session);
         }
@@ -136,6 +146,20 @@ impl Known {
         over
     }
 
+    /// What any of them was told of the resources is of a history that is no more.
+    pub fn lose(&mut self) {
+        for entry in self.by_name.values_mut() {
+            match entry {
+                Entry::Awake(session) => session.interests.lose(),
+                Entry::Asleep(asleep) => {
+                    for subscription in &mut asleep.subscriptions {
+                        subscription.seen = None;
+                    }
+                }
+            }
+        }
+    }
+
     /// Sessions that were used and of which this is news: name, idle time, what they have heard.
     pub fn uses(&self) -> Vec<(Uuid, Duration, Option<u64>)> {
         let awake = self.by_name.iter().filter_map(|(name, entry)| match entry {
@@ -143,7 +167,9 @@ impl Known {
             Entry::Asleep(_) => None,
         });
         awake
-            .filter_map(|(name, s)| Some((*name, s.use_to_note()?, s.interests.heard())))
+            .filter_map(|(name, s)| {
+                Some((*name, s.use_to_note()?, s.interests.heard_to_remember()))
+            })
             .collect()
     }
 

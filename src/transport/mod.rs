@@ -33,7 +33,7 @@ mod wire;
 pub use endpoint::Endpoint;
 pub use http_sse::HttpSse;
 pub use link::Ended;
-pub use sessions::Sessions;
+pub use sessions::{SessionStore, Sessions};
 pub use stdio::serve as serve_stdio;
 
 #[cfg(feature = "fuzzing")]

@@ -79,6 +79,13 @@ impl Replay {
         (writer, reader)
     }
 
+    /// Whether all that a stream has said behind an event is there to be said again.
+    pub fn has_all_behind(&self, last: &EventId) -> bool {
+        let streams = self.lock();
+        let kept = streams.open.get(&last.stream);
+        kept.is_some_and(|kept| kept.is_whole(last.count))
+    }
+
     /// Opens another connection to a stream, from an event on; the one before ends. `None` when there is
     /// no such stream, or nothing more can come on it.
     pub fn resume(self: &Arc<Self>, last: &EventId) -> Option<(Writer, Reader)> {
@@ -470,6 +477,27 @@ mod tests {
             say(&mut writer, &[&large]).await;
         }
         assert_eq!(replay.holds(), (1, MAX_BYTES));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_of_which_something_is_gone_says_so() {
+        let replay = replay();
+        let (mut writer, mut reader) = replay.open(Origin::Session, 0);
+        let primed: EventId = reader.first_id().parse().unwrap();
+        assert!(replay.has_all_behind(&primed));
+        say(&mut writer, &["a", "b"]).await;
+        let (first, _) = next(&mut reader).await.unwrap();
+        drop(reader);
+        assert!(replay.has_all_behind(&primed) && replay.has_all_behind(&first));
+        for _ in 1..MAX_EVENTS {
+            say(&mut writer, &["c"]).await;
+        }
+        assert!(!replay.has_all_behind(&primed) && replay.has_all_behind(&first));
+        let unknown = EventId { stream: 7, ..first };
+        assert!(!replay.has_all_behind(&unknown));
+        // One that is larger than all that is kept goes at once.
+        say(&mut writer, &[&"x".repeat(MAX_BYTES + 1)]).await;
+        assert!(!replay.has_all_behind(&first));
     }
 
     #[tokio::test(start_paused = true)]

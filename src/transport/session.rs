@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -42,6 +42,7 @@ pub struct Session {
     streams: Mutex<Vec<u64>>,
     next_stream: AtomicU64,
     carrier: watch::Sender<u64>,
+    streams_begun: OnceLock<u64>,
     ended: watch::Sender<bool>,
     used: Mutex<Used>,
 }
@@ -73,6 +74,7 @@ impl Session {
             streams: Mutex::default(),
             next_stream: AtomicU64::new(1),
             carrier: watch::Sender::new(0),
+            streams_begun: OnceLock::new(),
             ended: watch::Sender::new(false),
             used: Mutex::new(Used {
                 last: now,
@@ -134,7 +136,8 @@ impl Session {
     /// A listener for what its client is to be told; what of it the client wants, [`Self::wants`] says.
     pub fn listen(&self, engine: &Engine) -> Listener {
         let interests = self.interests.clone();
-        Listener::new(&engine.catalog, interests, engine.stopping())
+        Listener::new(engine, interests)
+            .with_patches(self.claims.capabilities().wants_patches())
             .with_logs(&engine.catalog, &self.claims.session.to_string())
     }
 
@@ -177,6 +180,13 @@ impl Session {
         if let Some(asked) = lock(&self.questions).remove(id) {
             let _ = asked.send(answer);
         }
+    }
+
+    /// Notes that the first stream begins, at this revision; whether it is the first since the restart, and at
+    /// which revision the first began.
+    pub fn begin_streams(&self, revision: u64) -> (bool, u64) {
+        let first = self.streams_begun.set(revision).is_ok();
+        (first, self.streams_begun.get().copied().unwrap_or(revision))
     }
 
     /// Opens a stream. The newest carries the notifications; an older one rests until it is the newest again.

@@ -39,6 +39,9 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         // back at once, and on one that stays open they wait for ever.
         return not_allowed("POST, DELETE");
     };
+    if connection.feed.is_some() {
+        listen(endpoint, &session);
+    }
     let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
     events(move |sender| async move {
         let _held = place;
@@ -72,6 +75,7 @@ fn connect(
     session: &Arc<Session>,
     resumes: Option<EventId>,
 ) -> Option<Connection> {
+    let is_whole = resumes.is_some_and(|last| session.replay.has_all_behind(&last));
     let known = resumes.and_then(|last| session.replay.resume(&last));
     let origin = resumes.map_or(Origin::Session, |last| last.origin);
     let (writer, reader) = match (known, origin) {
@@ -79,27 +83,35 @@ fn connect(
             return Some(Connection { reader, feed: None });
         }
         (None, Origin::Call) => return None,
-        (Some(known), Origin::Session) => known,
-        (None, Origin::Session) => {
+        (Some(known), Origin::Session) if is_whole => known,
+        (known, Origin::Session) => {
             let revision = go_back(endpoint, session, resumes);
-            session.replay.open(Origin::Session, revision)
+            known.unwrap_or_else(|| session.replay.open(Origin::Session, revision))
         }
     };
     let feed = Some((writer, session.open_stream()));
     Some(Connection { reader, feed })
 }
 
-/// Where a stream that is not known any more was, as after a restart, the log of patches says what came since.
-/// Only the first stream asks it: what came since, a later one would tell again.
+/// What is not kept any more of a stream that its client comes back to, the log of patches says, from the
+/// revision on up to which that client was told of every change. Also after a restart, but then only to the
+/// first stream: what it is told, a later one would be told again. Where the stream begins comes back.
 fn go_back(endpoint: &Endpoint, session: &Session, resumes: Option<EventId>) -> u64 {
     let newest = endpoint.engine().revision();
-    let is_first = session.listener.try_lock().is_ok_and(|l| l.is_none());
-    match resumes {
-        Some(last) if is_first && last.revision <= newest => {
-            session.interests.rewind(last.revision);
-            last.revision
-        }
-        _ => newest,
+    let (first, begun) = session.begin_streams(newest);
+    if let Some(last) = resumes
+        && (first || last.revision >= begun)
+    {
+        session.interests.rewind(last.revision);
+    }
+    session.interests.heard().unwrap_or(newest)
+}
+
+/// Listens from now on, before the client hears that its stream is open: what it does next, it hears of. Where
+/// another stream of the session holds the listener there is one already.
+fn listen(endpoint: &Endpoint, session: &Session) {
+    if let Ok(mut listener) = session.listener.try_lock() {
+        listener.get_or_insert_with(|| session.listen(endpoint.engine()));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,41 +14,70 @@ use uuid::Uuid;
 
 use super::{
     claims::Claims,
-    known::{Asleep, Full, Known},
+    known::{Asleep, Full, Known, Remembered},
     session::Session,
 };
 use crate::config::Limits;
 use crate::protocol::{Level, Version};
-use crate::vault::{SessionUse, StoredSession, Subscription, Vault, VaultError};
+use crate::vault::{SessionUse, StateSeen, StoredSession, Subscription, Vault, VaultError};
 
 /// Uses are written down so often, all in one commit. A server that is killed has forgotten the uses since
 /// then, so after a start every session has this much longer: none ends earlier than it was promised.
 const NOTE_EVERY: Duration = Duration::from_mins(1);
+
+/// Where sessions are remembered across restarts, and the history of the resources that their subscriptions
+/// count in.
+#[derive(Clone)]
+pub struct SessionStore {
+    /// Keeps them.
+    pub vault: Vault,
+    /// The id of the database that the resources come from.
+    pub database: String,
+    /// Its newest revision.
+    pub revision: watch::Receiver<u64>,
+}
+
+impl SessionStore {
+    fn state(&self) -> StateSeen {
+        StateSeen {
+            database: self.database.clone(),
+            revision: *self.revision.borrow(),
+        }
+    }
+}
 
 /// The sessions. Nothing limits how long one lasts that is used: its agent is asked for its token at every
 /// request, and most clients do not recover from a session's end.
 pub struct Sessions {
     key: hmac::Key,
     note_every: Duration,
-    /// Remembers sessions across restarts; fixtures have none.
-    vault: Option<Vault>,
+    /// Fixtures have none.
+    store: Option<SessionStore>,
+    /// The newest revision that was noted.
+    noted: AtomicU64,
     known: Mutex<Known>,
 }
 
 impl Sessions {
-    /// Sessions with ids signed with this key, and those that the vault remembers.
-    pub fn open(key: &[u8; 32], limits: &Limits, vault: Option<Vault>) -> Result<Self, VaultError> {
+    /// Sessions with ids signed with this key, and those that the store remembers.
+    pub fn open(
+        key: &[u8; 32],
+        limits: &Limits,
+        store: Option<SessionStore>,
+    ) -> Result<Self, VaultError> {
         // A short bound is looked after more often, down to ten times a second.
         let shortest = limits.session_idle.min(limits.session_unused) / 4;
         let note_every = NOTE_EVERY.min(shortest.max(Duration::from_millis(100)));
         let mut known = Known::new(limits.clone());
-        if let Some(vault) = &vault {
-            load(vault, &mut known, note_every)?;
+        if let Some(store) = &store {
+            load(store, &mut known, note_every)?;
         }
+        let newest = store.as_ref().map_or(0, |store| store.state().revision);
         Ok(Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, key),
             note_every,
-            vault,
+            store,
+            noted: AtomicU64::new(newest),
             known: Mutex::new(known),
         })
     }
@@ -64,7 +94,7 @@ impl Sessions {
         let session = Session::new(&claims.sign(&self.key), claims);
         let displaced = self.lock().add(session.clone())?;
         self.forget(displaced);
-        if let Some(vault) = &self.vault {
+        if let Some(vault) = self.vault() {
             written(vault.sessions().add(&name, agent).await);
         }
         Ok(session)
@@ -83,7 +113,7 @@ impl Sessions {
     pub async fn end(&self, session: &Session) {
         let name = session.claims.session;
         self.lock().remove(name);
-        if let Some(vault) = &self.vault {
+        if let Some(vault) = self.vault() {
             written(vault.sessions().remove(&name.to_string()).await);
         }
     }
@@ -118,7 +148,7 @@ impl Sessions {
 
     /// Ends what is over and notes what was used, for as long as it is polled.
     pub async fn keep(&self) {
-        let mut agents = self.vault.as_ref().map(|vault| vault.agents().changes());
+        let mut agents = self.vault().map(|vault| vault.agents().changes());
         self.forget_strangers();
         loop {
             tokio::select! {
@@ -135,19 +165,25 @@ impl Sessions {
             (known.remove_rested(), known.uses())
         };
         self.forget(over);
-        if let Some(vault) = self.vault.as_ref().filter(|_| !uses.is_empty()) {
+        let Some(store) = &self.store else { return };
+        let state = store.state();
+        if state.revision < self.noted.swap(state.revision, Ordering::Relaxed) {
+            // Somebody has put an older state in the place of the one that we had.
+            self.lock().lose();
+            store.vault.sessions().leave_new_history(state);
+        } else if !uses.is_empty() {
             let uses = uses.into_iter().map(|(name, idle, heard)| SessionUse {
                 id: name.to_string(),
                 idle,
                 heard,
             });
-            written(vault.sessions().note(uses.collect()).await);
+            written(store.vault.sessions().note(uses.collect(), state).await);
         }
     }
 
     /// Forgets the sessions of agents that are no longer let in.
     fn forget_strangers(&self) {
-        let Some(vault) = &self.vault else { return };
+        let Some(vault) = self.vault() else { return };
         let agents = match vault.agents().list() {
             Ok(agents) => agents.into_iter().filter(|a| a.revoked_ms.is_none()),
             Err(cause) => {
@@ -162,14 +198,18 @@ impl Sessions {
 
     fn forget(&self, names: impl IntoIterator<Item = Uuid>) {
         let names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
-        if let Some(vault) = self.vault.as_ref().filter(|_| !names.is_empty()) {
+        if let Some(vault) = self.vault().filter(|_| !names.is_empty()) {
             vault.sessions().leave_removal(names);
         }
     }
 
     /// Where something of this session is kept.
     fn keeping(&self, session: &Session) -> Option<&Vault> {
-        self.vault.as_ref().filter(|_| session.is_kept())
+        self.vault().filter(|_| session.is_kept())
+    }
+
+    fn vault(&self) -> Option<&Vault> {
+        self.store.as_ref().map(|store| &store.vault)
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -178,27 +218,32 @@ impl Sessions {
 }
 
 /// Reads the sessions of before the restart. `grace` is how long a use may not have been noted.
-fn load(vault: &Vault, known: &mut Known, grace: Duration) -> Result<(), VaultError> {
-    let mut subscriptions: HashMap<String, Vec<(String, u64)>> = HashMap::new();
-    for Subscription {
-        session,
-        uri,
-        since,
-    } in vault.subscriptions().list()?
-    {
-        let theirs = subscriptions.entry(session).or_default();
-        theirs.push((uri, since));
+fn load(store: &SessionStore, known: &mut Known, grace: Duration) -> Result<(), VaultError> {
+    let (vault, state) = (&store.vault, store.state());
+    let before = vault.sessions().state_seen()?;
+    let goes_on = before
+        .is_some_and(|seen| seen.database == state.database && seen.revision <= state.revision);
+    if !goes_on {
+        vault.sessions().leave_new_history(state.clone());
+    }
+    let mut subscriptions: HashMap<String, Vec<Subscription>> = HashMap::new();
+    for subscription in vault.subscriptions().list()? {
+        let theirs = subscriptions.entry(subscription.session.clone());
+        theirs.or_default().push(subscription);
     }
     let now = Instant::now();
     for stored in vault.sessions().list()? {
-        let mut subscriptions = subscriptions.remove(&stored.id).unwrap_or_default();
+        let theirs = subscriptions.remove(&stored.id).unwrap_or_default();
         let heard = stored.heard.unwrap_or(0);
-        for (_, since) in &mut subscriptions {
-            *since = heard.max(*since);
-        }
+        let theirs = theirs.into_iter().map(|Subscription { uri, since, .. }| {
+            let told = heard.max(since);
+            let seen = (goes_on && told <= state.revision).then_some(told);
+            let since = if seen.is_some() { since } else { 0 };
+            Remembered { uri, since, seen }
+        });
         // One whose name cannot be read was not written by us, and nobody has its id.
         if let Ok(name) = Uuid::parse_str(&stored.id) {
-            known.remember(name, asleep(stored, subscriptions, now, grace));
+            known.remember(name, asleep(stored, theirs.collect(), now, grace));
         }
     }
     Ok(())
@@ -206,7 +251,7 @@ fn load(vault: &Vault, known: &mut Known, grace: Duration) -> Result<(), VaultEr
 
 fn asleep(
     stored: StoredSession,
-    subscriptions: Vec<(String, u64)>,
+    subscriptions: Vec<Remembered>,
     now: Instant,
     grace: Duration,
 ) -> Asleep {
@@ -247,7 +292,17 @@ mod tests {
     const MINUTE: Duration = Duration::from_mins(1);
 
     fn open(vault: Option<&Vault>) -> Sessions {
-        Sessions::open(&[1; 32], &Limits::default(), vault.cloned()).unwrap()
+        open_over(vault, "d", &watch::Sender::new(100))
+    }
+
+    /// The same over this state database at this revision.
+    fn open_over(vault: Option<&Vault>, database: &str, revision: &watch::Sender<u64>) -> Sessions {
+        let store = vault.map(|vault| SessionStore {
+            vault: vault.clone(),
+            database: database.to_owned(),
+            revision: revision.subscribe(),
+        });
+        Sessions::open(&[1; 32], &Limits::default(), store).unwrap()
     }
 
     async fn created(sessions: &Sessions, agent: &str) -> Arc<Session> {
@@ -338,6 +393,53 @@ mod tests {
         sessions.note().await;
         let woken = open(Some(&vault)).find(&session.id, "a").unwrap();
         assert_eq!(woken.interests.heard(), Some(5));
+    }
+
+    #[tokio::test]
+    async fn what_was_heard_of_another_history_counts_no_more() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let state = |revision| watch::Sender::new(revision);
+        let sessions = open_over(Some(&vault), "d", &state(100));
+        let session = created(&sessions, "a").await;
+        session.interests.add("u", 50).unwrap();
+        sessions.subscribed(&session, "u", 50).await;
+        session.interests.rewind(90);
+        session.touch();
+        sessions.note().await;
+        let heard = |database: &str, revision| {
+            let sessions = open_over(Some(&vault), database, &state(revision));
+            let woken = sessions.find(&session.id, "a").unwrap();
+            woken.interests.heard_to_remember()
+        };
+        let nowhere = Some(u64::MAX);
+        assert_eq!(heard("d", 100), Some(90));
+        assert_eq!(heard("d", 101), Some(90));
+        assert_eq!(heard("d", 95), nowhere, "it was at 100 already");
+        vault.probe().await.unwrap();
+        assert_eq!(heard("d", 200), nowhere, "nobody was told meanwhile");
+        let sessions = open_over(Some(&vault), "d", &state(200));
+        let woken = sessions.find(&session.id, "a").unwrap();
+        woken.interests.remove("u");
+        woken.interests.add("u", 200).unwrap();
+        sessions.note().await;
+        assert_eq!(heard("d", 201), Some(200));
+        assert_eq!(heard("e", 201), nowhere, "a database of the same age");
+    }
+
+    #[tokio::test]
+    async fn a_history_that_is_exchanged_while_we_run_is_noticed() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let revision = watch::Sender::new(100);
+        let sessions = open_over(Some(&vault), "d", &revision);
+        let session = created(&sessions, "a").await;
+        session.interests.add("u", 50).unwrap();
+        sessions.note().await;
+        assert_eq!(session.interests.heard(), Some(50));
+        revision.send_replace(60);
+        sessions.note().await;
+        assert_eq!(session.interests.heard_to_remember(), Some(u64::MAX));
     }
 
     #[tokio::test]

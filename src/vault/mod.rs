@@ -24,7 +24,7 @@ pub use agents::{Agent, NewAgent};
 pub use audit::{AuditId, Entry, Outcome, Promise};
 pub use chain::{Chain, Fault};
 pub use error::VaultError;
-pub use sessions::{SessionUse, StoredSession};
+pub use sessions::{SessionUse, StateSeen, StoredSession};
 pub use store::Vault;
 pub use subscriptions::Subscription;
 pub use tasks::{TaskEnd, TaskRoom, TaskRow, WORKING as TASK_WORKING};

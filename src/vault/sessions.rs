@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::error::VaultError;
 use super::row::{from_column, from_optional, to_column};
@@ -34,6 +34,15 @@ pub struct SessionUse {
     pub idle: Duration,
     /// Up to which revision it was told of every change, where it wants to know of any.
     pub heard: Option<u64>,
+}
+
+/// How far which history of the state had come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateSeen {
+    /// The state database's own id.
+    pub database: String,
+    /// Its newest revision.
+    pub revision: u64,
 }
 
 /// The door to the table.
@@ -84,10 +93,37 @@ impl<'a> Sessions<'a> {
         let _ = self.0.writer.leave_uncounted("end sessions", work);
     }
 
-    /// Notes uses, all of them in one commit. Call it about once a minute.
-    pub async fn note(&self, uses: Vec<SessionUse>) -> Result<(), VaultError> {
+    /// How far the state had come when uses were last noted; unknown before the first time.
+    pub fn state_seen(&self) -> Result<Option<StateSeen>, VaultError> {
+        self.0.read("read how far the state had come", |connection| {
+            let known = "SELECT d.value AS database, CAST(r.value AS INTEGER) AS revision
+                         FROM meta d JOIN meta r ON d.key = 'state.database' AND r.key = 'state.revision'";
+            let seen = |row: &Row<'_>| {
+                Ok(StateSeen {
+                    database: row.get("database")?,
+                    revision: from_column(row, "revision")?,
+                })
+            };
+            connection.query_row(known, [], seen).optional()
+        })
+    }
+
+    /// Begins with another history of the state: what any session was told of the one before counts no more.
+    pub fn leave_new_history(&self, seen: StateSeen) {
+        let work = move |connection: &Connection| {
+            // Beyond every revision: so it is read as one of a history that is no more.
+            connection.execute("UPDATE session SET heard = ?1", [i64::MAX])?;
+            note_state(connection, &seen)
+        };
+        // The thread is gone only when gatewren stops; the next start finds the same.
+        let _ = self.0.writer.leave_uncounted("note a new state", work);
+    }
+
+    /// Notes uses and how far the state has come, all in one commit. Call it about once a minute.
+    pub async fn note(&self, uses: Vec<SessionUse>, state: StateSeen) -> Result<(), VaultError> {
         self.0
             .write("note the use of sessions", move |connection| {
+                note_state(connection, &state)?;
                 let mut update = connection.prepare_cached(
                     "UPDATE session SET used_ms = ?2, heard = coalesce(?3, heard) WHERE id = ?1",
                 )?;
@@ -112,6 +148,19 @@ impl<'a> Sessions<'a> {
             })
             .await
     }
+}
+
+fn note_state(connection: &Connection, seen: &StateSeen) -> Result<(), rusqlite::Error> {
+    let revision = seen.revision.to_string();
+    for (key, value) in [
+        ("state.database", &seen.database),
+        ("state.revision", &revision),
+    ] {
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?
+            .execute((key, value))?;
+    }
+    Ok(())
 }
 
 fn remove(connection: &Connection, id: &str) -> Result<(), rusqlite::Error> {
@@ -159,12 +208,14 @@ mod tests {
             heard,
         };
         let uses = vec![noted("s1", Some(7)), noted("s3", None)];
-        vault.sessions().note(uses).await.unwrap();
-        vault
-            .sessions()
-            .note(vec![noted("s1", None)])
-            .await
-            .unwrap();
+        let state = |revision| StateSeen {
+            database: "d".to_owned(),
+            revision,
+        };
+        assert_eq!(vault.sessions().state_seen().unwrap(), None);
+        vault.sessions().note(uses, state(7)).await.unwrap();
+        let uses = vec![noted("s1", None)];
+        vault.sessions().note(uses, state(8)).await.unwrap();
         drop(vault);
         let vault = Vault::open(&path).unwrap();
         let mut listed = vault.sessions().list().unwrap();
@@ -177,7 +228,12 @@ mod tests {
             (first.level.as_deref(), second.level),
             (Some("error"), None)
         );
+        assert_eq!(vault.sessions().state_seen().unwrap(), Some(state(8)));
+        vault.sessions().leave_new_history(state(2));
         vault.sessions().remove("s1").await.unwrap();
+        assert_eq!(vault.sessions().state_seen().unwrap(), Some(state(2)));
+        let others = vault.sessions().list().unwrap();
+        assert!(others[0].heard > Some(u64::from(u32::MAX)), "{others:?}");
         vault.sessions().leave_removal(vec!["s2".to_owned()]);
         vault.probe().await.unwrap();
         assert_eq!(vault.sessions().list().unwrap(), []);

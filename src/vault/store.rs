@@ -214,7 +214,7 @@ mod tests {
         let (ours, theirs) = (Vault::open(&path).unwrap(), Vault::open(&path).unwrap());
         let mut changes = ours.agents().changes();
         theirs.sessions().add("s1", "a").await.unwrap();
-        let wait = tokio::time::timeout(std::time::Duration::from_secs(10), changes.changed());
+        let wait = tokio::time::timeout(std::time::Duration::from_mins(2), changes.changed());
         wait.await.unwrap().unwrap();
         assert_eq!(ours.sessions().list().unwrap().len(), 1);
     }

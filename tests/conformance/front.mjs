@@ -6,7 +6,8 @@ import https from 'node:https';
 
 const upstream = new URL(process.env.UPSTREAM);
 const authorization = `Bearer ${process.env.TOKEN}`;
-const agent = new https.Agent({ keepAlive: true });
+// A connection for each request: one that is kept may be closed by the server just when it is used again.
+const agent = new https.Agent({ keepAlive: false });
 
 const front = http.createServer((request, response) => {
   const own = `${front.address().address}:${front.address().port}`;

@@ -4,9 +4,10 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+
+use crate::support::machine::{IN_TIME, wait_until};
 
 /// A server of fixtures; killed if a test fails before it has ended.
 struct Server {
@@ -49,9 +50,7 @@ impl Server {
     fn send(&self, headers: &str, body: &Value) -> TcpStream {
         let body = body.to_string();
         let mut stream = TcpStream::connect(self.address()).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_mins(1)))
-            .unwrap();
+        stream.set_read_timeout(Some(IN_TIME)).unwrap();
         write!(
             stream,
             "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
@@ -79,14 +78,12 @@ impl Server {
     fn stop(mut self) -> ExitStatus {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").arg(pid).status().unwrap().success());
-        let began = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(began.elapsed() < Duration::from_secs(20), "it does not end");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let mut status = None;
+        wait_until("it ends", IN_TIME, || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
     }
 }
 

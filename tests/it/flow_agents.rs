@@ -2,15 +2,11 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::machine::{marked, marker, wait_until};
+use crate::support::machine::{IN_TIME, marked, marker, wait_until};
 use crate::support::server::{Directory, Server, server};
-
-/// How soon a running server follows what the command line changed.
-const SOON: Duration = Duration::from_secs(20);
 
 /// What a command of the program prints as JSON, and its exit code.
 fn tell(directory: &Path, args: &[&str]) -> (Value, Option<i32>) {
@@ -39,7 +35,7 @@ fn an_agent_that_is_added_comes_in_and_has_nothing_of_anothers() {
         .client()
         .with_token(visitor["token"].as_str().unwrap());
     let list = client.modern("tools/list");
-    wait_until("it comes in", SOON, || list.send().status == 200);
+    wait_until("it comes in", IN_TIME, || list.send().status == 200);
     let data = client.call("whoami", json!({})).send().data();
     assert_eq!(
         (&data["name"], &data["policy"]),
@@ -66,7 +62,7 @@ fn l6_an_agent_that_is_revoked_is_out_with_its_streams_and_calls() {
         .client()
         .with_token(visitor["token"].as_str().unwrap());
     let list = client.modern("tools/list");
-    wait_until("it comes in", SOON, || list.send().status == 200);
+    wait_until("it comes in", IN_TIME, || list.send().status == 200);
     let session = client.session("2025-11-25");
     let mut get = session.stream();
     let filter = json!({ "resourceSubscriptions": [] });
@@ -80,7 +76,7 @@ fn l6_an_agent_that_is_revoked_is_out_with_its_streams_and_calls() {
         &["agent", "revoke", visitor["id"].as_str().unwrap()],
     );
     assert_eq!(code, Some(0));
-    wait_until("it is refused", SOON, || list.send().status == 401);
+    wait_until("it is refused", IN_TIME, || list.send().status == 401);
     assert_eq!(session.request("ping").send().status, 401);
     get.ends();
     assert_eq!(listen.message()["result"]["resultType"], "complete");
@@ -97,21 +93,21 @@ fn a_revoked_agents_running_command_is_killed() {
         .client()
         .with_token(visitor["token"].as_str().unwrap());
     let list = client.modern("tools/list");
-    wait_until("it comes in", SOON, || list.send().status == 200);
+    wait_until("it comes in", IN_TIME, || list.send().status == 200);
     let marks = [marker(), marker()];
     let shell = |mark: &String| json!({ "command": format!("sleep {mark}") });
     let modern = client.call("system_shell", shell(&marks[0])).begin();
     let session = client.session("2025-06-18");
     let stateful = session.call("system_shell", shell(&marks[1])).begin();
     for mark in &marks {
-        wait_until("it runs", SOON, || !marked(mark).is_empty());
+        wait_until("it runs", IN_TIME, || !marked(mark).is_empty());
     }
     tell(
         &home.0,
         &["agent", "revoke", visitor["id"].as_str().unwrap()],
     );
     for mark in &marks {
-        wait_until("it is killed", SOON, || marked(mark).is_empty());
+        wait_until("it is killed", IN_TIME, || marked(mark).is_empty());
     }
     for call in [modern, stateful] {
         // The stream may have been open already, with its status.
@@ -145,10 +141,10 @@ fn every_call_is_on_record_also_those_that_were_cut_short() {
         json!({ "command": format!("sleep {mark}") }),
     );
     let running = call.begin();
-    wait_until("it runs", SOON, || !marked(&mark).is_empty());
+    wait_until("it runs", IN_TIME, || !marked(&mark).is_empty());
     drop(running);
     // An intent and an outcome each.
-    wait_until("six rows", SOON, || rows() == before + 6);
+    wait_until("six rows", IN_TIME, || rows() == before + 6);
     let (said, code) = tell(&home.0, &["audit", "verify"]);
     assert_eq!((said["intact"].as_bool(), code), (Some(true), Some(0)));
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::machine::is_root;
 use crate::support::server::shared;
 
-const READING: [&str; 11] = [
+const READING: [&str; 12] = [
     "changes_since",
     "container_info",
     "container_list",
@@ -15,6 +15,7 @@ const READING: [&str; 11] = [
     "server_info",
     "server_metrics",
     "server_time",
+    "state_blame",
     "state_get",
     "whoami",
 ];

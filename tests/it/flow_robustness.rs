@@ -1,7 +1,6 @@
 //! Strange requests and strange clients: none makes an error of the server's own, none keeps others out.
 
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -118,7 +117,9 @@ fn no_mutated_request_makes_a_5xx() {
 
 #[test]
 fn clients_that_say_nothing_keep_nobody_out() {
-    let server = server().start();
+    // Whoever had to wait for all of them would wait longer than the test.
+    let patient = "[limits]\nhandshake_timeout = \"1m\"\nheader_timeout = \"5m\"\n";
+    let server = server().settings(patient).start();
     let silent: Vec<TcpStream> = (0..150)
         .map(|_| TcpStream::connect(server.address()).unwrap())
         .collect();
@@ -129,21 +130,17 @@ fn clients_that_say_nothing_keep_nobody_out() {
             socket
         })
         .collect();
-    let begun = Instant::now();
     for (way, client) in server.clients() {
         assert_eq!(client.modern("tools/list").send().status, 200, "{way}");
     }
-    assert!(
-        begun.elapsed() < Duration::from_secs(8),
-        "{:?}",
-        begun.elapsed()
-    );
     drop((silent, halfway));
 }
 
 #[test]
 fn an_address_without_a_token_is_429_in_the_end_and_a_neighbour_with_one_is_not() {
-    let server = server().start();
+    // One a second is less than the slowest machine asks.
+    let limits = "[limits]\naddress_rate = 1\naddress_burst = 20\n";
+    let server = server().settings(limits).start();
     let (client, stranger) = (
         server.client().http2(),
         server.client().http2().with_token("gw_x"),

@@ -8,13 +8,21 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use crate::support::machine::{marked, marker, wait_until};
+use crate::support::machine::{IN_TIME, marked, marker, wait_until};
 use crate::support::server::{Directory, server};
 use crate::support::stream::Stream;
 
-/// What a bound of one second may become on a busy machine.
-const ABOUT_A_SECOND: std::ops::Range<Duration> =
-    Duration::from_millis(900)..Duration::from_secs(8);
+/// The bounds that hold when nothing is set, as `etc/gatewren.toml` has them.
+const UNSET_HANDSHAKE: Duration = Duration::from_secs(10);
+const UNSET_HEADER: Duration = Duration::from_secs(10);
+const UNSET_BODY: Duration = Duration::from_secs(30);
+const UNSET_DRAIN: Duration = Duration::from_secs(30);
+
+/// Not before a bound of one second, and before the bound that holds when nothing is set.
+fn is_the_bound_that_was_set(begun: Instant, unset: Duration) {
+    let took = begun.elapsed();
+    assert!((Duration::from_secs(1)..unset).contains(&took), "{took:?}");
+}
 
 #[test]
 fn hosts_and_origins_that_the_owner_allows_are_let_in() {
@@ -66,25 +74,15 @@ fn a_handshake_a_head_and_a_body_that_take_too_long_are_cut_off() {
         .start();
     let begun = Instant::now();
     let mut silent = TcpStream::connect(server.address()).unwrap();
-    silent
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
+    silent.set_read_timeout(Some(IN_TIME)).unwrap();
     assert!(matches!(silent.read(&mut [0]), Ok(0) | Err(_)));
-    assert!(
-        ABOUT_A_SECOND.contains(&begun.elapsed()),
-        "{:?}",
-        begun.elapsed()
-    );
+    is_the_bound_that_was_set(begun, UNSET_HANDSHAKE);
 
     let mut slow = server.client().raw();
     let begun = Instant::now();
     slow.say(b"GET /health HTTP/1.1\r\nHost: local");
     slow.answer();
-    assert!(
-        ABOUT_A_SECOND.contains(&begun.elapsed()),
-        "{:?}",
-        begun.elapsed()
-    );
+    is_the_bound_that_was_set(begun, UNSET_HEADER);
 
     let mut slow = server.client().raw();
     let begun = Instant::now();
@@ -98,11 +96,7 @@ fn a_handshake_a_head_and_a_body_that_take_too_long_are_cut_off() {
     );
     let (status, text) = slow.answer();
     assert_eq!(status, 408, "{text}");
-    assert!(
-        ABOUT_A_SECOND.contains(&begun.elapsed()),
-        "{:?}",
-        begun.elapsed()
-    );
+    is_the_bound_that_was_set(begun, UNSET_BODY);
 }
 
 #[test]
@@ -117,20 +111,12 @@ fn a_stop_that_takes_longer_than_it_may_is_exit_1_and_leaves_nothing() {
         .client()
         .call("system_shell", json!({ "command": line }))
         .begin();
-    wait_until("it runs", Duration::from_secs(20), || {
-        marked(&marker).len() >= 2
-    });
+    wait_until("it runs", IN_TIME, || marked(&marker).len() >= 2);
     let begun = Instant::now();
     server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended_within(Duration::from_secs(10)).code(), Some(1));
-    assert!(
-        ABOUT_A_SECOND.contains(&begun.elapsed()),
-        "{:?}",
-        begun.elapsed()
-    );
-    wait_until("nothing is left", Duration::from_secs(20), || {
-        marked(&marker).is_empty()
-    });
+    assert_eq!(server.ended().code(), Some(1));
+    is_the_bound_that_was_set(begun, UNSET_DRAIN);
+    wait_until("nothing is left", IN_TIME, || marked(&marker).is_empty());
 }
 
 #[test]
@@ -155,10 +141,18 @@ fn an_agent_in_a_hurry_is_429_and_another_is_not() {
         .settings("[limits]\nagent_rate = 5\n")
         .start();
     let list = server.client().modern("tools/list");
-    for _ in 0..5 {
-        assert_eq!(list.send_once().status, 200);
-    }
-    let refused = list.send_once();
+    let begun = Instant::now();
+    let mut passed = 0;
+    let refused = loop {
+        let answer = list.send_once();
+        if answer.status != 200 {
+            break answer;
+        }
+        passed += 1;
+    };
+    // Five at once and one more every twelve seconds, which a slow machine may take.
+    let most = 5 + begun.elapsed().as_secs() / 12;
+    assert!((5..=most).contains(&passed), "{passed}, {most} at most");
     assert_eq!(
         (refused.status, refused.json()["error"].as_str()),
         (429, Some("agent_rate"))

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::support::machine::IN_TIME;
 use crate::support::server::{has_sqlite3, shared};
 use crate::support::stream::Next;
 
@@ -187,10 +188,7 @@ fn a_session_that_ends_ends_its_streams() {
         let mut streams = [session.stream(), session.stream()];
         assert_eq!(session.delete().status, 204, "{way}");
         for stream in &mut streams {
-            assert!(
-                matches!(stream.next(Duration::from_secs(20)), Next::End),
-                "{way}"
-            );
+            assert!(matches!(stream.next(IN_TIME), Next::End), "{way}");
         }
     }
 }

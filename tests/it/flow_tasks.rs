@@ -9,15 +9,9 @@ use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::container::Containers;
-use crate::support::machine::{marked, marker, wait_until};
+use crate::support::machine::{IN_TIME, marked, marker, sleeping, wait_until};
 use crate::support::server::{Directory, Server, server};
 use crate::support::tasks::{TASKS, about, call, knowing, made, task, until};
-
-/// How long the kernel and the helper have to start or to end everything, under load too.
-const SOON: Duration = Duration::from_mins(1);
-
-/// How long a stop may take: its bound is the drain's 30 s.
-const STOPPED: Duration = Duration::from_mins(1);
 
 /// Commands become tasks at once.
 const AT_ONCE: &str = "[tasks]\nafter = \"0s\"\n";
@@ -40,12 +34,12 @@ fn stubborn(marker: &str) -> String {
 /// A command that is a task and runs.
 fn running(client: &Client, marker: &str) -> String {
     let id = made(&call(client, "system_shell", shell(&stubborn(marker))).send());
-    wait_until("both run", SOON, || marked(marker).len() >= 2);
+    wait_until("both run", IN_TIME, || sleeping(marker).len() == 2);
     id
 }
 
 fn is_gone(marker: &str) {
-    wait_until("all are gone", SOON, || marked(marker).is_empty());
+    wait_until("all are gone", IN_TIME, || marked(marker).is_empty());
 }
 
 /// What a command of the program prints as JSON.
@@ -105,7 +99,7 @@ fn k4_what_was_made_is_there_after_kill_9_and_what_ran_has_failed() {
     let mark = marker();
     let ran = running(&client, &mark);
     server.signal(Signal::SIGKILL);
-    server.ended_within(STOPPED);
+    server.ended();
     is_gone(&mark);
     let server = serving(&home, AT_ONCE);
     let client = server.client();
@@ -128,7 +122,7 @@ fn a_stop_kills_what_runs_and_writes_that_down() {
     let id = running(&client, &mark);
     let before = audit_rows(&home);
     server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended_within(STOPPED).code(), Some(0));
+    assert_eq!(server.ended().code(), Some(0));
     is_gone(&mark);
     assert_eq!(audit_rows(&home), before + 1, "the outcome");
     let server = serving(&home, AT_ONCE);
@@ -153,7 +147,7 @@ fn k8_to_cancel_a_task_is_to_kill_its_whole_tree_and_that_is_on_record() {
     assert!(!marked(&other).is_empty(), "the other goes on");
     assert_eq!(task(&client, &kept)["status"], "working");
     // Two intents, one outcome.
-    wait_until("they are on record", SOON, || {
+    wait_until("they are on record", IN_TIME, || {
         audit_rows(&home) == before + 3
     });
     about(&client, "tasks/cancel", &kept).send().result();
@@ -175,7 +169,7 @@ fn a_command_in_a_container_is_a_task_that_can_be_cancelled() {
     let mut arguments = shell(&stubborn(&mark));
     arguments["container"] = json!("wren");
     let id = made(&call(&client, "container_shell", arguments).send());
-    wait_until("both run", SOON, || marked(&mark).len() >= 2);
+    wait_until("both run", IN_TIME, || sleeping(&mark).len() == 2);
     assert_eq!(task(&client, &id)["status"], "working");
     about(&client, "tasks/cancel", &id).send().result();
     is_gone(&mark);
@@ -195,9 +189,9 @@ fn k12_a_task_lives_as_long_as_it_says_and_no_longer() {
     let mark = marker();
     let ran = made(&call(&client, "system_shell", shell(&stubborn(&mark))).send());
     let gone = |id: &str| about(&client, "tasks/get", id).send().verdict() == (200, -32_602);
-    wait_until("its time is over", SOON, || gone(&done));
+    wait_until("its time is over", IN_TIME, || gone(&done));
     assert!(begun.elapsed() >= Duration::from_secs(6));
-    wait_until("the other's too", SOON, || gone(&ran));
+    wait_until("the other's too", IN_TIME, || gone(&ran));
     is_gone(&mark);
 }
 
@@ -211,7 +205,7 @@ fn k12_another_agents_task_is_as_if_it_never_was() {
         .elsewhere()
         .with_token(visitor["token"].as_str().unwrap());
     let list = theirs.modern("tools/list");
-    wait_until("it comes in", SOON, || list.send().status == 200);
+    wait_until("it comes in", IN_TIME, || list.send().status == 200);
     let mark = marker();
     let id = running(&mine, &mark);
     let done = made(&call(&mine, "system_shell", shell("echo done")).send());
@@ -244,7 +238,7 @@ fn a_revoked_agents_task_is_ended() {
     let client = server.client();
     let client = client.with_token(visitor["token"].as_str().unwrap());
     let list = client.modern("tools/list");
-    wait_until("it comes in", SOON, || list.send().status == 200);
+    wait_until("it comes in", IN_TIME, || list.send().status == 200);
     let mark = marker();
     running(&client, &mark);
     tell(
@@ -266,7 +260,7 @@ fn without_room_for_a_task_the_call_is_answered_when_it_ends() {
     assert_eq!(answer.result()["resultType"], "complete");
     let gone = marker();
     let waiting = call(&client, "system_shell", shell(&stubborn(&gone))).begin();
-    wait_until("it runs", SOON, || marked(&gone).len() >= 2);
+    wait_until("it runs", IN_TIME, || marked(&gone).len() >= 2);
     drop(waiting);
     is_gone(&gone);
     assert!(!marked(&mark).is_empty(), "a task needs no client");

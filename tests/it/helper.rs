@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::time::Duration;
@@ -10,11 +10,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::container::Containers;
-use crate::support::helper::{Helper, container, host};
-use crate::support::machine::{is_alive, is_root, lxcpath, marked, marker, skip, wait_until};
+use crate::support::helper::{Helper, LONG_MS, container, host};
+use crate::support::machine::{
+    IN_TIME, holds_within, install_program, is_alive, is_root, lxcpath, marked, marker, skip,
+    wait_until,
+};
 
 const NOWHERE: &str = "/nonexistent";
-const SOON: Duration = Duration::from_secs(20);
 
 fn helper() -> Helper {
     Helper::start(Path::new(NOWHERE))
@@ -53,7 +55,7 @@ fn a_command_gets_clean_surroundings() {
         json!({ "TOKEN": secret, "LANG": "de_DE" }),
     );
     let operation = with(operation, "cwd", json!("/usr"));
-    let mut call = helper.ask(&operation, 10_000);
+    let mut call = helper.ask(&operation, LONG_MS);
     let mut text = String::new();
     while text.lines().count() < 11 {
         text += &String::from_utf8(call.output()).unwrap();
@@ -205,24 +207,22 @@ fn one_operation_too_many_is_told_to_come_later() {
     let helper = helper();
     let marker = marker();
     let calls: Vec<_> = (0..64)
-        .map(|_| helper.ask(&host(&format!("exec sleep {marker}")), 60_000))
+        .map(|_| helper.ask(&host(&format!("exec sleep {marker}")), LONG_MS))
         .collect();
-    wait_until("all run", Duration::from_secs(20), || {
-        marked(&marker).len() == 64
-    });
+    wait_until("all run", IN_TIME, || marked(&marker).len() == 64);
     assert_eq!(helper.run(&host("true")).refusal().0, "busy");
     drop(calls);
-    wait_until("one runs again", SOON, || {
+    wait_until("one runs again", IN_TIME, || {
         helper.run(&host("true")).ending == json!({ "exited": { "code": 0 } })
     });
-    assert!(marked(&marker).is_empty());
+    wait_until("all are gone", IN_TIME, || marked(&marker).is_empty());
 }
 
 #[test]
 fn the_helper_stays_small_while_a_command_prints_a_gigabyte() {
     let helper = helper();
     let operation = host("head -c 1073741824 /dev/zero");
-    let mut call = helper.ask(&operation, 120_000);
+    let mut call = helper.ask(&operation, LONG_MS);
     let (mut bytes, mut most) = (0, 0);
     while bytes < 1 << 30 {
         bytes += call.output().len();
@@ -250,8 +250,7 @@ fn an_ordinary_user_has_the_host_and_nothing_more() {
         return skip("becoming an ordinary user needs root");
     }
     let exe = std::env::temp_dir().join(format!("gatewren-it-exe-{}", marker()));
-    fs::copy(env!("CARGO_BIN_EXE_gatewren"), &exe).unwrap();
-    fs::set_permissions(&exe, fs::Permissions::from_mode(0o755)).unwrap();
+    install_program(Path::new(env!("CARGO_BIN_EXE_gatewren")), &exe);
     let helper = Helper::start_program(&exe, Path::new("/var/lib/lxc"), |command| {
         command.args(["--allow-uid", "0"]).uid(65534).gid(65534);
     });
@@ -269,10 +268,10 @@ fn an_ordinary_user_has_the_host_and_nothing_more() {
     let line = format!(
         "i=0; while [ $i -lt 100 ]; do (env -i setsid sleep {marker} &) ; i=$((i+1)); done; exec sleep {marker}"
     );
-    let call = helper.ask(&host(&line), 60_000);
-    wait_until("all run", SOON, || marked(&marker).len() > 100);
+    let call = helper.ask(&host(&line), LONG_MS);
+    wait_until("all run", IN_TIME, || marked(&marker).len() > 100);
     drop(call);
-    wait_until("none is left", SOON, || marked(&marker).is_empty());
+    wait_until("none is left", IN_TIME, || marked(&marker).is_empty());
     drop(helper);
     fs::remove_file(&exe).unwrap();
 }
@@ -318,8 +317,9 @@ fn containers_are_listed_described_started_and_stopped() {
         "ID=wren\n"
     );
 
+    own.until_ready("wren");
     let mut stop = about("container_stop", "wren");
-    stop["grace_s"] = json!(20);
+    stop["grace_s"] = json!(100);
     assert_eq!(run(&stop).ending, json!({ "exited": { "code": 0 } }));
     assert_eq!(run(&container("wren", "id")).refusal().0, "not_running");
     // Its first process has another number now.
@@ -378,7 +378,7 @@ fn a_container_outlives_the_helper_that_started_it() {
         }
         assert_eq!(helper.run(&container("wren", "echo up")).stdout(), "up\n");
         // Longer than the helper takes to look for strays.
-        let _ = helper.ask(&host("sleep 1.5"), 10_000).finish();
+        let _ = helper.ask(&host("sleep 1.5"), LONG_MS).finish();
         assert_eq!(own.state("wren"), "RUNNING");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(helper.pid()), signal).unwrap();
         helper.process.wait().unwrap();
@@ -394,18 +394,27 @@ fn changes_of_state_are_reported_as_they_happen() {
     own.make("wren");
     let helper = Helper::start(own.lxcpath());
     let mut events = helper.ask(&json!({ "do": "container_events" }), 0);
-    // lxc-monitor needs a moment before it hears; there is nothing to see when it does.
-    std::thread::sleep(Duration::from_millis(500));
-    helper.run(&about("container_start", "wren"));
-    let mut heard = String::new();
-    while !heard.contains("'wren' changed state to [RUNNING]\n") {
-        heard += &String::from_utf8(events.output()).unwrap();
-    }
-    drop(events);
+    let hears = std::thread::spawn(move || {
+        let mut heard = String::new();
+        while !heard.contains("'wren' changed state to [RUNNING]\n") {
+            heard += &String::from_utf8(events.output()).unwrap();
+        }
+    });
+    // lxc-monitor needs a moment before it hears, and there is nothing to see when it does: what happened before
+    // happens again.
+    let mut stop = about("container_stop", "wren");
+    stop["grace_s"] = json!(0);
+    let told = (0..50).any(|_| {
+        helper.run(&stop);
+        helper.run(&about("container_start", "wren"));
+        holds_within(Duration::from_secs(2), || hears.is_finished())
+    });
+    assert!(told, "a start is reported");
+    hears.join().unwrap();
     let lxcpath = own.lxcpath().to_str().unwrap().to_owned();
     let names = fs::read_dir(own.lxcpath()).unwrap().count();
     assert_eq!(names, 1, "the tools leave nothing among the containers");
-    wait_until("no monitor is left", SOON, || {
+    wait_until("no monitor is left", IN_TIME, || {
         marked(&lxcpath)
             .iter()
             .all(|pid| *pid == helper.pid() || !is_monitor(*pid))
@@ -453,9 +462,9 @@ fn a_call_in_a_container_that_stops_ends_and_leaves_nothing() {
                 "wren",
                 &format!("(setsid sleep {marker} &) ; sleep {marker}"),
             ),
-            60_000,
+            LONG_MS,
         );
-        wait_until("it runs", SOON, || marked(&marker).len() >= 2);
+        wait_until("it runs", IN_TIME, || marked(&marker).len() >= 2);
         own.tool("lxc-stop", "wren", &["-k"]);
         assert_eq!(
             call.finish().ending,
@@ -463,7 +472,7 @@ fn a_call_in_a_container_that_stops_ends_and_leaves_nothing() {
         );
         assert!(marked(&marker).is_empty());
         assert!(crate::support::machine::call_cgroups(helper.pid()).is_empty());
-        assert_eq!(own.state("wren"), "STOPPED");
+        own.until_stopped("wren");
     }
 }
 

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::machine::{marker, sleeping, wait_until};
+use crate::support::machine::{IN_TIME, marker, sleeping, wait_until};
 use crate::support::server::{server, shared};
 
 const PARSE: i64 = -32_700;
@@ -274,7 +273,7 @@ fn j10_a_calls_line_in_the_log_names_its_trace() {
     let traced = format!("00-{trace}-{span}-01");
     whoami.meta("traceparent", json!(traced)).send().data();
     let both = || lines().len() == 2;
-    wait_until("both are in the log", Duration::from_secs(30), both);
+    wait_until("both are in the log", IN_TIME, both);
     let lines = lines();
     assert!(!lines[0].contains("trace="), "{lines:?}");
     for part in [format!("trace=\"{trace}\""), format!("span=\"{span}\"")] {

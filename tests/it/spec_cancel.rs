@@ -1,15 +1,10 @@
 //! Cancellation, progress and ping at their edges (P of the checklist); what they do to running commands is in
 //! `flow_calls`.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
-use crate::support::machine::{marker, sleeping, wait_until};
+use crate::support::machine::{IN_TIME, marker, sleeping, wait_until};
 use crate::support::server::shared;
-
-/// How long a command may take to start on a busy machine.
-const STARTED: Duration = Duration::from_secs(30);
 
 #[test]
 fn p3_a_cancellation_tells_nothing_of_what_it_meant() {
@@ -21,7 +16,7 @@ fn p3_a_cancellation_tells_nothing_of_what_it_meant() {
     let marker = marker();
     let line = json!({ "command": format!("sleep {marker}") });
     let running = mine.call("system_shell", line).id(json!("mine")).begin();
-    wait_until("it runs", STARTED, || !sleeping(&marker).is_empty());
+    wait_until("it runs", IN_TIME, || !sleeping(&marker).is_empty());
     let ended = other.request("ping").id(json!("ended"));
     assert_eq!(ended.send().result(), json!({}));
     let malformed = [json!(null), json!({}), json!([]), json!(1.5)];
@@ -46,7 +41,7 @@ fn p3_a_cancellation_tells_nothing_of_what_it_meant() {
     );
     let answer = running.finish();
     assert!(!answer.body.contains("\"result\""), "{answer:?}");
-    wait_until("it is gone", STARTED, || sleeping(&marker).is_empty());
+    wait_until("it is gone", IN_TIME, || sleeping(&marker).is_empty());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::request::Request;
-use crate::support::server::shared_fixtures;
+use crate::support::server::{fixtures, shared_fixtures};
 
 /// Longer than it takes until a call that says nothing shows that it lives.
 const SILENCE: Duration = Duration::from_millis(2_500);
@@ -64,7 +64,9 @@ fn s3_in_2026_a_question_is_a_result_and_never_a_request() {
 
 #[test]
 fn s4_in_a_session_a_question_comes_on_the_stream_of_its_call() {
-    let client = shared_fixtures().client();
+    // A server of its own: every session hears of the lists that other tests change.
+    let server = fixtures();
+    let client = server.client();
     let session = client.session_with("2025-06-18", json!({ "elicitation": {} }));
     let mut beside = session.stream();
     let call = session.call("test_elicitation", json!({ "message": "Who?" }));

@@ -1,16 +1,11 @@
 //! How many calls and how many streams an agent may have at once: counted apart, refused in time, shown.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
-use crate::support::machine::{marker, sleeping, wait_until};
+use crate::support::machine::{IN_TIME, marker, sleeping, wait_until};
 use crate::support::request::{Request, Running};
 use crate::support::server::{Server, server};
-
-/// How long a command may take to start or to be gone on a busy machine.
-const DONE: Duration = Duration::from_secs(30);
 
 fn admin(limits: &str) -> Server {
     let limits = format!("[limits]\n{limits}\n");
@@ -25,7 +20,7 @@ fn endless(marker: &str) -> Value {
 /// Such a call, under way.
 fn under_way(call: &Request, marker: &str) -> Running {
     let running = call.begin();
-    wait_until("it runs", DONE, || !sleeping(marker).is_empty());
+    wait_until("it runs", IN_TIME, || !sleeping(marker).is_empty());
     running
 }
 
@@ -79,7 +74,7 @@ fn p7_a_call_too_many_is_503_and_nothing_but_calls_needs_a_place() {
     assert_eq!(cancel.status, 202);
     stateful.finish();
     drop(modern);
-    wait_until("both places are free", DONE, || {
+    wait_until("both places are free", IN_TIME, || {
         counted(&server, "gatewren_calls_open") == 0
     });
     client.call("whoami", json!({})).send().data();
@@ -94,7 +89,7 @@ fn p7_a_call_keeps_its_place_when_its_connection_is_lost() {
     drop(under_way(&call, &marker));
     refused_for_calls(&session.call("whoami", json!({})));
     session.notify("notifications/cancelled", &json!({ "requestId": 5 }));
-    wait_until("its place is free", DONE, || {
+    wait_until("its place is free", IN_TIME, || {
         session.call("whoami", json!({})).send().status == 200
     });
 }
@@ -144,7 +139,7 @@ fn l9_a_stream_too_many_is_refused_before_anything_is_said_on_it() {
     assert_eq!(counted(&server, refusals), 2);
     client.call("whoami", json!({})).send().data();
     drop(streams);
-    wait_until("both places are free", DONE, || {
+    wait_until("both places are free", IN_TIME, || {
         listen(&client).open().status() == 200
     });
 }

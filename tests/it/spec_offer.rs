@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::support::request::Request;
-use crate::support::server::{Server, shared, shared_fixtures};
+use crate::support::server::{Server, fixtures, shared, shared_fixtures};
 use crate::support::session::Session;
 
 /// Each list method and what its result holds.
@@ -146,7 +146,9 @@ fn t9_arguments_that_do_not_fit_are_a_result_that_says_so() {
 
 #[test]
 fn t11_a_list_that_changes_is_told_to_who_listens() {
-    let client = shared_fixtures().client();
+    // A server of its own: others change the same lists.
+    let server = fixtures();
+    let client = server.client();
     let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
     let listen = client.modern("subscriptions/listen");
     let mut modern = listen.param("notifications", filter).open();

@@ -1,18 +1,14 @@
 //! HTTP+SSE of 2024-11-05 (I7 of the checklist): off unless it is turned on, and then behind the whole guard.
 
 use std::path::Path;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
-use crate::support::machine::{marker, sleeping, wait_until};
+use crate::support::machine::{IN_TIME, marker, sleeping, wait_until};
 use crate::support::server::{Server, server, shared};
 use crate::support::stream::{Next, Stream};
-
-/// How long a message that is due may take.
-const DUE: Duration = Duration::from_mins(1);
 
 fn turned_on() -> Server {
     server()
@@ -36,7 +32,7 @@ impl Old {
             .open();
         assert_eq!(stream.status(), 200);
         assert_eq!(stream.head.headers["content-type"], "text/event-stream");
-        let Next::Event(event) = stream.next(DUE) else {
+        let Next::Event(event) = stream.next(IN_TIME) else {
             panic!("the endpoint was due");
         };
         assert_eq!(event.kind, "endpoint");
@@ -55,7 +51,7 @@ impl Old {
         let arguments = json!({ "command": format!("sleep {marker}") });
         let call = json!({ "name": "system_shell", "arguments": arguments });
         self.send(id, "tools/call", call);
-        wait_until("the command runs", DUE, || sleeping(&marker).len() == 1);
+        wait_until("the command runs", IN_TIME, || sleeping(&marker).len() == 1);
         marker
     }
 
@@ -81,7 +77,7 @@ impl Old {
 
     fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
         self.send(id, method, params);
-        let answer = self.stream.message_within(DUE);
+        let answer = self.stream.message_within(IN_TIME);
         assert_eq!(answer["id"], id, "{answer}");
         answer
     }
@@ -208,7 +204,7 @@ fn i7_what_cannot_be_served_is_said_to_the_post() {
     assert_eq!(post(&client, &old.address, &json!([modern])), 400);
     // Whether a session takes batches its connection knows.
     assert_eq!(post(&client, &old.address, &batch), 202);
-    assert_eq!(old.stream.message_within(DUE)["error"]["code"], -32_600);
+    assert_eq!(old.stream.message_within(IN_TIME)["error"]["code"], -32_600);
     for address in ["/message", "/message?sessionId=", "/message?sessionId=x"] {
         assert_eq!(post(&client, address, &ping()), 404, "{address}");
     }
@@ -222,7 +218,7 @@ fn i7_a_connection_is_its_agents_own_and_ends_with_its_stream() {
     let client = server.client();
     let mut old = Old::open(&client, "2024-11-05");
     let other = client.clone().with_token(&added(&server));
-    wait_until("the other one is known", DUE, || {
+    wait_until("the other one is known", IN_TIME, || {
         post(&other, &old.address, &ping()) != 401
     });
     assert_eq!(post(&other, &old.address, &ping()), 404);
@@ -235,8 +231,10 @@ fn i7_a_connection_is_its_agents_own_and_ends_with_its_stream() {
         address,
     } = old;
     drop(stream);
-    wait_until("its command is gone", DUE, || sleeping(&marker).is_empty());
-    wait_until("nobody is there", DUE, || {
+    wait_until("its command is gone", IN_TIME, || {
+        sleeping(&marker).is_empty()
+    });
+    wait_until("nobody is there", IN_TIME, || {
         post(&client, &address, &ping()) == 404
     });
 }
@@ -248,7 +246,7 @@ fn i7_p3_a_call_can_be_cancelled() {
     let marker = old.sleep(1);
     let params = json!({ "requestId": 1 });
     old.post(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
-    wait_until("it is gone", DUE, || sleeping(&marker).is_empty());
+    wait_until("it is gone", IN_TIME, || sleeping(&marker).is_empty());
     assert_eq!(
         old.ask(2, "ping", json!({}))["result"],
         json!({}),
@@ -277,7 +275,7 @@ fn i7_a_server_that_stops_ends_the_streams() {
     let mut old = Old::open(&server.client(), "2024-11-05");
     server.signal(Signal::SIGTERM);
     old.stream.ends();
-    assert!(server.ended_within(DUE).success());
+    assert!(server.ended().success());
 }
 
 #[test]
@@ -296,7 +294,7 @@ fn i7_connections_are_counted_among_their_agents_streams() {
     };
     assert_eq!(one_more(), 503);
     drop(first);
-    wait_until("there is a place again", DUE, || one_more() == 200);
+    wait_until("there is a place again", IN_TIME, || one_more() == 200);
 }
 
 /// The token of another agent.

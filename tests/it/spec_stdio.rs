@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::machine::{marker, sleeping, wait_until};
+use crate::support::machine::{IN_TIME, marker, sleeping, wait_until};
 use crate::support::pipe::{Pipe, modern};
 use crate::support::server::Directory;
 
@@ -180,14 +180,9 @@ fn i3_neither_a_long_call_nor_a_subscription_nor_a_question_keeps_it_from_ending
         listen(&json!({ "toolsListChanged": true })),
     );
     pipe.told("notifications/subscriptions/acknowledged");
-    let begun = Instant::now();
     pipe.close();
+    // What would keep it would do so until the stop's time is over, and then it would not end well.
     pipe.ends_well();
-    assert!(
-        begun.elapsed() < Duration::from_secs(30),
-        "{:?}",
-        begun.elapsed()
-    );
 }
 
 #[test]
@@ -200,7 +195,7 @@ fn i3_a_client_that_waits_no_longer_ends_what_would_outlast_it() {
     pipe.close();
     // As clients do it: first the pipe, then the signal, and where the first is seen may be after the second.
     let begun = Instant::now();
-    while pipe.is_running() && begun.elapsed() < Duration::from_secs(15) {
+    while pipe.is_running() && begun.elapsed() < IN_TIME {
         pipe.signal(Signal::SIGTERM);
         std::thread::sleep(Duration::from_millis(200));
     }
@@ -596,14 +591,10 @@ fn a_command_dies_with_the_pipe_of_whoever_asked_for_it() {
         "tools/call",
         json!({ "name": "system_shell", "arguments": { "command": command } }),
     );
-    wait_until("the command runs", Duration::from_mins(1), || {
-        sleeping(&marker).len() == 2
-    });
+    wait_until("the command runs", IN_TIME, || sleeping(&marker).len() == 2);
     pipe.close();
     pipe.ends_well();
-    wait_until("it is gone", Duration::from_mins(1), || {
-        sleeping(&marker).is_empty()
-    });
+    wait_until("it is gone", IN_TIME, || sleeping(&marker).is_empty());
 }
 
 #[test]

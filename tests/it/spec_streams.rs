@@ -5,7 +5,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::machine::wait_until;
+use crate::support::gate::Gate;
+use crate::support::machine::IN_TIME;
 use crate::support::server::{Directory, has_sqlite3, server, shared};
 use crate::support::session::Session;
 use crate::support::stream::{Event, Next, Stream};
@@ -15,12 +16,9 @@ const STATEFUL: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 /// A time in which a message would have come.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// How long what must happen may take on a machine that has much else to do.
-const BOUND: Duration = Duration::from_mins(1);
-
 /// A call that runs until it is let go.
 struct Held {
-    home: Directory,
+    gate: Gate,
     id: i64,
     stream: Stream,
 }
@@ -28,22 +26,17 @@ struct Held {
 impl Held {
     /// Opens it with a token, so that it is heard of before its end.
     fn call(session: &Session, id: i64) -> Self {
-        let home = Directory::new();
-        let (begun, gate) = (home.join("begun"), home.join("gate"));
-        let command = format!(
-            "touch {}; while [ ! -e {} ]; do sleep 0.05; done; echo held {id}",
-            begun.display(),
-            gate.display()
-        );
+        let gate = Gate::new();
+        let command = format!("{}; echo held {id}", gate.line());
         let request = session.call("system_shell", json!({ "command": command }));
         let stream = request.id(json!(id)).progress(json!(id)).open();
         assert_eq!(stream.status(), 200);
-        wait_until("it runs", BOUND, || begun.exists());
-        Self { home, id, stream }
+        gate.until_reached();
+        Self { gate, id, stream }
     }
 
     fn let_go(&self) {
-        std::fs::write(self.home.join("gate"), "").unwrap();
+        self.gate.open();
     }
 
     /// Whether a message is this call's answer.
@@ -63,7 +56,7 @@ fn resume(session: &Session, last: &str) -> Stream {
 }
 
 fn event(stream: &mut Stream) -> Event {
-    match stream.next(BOUND) {
+    match stream.next(IN_TIME) {
         Next::Event(event) => event,
         other => panic!("an event was due: {other:?}"),
     }
@@ -73,7 +66,7 @@ fn event(stream: &mut Stream) -> Event {
 fn rest(stream: &mut Stream) -> Vec<Value> {
     let mut messages = Vec::new();
     loop {
-        match stream.next(BOUND) {
+        match stream.next(IN_TIME) {
             Next::Event(event) if event.data.is_empty() => {}
             Next::Event(event) => messages.push(event.json()),
             Next::End => return messages,
@@ -204,20 +197,19 @@ fn z8_z9_a_calls_stream_is_primed_with_a_time_to_come_back_for_clients_of_2025_1
 fn a_calls_stream_passes_proxies_and_ends_after_the_answer() {
     let server = shared("admin");
     let client = server.client();
-    for (name, request) in [
-        (
-            "2026-07-28",
-            client.call("system_shell", json!({ "command": "sleep 2.5" })),
-        ),
-        (
-            "2025-11-25",
-            client
-                .session("2025-11-25")
-                .call("system_shell", json!({ "command": "sleep 2.5" })),
-        ),
-    ] {
+    let gates = [Gate::new(), Gate::new()];
+    let [modern, stateful] = gates
+        .each_ref()
+        .map(|gate| json!({ "command": gate.line() }));
+    let session = client.session("2025-11-25");
+    let calls = [
+        ("2026-07-28", client.call("system_shell", modern)),
+        ("2025-11-25", session.call("system_shell", stateful)),
+    ];
+    for ((name, request), gate) in calls.into_iter().zip(&gates) {
         let mut stream = request.open();
         assert_eq!(stream.head.headers["x-accel-buffering"], "no", "{name}");
+        gate.open();
         let messages = rest(&mut stream);
         assert_eq!(messages.len(), 1, "{name}: {messages:?}");
         assert!(messages[0].get("result").is_some(), "{name}: {messages:?}");
@@ -251,7 +243,7 @@ fn z5_a_call_that_is_over_for_its_client_has_no_stream_to_resume() {
     let mut held = Held::call(&session, 1);
     held.let_go();
     let mut last = event(&mut held.stream);
-    while let Next::Event(event) = held.stream.next(BOUND) {
+    while let Next::Event(event) = held.stream.next(IN_TIME) {
         last = event;
     }
     assert!(held.is_answered_by(&last.json()));
@@ -333,15 +325,23 @@ fn signs_of_life_can_be_turned_off_and_a_stream_opens_all_the_same() {
     let settings = "[limits]\nheartbeat = \"0s\"\n";
     let server = server().policy("admin").settings(settings).start();
     let client = server.client();
-    let slow = json!({ "command": "sleep 4" });
+    let gates = [Gate::new(), Gate::new()];
+    let [stateful, modern] = gates
+        .each_ref()
+        .map(|gate| json!({ "command": gate.line() }));
     let session = client.session("2025-06-18");
-    for request in [
-        session.call("system_shell", slow.clone()),
-        client.call("system_shell", slow),
-    ] {
-        let answer = request.progress(json!("t")).send();
-        assert!(answer.is_stream());
-        assert_eq!(answer.messages().len(), 1, "{answer:?}");
+    let calls = [
+        session.call("system_shell", stateful),
+        client.call("system_shell", modern),
+    ];
+    for (request, gate) in calls.into_iter().zip(&gates) {
+        let mut stream = request.progress(json!("t")).open();
+        assert_eq!(stream.head.headers["content-type"], "text/event-stream");
+        // As long as a sign of life would otherwise take.
+        stream.stays_quiet(Duration::from_secs(2));
+        gate.open();
+        let messages = rest(&mut stream);
+        assert_eq!(messages.len(), 1, "{messages:?}");
     }
 }
 

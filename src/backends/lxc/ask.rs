@@ -72,7 +72,7 @@ mod tests {
     fn endings_become_sentences() {
         let refused = |code| Ending::Refused {
             code,
-            message: "lxc-ls is not installed; install it with: apt install lxc".into(),
+            message: "lxc-start is not installed; install it with: apt install lxc".into(),
         };
         let missing = obstacle(&refused(RefusalCode::MissingProgram), "").unwrap();
         assert_eq!(missing.kind, ErrorKind::Unavailable);

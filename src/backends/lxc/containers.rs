@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tracing::debug;
 
-use crate::helper_client::{ContainerName, Helper, Limits, Operation};
+use crate::helper_client::{ContainerName, Helper, Limits, Operation, Usage, Vitals};
 
 use super::super::error::{BackendError, ErrorKind};
 use super::super::os_release::OsRelease;
 use super::ask::{ask, limits};
-use super::counters::counters;
-use super::details::{Config, ContainerDetails, ContainerState, ContainerStatus};
+use super::config::ContainerConfig;
+use super::details::{ContainerDetails, ContainerState, ContainerStatus};
 use super::events::ContainerEvents;
 
 /// How long a question may take; the tools answer in milliseconds unless the box is in trouble.
@@ -56,7 +56,7 @@ impl Lxc {
         Ok(names)
     }
 
-    /// How one stands: a single cheap question.
+    /// How one stands, as LXC says.
     pub async fn status(&self, name: &ContainerName) -> Result<ContainerStatus, BackendError> {
         let operation = Operation::ContainerInfo {
             container: name.clone(),
@@ -76,19 +76,42 @@ impl Lxc {
         let (status, config, os) =
             tokio::join!(self.status(name), self.config(name), self.os_release(name));
         let (status, config) = (status?, config?);
-        let counters = status.init_pid.map(counters).unwrap_or_default();
+        let usage = match status.init_pid {
+            // One that has just ended uses nothing any more.
+            Some(_) => self.vitals(name).await.map(|vitals| vitals.usage),
+            None => Ok(Usage::default()),
+        };
+        let usage = usage.unwrap_or_default();
         Ok(ContainerDetails {
             name: name.clone(),
+            hostname: config.hostname.clone(),
             state: status.state,
             init_pid: status.init_pid,
             addresses: status.addresses,
             os,
             autostart: config.autostart,
             unprivileged: config.unprivileged,
-            memory_bytes: counters.memory_bytes,
-            cpu_usage_us: counters.cpu_usage_us,
-            pids: counters.pids,
+            memory_bytes: usage.memory_bytes,
+            cpu_usage_us: usage.cpu_usage_us,
+            pids: usage.pids,
+            config: Some(config),
         })
+    }
+
+    /// What the kernel shows of one that runs.
+    pub async fn vitals(&self, name: &ContainerName) -> Result<Vitals, BackendError> {
+        let found = self.read_vitals(Some(name)).await?;
+        let ended = || {
+            let words = format!("container '{name}' is not running; start it first");
+            BackendError::new(ErrorKind::NotRunning, words)
+        };
+        found.into_iter().next().ok_or_else(ended)
+    }
+
+    /// What the kernel shows of all that [`Self::status`] has found running and that still run; cheap, for
+    /// LXC is not asked.
+    pub async fn all_vitals(&self) -> Result<Vec<Vitals>, BackendError> {
+        self.read_vitals(None).await
     }
 
     /// All of them in full, sorted by name. One of which nothing can be learnt does not hide the others.
@@ -96,7 +119,10 @@ impl Lxc {
         let mut all = Vec::new();
         for name in self.list().await? {
             match self.info(&name).await {
-                Ok(details) => all.push(details),
+                Ok(details) => all.push(ContainerDetails {
+                    config: None,
+                    ..details
+                }),
                 Err(cause) if cause.kind == ErrorKind::Unavailable => return Err(cause),
                 Err(cause) => debug!(container = %name, %cause, "left out of the list"),
             }
@@ -138,7 +164,7 @@ impl Lxc {
         self.start(name).await
     }
 
-    /// Every change of a container's state from now on.
+    /// What happens to containers from now on: changes of state, appearances, new definitions.
     pub async fn events(&self) -> Result<ContainerEvents, BackendError> {
         // A monitor stays: neither time nor what it prints bounds it.
         let limits = Limits {
@@ -152,12 +178,27 @@ impl Lxc {
         Ok(ContainerEvents::of(running))
     }
 
-    async fn config(&self, name: &ContainerName) -> Result<Config, BackendError> {
+    async fn read_vitals(
+        &self,
+        container: Option<&ContainerName>,
+    ) -> Result<Vec<Vitals>, BackendError> {
+        let operation = Operation::ContainerVitals {
+            container: container.cloned(),
+        };
+        let text = self.ask(operation, QUESTION_TIME).await?;
+        let all = text.lines().map(serde_json::from_str);
+        all.collect::<Result<_, _>>().map_err(|cause| {
+            let words = format!("the helper's words on containers make no sense: {cause}");
+            BackendError::new(ErrorKind::Failed, words)
+        })
+    }
+
+    async fn config(&self, name: &ContainerName) -> Result<ContainerConfig, BackendError> {
         let operation = Operation::ContainerConfig {
             container: name.clone(),
         };
         let text = self.ask(operation, QUESTION_TIME).await?;
-        Ok(Config::parse(&text))
+        Ok(ContainerConfig::parse(&text))
     }
 
     /// Nothing for a container without one, such as a busybox.

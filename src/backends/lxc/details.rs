@@ -1,4 +1,4 @@
-//! What is known of a container, read from what the LXC tools print and from its configuration.
+//! What is known of a container, and how it stands.
 
 use std::net::IpAddr;
 
@@ -9,6 +9,7 @@ use crate::helper_client::ContainerName;
 
 use super::super::os_release::OsRelease;
 use super::super::source::field;
+use super::config::ContainerConfig;
 
 /// How a container stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -40,8 +41,11 @@ pub struct ContainerStatus {
 /// A container in full.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ContainerDetails {
-    /// Its name.
+    /// Its name; on Proxmox its number.
     pub name: ContainerName,
+    /// Its own host name, where its definition says one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
     /// How it stands.
     pub state: ContainerState,
     /// Its first process as the host numbers it, while it runs.
@@ -65,15 +69,9 @@ pub struct ContainerDetails {
     /// Processes in it, while it runs and the kernel counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pids: Option<u64>,
-}
-
-/// What a container's configuration says of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Config {
-    /// Whether it starts with the box.
-    pub autostart: bool,
-    /// Whether its root is an ordinary user outside.
-    pub unprivileged: bool,
+    /// What its definition says; absent in a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config: Option<ContainerConfig>,
 }
 
 impl ContainerState {
@@ -108,28 +106,6 @@ impl ContainerStatus {
     }
 }
 
-impl Config {
-    /// Reads a container's configuration (lxc.container.conf(5)); files that it includes are not followed.
-    pub fn parse(text: &str) -> Self {
-        let mut config = Self::default();
-        for line in text
-            .lines()
-            .filter(|line| !line.trim_start().starts_with('#'))
-        {
-            let Some((key, value)) = line.split_once('=') else {
-                continue;
-            };
-            match (key.trim(), value.trim()) {
-                ("lxc.start.auto", value) => config.autostart = value == "1",
-                // An empty value takes the earlier ones back.
-                ("lxc.idmap" | "lxc.id_map", value) => config.unprivileged = !value.is_empty(),
-                _ => {}
-            }
-        }
-        config
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,27 +136,5 @@ mod tests {
         }
         let odd = ContainerStatus::parse("State: FROZEN\nPID: -1\nIP: x").unwrap();
         assert_eq!((odd.init_pid, odd.addresses.len()), (None, 0));
-    }
-
-    #[test]
-    fn a_configuration_says_whether_it_starts_and_who_its_root_is() {
-        let config = |autostart, unprivileged| Config {
-            autostart,
-            unprivileged,
-        };
-        let idmap = "lxc.idmap = u 0 100000 65536\nlxc.idmap = g 0 100000 65536\n";
-        for (text, expected) in [
-            ("lxc.start.auto = 1\n", config(true, false)),
-            (
-                "lxc.start.auto=1\nlxc.start.auto = 0\n",
-                config(false, false),
-            ),
-            ("# lxc.start.auto = 1\n", config(false, false)),
-            (idmap, config(false, true)),
-            (&format!("{idmap}lxc.idmap =\n"), config(false, false)),
-            ("", config(false, false)),
-        ] {
-            assert_eq!(Config::parse(text), expected, "{text}");
-        }
     }
 }

@@ -1,6 +1,6 @@
-//! Changes of containers' states as they happen (`lxc-monitor`).
+//! What happens to containers, as it happens: changes of state (`lxc-monitor`) and of definition (inotify).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::helper_client::{ContainerName, Frame, Running, Stream};
 
@@ -11,11 +11,23 @@ use super::details::ContainerState;
 /// The longest line that is understood, in bytes; a longer one is forgotten.
 const MAX_LINE: usize = 4096;
 
+/// What happened since the last time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ContainerNews {
+    /// How the containers that changed their state stand now.
+    pub states: BTreeMap<ContainerName, ContainerState>,
+    /// Those that appeared, went, or are defined otherwise.
+    pub defined: BTreeSet<ContainerName>,
+    /// Whether any may have appeared, gone, or be defined otherwise.
+    pub all: bool,
+}
+
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct ContainerEvent {
-    container: ContainerName,
-    state: ContainerState,
+enum ContainerEvent {
+    State(ContainerName, ContainerState),
+    Defined(ContainerName),
+    AllDefined,
 }
 
 /// The changes from now on; dropping it ends the monitor.
@@ -44,22 +56,22 @@ impl ContainerEvents {
         }
     }
 
-    /// Waits for the next change and takes those that are there already with it: how each container that
-    /// changed stands now. Safe to drop while it waits: no change is lost.
+    /// Waits for the next change and takes those that are there already with it. Safe to drop while it
+    /// waits: no change is lost.
     ///
     /// # Errors
     /// When the monitor ended, for whatever reason; ask for new events then.
-    pub async fn next(&mut self) -> Result<BTreeMap<ContainerName, ContainerState>, BackendError> {
+    pub async fn next(&mut self) -> Result<ContainerNews, BackendError> {
         if let Some(cause) = self.ended.take() {
             return Err(cause);
         }
-        let first = self.one().await?;
-        let mut news = BTreeMap::from([(first.container, first.state)]);
+        let mut news = ContainerNews::default();
+        news.take(self.one().await?);
         loop {
             tokio::select! {
                 biased;
                 more = self.one() => match more {
-                    Ok(event) => news.insert(event.container, event.state),
+                    Ok(event) => news.take(event),
                     Err(cause) => {
                         self.ended = Some(cause);
                         break;
@@ -92,6 +104,20 @@ impl ContainerEvents {
     }
 }
 
+impl ContainerNews {
+    fn take(&mut self, event: ContainerEvent) {
+        match event {
+            ContainerEvent::State(name, state) => {
+                self.states.insert(name, state);
+            }
+            ContainerEvent::Defined(name) => {
+                self.defined.insert(name);
+            }
+            ContainerEvent::AllDefined => self.all = true,
+        }
+    }
+}
+
 impl Lines {
     fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
@@ -106,15 +132,18 @@ impl Lines {
     }
 }
 
-/// Reads a line such as `'alpha' changed state to [RUNNING]`; others tell no state.
+/// Reads a line of [`Operation::ContainerEvents`](crate::helper_client::Operation); others tell nothing.
 fn event(line: &str) -> Option<ContainerEvent> {
-    let (name, state) = line
-        .strip_prefix('\'')?
-        .split_once("' changed state to [")?;
-    Some(ContainerEvent {
-        container: name.parse().ok()?,
-        state: ContainerState::parse(state.strip_suffix(']')?)?,
-    })
+    if line == "definitions changed" {
+        return Some(ContainerEvent::AllDefined);
+    }
+    let (name, what) = line.strip_prefix('\'')?.split_once("' changed ")?;
+    let name = name.parse().ok()?;
+    if what == "definition" {
+        return Some(ContainerEvent::Defined(name));
+    }
+    let state = what.strip_prefix("state to [")?.strip_suffix(']')?;
+    Some(ContainerEvent::State(name, ContainerState::parse(state)?))
 }
 
 #[cfg(test)]
@@ -133,18 +162,19 @@ mod tests {
         }
         assert_eq!(lines.events.len(), 1);
         lines.push(b"' changed state to [RUNNING]\n");
-        let states: Vec<_> = lines
-            .events
-            .iter()
-            .map(|event| (event.container.as_str(), event.state))
-            .collect();
-        assert_eq!(
-            states,
-            [
-                ("tau", ContainerState::Stopped),
-                ("alpha", ContainerState::Running)
-            ]
-        );
+        lines.push(b"'new' changed definition\ndefinitions changed\n");
+        let mut news = ContainerNews::default();
+        lines.events.into_iter().for_each(|event| news.take(event));
+        let name = |text: &str| text.parse().unwrap();
+        let expected = ContainerNews {
+            states: BTreeMap::from([
+                (name("tau"), ContainerState::Stopped),
+                (name("alpha"), ContainerState::Running),
+            ]),
+            defined: BTreeSet::from([name("new")]),
+            all: true,
+        };
+        assert_eq!(news, expected);
     }
 
     #[test]

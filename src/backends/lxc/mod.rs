@@ -1,11 +1,11 @@
 //! The LXC containers: which there are, how they stand, and what changes them.
 
 mod ask;
+mod config;
 mod containers;
-mod counters;
 mod details;
 mod events;
 
 pub use containers::Lxc;
-pub use details::{ContainerDetails, ContainerState};
-pub use events::ContainerEvents;
+pub use details::{ContainerDetails, ContainerState, ContainerStatus};
+pub use events::{ContainerEvents, ContainerNews};

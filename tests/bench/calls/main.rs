@@ -14,61 +14,30 @@
 //! ends the run. Limits on calls are set as high as the settings allow; everything else is as it ships,
 //! the audit included, but for the log, which is at `warn`.
 
+#[path = "../common/mod.rs"]
+#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
+mod common;
+
 mod args;
-mod bare;
-mod connection;
-mod load;
-mod machine;
 mod report;
 mod rounds;
 mod rows;
-mod servers;
-mod spread;
-mod wire;
 
-use std::io::{Write as _, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use args::Args;
-
-/// Whatever ends a run.
-type Error = Box<dyn std::error::Error + Send + Sync>;
+use common::start::start;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(cause) => {
-            // Nothing better is left when even this cannot be written.
-            let _ = writeln!(stderr(), "calls: {cause}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(args: &Args) -> Result<(), Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    if let Some(size) = args.bare {
-        return runtime.block_on(bare::serve(size, args.cert.as_deref(), args.key.as_deref()));
-    }
-    if !args.bench {
-        // `cargo test --all-targets` comes by here too.
-        writeln!(
-            stderr(),
-            "calls: nothing measured; cargo bench --bench calls does"
-        )?;
-        return Ok(());
-    }
-    let report = runtime.block_on(rounds::measure(args))?;
-    let text = if args.json {
-        report.json()
-    } else {
-        report.markdown()
-    };
-    writeln!(stdout(), "{text}")?;
-    Ok(())
+    start("calls", &args.common, async || {
+        let report = rounds::measure(&args).await?;
+        Ok(if args.common.json {
+            report.json()
+        } else {
+            report.markdown()
+        })
+    })
 }

@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::load::Sample;
-use crate::machine::Machine;
-use crate::rounds::Triple;
-use crate::spread::Spread;
+use crate::common::load::Sample;
+use crate::common::machine::Machine;
+use crate::common::pair::{Compared, Triple, compare, noise};
 
 /// A client this busy may have been the limit itself: then only CPU per call compares the servers.
 const CLIENT_BUSY: f64 = 0.9;
@@ -40,13 +39,6 @@ pub struct Report {
     pub cells: Vec<Cell>,
 }
 
-/// One figure of anchor and subject, and the ratio of the pairs.
-struct Compared {
-    anchor: Spread,
-    subject: Spread,
-    ratio: Spread,
-}
-
 impl Cell {
     /// A cell that is still empty.
     pub fn new(row: &'static str, connections: u32) -> Self {
@@ -58,26 +50,8 @@ impl Cell {
         }
     }
 
-    /// The ratio is taken within each triple: what slows the machine down slows down both.
     fn compare(&self, figure: fn(&Sample) -> f64) -> Compared {
-        let anchor = |t: &Triple| {
-            let [before, after] = &t.anchor;
-            f64::midpoint(figure(before), figure(after))
-        };
-        let triples = || self.triples.iter();
-        Compared {
-            anchor: Spread::of(triples().map(anchor)),
-            subject: Spread::of(triples().map(|t| figure(&t.subject))),
-            ratio: Spread::of(triples().map(|t| figure(&t.subject) / anchor(t))),
-        }
-    }
-
-    /// How far two samples of the anchor, a second apart, differ: the noise of this very cell.
-    fn noise(&self) -> Spread {
-        Spread::of(self.triples.iter().map(|triple| {
-            let [before, after] = triple.anchor;
-            (before.cpu_us - after.cpu_us).abs() / f64::midpoint(before.cpu_us, after.cpu_us)
-        }))
+        compare(&self.triples, figure)
     }
 
     fn line(&self) -> String {
@@ -94,15 +68,15 @@ impl Cell {
             self.connections,
             rate.anchor.median,
             rate.subject.median,
-            ratio(rate.ratio),
+            rate.ratio.words(),
             cpu.anchor.median,
             cpu.subject.median,
-            ratio(cpu.ratio),
+            cpu.ratio.words(),
             p50.anchor.median,
             p50.subject.median,
             p99.anchor.median,
             p99.subject.median,
-            self.noise().median * 100.0
+            noise(&self.triples).median * 100.0
         )
     }
 
@@ -124,33 +98,26 @@ impl Cell {
             "p50_us": figure(|s| s.p50_us),
             "p99_us": figure(|s| s.p99_us),
             "client_cores": figure(|s| s.client),
-            "anchor_cpu_noise": self.noise(),
+            "anchor_cpu_noise": noise(&self.triples),
         })
     }
-}
-
-fn ratio(spread: Spread) -> String {
-    let Spread { low, median, high } = spread;
-    format!("**{median:.2}** ({low:.2}-{high:.2})")
 }
 
 impl Report {
     /// For people.
     pub fn markdown(&self) -> String {
-        let Machine {
-            cores,
-            processor,
-            kernel,
-            load,
-        } = &self.machine;
         let mut text = format!(
-            "{processor}, {cores} cores, Linux {kernel}, load {load} before and {} after; {}.\n\
+            "{}, load {} after; {}.\n\
              {} rounds of anchor, subject, anchor, {} s each; medians, in brackets the quartiles.\n\n\
              | row | connections | calls/s: anchor / ours | share of the anchor \
              | CPU us per call: anchor / ours | x anchor \
              | p50 us: anchor / ours | p99 us: anchor / ours | noise |\n\
              | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
-            self.load_after, self.pinning, self.rounds, self.seconds
+            self.machine.words(),
+            self.load_after,
+            self.pinning,
+            self.rounds,
+            self.seconds
         );
         for cell in &self.cells {
             // Text takes everything.

@@ -1,33 +1,13 @@
 //! The rows of the table: what is asked.
 
-/// Which conversation is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
-    /// 2025-11-25: `initialize`, a session, then calls.
-    Stateful,
-    /// 2026-07-28: every request says all about itself.
-    Stateless,
-}
-
-/// A request of MCP.
-#[derive(Debug)]
-pub struct Question {
-    /// Which conversation.
-    pub wire: Wire,
-    /// The method.
-    pub method: &'static str,
-    /// What `Mcp-Name` repeats.
-    pub name: Option<&'static str>,
-    /// Members of the parameters, as JSON.
-    pub params: &'static str,
-}
+use crate::common::wire::{Question, Wire};
 
 /// A row: its name, and what is asked of gatewren in it.
 pub struct Row {
     /// What the table calls it.
     pub name: &'static str,
     /// The question; absent for the row that says what TLS alone costs, hyper over hyper.
-    pub question: Option<Question>,
+    pub question: Option<Question<'static>>,
 }
 
 /// The whole table.

@@ -1,5 +1,6 @@
 //! A client that trusts the server's own authority, and one connection of it.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -42,6 +43,7 @@ pub struct Client {
     roots: Arc<RootCertStore>,
     tls: &'static SupportedProtocolVersion,
     http2: bool,
+    receive_buffer: Option<u32>,
 }
 
 impl Client {
@@ -57,6 +59,7 @@ impl Client {
             roots: Arc::new(roots),
             tls: &version::TLS13,
             http2: false,
+            receive_buffer: None,
         }
     }
 
@@ -76,6 +79,12 @@ impl Client {
 
     pub fn http2(mut self) -> Self {
         self.http2 = true;
+        self
+    }
+
+    /// The same with a small buffer, which soon is full when nobody reads.
+    pub fn narrow(mut self) -> Self {
+        self.receive_buffer = Some(4096);
         self
     }
 
@@ -163,28 +172,38 @@ impl Client {
 
     /// Opens a connection.
     pub async fn connect(&self) -> Connection {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind((self.source, 0).into()).unwrap();
-        let stream: TcpStream = socket.connect(self.address).await.unwrap();
-        stream.set_nodelay(true).unwrap();
+        self.try_connect().await.unwrap()
+    }
+
+    /// Opens a connection to a server that may be gone.
+    pub async fn try_connect(&self) -> io::Result<Connection> {
+        let socket = TcpSocket::new_v4()?;
+        if let Some(bytes) = self.receive_buffer {
+            socket.set_recv_buffer_size(bytes)?;
+        }
+        socket.bind((self.source, 0).into())?;
+        let stream: TcpStream = socket.connect(self.address).await?;
+        stream.set_nodelay(true)?;
         let name = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST).into());
         let tls = TlsConnector::from(Arc::new(self.tls_config()));
-        let stream = tls.connect(name, stream).await.unwrap();
+        let stream = tls.connect(name, stream).await?;
         assert_eq!(
             stream.get_ref().1.protocol_version(),
             Some(self.tls.version)
         );
         let io = TokioIo::new(stream);
         if self.http2 {
-            let (sender, driver) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+            let handshake = http2::handshake(TokioExecutor::new(), io).await;
+            let (sender, driver) = handshake.map_err(io::Error::other)?;
             let driver = tokio::spawn(async move { drop(driver.await) });
             let sender = Sender::Http2(sender);
-            Connection { sender, driver }
+            Ok(Connection { sender, driver })
         } else {
-            let (sender, driver) = http1::handshake(io).await.unwrap();
+            let handshake = http1::handshake(io).await;
+            let (sender, driver) = handshake.map_err(io::Error::other)?;
             let driver = tokio::spawn(async move { drop(driver.await) });
             let sender = Sender::Http1(sender);
-            Connection { sender, driver }
+            Ok(Connection { sender, driver })
         }
     }
 

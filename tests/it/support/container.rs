@@ -5,10 +5,17 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::machine::{is_root, marker, skip};
+use super::machine::{IN_TIME, install_program, is_root, marker, skip, wait_until};
 
 /// The one static program of which such a container consists.
 const BUSYBOX: &str = "/bin/busybox";
+
+/// The first process; a signal that comes before it can be told to end is lost.
+const INIT: &str = "#!/bin/sh
+trap 'exit 0' PWR TERM
+: > /tmp/ready
+while :; do sleep 1; done
+";
 
 /// Containers below an lxcpath of a test's own.
 pub struct Containers {
@@ -50,16 +57,16 @@ impl Containers {
         for folder in ["bin", "dev", "proc", "sys", "tmp", "etc", "root", "usr/lib"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
-        fs::copy(BUSYBOX, root.join("bin/busybox")).unwrap();
+        install_program(Path::new(BUSYBOX), &root.join("bin/busybox"));
         for applet in ["sh", "sleep", "setsid", "env", "cat", "id", "ls", "echo"] {
             symlink("busybox", root.join("bin").join(applet)).unwrap();
         }
         fs::write(root.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n").unwrap();
         fs::write(root.join("usr/lib/os-release"), "ID=wren\n").unwrap();
         symlink("../usr/lib/os-release", root.join("etc/os-release")).unwrap();
-        let init = "#!/bin/sh\ntrap 'exit 0' PWR TERM\nwhile :; do sleep 1; done\n";
-        fs::write(root.join("init"), init).unwrap();
-        fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755)).unwrap();
+        let init = root.join("etc/init");
+        fs::write(&init, INIT).unwrap();
+        install_program(&init, &root.join("init"));
         let config = format!(
             "lxc.uts.name = {name}\nlxc.rootfs.path = dir:{}\nlxc.init.cmd = /init\n\
              lxc.net.0.type = empty\nlxc.apparmor.profile = unconfined\nlxc.mount.auto = proc sys\n\
@@ -86,6 +93,17 @@ impl Containers {
             String::from_utf8_lossy(&output.stderr)
         );
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Waits until one that was started can be told to end.
+    pub fn until_ready(&self, name: &str) {
+        let ready = self.path.join(name).join("rootfs/tmp/ready");
+        wait_until("it is ready", IN_TIME, || fs::remove_file(&ready).is_ok());
+    }
+
+    /// Waits until one that was told to stop has stopped; `lxc-stop -k` does not.
+    pub fn until_stopped(&self, name: &str) {
+        wait_until("it is stopped", IN_TIME, || self.state(name) == "STOPPED");
     }
 
     /// What LXC says of it, such as `RUNNING`.

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use serde_json::{Value, json};
 
-/// How long a test waits for one frame before it fails.
-const FRAME_TIME: Duration = Duration::from_secs(20);
+use super::machine::IN_TIME;
+
+/// The longest that the helper lets a command run, which no test waits for.
+pub const LONG_MS: u64 = 300_000;
 
 /// While a socket is open to children, no other test may start one.
 static STARTING: Mutex<()> = Mutex::new(());
@@ -145,24 +146,22 @@ impl Helper {
     pub fn ask_with(&self, operation: &Value, limits: &Value) -> Call {
         let request = json!({ "operation": operation, "limits": limits, "reference": "it" });
         let payload = request.to_string();
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        let frame = [&[1], &length[..], payload.as_bytes()].concat();
         let mut stream = self.connect();
-        stream.write_all(&[1]).unwrap();
-        stream
-            .write_all(&u32::try_from(payload.len()).unwrap().to_be_bytes())
-            .unwrap();
-        stream.write_all(payload.as_bytes()).unwrap();
+        stream.write_all(&frame).unwrap();
         Call { stream }
     }
 
     /// Asks and waits for the end.
     pub fn run(&self, operation: &Value) -> Finished {
-        self.ask(operation, 20_000).finish()
+        self.ask(operation, LONG_MS).finish()
     }
 
     /// A connection on which nothing has been said.
     pub fn connect(&self) -> UnixStream {
         let stream = UnixStream::connect(&self.socket).unwrap();
-        stream.set_read_timeout(Some(FRAME_TIME)).unwrap();
+        stream.set_read_timeout(Some(IN_TIME)).unwrap();
         stream
     }
 }

@@ -3,9 +3,17 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+/// How long a test waits for what must happen. A good run never waits so long, and a machine that is ten times
+/// slower, or has much else to do, does not either.
+pub const IN_TIME: Duration = Duration::from_mins(2);
+
+/// The pause between two looks.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Leaves the running test out, loudly, and counts it in the file named by `GATEWREN_SKIPPED`.
 pub fn skip(reason: &str) {
@@ -90,12 +98,42 @@ pub fn is_alive(pid: i32) -> bool {
 }
 
 /// Waits until `condition` holds.
-pub fn wait_until(what: &str, bound: Duration, mut condition: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, bound: Duration, condition: impl FnMut() -> bool) {
+    assert!(
+        holds_within(bound, condition),
+        "{what}: not within {bound:?}"
+    );
+}
+
+/// Waits for `condition`; whether it came to hold.
+pub fn holds_within(bound: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !condition() {
-        assert!(begun.elapsed() < bound, "{what}: not within {bound:?}");
-        sleep(Duration::from_millis(5));
+        if begun.elapsed() > bound {
+            return false;
+        }
+        sleep(LOOK);
     }
+    true
+}
+
+/// Does what has to be under way before a time is over that the test itself sets, the shortest first: a machine
+/// that is too slow for it, on which `attempt` returns nothing, gets four times as much.
+pub fn with_time_enough<T>(
+    shortest: Duration,
+    mut attempt: impl FnMut(Duration) -> Option<T>,
+) -> T {
+    let times = [1, 4, 16].map(|factor| shortest * factor);
+    let done = times.into_iter().find_map(&mut attempt);
+    done.unwrap_or_else(|| panic!("it was not under way within any of {times:?}"))
+}
+
+/// Puts a program in place with another process's hands. A descriptor with which this one writes would be in every
+/// child that another test is just starting, and a file that somebody may still write cannot be executed.
+pub fn install_program(from: &Path, to: &Path) {
+    let mut install = Command::new("install");
+    let installed = install.args(["-m", "755"]).args([from, to]).status();
+    assert!(installed.unwrap().success(), "{}", to.display());
 }
 
 /// Where cgroup v2 is mounted.
@@ -110,19 +148,21 @@ pub fn cgroup2() -> Option<PathBuf> {
 pub fn call_cgroups(helper: i32) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some(mount) = cgroup2() {
-        collect(&mount, 6, &format!("-{helper}-"), &mut found);
+        collect(&mount, 6, &helper.to_string(), &mut found);
     }
     found
 }
 
-fn collect(folder: &Path, depth: u32, owner: &str, found: &mut Vec<PathBuf>) {
+fn collect(folder: &Path, depth: u32, helper: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with("gatewren-exec-") && name.contains(owner) {
+        // The namespace, the helper, its start, the call: only the second is a process number.
+        let owner = name.strip_prefix("gatewren-exec-");
+        if owner.is_some_and(|parts| parts.split('-').nth(1) == Some(helper)) {
             found.push(path);
         } else if depth > 0 && entry.file_type().is_ok_and(|t| t.is_dir()) {
-            collect(&path, depth - 1, owner, found);
+            collect(&path, depth - 1, helper, found);
         }
     }
 }

@@ -3,9 +3,12 @@
 
 pub mod answer;
 pub mod apart;
+pub mod chance;
 pub mod client;
 pub mod container;
+pub mod gate;
 pub mod helper;
+pub mod history;
 pub mod machine;
 pub mod pipe;
 pub mod raw;
@@ -15,3 +18,4 @@ pub mod session;
 pub mod source;
 pub mod stream;
 pub mod tasks;
+pub mod watcher;

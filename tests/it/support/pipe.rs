@@ -13,10 +13,8 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::apart::Apart;
+use super::machine::IN_TIME;
 use super::server::Directory;
-
-/// How long a message that is due, or an end, may take on the slowest machine.
-const DUE: Duration = Duration::from_mins(1);
 
 /// gatewren on a pipe; killed if a test fails before it has ended.
 pub struct Pipe {
@@ -143,7 +141,7 @@ impl Pipe {
 
     /// The next message, which must come, and be one.
     pub fn next(&mut self) -> Value {
-        let line = self.lines.recv_timeout(DUE);
+        let line = self.lines.recv_timeout(IN_TIME);
         message(&line.unwrap_or_else(|why| panic!("a message was due: {why}\n{}", self.log())))
     }
 
@@ -195,12 +193,12 @@ impl Pipe {
             if let Some(status) = self.process.try_wait().unwrap() {
                 break status;
             }
-            assert!(begun.elapsed() < DUE, "it still runs\n{}", self.log());
+            assert!(begun.elapsed() < IN_TIME, "it still runs\n{}", self.log());
             std::thread::sleep(Duration::from_millis(5));
         };
         let mut said = self.passed();
         loop {
-            match self.lines.recv_timeout(DUE) {
+            match self.lines.recv_timeout(IN_TIME) {
                 Ok(line) => said.push(message(&line)),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => panic!("somebody holds its output open"),

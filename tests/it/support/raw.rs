@@ -3,13 +3,11 @@
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-/// How long a test waits for bytes.
-const PATIENCE: Duration = Duration::from_secs(15);
+use super::machine::IN_TIME;
 
 /// An open socket.
 pub struct RawSocket(StreamOwned<ClientConnection, TcpStream>);
@@ -19,7 +17,7 @@ impl RawSocket {
         let name = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST).into());
         let tls = ClientConnection::new(Arc::new(config), name).unwrap();
         let socket = TcpStream::connect(address).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(IN_TIME)).unwrap();
         socket.set_nodelay(true).unwrap();
         Self(StreamOwned::new(tls, socket))
     }

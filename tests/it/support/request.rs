@@ -1,6 +1,7 @@
 //! One request, put together like a sentence, and the ways to send it.
 
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,10 +12,8 @@ use tokio::task::JoinHandle;
 
 use super::answer::Answer;
 use super::client::{Client, Connection, runtime};
+use super::machine::IN_TIME;
 use super::stream::Stream;
-
-/// How long a test waits for an answer before it fails.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A request that has not been sent.
 #[derive(Clone)]
@@ -189,7 +188,7 @@ impl Request {
     pub fn send_over(&self, connection: &mut Connection) -> Answer {
         let request = self.build();
         runtime().block_on(async {
-            let answer = tokio::time::timeout(PATIENCE, whole(connection, request));
+            let answer = tokio::time::timeout(IN_TIME, whole(connection, request));
             answer.await.expect("an answer in time")
         })
     }
@@ -208,9 +207,32 @@ impl Request {
         let request = self.build();
         runtime().block_on(async {
             let mut connection = self.client.connect().await;
-            let response = tokio::time::timeout(PATIENCE, connection.send(request)).await;
+            let response = tokio::time::timeout(IN_TIME, connection.send(request)).await;
             Stream::new(response.expect("a head in time").unwrap(), Some(connection))
         })
+    }
+
+    /// The same to a server that may be gone.
+    pub async fn try_open(&self) -> io::Result<Stream> {
+        let opened = async {
+            let mut connection = self.client.try_connect().await?;
+            let response = connection.send(self.build()).await;
+            let response = response.map_err(io::Error::other)?;
+            Ok(Stream::new(response, Some(connection)))
+        };
+        tokio::time::timeout(IN_TIME, opened).await?
+    }
+
+    /// Sends it to a server that may be gone and waits for the whole answer.
+    pub async fn try_send(&self) -> io::Result<Answer> {
+        let sent = async {
+            let mut connection = self.client.try_connect().await?;
+            let response = connection.send(self.build()).await;
+            let (head, body) = response.map_err(io::Error::other)?.into_parts();
+            let body = body.collect().await.map_err(io::Error::other)?;
+            Ok(Answer::new(&head, body.to_bytes().to_vec()))
+        };
+        tokio::time::timeout(IN_TIME, sent).await?
     }
 
     /// The same over a connection that stays.
@@ -245,7 +267,7 @@ impl Running {
     /// Waits for the whole answer.
     pub fn finish(mut self) -> Answer {
         let task = self.0.take().unwrap();
-        let answer = runtime().block_on(async { tokio::time::timeout(PATIENCE, task).await });
+        let answer = runtime().block_on(async { tokio::time::timeout(IN_TIME, task).await });
         answer.expect("an answer in time").unwrap()
     }
 

@@ -10,14 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::machine::{skip, wait_until};
+use super::machine::{IN_TIME, is_alive, skip, wait_until};
 
 /// What waits for the tests' end, however it comes, and then ends the server and takes its directory away.
 const GUARDIAN: &str = r#"cat > /dev/null; kill "$1" 2> /dev/null; sleep 3; rm -rf "$2""#;
@@ -91,7 +90,8 @@ impl Builder {
         let args = ["serve".into(), "--config".into(), file.into()];
         let mut server = self.launch(home, &args);
         server.said = said;
-        server.said["url"] = json!(server.url_in_log());
+        let url = server.url_in_log();
+        server.said["url"] = json!(url);
         server
     }
 
@@ -194,14 +194,17 @@ impl Server {
         self.said = said.unwrap_or_else(|_| panic!("it said {line:?} and not where it serves"));
     }
 
-    fn url_in_log(&self) -> String {
-        let url = || {
+    fn url_in_log(&mut self) -> String {
+        let mut url = None;
+        wait_until("it serves", IN_TIME, || {
+            let ended = self.process.try_wait().unwrap();
             let log = self.log();
-            let rest = log.split_once("url=\"")?.1;
-            Some(rest.split_once('"')?.0.to_owned())
-        };
-        wait_until("it serves", Duration::from_secs(10), || url().is_some());
-        url().unwrap()
+            let rest = log.split_once("url=\"").map(|(_, rest)| rest);
+            url = rest.and_then(|rest| Some(rest.split_once('"')?.0.to_owned()));
+            assert!(ended.is_none(), "it ended: {ended:?}");
+            url.is_some()
+        });
+        url.unwrap()
     }
 
     /// A client with the token, on HTTP/1.1 and the newest TLS.
@@ -238,13 +241,14 @@ impl Server {
         self.process.id().try_into().unwrap()
     }
 
-    /// The process numbers of its children: the helper.
+    /// The process numbers of its living children: the helper.
     pub fn children(&self) -> Vec<i32> {
         let pid = self.pid();
         let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
         let text = text.unwrap_or_default();
         text.split_whitespace()
             .map(|n| n.parse().unwrap())
+            .filter(|pid| is_alive(*pid))
             .collect()
     }
 
@@ -252,16 +256,24 @@ impl Server {
         kill(Pid::from_raw(self.pid()), signal).unwrap();
     }
 
+    /// Whether SIGSTOP has reached each of its threads.
+    pub fn stands_still(&self) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
+        threads.flatten().all(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ")
+                .is_some_and(|(_, rest)| rest.starts_with('T'))
+        })
+    }
+
     /// Waits for its end.
-    pub fn ended_within(&mut self, bound: Duration) -> ExitStatus {
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                return status;
-            }
-            assert!(begun.elapsed() < bound, "it still runs after {bound:?}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+    pub fn ended(&mut self) -> ExitStatus {
+        let mut status = None;
+        wait_until("it ends", IN_TIME, || {
+            status = self.process.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
     }
 
     /// What it printed after the first line; to be asked when it has ended.
@@ -271,33 +283,44 @@ impl Server {
         rest
     }
 
+    /// The lines that it has logged; of one that is being written nothing.
     pub fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
+        let mut log = fs::read_to_string(&self.log).unwrap_or_default();
+        log.truncate(log.rfind('\n').map_or(0, |end| end + 1));
+        log
     }
 
-    /// Changes the state as another program would, with SQLite's own shell.
-    pub fn patch_from_outside(&self, patch: &Value) {
+    /// Changes the state as another program would, with SQLite's own shell; the revision that this made.
+    pub fn patch_from_outside(&self, patch: &Value) -> u64 {
         let patch = patch.to_string().replace('\'', "''");
-        self.sqlite(&format!(
+        let said = self.sqlite(&format!(
             "BEGIN IMMEDIATE; INSERT INTO revision (id, at_ms, actor, patch) VALUES \
              (1 + max((SELECT coalesce(max(id), 0) FROM revision), (SELECT max(revision) FROM snapshot)), \
-             unixepoch() * 1000, 'local:test', '{patch}'); COMMIT;"
+             unixepoch() * 1000, 'local:test', '{patch}') RETURNING id; COMMIT;"
         ));
+        said.trim().parse().unwrap()
     }
 
-    /// Adds or replaces one value of the public part.
-    pub fn put(&self, key: &str, value: &Value) {
+    /// Adds or replaces one value of the public part; the revision that this made.
+    pub fn put(&self, key: &str, value: &Value) -> u64 {
         self.patch_from_outside(&json!([
             { "op": "add", "path": format!("/public/{key}"), "value": value }
-        ]));
+        ]))
     }
 
-    fn sqlite(&self, sql: &str) {
+    fn sqlite(&self, sql: &str) -> String {
         let mut shell = Command::new("sqlite3");
-        shell.args(["-bail", "-cmd", ".timeout 5000", self.text("state_db"), sql]);
+        shell.args([
+            "-bail",
+            "-cmd",
+            ".timeout 60000",
+            self.text("state_db"),
+            sql,
+        ]);
         let output = shell.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success() && said.is_empty(), "{said}");
+        String::from_utf8(output.stdout).unwrap()
     }
 }
 

@@ -1,5 +1,6 @@
 //! A session of the stateful era.
 
+use std::io;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::{Value, json};
@@ -25,25 +26,33 @@ impl Session {
     }
 
     pub fn opened_by(client: &Client, initialize: &Request) -> Self {
-        let opened = initialize.send();
-        assert_eq!(opened.verdict(), (200, 0), "{opened:?}");
-        let id = opened
-            .header("mcp-session-id")
-            .expect("a session id")
-            .to_owned();
-        let session = Self {
-            client: client.clone(),
-            id,
-            version: opened.result()["protocolVersion"]
-                .as_str()
-                .unwrap()
-                .to_owned(),
-            opened,
-            next_id: AtomicI64::new(1),
-        };
+        let session = Self::as_answered(client, initialize.send());
         let answer = session.notify("notifications/initialized", &json!({}));
         assert_eq!((answer.status, answer.body.as_str()), (202, ""));
         session
+    }
+
+    /// The same at a server that may be gone.
+    pub async fn try_open(client: &Client, version: &str) -> io::Result<Self> {
+        let opened = client.initialize(version).try_send().await?;
+        let session = Self::as_answered(client, opened);
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        let answer = session.post(ready).try_send().await?;
+        assert_eq!((answer.status, answer.body.as_str()), (202, ""));
+        Ok(session)
+    }
+
+    fn as_answered(client: &Client, opened: Answer) -> Self {
+        assert_eq!(opened.verdict(), (200, 0), "{opened:?}");
+        let id = opened.header("mcp-session-id").expect("a session id");
+        let version = opened.result()["protocolVersion"].clone();
+        Self {
+            client: client.clone(),
+            id: id.to_owned(),
+            version: version.as_str().unwrap().to_owned(),
+            opened,
+            next_id: AtomicI64::new(1),
+        }
     }
 
     /// The same session as this client would go on with.

@@ -9,9 +9,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::client::{Connection, runtime};
-
-/// How long a message that is due may take.
-const DUE: Duration = Duration::from_secs(20);
+use super::machine::IN_TIME;
 
 /// An event.
 #[derive(Debug, Clone, Default)]
@@ -88,6 +86,11 @@ impl Stream {
 
     /// The next event, comments left out.
     pub fn next(&mut self, within: Duration) -> Next {
+        runtime().block_on(self.hear(within))
+    }
+
+    /// The same among others who wait.
+    pub async fn hear(&mut self, within: Duration) -> Next {
         let until = Instant::now() + within;
         loop {
             while let Some(at) = self.text.find("\n\n") {
@@ -97,8 +100,7 @@ impl Stream {
                     return Next::Event(event);
                 }
             }
-            let frame = async { timeout_at(until, self.body.frame()).await };
-            match runtime().block_on(frame) {
+            match timeout_at(until, self.body.frame()).await {
                 Err(_) => return Next::Quiet,
                 Ok(None | Some(Err(_))) => return Next::End,
                 Ok(Some(Ok(frame))) => {
@@ -112,7 +114,7 @@ impl Stream {
 
     /// The next event, which must come.
     pub fn event(&mut self) -> Event {
-        match self.next(DUE) {
+        match self.next(IN_TIME) {
             Next::Event(event) => event,
             other => panic!("an event was due: {other:?}"),
         }
@@ -120,7 +122,7 @@ impl Stream {
 
     /// The next message, which must come.
     pub fn message(&mut self) -> Value {
-        self.message_within(DUE)
+        self.message_within(IN_TIME)
     }
 
     /// The next message, after the empty event that may begin the stream of a session's call.
@@ -159,7 +161,7 @@ impl Stream {
 
     /// It ends, and nothing comes before.
     pub fn ends(&mut self) {
-        let next = self.next(DUE);
+        let next = self.next(IN_TIME);
         assert!(matches!(next, Next::End), "{next:?}");
     }
 }

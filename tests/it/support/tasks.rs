@@ -1,19 +1,14 @@
 //! Calls that become tasks, and what is asked about them.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::client::Client;
-use super::machine::wait_until;
+use super::machine::{IN_TIME, wait_until};
 use super::request::Request;
 
 /// The extension's name.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
-
-/// How long a task may take to become what it is waited for; a machine under load takes its time.
-const PATIENCE: Duration = Duration::from_secs(100);
 
 /// The same request by a client that knows of tasks, and shows forms.
 pub fn knowing(request: Request) -> Request {
@@ -57,7 +52,7 @@ pub fn task(client: &Client, id: &str) -> Value {
 /// The task when it has this status.
 pub fn until(client: &Client, id: &str, status: &str) -> Value {
     let mut last = Value::Null;
-    wait_until(status, PATIENCE, || {
+    wait_until(status, IN_TIME, || {
         last = task(client, id);
         last["status"] == status
     });

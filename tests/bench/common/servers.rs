@@ -1,18 +1,19 @@
 //! The two servers as child processes: gatewren with a state of its own, and the anchor.
 
 use std::fs;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use crate::Error;
-use crate::args::Args;
-use crate::connection::Address;
-use crate::machine::Pinning;
+use super::Error;
+use super::args::Common;
+use super::connection::Address;
+use super::machine::Pinning;
 
 /// A server that does not answer after this long does not start at all.
 const START_WITHIN: Duration = Duration::from_secs(20);
@@ -49,15 +50,24 @@ impl Drop for Running {
 }
 
 /// A directory that goes with its owner.
-struct Directory(PathBuf);
+pub struct Directory(PathBuf);
 
 impl Directory {
-    fn new() -> io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("gatewren-bench-{}", std::process::id()));
+    /// A new one, where temporary files are kept: `TMPDIR` decides on which disk.
+    pub fn new() -> io::Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("gatewren-bench-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
         // What a run that was killed has left under the same number.
         let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path)?;
         Ok(Self(path))
+    }
+
+    /// A file in it.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
     }
 }
 
@@ -88,7 +98,7 @@ struct Said {
 impl Gatewren {
     /// Starts one with every limit as high as the settings allow. `try` makes the certificate and the
     /// agent; since it takes no settings, `serve` goes on from there at the same place.
-    pub fn start(args: &Args, pinning: Pinning) -> Result<Self, Error> {
+    pub fn start(args: &Common, pinning: Pinning) -> Result<Self, Error> {
         let directory = Directory::new()?;
         let said = try_once(args, &directory.0)?;
         let socket = socket(&said.url)?;
@@ -111,12 +121,17 @@ impl Gatewren {
         self.process.0.id()
     }
 
+    /// The state database.
+    pub fn state_file(&self) -> PathBuf {
+        self.directory.join("state.db")
+    }
+
     fn tls_file(&self, name: &str) -> PathBuf {
-        self.directory.0.join("tls").join(name)
+        self.directory.join("tls").join(name)
     }
 }
 
-fn try_once(args: &Args, directory: &Path) -> Result<Said, Error> {
+fn try_once(args: &Common, directory: &Path) -> Result<Said, Error> {
     let mut command = Command::new(&args.binary);
     command
         .args([
@@ -182,41 +197,36 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// hyper over TLS, with gatewren's own certificate.
-    pub fn over_tls(size: usize, ours: &Gatewren, pinning: Pinning) -> Result<Self, Error> {
-        let files = [ours.tls_file("cert.pem"), ours.tls_file("key.pem")];
-        let (process, socket) = Self::start(size, Some(&files), pinning)?;
-        let address = Address::tls(socket, &ours.tls_file("ca.pem"))?;
-        Ok(Self { process, address })
-    }
-
-    /// hyper without TLS.
-    pub fn plain(size: usize, pinning: Pinning) -> Result<Self, Error> {
-        let (process, socket) = Self::start(size, None, pinning)?;
-        let address = Address::plain(socket);
-        Ok(Self { process, address })
-    }
-
-    fn start(
-        size: usize,
-        files: Option<&[PathBuf; 2]>,
-        pinning: Pinning,
-    ) -> Result<(Running, SocketAddr), Error> {
+    /// hyper with replies of so many bytes; over TLS with gatewren's own certificate, else plain.
+    pub fn start(size: usize, ours: Option<&Gatewren>, pinning: Pinning) -> Result<Self, Error> {
         let mut command = pinning.server(&std::env::current_exe()?);
         command.args(["--bare", &size.to_string()]);
-        if let Some([cert, key]) = files {
-            command.arg("--cert").arg(cert).arg("--key").arg(key);
+        if let Some(ours) = ours {
+            command.arg("--cert").arg(ours.tls_file("cert.pem"));
+            command.arg("--key").arg(ours.tls_file("key.pem"));
         }
         let mut process = Running::start({
             command.stdout(Stdio::piped());
             command
         })?;
         let port: u16 = process.first_line()?.trim().parse()?;
-        Ok((process, (Ipv4Addr::LOCALHOST, port).into()))
+        let socket = (Ipv4Addr::LOCALHOST, port).into();
+        let address = match ours {
+            Some(ours) => Address::tls(socket, &ours.tls_file("ca.pem"))?,
+            None => Address::plain(socket),
+        };
+        Ok(Self { process, address })
     }
 
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.process.0.id()
+    }
+
+    /// Has it send an event of so many bytes to so many of its open streams.
+    pub fn tell(&mut self, size: usize, streams: u32) -> Result<(), Error> {
+        let input = self.process.0.stdin.as_mut().ok_or("no standard input")?;
+        writeln!(input, "{size} {streams}")?;
+        Ok(input.flush()?)
     }
 }

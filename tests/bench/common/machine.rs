@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
-use crate::Error;
+use super::Error;
 
 const SERVER_CORE: &str = "0";
 const CLIENT_CORE: &str = "1";
@@ -21,6 +21,29 @@ pub fn cpu_nanos(pid: u32) -> Result<u64, Error> {
         sum += on_cpu.parse::<u64>()?;
     }
     Ok(sum)
+}
+
+/// A figure of memory that the kernel has of a process, in KiB: `Pss` of `smaps_rollup`, which counts shared
+/// pages by share, or `VmHWM`, the most that was resident, or `VmRSS`, what is now, of `status`.
+pub fn memory_kib(pid: u32, figure: &str) -> Result<f64, Error> {
+    let file = if figure == "Pss" {
+        "smaps_rollup"
+    } else {
+        "status"
+    };
+    let text = fs::read_to_string(format!("/proc/{pid}/{file}"))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number
+        .ok_or("the kernel does not say how much memory")?
+        .parse()?)
+}
+
+/// Has the most that was resident counted anew from now on (`proc_pid_clear_refs`).
+pub fn forget_peak(pid: u32) -> Result<(), Error> {
+    Ok(fs::write(format!("/proc/{pid}/clear_refs"), "5")?)
 }
 
 /// Whether the servers and this client have a core each.
@@ -88,6 +111,17 @@ impl Machine {
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             load: load(),
         }
+    }
+
+    /// For the report.
+    pub fn words(&self) -> String {
+        let Self {
+            cores,
+            processor,
+            kernel,
+            load,
+        } = self;
+        format!("{processor}, {cores} cores, Linux {kernel}, load {load} before")
     }
 }
 

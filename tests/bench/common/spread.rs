@@ -26,6 +26,12 @@ impl Spread {
             high: at(&from_above, 25),
         }
     }
+
+    /// For a cell of a table: the median, in brackets the quartiles.
+    pub fn words(self) -> String {
+        let Self { low, median, high } = self;
+        format!("**{median:.2}** ({low:.2}-{high:.2})")
+    }
 }
 
 /// Nearest rank: the first value that so many per cent of all do not exceed.

@@ -7,9 +7,30 @@ use std::net::SocketAddr;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::Error;
-use crate::connection::Reply;
-use crate::rows::{Question, Wire};
+use super::Error;
+use super::connection::Reply;
+
+/// Which conversation is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// 2025-11-25: `initialize`, a session, then calls.
+    Stateful,
+    /// 2026-07-28: every request says all about itself.
+    Stateless,
+}
+
+/// A request of MCP.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// Which conversation.
+    pub wire: Wire,
+    /// The method.
+    pub method: &'a str,
+    /// What `Mcp-Name` repeats.
+    pub name: Option<&'a str>,
+    /// Members of the parameters, as JSON.
+    pub params: &'a str,
+}
 
 /// Ids have seven digits, so that all requests of a kind are as long; after the last the run ends.
 const FIRST_ID: u32 = 1_000_000;
@@ -45,7 +66,7 @@ impl Head {
 
     /// The same with what the wire asks for beside the body.
     #[must_use]
-    pub fn with_question(self, question: &Question) -> Self {
+    pub fn with_question(self, question: &Question<'_>) -> Self {
         match question.wire {
             Wire::Stateful => self.with("mcp-protocol-version", "2025-11-25"),
             Wire::Stateless => {
@@ -75,7 +96,7 @@ pub struct Repeated {
 
 impl Repeated {
     /// A question behind a head.
-    pub fn new(head: &Head, question: &Question) -> Self {
+    pub fn new(head: &Head, question: &Question<'_>) -> Self {
         let meta = (question.wire == Wire::Stateless).then_some(META);
         let members = [Some(question.params).filter(|p| !p.is_empty()), meta];
         let params: Vec<&str> = members.into_iter().flatten().collect();

@@ -4,15 +4,17 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use crate::Error;
-use crate::connection::{Address, Connection};
-use crate::machine::cpu_nanos;
-use crate::rows::{Question, Wire};
-use crate::spread::percentile;
-use crate::wire::{Head, INITIALIZE, INITIALIZED, Judge, Repeated};
+use super::Error;
+use super::connection::{Address, Connection};
+use super::machine::cpu_nanos;
+use super::spread::percentile;
+use super::wire::{Head, INITIALIZE, INITIALIZED, Judge, Question, Repeated, Wire};
 
-/// Calls on each connection before the clock starts.
+/// Calls on each connection before the clock starts; fewer where they take longer than [`WARM_UP_TIME`].
 const WARM_UP: usize = 20;
+
+/// How long warming up goes on beyond the first call.
+const WARM_UP_TIME: Duration = Duration::from_millis(100);
 
 /// A server and what is asked of it.
 pub struct Asked<'a> {
@@ -21,7 +23,7 @@ pub struct Asked<'a> {
     /// Its process.
     pub pid: u32,
     /// What is asked.
-    pub question: &'a Question,
+    pub question: &'a Question<'a>,
     /// What the server is.
     pub kind: Kind<'a>,
 }
@@ -55,8 +57,12 @@ pub async fn sample(asked: &Asked<'_>, connections: u32, time: Duration) -> Resu
     let mut callers = Vec::new();
     for _ in 0..connections {
         let mut caller = Caller::open(asked).await?;
+        let began = Instant::now();
         for _ in 0..WARM_UP {
             caller.once().await?;
+            if began.elapsed() > WARM_UP_TIME {
+                break;
+            }
         }
         callers.push(caller);
     }
@@ -124,6 +130,11 @@ impl Caller {
         let took = began.elapsed();
         self.judge.check(id, &reply)?;
         Ok((took, reply.body.len()))
+    }
+
+    /// The reply to the last call, head and body.
+    pub fn reply(&self) -> &[u8] {
+        self.connection.reply_bytes()
     }
 
     async fn until(mut self, end: Instant) -> Result<Vec<Duration>, Error> {

@@ -10,7 +10,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::Error;
+use super::Error;
 
 /// A reply's head is no longer than this; a longer one is an error.
 const MAX_HEAD: usize = 16 * 1024;
@@ -81,18 +81,7 @@ pub struct Reply<'a> {
 impl Connection {
     /// Sends a request, head and body, and reads the whole reply to it.
     pub async fn exchange(&mut self, request: &[u8]) -> Result<Reply<'_>, Error> {
-        self.stream.write_all(request).await?;
-        self.stream.flush().await?;
-        self.input.clear();
-        let (head, end) = loop {
-            self.more().await?;
-            if let Some(at) = self.input.windows(4).position(|four| four == b"\r\n\r\n") {
-                break (at, at + 4);
-            }
-            if self.input.len() > MAX_HEAD {
-                return Err("the head of a reply has no end".into());
-            }
-        };
+        let (head, end) = self.begin(request).await?;
         let length = self.reply(head, end)?.length()?;
         while self.input.len() < end + length {
             self.more().await?;
@@ -101,6 +90,41 @@ impl Connection {
             return Err("bytes after the end of a reply".into());
         }
         self.reply(head, end)
+    }
+
+    /// The bytes of the last reply.
+    pub fn reply_bytes(&self) -> &[u8] {
+        &self.input
+    }
+
+    /// Sends a request whose reply is a stream of events.
+    pub async fn listen(mut self, request: &[u8]) -> Result<Events, Error> {
+        let (head, end) = self.begin(request).await?;
+        let reply = self.reply(head, end)?;
+        let chunked = reply.header("transfer-encoding") == Some("chunked");
+        if reply.status() != "200" || !chunked {
+            return Err(format!("no stream: {}", String::from_utf8_lossy(&self.input)).into());
+        }
+        self.input.drain(..end);
+        let text = Vec::new();
+        let connection = self;
+        Ok(Events { connection, text })
+    }
+
+    /// Sends a request and reads the reply's head; where it ends, without the empty line and with it.
+    async fn begin(&mut self, request: &[u8]) -> Result<(usize, usize), Error> {
+        self.stream.write_all(request).await?;
+        self.stream.flush().await?;
+        self.input.clear();
+        loop {
+            self.more().await?;
+            if let Some(at) = find(&self.input, b"\r\n\r\n") {
+                return Ok((at, at + 4));
+            }
+            if self.input.len() > MAX_HEAD {
+                return Err("the head of a reply has no end".into());
+            }
+        }
     }
 
     async fn more(&mut self) -> Result<(), Error> {
@@ -140,4 +164,52 @@ impl<'a> Reply<'a> {
             None => Err(format!("a reply without content-length: {}", self.head).into()),
         }
     }
+}
+
+/// A stream of events (WHATWG HTML, 9.2) in chunks (RFC 9112, 7.1).
+pub struct Events {
+    connection: Connection,
+    /// What the chunks held that is no whole event yet.
+    text: Vec<u8>,
+}
+
+impl Events {
+    /// The next event as it was sent; comments are passed over.
+    pub async fn next(&mut self) -> Result<String, Error> {
+        loop {
+            while let Some(at) = find(&self.text, b"\n\n") {
+                let event: Vec<u8> = self.text.drain(..at + 2).collect();
+                if event.first() != Some(&b':') {
+                    return Ok(String::from_utf8(event)?);
+                }
+            }
+            while !self.chunk()? {
+                self.connection.more().await?;
+            }
+        }
+    }
+
+    /// Takes a chunk over; false if the next one is not all there.
+    fn chunk(&mut self) -> Result<bool, Error> {
+        let input = &mut self.connection.input;
+        let Some(at) = find(input, b"\r\n") else {
+            return Ok(false);
+        };
+        let size = str::from_utf8(input.get(..at).unwrap_or_default())?;
+        let size = usize::from_str_radix(size, 16)?;
+        if size == 0 {
+            return Err("the server ended a stream".into());
+        }
+        let (from, to) = (at + 2, at + 2 + size);
+        let Some(data) = input.get(from..to).filter(|_| input.len() >= to + 2) else {
+            return Ok(false);
+        };
+        self.text.extend_from_slice(data);
+        input.drain(..to + 2);
+        Ok(true)
+    }
+}
+
+fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    text.windows(what.len()).position(|part| part == what)
 }

@@ -1,0 +1,54 @@
+//! `gatewren state blame`: who wrote what stands in the document.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::print::{plain, who};
+use crate::state::{History, Pointer, Writing};
+use crate::sys::rfc3339;
+
+/// The most values that are told one by one; the others are counted.
+const MAX_LEAVES: usize = 10_000;
+
+/// Says it for every value at `pointer` and below.
+pub fn run(file: &Path, pointer: &Pointer, json: bool) -> Result<String, String> {
+    let history = History::open(file).map_err(|e| e.to_string())?;
+    let blame = history.blame(pointer, MAX_LEAVES);
+    let blame = blame.map_err(|e| e.to_string())?.ok_or_else(|| {
+        let file = file.display();
+        format!("there is nothing at {pointer} in {file}")
+    })?;
+    if json {
+        return Ok(json!(blame).to_string());
+    }
+    let mut lines: Vec<String> = blame
+        .leaves
+        .iter()
+        .map(|leaf| {
+            let place = plain(&leaf.pointer.to_string());
+            format!("{}  {place}", described(leaf.written.as_ref(), blame.floor))
+        })
+        .collect();
+    if blame.left_out > 0 {
+        lines.push(format!("and {} more values", blame.left_out));
+    }
+    Ok(lines.join("\n"))
+}
+
+fn described(written: Option<&Writing>, floor: u64) -> String {
+    let Some(writing) = written else {
+        return format!(
+            "{:<9}{:<26}{:<24}",
+            "-",
+            "before the log begins",
+            format!("before {floor}")
+        );
+    };
+    let who = who(&writing.actor, writing.cause.as_deref());
+    format!(
+        "{:<9}{:<26}{who:<24}",
+        writing.revision,
+        rfc3339(writing.at_ms)
+    )
+}

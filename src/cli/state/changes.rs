@@ -1,0 +1,81 @@
+//! `gatewren state log` and `export --log`: the revisions that are kept.
+
+use std::io::{self, BufWriter, Write as _};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::super::say::fail;
+use super::print;
+use crate::state::{Entry, Filter, History, Pointer};
+
+/// Which revisions of the log.
+#[derive(Debug, clap::Args)]
+pub struct Which {
+    /// Only those after this revision
+    #[arg(
+        long,
+        value_name = "REVISION",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    since: u64,
+    /// At most so many, the newest
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+    /// Only those of this actor: observer, owner, agent:ID or local:PROGRAM
+    #[arg(long)]
+    actor: Option<String>,
+}
+
+/// The revisions that touch `pointer`, the newest first.
+pub fn log(file: &Path, pointer: &Pointer, which: &Which, json: bool) -> Result<String, String> {
+    let history = History::open(file).map_err(|e| e.to_string())?;
+    let filter = Filter {
+        scope: pointer.clone(),
+        after: which.since,
+        actor: which.actor.clone(),
+        most: usize::try_from(which.limit).unwrap_or(usize::MAX),
+    };
+    let entries = history.log(&filter).map_err(|e| e.to_string())?;
+    if entries.is_empty() && !json {
+        let kept = history.kept().map_err(|e| e.to_string())?;
+        return Ok(format!(
+            "no such revision among {} to {}",
+            kept.floor, kept.newest
+        ));
+    }
+    let text = |entry: &Entry| {
+        if json {
+            line(entry)
+        } else {
+            print::revision(&entry.revision, entry.refused.as_deref())
+        }
+    };
+    Ok(entries.iter().map(text).collect::<Vec<_>>().join("\n"))
+}
+
+/// Prints all of the log as JSON lines, the oldest first, without holding it in memory.
+pub fn export(file: &Path) -> ExitCode {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut written = Ok(());
+    let walked = History::open(file).and_then(|history| {
+        history.whole_log(&mut |entry| {
+            written = writeln!(out, "{}", line(&entry));
+            match written {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        })
+    });
+    match (walked, written.and_then(|()| out.flush())) {
+        (Ok(()), Ok(())) => ExitCode::SUCCESS,
+        (Err(error), _) => fail(&error),
+        // Whoever read it has stopped reading.
+        (Ok(()), Err(_)) => ExitCode::FAILURE,
+    }
+}
+
+fn line(entry: &Entry) -> String {
+    serde_json::to_string(entry).unwrap_or_default()
+}

@@ -1,0 +1,58 @@
+//! `gatewren state check`: is the database as its rules say?
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::super::say::{conclude, fail};
+use super::print::plain;
+use crate::state::{Checkup, checkup};
+
+/// The database contradicts its rules; 1 means that it could not be looked at, 2 a wrong command line.
+const WRONG: u8 = 3;
+
+/// Exits with 0 when all is well, with 3 when something is wrong, with 1 when nobody can say.
+pub fn run(file: &Path, json: bool) -> ExitCode {
+    let checkup = match checkup(file) {
+        Ok(checkup) => checkup,
+        Err(error) => return fail(&error),
+    };
+    let sound = checkup.is_sound();
+    let text = if json {
+        json!({ "sound": sound, "file": file, "report": checkup }).to_string()
+    } else {
+        described(file, &checkup)
+    };
+    match conclude(Ok(text)) {
+        ExitCode::SUCCESS if !sound => ExitCode::from(WRONG),
+        code => code,
+    }
+}
+
+fn described(file: &Path, checkup: &Checkup) -> String {
+    let file = file.display();
+    let mut lines = vec![if checkup.is_sound() {
+        format!("{file}: sound")
+    } else {
+        format!("{file}: {} things are wrong", checkup.problems.len())
+    }];
+    let told = |what: &str, text: &String| format!("  {what}: {}", plain(text));
+    lines.extend(checkup.problems.iter().map(|text| told("wrong", text)));
+    lines.extend(checkup.remarks.iter().map(|text| told("note", text)));
+    if let Some(kept) = &checkup.kept {
+        lines.push(format!(
+            "  revisions {} to {}: {} rows, {} that change nothing, {} bytes of patches",
+            kept.floor, kept.newest, checkup.revisions, checkup.refused, checkup.patch_bytes
+        ));
+        lines.push(format!(
+            "  {} snapshots, the document from revision {} on; now it has {} bytes",
+            checkup.snapshots, kept.oldest_document, checkup.document_bytes
+        ));
+    }
+    lines.push(format!(
+        "  schema {}, database {}; {} bytes, and {} in its write-ahead log",
+        checkup.schema, checkup.database, checkup.file_bytes, checkup.wal_bytes
+    ));
+    lines.join("\n")
+}

@@ -1,0 +1,41 @@
+//! `gatewren state patch`: one revision, written as any program may write one.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::state::{Actor, Author, Patch, apply_once};
+
+/// On whose behalf.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The program on whose behalf; the owner when absent
+    #[arg(long = "as", value_name = "PROGRAM")]
+    program: Option<String>,
+    /// What led to it, for those who read the log
+    #[arg(long, value_name = "TEXT")]
+    cause: Option<String>,
+}
+
+/// What is read from standard input at most; a patch that long is refused by the document anyway.
+const MAX_INPUT_BYTES: u64 = 8 << 20;
+
+/// Applies the patch on standard input to the database in `file`.
+pub fn run(file: &Path, args: &Args, json: bool) -> Result<String, String> {
+    let actor = args.program.clone().map_or(Actor::Owner, Actor::Local);
+    let author = args.cause.iter().fold(Author::from(actor), Author::because);
+    let written = apply_once(file, &author, &read_patch()?).map_err(|e| e.to_string())?;
+    Ok(if json {
+        json!({ "revision": written.revision, "database": written.database_id }).to_string()
+    } else {
+        format!("the state is at revision {}", written.revision)
+    })
+}
+
+fn read_patch() -> Result<Patch, String> {
+    let mut text = String::new();
+    let read = io::stdin().take(MAX_INPUT_BYTES).read_to_string(&mut text);
+    read.map_err(|cause| format!("standard input: {cause}"))?;
+    Patch::parse(&text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,111 @@
+//! How a revision is written for a person.
+
+use std::fmt::Write as _;
+
+use crate::state::{Operation, Revision};
+use crate::sys::rfc3339;
+
+/// The most operations of a revision that are written; the others are counted.
+const MAX_OPERATIONS: usize = 20;
+
+/// The most characters of a value; the rest is cut.
+const MAX_VALUE: usize = 100;
+
+/// The revision in a line, and each of its operations in a further one.
+pub fn revision(revision: &Revision, refused: Option<&str>) -> String {
+    let mut lines = vec![format!(
+        "{}  {}  {}",
+        revision.id,
+        rfc3339(revision.at_ms),
+        who(&revision.actor, revision.cause.as_deref())
+    )];
+    lines.extend(refused.map(|why| format!("    changes nothing: {}", plain(why))));
+    let operations = revision.patch.operations();
+    let told = operations.iter().take(MAX_OPERATIONS);
+    lines.extend(told.map(|operation| format!("    {}", described(operation))));
+    if let Some(more @ 1..) = operations.len().checked_sub(MAX_OPERATIONS) {
+        lines.push(format!("    and {more} more"));
+    }
+    lines.join("\n")
+}
+
+/// Who wrote something, with what led to it.
+pub fn who(actor: &str, cause: Option<&str>) -> String {
+    let actor = plain(actor);
+    cause.map_or_else(
+        || actor.clone(),
+        |cause| format!("{actor} ({})", plain(cause)),
+    )
+}
+
+/// The text with nothing in it that a terminal would obey: any program may have written it.
+pub fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() {
+            // Writing into a string does not fail.
+            let _ = write!(plain, "{}", letter.escape_unicode());
+        } else {
+            plain.push(letter);
+        }
+    }
+    plain
+}
+
+fn described(operation: &Operation) -> String {
+    let (verb, value) = match operation {
+        Operation::Add { value, .. } => ("add", Some(value)),
+        Operation::Remove { .. } => ("remove", None),
+        Operation::Replace { value, .. } => ("replace", Some(value)),
+        Operation::Test { value, .. } => ("test", Some(value)),
+    };
+    let path = plain(&operation.path().to_string());
+    let Some(value) = value else {
+        return format!("{verb:<8}{path}");
+    };
+    let value = plain(&value.to_string());
+    match value.char_indices().nth(MAX_VALUE) {
+        Some((cut, _)) => format!("{verb:<8}{path}  {}…", value.get(..cut).unwrap_or_default()),
+        None => format!("{verb:<8}{path}  {value}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::state::Patch;
+
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_is_plain_and_short() {
+        let operations = (0..25).map(|n| {
+            let value = if n == 1 {
+                "x".repeat(500)
+            } else {
+                "\u{9b}1m".to_owned()
+            };
+            json!({ "op": "add", "path": format!("/public/{n}\u{1b}[2J"), "value": value })
+        });
+        let patch = Patch::from_value(operations.collect()).unwrap();
+        let text = revision(
+            &Revision {
+                id: 7,
+                at_ms: 0,
+                actor: "local:\u{1b}]0;x\u{7}".into(),
+                cause: Some("a\nb".into()),
+                patch,
+            },
+            Some("\r"),
+        );
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
+        assert_eq!(text.lines().count(), 1 + 1 + 20 + 1, "{text}");
+        assert!(text.starts_with(r"7  1970-01-01T00:00:00.000Z  local:\u{1b}]0;x\u{7} (a\u{a}b)"));
+        assert!(
+            text.lines().all(|line| line.chars().count() < 150),
+            "{text}"
+        );
+        assert!(text.ends_with("and 5 more"), "{text}");
+    }
+}

@@ -1,0 +1,107 @@
+//! `gatewren state watch`: what others write, as they write it.
+
+use std::fmt::Display;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::super::{runtime, say::fail};
+use super::print;
+use crate::state::{News, Pointer, Tail};
+
+/// How often the file is looked at: a look at nothing new takes some microseconds.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Why it ended before it was told to.
+enum End {
+    /// Whoever read it has stopped reading.
+    Unread,
+    /// It cannot go on.
+    Failed(String),
+}
+
+/// Prints each revision that touches `pointer` until a signal ends it, with 0.
+pub fn run(file: &Path, pointer: &Pointer, since: Option<u64>, json: bool) -> ExitCode {
+    let tail = Tail::open(file, pointer.clone(), since).map_err(failed);
+    let watched = tail.and_then(|tail| {
+        let runtime = runtime::build().map_err(failed)?;
+        runtime.block_on(watch(tail, pointer, json))
+    });
+    match watched {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(End::Unread) => ExitCode::FAILURE,
+        Err(End::Failed(words)) => fail(&words),
+    }
+}
+
+async fn watch(mut tail: Tail, pointer: &Pointer, json: bool) -> Result<(), End> {
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => return Ok(()),
+            _ = terminate.recv() => return Ok(()),
+            _ = looks.tick() => {
+                // One piece a look, so that a signal is heard between them.
+                while let Some(news) = tail.next().map_err(failed)? {
+                    let text = if json { lines(&news, &tail, pointer) } else { told(&news, &tail) };
+                    print(&text).map_err(|_| End::Unread)?;
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+}
+
+fn lines(news: &News, tail: &Tail, pointer: &Pointer) -> String {
+    match news {
+        News::Revisions(revisions) => {
+            let lines: Vec<String> = revisions.iter().map(|r| json!(r).to_string()).collect();
+            lines.join("\n")
+        }
+        News::Resync { floor } => {
+            let document = tail.document();
+            json!({ "resync": {
+                "floor": floor,
+                "revision": document.revision,
+                "database": tail.database_id(),
+                "value": pointer.get(&document.root),
+            } })
+            .to_string()
+        }
+    }
+}
+
+fn told(news: &News, tail: &Tail) -> String {
+    match news {
+        News::Revisions(revisions) => {
+            let revisions: Vec<String> = revisions
+                .iter()
+                .map(|revision| print::revision(revision, None))
+                .collect();
+            revisions.join("\n")
+        }
+        News::Resync { floor } => format!(
+            "resync: the log begins at revision {floor}; going on from revision {}, which `gatewren \
+             state get` reads",
+            tail.document().revision
+        ),
+    }
+}
+
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
+}
+
+fn failed<E: Display>(error: E) -> End {
+    End::Failed(format!("{error}"))
+}

@@ -1,0 +1,249 @@
+//! Waits for what somebody wants to hear of, on behalf of a subscription or of a session's stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::{broadcast, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    engine::Engine,
+    interests::{Due, Interests, Update},
+    task_watch::TaskWatch,
+};
+use crate::protocol::Notification;
+use crate::registry::{Catalog, ListChange, ResourceSource, SessionLog};
+
+/// While the bell keeps ringing for others, a listener that has looked in vain looks again after this at the
+/// earliest, then after twice as long, and so on up to [`MOST_PAUSE`]: however many revisions there are, each
+/// listener looks some thirty times a second.
+const LEAST_PAUSE: Duration = Duration::from_millis(1);
+
+/// After so long without a look the next ring is heard at once again.
+const MOST_PAUSE: Duration = Duration::from_millis(32);
+
+/// Something that a listener wanted to hear of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A resource has changed; with the patches that led there for who wants them and where they are short.
+    Updated(Update, Option<Value>),
+    /// A list has changed.
+    List(ListChange),
+    /// A task has changed.
+    Task(Notification),
+    /// Something was logged outside of any call.
+    Logged(SessionLog),
+}
+
+impl Event {
+    /// The notification on the wire.
+    pub fn to_notification(&self) -> Notification {
+        match self {
+            Self::Updated(update, patches) => updated(update, patches.as_ref()),
+            Self::Task(note) => note.clone(),
+            Self::List(ListChange::Tools) => {
+                Notification::new("notifications/tools/list_changed", json!({}))
+            }
+            Self::List(ListChange::Prompts) => {
+                Notification::new("notifications/prompts/list_changed", json!({}))
+            }
+            Self::List(ListChange::Resources) => {
+                Notification::new("notifications/resources/list_changed", json!({}))
+            }
+            Self::Logged(log) => Notification::message(log.level, log.logger, &log.data),
+        }
+    }
+}
+
+/// Waits for what its interests name.
+pub struct Listener {
+    interests: Arc<Interests>,
+    source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
+    lists: Option<broadcast::Receiver<ListChange>>,
+    tasks: Option<TaskWatch>,
+    logs: Option<(Arc<str>, broadcast::Receiver<SessionLog>)>,
+    stop: watch::Receiver<bool>,
+    every: Duration,
+    pace: Pace,
+    patches: bool,
+}
+
+impl Listener {
+    /// A listener until the server stops.
+    pub fn new(engine: &Engine, interests: Arc<Interests>) -> Self {
+        let source = engine.catalog.resources();
+        Self {
+            interests,
+            source: source.map(|source| (source.clone(), source.bell())),
+            lists: engine.catalog.list_changes(),
+            tasks: None,
+            logs: None,
+            stop: engine.stopping(),
+            every: engine.update_interval,
+            pace: Pace::default(),
+            patches: false,
+        }
+    }
+
+    /// The same for who wants to hear how a resource has changed.
+    #[must_use]
+    pub fn with_patches(mut self, wanted: bool) -> Self {
+        self.patches = wanted;
+        self
+    }
+
+    /// The same with tasks beside.
+    #[must_use]
+    pub fn with_tasks(mut self, tasks: TaskWatch) -> Self {
+        self.tasks = Some(tasks);
+        self
+    }
+
+    /// The same for a session, which hears what is logged for it, of whatever severity.
+    #[must_use]
+    pub fn with_logs(mut self, catalog: &Catalog, session: &str) -> Self {
+        let logs = catalog.session_logs();
+        self.logs = logs.map(|logs| (session.into(), logs));
+        self
+    }
+
+    /// The next event; `None` when the server stops.
+    pub async fn next(&mut self) -> Option<Event> {
+        while !*self.stop.borrow() {
+            let (wake, heeds_bell) = match self.look() {
+                Due::Tell(update) => return Some(self.updated(update)),
+                Due::At(when) => (Some(when), true),
+                Due::NotBefore(when) => (Some(when), false),
+                Due::Nothing => (None, true),
+            };
+            let bell = self.source.as_mut().filter(|_| heeds_bell);
+            let bell = bell.map(|(_, bell)| bell);
+            tokio::select! {
+                () = rung(bell, self.pace.next) => {}
+                () = self.interests.changed() => {}
+                () = reached(wake) => {}
+                change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
+                note = stirred(self.tasks.as_mut()) => return Some(Event::Task(note)),
+                log = logged(self.logs.as_mut()) => return Some(Event::Logged(log)),
+                () = stopped(&mut self.stop) => {}
+            }
+        }
+        None
+    }
+
+    fn look(&mut self) -> Due {
+        let Some((source, bell)) = &mut self.source else {
+            return Due::Nothing;
+        };
+        let now = Instant::now();
+        // Before the look: what comes after it rings again.
+        bell.mark_unchanged();
+        self.pace.looked(now);
+        self.interests.due(source.as_ref(), now, self.every)
+    }
+
+    fn updated(&self, update: Update) -> Event {
+        let source = self.source.as_ref().filter(|_| self.patches);
+        let patches = source
+            .zip(update.after)
+            .and_then(|((source, _), after)| source.patches(&update.uri, after..=update.revision));
+        Event::Updated(update, patches)
+    }
+}
+
+/// When a ring is heard again.
+#[derive(Default)]
+struct Pace {
+    looked: Option<Instant>,
+    pause: Duration,
+    next: Option<Instant>,
+}
+
+impl Pace {
+    fn looked(&mut self, now: Instant) {
+        let rested = self.looked.is_none_or(|last| now - last > MOST_PAUSE);
+        let pause = if rested { LEAST_PAUSE } else { self.pause * 2 };
+        self.pause = pause.clamp(LEAST_PAUSE, MOST_PAUSE);
+        self.looked = Some(now);
+        self.next = Some(now + self.pause);
+    }
+}
+
+fn updated(update: &Update, patches: Option<&Value>) -> Notification {
+    let mut note = Notification::resource_updated(&update.uri, update.revision);
+    // Whoever comes back with this event's id is told from here on.
+    note.revision = Some(update.settled);
+    note = match update.after {
+        Some(after) => note.with_meta("gatewren/after", json!(after)),
+        None => note.with_meta("gatewren/resync", json!(true)),
+    };
+    match patches {
+        Some(patches) => note.with_meta("gatewren/patches", patches.clone()),
+        None => note,
+    }
+}
+
+/// Waits for a ring, and then until it may be heard.
+async fn rung(bell: Option<&mut watch::Receiver<u64>>, heard_from: Option<Instant>) {
+    let rings = match bell {
+        Some(bell) => bell.changed().await.is_ok(),
+        None => false,
+    };
+    if !rings {
+        std::future::pending::<()>().await;
+    }
+    if let Some(heard_from) = heard_from {
+        sleep_until(heard_from).await;
+    }
+}
+
+async fn reached(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn changed(lists: Option<&mut broadcast::Receiver<ListChange>>) -> ListChange {
+    match lists {
+        Some(lists) => told(lists).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn logged(logs: Option<&mut (Arc<str>, broadcast::Receiver<SessionLog>)>) -> SessionLog {
+    let Some((session, logs)) = logs else {
+        return std::future::pending().await;
+    };
+    loop {
+        let log = told(logs).await;
+        if log.session == *session {
+            return log;
+        }
+    }
+}
+
+/// The next one; whoever missed some is told of the next that is still there.
+async fn told<T: Clone>(channel: &mut broadcast::Receiver<T>) -> T {
+    use broadcast::error::RecvError;
+    loop {
+        match channel.recv().await {
+            Ok(told) => return told,
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return std::future::pending().await,
+        }
+    }
+}
+
+async fn stirred(tasks: Option<&mut TaskWatch>) -> Notification {
+    match tasks {
+        Some(tasks) => tasks.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // A sender that is gone is a server that is gone.
+    let _ = stop.wait_for(|stop| *stop).await;
+}

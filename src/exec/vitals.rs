@@ -1,0 +1,100 @@
+//! What the kernel shows of a running container, as the helper reads it.
+
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::name::ContainerName;
+
+/// A running container as the kernel shows it; LXC is not asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vitals {
+    /// Whose.
+    pub container: ContainerName,
+    /// Its first process as the host numbers it.
+    pub init_pid: u32,
+    /// Whether its processes stand still.
+    pub frozen: bool,
+    /// Its addresses but for loopback and link-local ones, sorted.
+    pub addresses: Vec<IpAddr>,
+    /// Its open ports, sorted.
+    pub listeners: Vec<Listener>,
+    /// Whether it has no network of its own: addresses and ports are then the host's.
+    pub shares_host_network: bool,
+    /// What it uses.
+    pub usage: Usage,
+}
+
+/// A port that is open for others.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Listener {
+    /// How it is spoken to.
+    pub protocol: Transport,
+    /// Its number.
+    pub port: u16,
+    /// The address it is bound to; `0.0.0.0` or `::` for all.
+    pub address: IpAddr,
+}
+
+/// How a port is spoken to.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// By connections.
+    Tcp,
+    /// By datagrams.
+    Udp,
+}
+
+/// What a container uses and may use; absent is what the kernel does not count or limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Usage {
+    /// Memory in use in bytes, files that the kernel keeps in memory among it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// The part of it that holds files and can mostly be had back, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_cache_bytes: Option<u64>,
+    /// The most memory that it may use, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
+    /// Swap space in use, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub swap_bytes: Option<u64>,
+    /// Processor time used since it started, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_usage_us: Option<u64>,
+    /// The part of it spent in programs, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_user_us: Option<u64>,
+    /// The part of it spent in the kernel, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_system_us: Option<u64>,
+    /// The most processor time that it may use, in percent of one processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_limit_percent: Option<u64>,
+    /// Processes and threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pids: Option<u64>,
+    /// The most processes and threads that it may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pids_limit: Option<u64>,
+    /// Bytes read from disks since it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_read_bytes: Option<u64>,
+    /// Bytes written to disks since it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_write_bytes: Option<u64>,
+    /// Bytes received by its network since it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_received_bytes: Option<u64>,
+    /// Bytes sent by its network since it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_sent_bytes: Option<u64>,
+}

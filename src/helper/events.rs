@@ -1,0 +1,320 @@
+//! Reports what happens to containers as it happens: LXC's monitor for states, inotify for definitions.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::config::HelperPolicy;
+use crate::exec::{ContainerName, Ending, Frame, KillReason, Operation, Stream};
+use crate::sys::{FolderEvent, FolderWatch};
+
+use super::{
+    ceilings::MAX_EVENT_STREAMS,
+    commands::require_root,
+    definitions::{CONFIG, Definitions, numbered},
+    house::House,
+    lxc::{end_monitor_daemon, tool_for},
+    outputs::Outputs,
+    pump::Pump,
+    refusal::Refusal,
+    strays::Kept,
+    tools,
+};
+
+/// Folders that are watched; the definitions in further ones are not heard of.
+const MAX_FOLDERS: usize = 2048;
+
+/// How often a place that was not there is looked for, such as Proxmox's, which is mounted late.
+const REARM_TIME: Duration = Duration::from_secs(30);
+
+/// The longest line of LXC's monitor that is passed on; of a longer one the rest is forgotten.
+const MAX_LINE: usize = 4096;
+
+/// Reports until the caller hangs up or the monitor ends. lxc-monitor leaves a daemon behind, which would
+/// keep the directory busy for half a minute; the last stream to end takes it along, if it is ours.
+pub async fn report(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+    require_root()?;
+    let outcome = follow(house, pump).await;
+    let last = house.event_streams.available_permits() + 1 == MAX_EVENT_STREAMS;
+    if last && house.strays.has_monitor_daemon() {
+        let tool = end_monitor_daemon(house.containers.lxcpath());
+        if tools::output(&tool, &house.strays).await.is_err() {
+            tracing::debug!("lxc-monitord goes by itself");
+        }
+    }
+    outcome
+}
+
+/// What happened.
+enum News {
+    Ended,
+    Said(Stream, Vec<u8>),
+    Defined(io::Result<Changed>),
+}
+
+async fn follow(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+    let definitions = house.containers.definitions();
+    let watched = Watched::begin(definitions).map_err(|e| unwatchable(&e))?;
+    let tool = tool_for(&Operation::ContainerEvents {}, definitions.lxcpath());
+    let tool = tool.ok_or_else(|| Refusal::failed("no tool does this"))?;
+    let (monitor, outputs) = tools::start(&tool, &house.strays)?;
+    let outcome = listen(house, pump, watched, (&monitor, outputs)).await;
+    monitor.kill();
+    let _ = monitor.wait().await;
+    outcome
+}
+
+async fn listen(
+    house: &House,
+    pump: &mut Pump,
+    mut watched: Watched,
+    (monitor, mut outputs): (&Kept, Outputs),
+) -> Result<Ending, Refusal> {
+    let definitions = house.containers.definitions();
+    let mut lines = Lines::default();
+    while pump.reaches() {
+        let next = async {
+            tokio::select! {
+                _ = monitor.wait() => News::Ended,
+                (stream, bytes) = outputs.next() => News::Said(stream, bytes),
+                changed = watched.next(definitions) => News::Defined(changed),
+            }
+        };
+        let (stream, text) = match pump.wait(next).await {
+            Ok(News::Said(Stream::Stderr, bytes)) => (Stream::Stderr, bytes),
+            Ok(News::Said(stream, bytes)) => (stream, lines.visible(&bytes, &house.policy)),
+            Ok(News::Defined(changed)) => {
+                let changed = changed.map_err(|e| unwatchable(&e))?;
+                (Stream::Stdout, changed.visible(&house.policy))
+            }
+            Ok(News::Ended) => {
+                let message = "LXC's monitor ended; it is started again by the next question";
+                return Err(Refusal::failed(message));
+            }
+            Err(why) => return Ok(Ending::Killed { why }),
+        };
+        if !text.is_empty() {
+            pump.say(&Frame::Output(stream, text)).await;
+        }
+    }
+    let why = KillReason::Cancelled;
+    Ok(Ending::Killed { why })
+}
+
+fn unwatchable(cause: &io::Error) -> Refusal {
+    Refusal::failed(format!("the containers cannot be watched: {cause}"))
+}
+
+/// What may have changed in how containers are defined.
+#[derive(Debug, PartialEq, Eq)]
+enum Changed {
+    /// These.
+    Some(BTreeSet<ContainerName>),
+    /// Any.
+    All,
+}
+
+impl Changed {
+    fn visible(&self, policy: &HelperPolicy) -> Vec<u8> {
+        let text = match self {
+            Self::All => "definitions changed\n".to_owned(),
+            Self::Some(names) => {
+                let seen = names
+                    .iter()
+                    .filter(|name| policy.allows_container(name.as_str()));
+                seen.flat_map(|name| ["'", name.as_str(), "' changed definition\n"])
+                    .collect()
+            }
+        };
+        text.into_bytes()
+    }
+}
+
+/// A folder that is watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Lxcpath,
+    Proxmox,
+    Container(ContainerName),
+}
+
+/// The folders with definitions.
+struct Watched {
+    folders: FolderWatch<Place>,
+    lxcpath: bool,
+    proxmox: bool,
+}
+
+impl Watched {
+    fn begin(definitions: &Definitions) -> io::Result<Self> {
+        let mut watched = Self {
+            folders: FolderWatch::new()?,
+            lxcpath: false,
+            proxmox: false,
+        };
+        watched.arm(definitions);
+        Ok(watched)
+    }
+
+    /// Waits for changes; safe to drop while it waits.
+    async fn next(&mut self, definitions: &Definitions) -> io::Result<Changed> {
+        loop {
+            let events = tokio::select! {
+                events = self.folders.next() => events?,
+                () = sleep(REARM_TIME), if !(self.lxcpath && self.proxmox) => {
+                    if self.arm(definitions) {
+                        return Ok(Changed::All);
+                    }
+                    continue;
+                }
+            };
+            let mut containers = BTreeSet::new();
+            for event in events {
+                containers.extend(self.container(event, definitions));
+            }
+            if !containers.is_empty() {
+                return Ok(Changed::Some(containers));
+            }
+        }
+    }
+
+    /// Watches what is there now and was not before; whether there was any.
+    fn arm(&mut self, definitions: &Definitions) -> bool {
+        let before = (self.lxcpath, self.proxmox);
+        if !self.lxcpath {
+            self.lxcpath = self.add(definitions, Place::Lxcpath);
+            let entries = fs::read_dir(definitions.lxcpath()).into_iter().flatten();
+            let names = entries.flatten().filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                name.parse().ok()
+            });
+            for name in names {
+                self.add(definitions, Place::Container(name));
+            }
+        }
+        if !self.proxmox {
+            self.proxmox = self.add(definitions, Place::Proxmox);
+        }
+        before != (self.lxcpath, self.proxmox)
+    }
+
+    /// Which container an event is about, if it is about one.
+    fn container(
+        &mut self,
+        event: FolderEvent<Place>,
+        definitions: &Definitions,
+    ) -> Option<ContainerName> {
+        let entry = event.entry.as_deref().and_then(|entry| entry.to_str());
+        match (event.folder, entry) {
+            (Place::Lxcpath, Some(entry)) => {
+                let name: ContainerName = entry.parse().ok()?;
+                self.add(definitions, Place::Container(name.clone()));
+                Some(name)
+            }
+            (Place::Container(name), Some(entry)) => (entry == CONFIG).then_some(name),
+            (Place::Container(name), None) => {
+                // Renamed, it comes here under its new name.
+                self.add(definitions, Place::Container(name.clone()));
+                Some(name)
+            }
+            (Place::Proxmox, Some(entry)) => numbered(entry),
+            (Place::Lxcpath, None) => {
+                self.lxcpath = false;
+                None
+            }
+            (Place::Proxmox, None) => {
+                self.proxmox = false;
+                None
+            }
+        }
+    }
+
+    fn add(&mut self, definitions: &Definitions, place: Place) -> bool {
+        let path = match &place {
+            Place::Lxcpath => Some(definitions.lxcpath().to_owned()),
+            Place::Proxmox => definitions.proxmox().map(ToOwned::to_owned),
+            Place::Container(name) => Some(definitions.directory(name)),
+        };
+        let Some(path) = path.filter(|_| self.folders.len() < MAX_FOLDERS) else {
+            return false;
+        };
+        let added = self.folders.add(&path, place);
+        if let Err(cause) = &added {
+            tracing::debug!(%cause, path = %path.display(), "not watched");
+        }
+        added.is_ok()
+    }
+}
+
+/// Bytes of the monitor becoming lines.
+#[derive(Debug, Default)]
+struct Lines {
+    unfinished: Vec<u8>,
+}
+
+impl Lines {
+    /// The whole lines there are now, as far as they are about containers that may be seen.
+    fn visible(&mut self, bytes: &[u8], policy: &HelperPolicy) -> Vec<u8> {
+        let mut text = Vec::new();
+        for byte in bytes {
+            if *byte != b'\n' {
+                if self.unfinished.len() < MAX_LINE {
+                    self.unfinished.push(*byte);
+                }
+                continue;
+            }
+            let line = String::from_utf8_lossy(&self.unfinished);
+            if subject(&line).is_some_and(|name| policy.allows_container(name)) {
+                text.extend_from_slice(line.as_bytes());
+                text.push(b'\n');
+            }
+            self.unfinished.clear();
+        }
+        text
+    }
+}
+
+/// Whom a line such as `'alpha' changed state to [RUNNING]` is about.
+fn subject(line: &str) -> Option<&str> {
+    let (name, _) = line.strip_prefix('\'')?.split_once('\'')?;
+    Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy() -> HelperPolicy {
+        HelperPolicy {
+            containers: vec!["arr-*".parse().unwrap()],
+            ..HelperPolicy::default()
+        }
+    }
+
+    #[test]
+    fn only_what_may_be_seen_is_reported() {
+        let mut lines = Lines::default();
+        let mut heard = Vec::new();
+        for piece in [
+            "'arr-a' changed sta",
+            "te to [STOPPED]\n'vault' changed state to [RUNNING]\n'arr-b' exi",
+            "ted with status [0]\nnoise\n",
+        ] {
+            heard.extend(lines.visible(piece.as_bytes(), &policy()));
+        }
+        assert_eq!(
+            String::from_utf8(heard).unwrap(),
+            "'arr-a' changed state to [STOPPED]\n'arr-b' exited with status [0]\n"
+        );
+        lines.visible(&vec![b'x'; 1 << 20], &policy());
+        assert!(lines.unfinished.len() <= MAX_LINE);
+
+        let names = ["arr-a", "vault"].map(|name| name.parse().unwrap());
+        let changed = Changed::Some(names.into());
+        assert_eq!(changed.visible(&policy()), b"'arr-a' changed definition\n");
+        assert_eq!(Changed::All.visible(&policy()), b"definitions changed\n");
+    }
+}

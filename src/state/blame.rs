@@ -1,0 +1,275 @@
+//! Who wrote what stands in the document: the last revision, author and cause of each value.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::error::StateError;
+use super::history::{History, kept};
+use super::log;
+use super::pointer::Pointer;
+use super::replay::{oldest_snapshot, replay};
+use super::traces::Traces;
+
+/// Who wrote a part of the document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Blame {
+    /// The revision of the document.
+    pub revision: u64,
+    /// The oldest revision in the log: what is older has no author.
+    pub floor: u64,
+    /// The last writing anywhere in the part; nothing if it is older than the log.
+    pub last: Option<Writing>,
+    /// The values in the part, in the order of their keys.
+    pub leaves: Vec<Leaf>,
+    /// How many further values there are, which are left out.
+    pub left_out: usize,
+}
+
+/// A value that has no others below it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Leaf {
+    /// Where it stands.
+    pub pointer: Pointer,
+    /// Who wrote it; nothing if that is older than the log.
+    pub written: Option<Writing>,
+}
+
+/// A revision, without what it changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Writing {
+    /// Its number.
+    pub revision: u64,
+    /// When it was written, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// Who wrote it: `observer`, `owner`, `agent:<id>` or `local:<program>`.
+    pub actor: String,
+    /// The audit id of the call that led to it.
+    pub cause: Option<String>,
+}
+
+impl History {
+    /// Who wrote what stands at `pointer`, with at most `most` values below it; nothing if nothing stands
+    /// there.
+    ///
+    /// A value that was written again as it stood keeps its author; elements of a list keep theirs when the
+    /// list is shifted.
+    pub fn blame(&self, pointer: &Pointer, most: usize) -> Result<Option<Blame>, StateError> {
+        let said = |error: rusqlite::Error| self.said(&error);
+        let view = self.view()?;
+        let snapshot = oldest_snapshot(self.path(), &view)?;
+        let mut traces = Traces::default();
+        let document = replay(self.path(), &view, &snapshot, u64::MAX, &mut |step| {
+            for change in step.outcome.iter().flatten() {
+                traces.follow(step.row.id, change);
+            }
+        })?;
+        let Some(value) = pointer.get(&document.root) else {
+            return Ok(None);
+        };
+        let mut found = Vec::new();
+        let mut count = 0;
+        leaves(pointer, value, &mut |leaf| {
+            count += 1;
+            if found.len() < most {
+                found.push(leaf.clone());
+            }
+        });
+        let mut known = BTreeMap::new();
+        let last = match traces.newest_within(pointer) {
+            Some(id) => writing(&view, id, &mut known).map_err(said)?,
+            None => None,
+        };
+        let left_out = count - found.len();
+        let mut leaves = Vec::with_capacity(found.len());
+        for pointer in found {
+            let written = match traces.of(&pointer) {
+                Some(id) => writing(&view, id, &mut known).map_err(said)?,
+                None => None,
+            };
+            leaves.push(Leaf { pointer, written });
+        }
+        Ok(Some(Blame {
+            revision: document.revision,
+            floor: kept(&view).map_err(said)?.floor,
+            last,
+            leaves,
+            left_out,
+        }))
+    }
+}
+
+/// Shows every value that has none below it.
+fn leaves(at: &Pointer, value: &Value, visit: &mut dyn FnMut(&Pointer)) {
+    match value {
+        Value::Object(map) if !map.is_empty() => map
+            .iter()
+            .for_each(|(key, value)| leaves(&at.child(key), value, visit)),
+        Value::Array(list) if !list.is_empty() => list
+            .iter()
+            .enumerate()
+            .for_each(|(index, value)| leaves(&at.child(index.to_string()), value, visit)),
+        _ => visit(at),
+    }
+}
+
+fn writing(
+    connection: &Connection,
+    id: u64,
+    known: &mut BTreeMap<u64, Option<Writing>>,
+) -> rusqlite::Result<Option<Writing>> {
+    if let Some(found) = known.get(&id) {
+        return Ok(found.clone());
+    }
+    let found = log::row(connection, id)?.map(|row| Writing {
+        revision: row.id,
+        at_ms: row.at_ms,
+        actor: row.actor,
+        cause: row.cause,
+    });
+    known.insert(id, found.clone());
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+    use serde_json::json;
+
+    use crate::sys::Scratch;
+
+    use super::super::testing::{add, at, database, foreign, insert, trim};
+    use super::*;
+
+    /// Who wrote the values at a place, by their pointers from there; 0 for nobody that is known.
+    fn written(history: &History, place: &str) -> Vec<(String, u64)> {
+        let blame = history.blame(&at(place), 100).unwrap().unwrap();
+        assert_eq!(blame.left_out, 0);
+        let leaf = |leaf: &Leaf| {
+            let by = leaf.written.as_ref().map_or(0, |by| by.revision);
+            let from_here = leaf.pointer.to_string()[place.len()..].to_owned();
+            (from_here, by)
+        };
+        blame.leaves.iter().map(leaf).collect()
+    }
+
+    fn pairs(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
+        let pair = |(at, id): &(&str, u64)| ((*at).to_owned(), *id);
+        expected.iter().map(pair).collect()
+    }
+
+    fn patch(other: &Connection, patch: &Value) {
+        insert(other, "local:test", patch);
+    }
+
+    #[test]
+    fn each_value_has_the_revision_that_made_it_what_it_is() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        add(
+            &other,
+            "/public/a",
+            &json!({"x": 1, "y": {"z": 1}, "e": {}}),
+        );
+        insert(
+            &other,
+            "agent:7",
+            &json!([{"op": "replace", "path": "/public/a/x", "value": 2}]),
+        );
+        patch(
+            &other,
+            &json!([{"op": "replace", "path": "/public/a/x", "value": 2}]),
+        );
+        add(
+            &other,
+            "/public/a",
+            &json!({"x": 2, "y": {"z": 1, "w": 4}, "e": {}}),
+        );
+        patch(
+            &other,
+            &json!([{"op": "replace", "path": "/public/a/x", "value": 9},
+                              {"op": "remove", "path": "/public/a/none"}]),
+        );
+        let history = History::open(&path).unwrap();
+        let expected = pairs(&[("/e", 1), ("/x", 2), ("/y/w", 4), ("/y/z", 1)]);
+        assert_eq!(written(&history, "/public/a"), expected);
+
+        let blame = history.blame(&at("/public/a/x"), 10).unwrap().unwrap();
+        let writing = Writing {
+            revision: 2,
+            at_ms: 7,
+            actor: "agent:7".into(),
+            cause: Some("why".into()),
+        };
+        assert_eq!(blame.leaves[0].written, Some(writing.clone()));
+        assert_eq!(blame.last, Some(writing));
+        assert_eq!((blame.revision, blame.floor), (5, 1));
+        let whole = history.blame(&at("/public/a"), 2).unwrap().unwrap();
+        assert_eq!((whole.leaves.len(), whole.left_out), (2, 2));
+        assert_eq!(whole.last.unwrap().revision, 4);
+        assert_eq!(history.blame(&at("/public/none"), 2).unwrap(), None);
+    }
+
+    #[test]
+    fn what_was_taken_away_is_blamed_on_the_part_it_stood_in() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        add(&other, "/public/a", &json!({"x": 1}));
+        patch(&other, &json!([{"op": "remove", "path": "/public/a/x"}]));
+        let history = History::open(&path).unwrap();
+        assert_eq!(written(&history, "/public/a"), pairs(&[("", 2)]));
+        add(&other, "/public/b", &json!(1));
+        let last = history.blame(&at("/public/a"), 1).unwrap().unwrap().last;
+        assert_eq!(last.unwrap().revision, 2);
+    }
+
+    #[test]
+    fn elements_of_a_list_keep_their_authors_when_it_is_shifted() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        add(&other, "/public/l", &json!([]));
+        for name in ["a", "b", "c"] {
+            add(&other, "/public/l/-", &json!(name));
+        }
+        add(&other, "/public/l/0", &json!("first"));
+        let history = History::open(&path).unwrap();
+        assert_eq!(
+            written(&history, "/public/l"),
+            pairs(&[("/0", 5), ("/1", 2), ("/2", 3), ("/3", 4)])
+        );
+        patch(&other, &json!([{"op": "remove", "path": "/public/l/1"}]));
+        assert_eq!(
+            written(&history, "/public/l"),
+            pairs(&[("/0", 5), ("/1", 3), ("/2", 4)])
+        );
+    }
+
+    #[test]
+    fn what_is_older_than_the_log_has_no_author() {
+        let scratch = Scratch::new();
+        let path = database(&scratch);
+        let other = foreign(&path);
+        add(&other, "/public/a", &json!(1));
+        add(&other, "/public/b", &json!({"x": 1, "y": 1}));
+        trim(
+            &other,
+            2,
+            &json!({"public": {"a": 1, "b": {"x": 1, "y": 1}}}),
+        );
+        add(&other, "/public/b/x", &json!(2));
+        let history = History::open(&path).unwrap();
+        assert_eq!(
+            written(&history, "/public"),
+            pairs(&[("/a", 0), ("/b/x", 3), ("/b/y", 0)])
+        );
+        let blame = |place| history.blame(&at(place), 1).unwrap().unwrap();
+        assert_eq!(blame("/public").floor, 3);
+        assert_eq!(blame("/public/a").last, None);
+        assert_eq!(blame("/public/b").last.unwrap().revision, 3);
+    }
+}

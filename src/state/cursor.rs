@@ -1,0 +1,103 @@
+//! The log asked by a cursor: what has happened after a revision, as far as it touches a place.
+
+use std::ops::ControlFlow;
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+use super::changes::{Changes, Revision};
+use super::document::Document;
+use super::log;
+use super::pointer::Pointer;
+
+/// The most revisions that one question reads from the log; the rest is asked for with the next cursor.
+pub const MAX_SCAN: u64 = 10_000;
+
+/// The most JSON text of one answer's revisions, in bytes, but for the first; the rest is asked for next.
+const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'q> {
+    /// The revision after which to look.
+    pub after: u64,
+    /// The place that matters.
+    pub scope: &'q Pointer,
+    /// The most revisions of the answer; at least one is given.
+    pub most: usize,
+}
+
+/// What has happened up to the revision of `now`, the newest document that is known.
+///
+/// `is_refused` says of a revision whether it did not apply.
+pub fn answer(
+    reader: &Connection,
+    now: &Document,
+    question: &Question<'_>,
+    is_refused: &mut dyn FnMut(u64) -> rusqlite::Result<bool>,
+) -> rusqlite::Result<Changes> {
+    let Question { after, scope, most } = *question;
+    let kept = log::kept(reader)?;
+    let floor = kept.map_or(now.revision + 1, |(oldest, _)| oldest);
+    let next = after.saturating_add(1);
+    if after > now.revision || next < floor {
+        return Ok(Changes::Resync {
+            floor,
+            upto: now.revision,
+        });
+    }
+    let last = now.revision.min(after.saturating_add(MAX_SCAN));
+    let mut answer = Answer {
+        revisions: Vec::new(),
+        upto: last,
+        bytes: 0,
+    };
+    let mut refused = Ok(false);
+    log::walk(reader, next..=last, &mut |row| {
+        refused = is_refused(row.id);
+        match refused {
+            Ok(false) => answer.take(row, scope, &now.root, most.max(1)),
+            Ok(true) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    })?;
+    refused?;
+    let Answer {
+        revisions, upto, ..
+    } = answer;
+    Ok(Changes::Revisions {
+        revisions,
+        upto,
+        more: upto < now.revision,
+    })
+}
+
+/// An answer that grows until it is long enough.
+struct Answer {
+    revisions: Vec<Revision>,
+    upto: u64,
+    bytes: usize,
+}
+
+impl Answer {
+    fn take(
+        &mut self,
+        row: log::LogRow,
+        scope: &Pointer,
+        document: &Value,
+        most: usize,
+    ) -> ControlFlow<()> {
+        let (id, bytes) = (row.id, row.patch.len());
+        let Some(revision) = Revision::within(scope, row, document) else {
+            return ControlFlow::Continue(());
+        };
+        self.bytes += bytes;
+        let full = self.revisions.len() >= most || self.bytes > MAX_ANSWER_BYTES;
+        if full && !self.revisions.is_empty() {
+            self.upto = id - 1;
+            return ControlFlow::Break(());
+        }
+        self.revisions.push(revision);
+        ControlFlow::Continue(())
+    }
+}

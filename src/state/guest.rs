@@ -1,0 +1,100 @@
+//! How programs other than the server open the database: to look at it, or to add a revision.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::error::StateError;
+use super::migration::{self, Beginning, STEPS, is_empty, newest};
+use super::schema::{connect, database_id, open_for_reading, recognise};
+
+/// A database that is only looked at.
+#[derive(Debug)]
+pub struct Looked {
+    /// The way to it.
+    pub connection: Connection,
+    /// The id that it was given when it was made.
+    pub database_id: String,
+    /// Whether changes by others cannot be seen.
+    pub frozen: bool,
+}
+
+/// Opens the database at `path` for reading, whoever else has it open.
+///
+/// Reading needs two small files beside it, which SQLite makes. Where it may not, and no server runs, the
+/// file alone is read, frozen.
+pub fn open_to_look(path: &Path) -> Result<Looked, StateError> {
+    let said = |error| StateError::sqlite(path, &error);
+    let mut connection = open_for_reading(path)?;
+    let seen = is_empty(&connection).map_err(said);
+    let frozen = matches!(seen, Err(StateError::Unreadable { .. })) && !has_log_of_its_own(path);
+    if frozen {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        connection = connect(&immutable(path), flags)?;
+    }
+    recognise_ours(path, &connection)?;
+    Ok(Looked {
+        database_id: database_id(&connection).map_err(said)?,
+        connection,
+        frozen,
+    })
+}
+
+/// Opens the database at `path`, which exists, to write a revision as any program may.
+pub fn open_to_add(path: &Path) -> Result<Connection, StateError> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    recognise_ours(path, &connection)?;
+    connection
+        .pragma_update(None, "synchronous", "FULL")
+        .map_err(|error| StateError::sqlite(path, &error))?;
+    Ok(connection)
+}
+
+/// Whether changes of the database may stand in the log that SQLite keeps beside it.
+pub fn has_log_of_its_own(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(log).is_ok_and(|log| log.len() > 0)
+}
+
+/// How the tables and triggers differ from those of the version that the database says it has.
+pub fn differences(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let version = migration::version(connection)?.and_then(|version| usize::try_from(version).ok());
+    let steps = version.and_then(|version| STEPS.get(..version));
+    let mut fresh = Connection::open_in_memory()?;
+    migration::create(&mut fresh, steps.unwrap_or(STEPS), &Beginning::default())?;
+    let (ours, found) = (definitions(&fresh)?, definitions(connection)?);
+    let missing = ours
+        .iter()
+        .filter(|(name, sql)| found.get(*name) != Some(*sql));
+    Ok(missing
+        .map(|(name, _)| format!("`{name}` of the schema is missing or was altered"))
+        .collect())
+}
+
+fn recognise_ours(path: &Path, connection: &Connection) -> Result<(), StateError> {
+    if is_empty(connection).map_err(|error| StateError::sqlite(path, &error))? {
+        return Err(StateError::NotOurs(path.to_owned()));
+    }
+    recognise(path, connection, newest(STEPS))
+}
+
+/// The file as a URI by which SQLite reads it without a lock.
+fn immutable(path: &Path) -> PathBuf {
+    let path = path.as_os_str().as_bytes().iter().map(|byte| match byte {
+        b'/' | b'.' | b'-' | b'_' => char::from(*byte).to_string(),
+        letter if letter.is_ascii_alphanumeric() => char::from(*letter).to_string(),
+        other => format!("%{other:02X}"),
+    });
+    PathBuf::from(format!("file:{}?immutable=1", path.collect::<String>()))
+}
+
+/// What the schema says, by name.
+fn definitions(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>> {
+    let mut rows = connection.prepare("SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL")?;
+    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}

@@ -1,0 +1,62 @@
+//! Says in the log what does not work with the file: once, until it changes.
+
+use tracing::{error, info};
+
+use super::error::StateError;
+
+/// What the file refuses at present.
+#[derive(Debug)]
+pub struct Trouble {
+    doing: &'static str,
+    present: Option<StateError>,
+}
+
+impl Trouble {
+    /// None so far with what is done.
+    pub fn with(doing: &'static str) -> Self {
+        Self {
+            doing,
+            present: None,
+        }
+    }
+
+    /// Notes how it went: a failure that is told already stays silent.
+    pub fn note<T>(&mut self, outcome: &Result<T, StateError>) {
+        let doing = self.doing;
+        match outcome {
+            Ok(_) => {
+                if self.present.take().is_some() {
+                    info!(doing, "the state database works again");
+                }
+            }
+            // A patch that is refused says nothing of the file.
+            Err(cause) => {
+                if cause.is_of_the_file() && self.present.as_ref() != Some(cause) {
+                    error!(doing, %cause, "the state database fails");
+                    self.present = Some(cause.clone());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::patch::PatchError;
+    use super::*;
+
+    #[test]
+    fn a_failure_is_present_until_it_works_again() {
+        let mut trouble = Trouble::with("test");
+        let full = || Err::<(), _>(StateError::Full("/state.db".into()));
+        trouble.note(&full());
+        trouble.note(&full());
+        assert_eq!(trouble.present, full().err());
+        trouble.note(&Err::<(), _>(PatchError::NotAList.into()));
+        assert_eq!(trouble.present, full().err());
+        trouble.note(&Ok(()));
+        assert_eq!(trouble.present, None);
+        trouble.note(&Err::<(), _>(PatchError::NotAList.into()));
+        assert_eq!(trouble.present, None);
+    }
+}

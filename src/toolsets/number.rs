@@ -1,0 +1,60 @@
+//! A number that cannot be out of range, with the range in the schema.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+
+/// `LEAST` to `MOST`; `USUAL` when nothing is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u32")]
+pub struct Number<const LEAST: u32, const MOST: u32, const USUAL: u32>(u32);
+
+impl<const LEAST: u32, const MOST: u32, const USUAL: u32> Number<LEAST, MOST, USUAL> {
+    /// The number itself.
+    pub fn get(self) -> u32 {
+        self.0
+    }
+
+    /// So many seconds.
+    pub fn seconds(self) -> Duration {
+        Duration::from_secs(self.0.into())
+    }
+}
+
+impl<const LEAST: u32, const MOST: u32, const USUAL: u32> Default for Number<LEAST, MOST, USUAL> {
+    fn default() -> Self {
+        Self(USUAL)
+    }
+}
+
+impl<const LEAST: u32, const MOST: u32, const USUAL: u32> TryFrom<u32>
+    for Number<LEAST, MOST, USUAL>
+{
+    type Error = String;
+
+    fn try_from(number: u32) -> Result<Self, String> {
+        if (LEAST..=MOST).contains(&number) {
+            Ok(Self(number))
+        } else {
+            Err(format!("{LEAST} to {MOST}, not {number}"))
+        }
+    }
+}
+
+impl<const LEAST: u32, const MOST: u32, const USUAL: u32> JsonSchema
+    for Number<LEAST, MOST, USUAL>
+{
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": LEAST, "maximum": MOST, "default": USUAL })
+    }
+}

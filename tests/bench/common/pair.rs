@@ -1,0 +1,146 @@
+//! gatewren beside its anchor: measured in triples, so that what slows the machine down slows down both.
+
+use std::time::{Duration, Instant};
+
+use super::Error;
+use super::load::{Asked, Caller, Kind, Sample, sample};
+use super::machine::Pinning;
+use super::servers::{Bare, Gatewren};
+use super::spread::Spread;
+use super::wire::Question;
+
+/// What gatewren does not answer rightly after this long, it never will.
+const KNOWN_WITHIN: Duration = Duration::from_secs(10);
+
+/// The anchor right before, the subject, the anchor right after.
+#[derive(Debug, Clone, Copy)]
+pub struct Triple {
+    /// The anchor, before and after.
+    pub anchor: [Sample; 2],
+    /// What is compared with it.
+    pub subject: Sample,
+}
+
+/// One figure of anchor and subject, and the ratio of the pairs.
+pub struct Compared {
+    /// What the anchor took.
+    pub anchor: Spread,
+    /// What the subject took.
+    pub subject: Spread,
+    /// The subject as a multiple of the anchor, within each triple.
+    pub ratio: Spread,
+}
+
+/// A figure of all triples.
+pub fn compare(triples: &[Triple], figure: fn(&Sample) -> f64) -> Compared {
+    let anchor = |t: &Triple| {
+        let [before, after] = &t.anchor;
+        f64::midpoint(figure(before), figure(after))
+    };
+    Compared {
+        anchor: Spread::of(triples.iter().map(anchor)),
+        subject: Spread::of(triples.iter().map(|t| figure(&t.subject))),
+        ratio: Spread::of(triples.iter().map(|t| figure(&t.subject) / anchor(t))),
+    }
+}
+
+/// How far two samples of the anchor, a second apart, differ in CPU per call: the noise of these triples.
+pub fn noise(triples: &[Triple]) -> Spread {
+    Spread::of(triples.iter().map(|triple| {
+        let [before, after] = triple.anchor;
+        (before.cpu_us - after.cpu_us).abs() / f64::midpoint(before.cpu_us, after.cpu_us)
+    }))
+}
+
+/// A question's two servers.
+pub struct Pair<'a> {
+    anchor: Bare,
+    subject: Subject<'a>,
+    question: &'a Question<'a>,
+    /// The bytes of a reply's body.
+    pub size: usize,
+}
+
+enum Subject<'a> {
+    Bare(Bare),
+    Ours(&'a Gatewren),
+}
+
+impl<'a> Pair<'a> {
+    /// gatewren, by the anchor over TLS with replies of the same size.
+    pub async fn ours(
+        question: &'a Question<'a>,
+        ours: &'a Gatewren,
+        pinning: Pinning,
+    ) -> Result<Self, Error> {
+        let size = first_right(&asked_of(ours, question)).await?;
+        Ok(Self {
+            anchor: Bare::start(size, Some(ours), pinning)?,
+            subject: Subject::Ours(ours),
+            question,
+            size,
+        })
+    }
+
+    /// What TLS alone costs: the anchor over TLS, by the anchor without; neither understands the question.
+    pub fn of_bare(
+        question: &'a Question<'a>,
+        size: usize,
+        ours: &Gatewren,
+        pinning: Pinning,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            anchor: Bare::start(size, None, pinning)?,
+            subject: Subject::Bare(Bare::start(size, Some(ours), pinning)?),
+            question,
+            size,
+        })
+    }
+
+    /// Measures anchor, subject, anchor, for so long each.
+    pub async fn triple(&self, connections: u32, time: Duration) -> Result<Triple, Error> {
+        let anchor = self.asked_of_bare(&self.anchor);
+        let subject = match &self.subject {
+            Subject::Bare(bare) => self.asked_of_bare(bare),
+            Subject::Ours(ours) => asked_of(ours, self.question),
+        };
+        let before = sample(&anchor, connections, time).await?;
+        let subject = sample(&subject, connections, time).await?;
+        let after = sample(&anchor, connections, time).await?;
+        Ok(Triple {
+            anchor: [before, after],
+            subject,
+        })
+    }
+
+    fn asked_of_bare<'b>(&'b self, bare: &'b Bare) -> Asked<'b> {
+        Asked {
+            address: &bare.address,
+            pid: bare.pid(),
+            question: self.question,
+            kind: Kind::Bare(self.size),
+        }
+    }
+}
+
+/// The size of the first right reply. A fresh gatewren does not know all about its box yet.
+async fn first_right(asked: &Asked<'_>) -> Result<usize, Error> {
+    let began = Instant::now();
+    loop {
+        let mut caller = Caller::open(asked).await?;
+        match caller.once().await {
+            Ok((_, size)) => return Ok(size),
+            Err(cause) if began.elapsed() > KNOWN_WITHIN => return Err(cause),
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
+fn asked_of<'b>(ours: &'b Gatewren, question: &'b Question<'b>) -> Asked<'b> {
+    Asked {
+        address: &ours.address,
+        pid: ours.pid(),
+        question,
+        kind: Kind::Mcp(&ours.token),
+    }
+}

@@ -1,0 +1,79 @@
+//! Documents of the sizes that are measured, of the kind that a box has: many small records.
+
+use serde_json::{Map, Value, json};
+
+/// A size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// What the tables call it.
+    pub name: &'static str,
+    /// The key below `/public/bench`.
+    pub key: &'static str,
+    /// Bytes of JSON text, but for one record.
+    bytes: usize,
+}
+
+/// The sizes.
+pub const SIZES: [Size; 3] = [
+    size("1 kB", "small", 1_000),
+    size("100 kB", "medium", 100_000),
+    size("10 MB", "large", 10_000_000),
+];
+
+/// A patch is kept below this, in bytes, which is less than the state takes at once.
+const PATCH_BYTES: usize = 1_000_000;
+
+const fn size(name: &'static str, key: &'static str, bytes: usize) -> Size {
+    Size { name, key, bytes }
+}
+
+impl Size {
+    /// The value of this size.
+    pub fn value(self) -> Value {
+        Value::Object(self.records())
+    }
+
+    /// Patches that together make the value stand at `/public/bench/<key>`; the first makes `/public/bench`,
+    /// with a number at `tick` beside.
+    pub fn patches(self) -> Vec<String> {
+        let at = format!("/public/bench/{}", self.key);
+        let bench = json!({ "tick": 0, self.key: {} });
+        let mut patch = vec![json!({"op": "add", "path": "/public/bench", "value": bench})];
+        let mut patches = Vec::new();
+        let mut bytes = 0;
+        for (key, record) in self.records() {
+            let operation = json!({"op": "add", "path": format!("{at}/{key}"), "value": record});
+            bytes += operation.to_string().len();
+            // A patch has at most 10,000 operations; these are longer than 100 bytes.
+            if bytes > PATCH_BYTES {
+                bytes = 0;
+                patches.push(Value::from(std::mem::take(&mut patch)).to_string());
+            }
+            patch.push(operation);
+        }
+        patches.push(Value::from(patch).to_string());
+        patches
+    }
+
+    fn records(self) -> Map<String, Value> {
+        let mut bytes = 2;
+        let records = (0..).map(|n| (format!("record-{n:06}"), record(n)));
+        let fits = |(key, record): &(String, Value)| {
+            bytes += key.len() + record.to_string().len() + 4;
+            bytes <= self.bytes
+        };
+        records.take_while(fits).collect()
+    }
+}
+
+/// Something like a container.
+fn record(n: usize) -> Value {
+    json!({
+        "status": if n.is_multiple_of(3) { "running" } else { "stopped" },
+        "pid": 1000 + n,
+        "autostart": n.is_multiple_of(2),
+        "addresses": [format!("10.0.3.{}", n % 250), format!("fd00::{n:x}")],
+        "memory": { "used": n * 4096, "limit": null, "share": 0.25 },
+        "os": "Debian GNU/Linux 12 (\"bookworm\")",
+    })
+}

@@ -1,0 +1,185 @@
+//! From a commit to the subscribers: how soon each is told, what that costs, and what a subscriber weighs.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::{sleep, sleep_until};
+
+use crate::args::Args;
+use crate::common::Error;
+use crate::common::machine::{Pinning, cpu_nanos, memory_kib};
+use crate::common::servers::{Bare, Gatewren};
+use crate::documents::{SIZES, Size};
+use crate::follower::fill;
+use crate::foreign::tick;
+use crate::subscribers::Subscribers;
+
+/// A change is told at once when the one before on the same URI was told half a second ago: this is longer.
+const QUIET: Duration = Duration::from_millis(520);
+
+/// The anchor is asked so long after gatewren was.
+const APART: Duration = Duration::from_millis(250);
+
+/// After the last was told, the server may still be putting things away.
+const REST: Duration = Duration::from_millis(20);
+
+/// Who listens to what.
+#[derive(Debug)]
+pub struct Row {
+    /// What the table calls it.
+    pub name: &'static str,
+    /// Subscribers.
+    pub subscribers: u32,
+    /// Whether each has a URI of its own, so that one alone is told of a change.
+    pub apart: bool,
+    /// What else stands in the document.
+    pub document: Size,
+}
+
+const SMALL: Size = SIZES[0];
+const LARGE: Size = SIZES[2];
+
+/// The table.
+pub const ROWS: [Row; 5] = [
+    row("1 told", 1, false, SMALL),
+    row("100 told", 100, false, SMALL),
+    row("1,000 told", 1000, false, SMALL),
+    row("1 of 1,000 told", 1000, true, SMALL),
+    row("100 told, document of 10 MB", 100, false, LARGE),
+];
+
+const fn row(name: &'static str, subscribers: u32, apart: bool, document: Size) -> Row {
+    Row {
+        name,
+        subscribers,
+        apart,
+        document,
+    }
+}
+
+/// One change.
+#[derive(Debug, Clone, Default)]
+pub struct Change {
+    /// How long after it each was told, in microseconds, the soonest first.
+    pub told_us: Vec<f64>,
+    /// The server's CPU per notification, in microseconds.
+    pub cpu_us: f64,
+}
+
+impl Change {
+    /// When the last was told, in microseconds.
+    pub fn last_us(&self) -> f64 {
+        self.told_us.last().copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// One round of a row.
+#[derive(Debug, Clone, Default)]
+pub struct FanOut {
+    /// The anchor's changes.
+    pub bare: Vec<Change>,
+    /// gatewren's.
+    pub ours: Vec<Change>,
+    /// The anchor's memory per subscriber, in KiB.
+    pub bare_kib: f64,
+    /// gatewren's.
+    pub ours_kib: f64,
+}
+
+/// Measures one round of a row.
+pub async fn measure(args: &Args, row: &Row, pinning: Pinning) -> Result<FanOut, Error> {
+    let ours = Gatewren::start(&args.common, pinning)?;
+    let mut bare = Bare::start(0, Some(&ours), pinning)?;
+    let writer = fill(&ours, row.document).await?;
+
+    let before = [
+        memory_kib(bare.pid(), "Pss")?,
+        memory_kib(ours.pid(), "Pss")?,
+    ];
+    let mut listeners = Subscribers::ours(&ours, row.subscribers, |n| {
+        format!("gatewren:///public/bench/{}", row.key(n))
+    })
+    .await?;
+    let mut bare_listeners = Subscribers::bare(&bare.address, row.subscribers).await?;
+    let after = [
+        memory_kib(bare.pid(), "Pss")?,
+        memory_kib(ours.pid(), "Pss")?,
+    ];
+    let each = |n: usize| {
+        let grown = after
+            .get(n)
+            .zip(before.get(n))
+            .map_or(0.0, |(after, before)| after - before);
+        grown / f64::from(row.subscribers)
+    };
+    let mut measured = FanOut {
+        bare_kib: each(0),
+        ours_kib: each(1),
+        ..FanOut::default()
+    };
+    for n in 0..=args.changes {
+        let cpu = Cpu::of(ours.pid())?;
+        let revision = writer.commit(&tick(&row.key(n % row.subscribers), u64::from(n) + 1))?;
+        let at = Instant::now();
+        let told = listeners.told(row.told(), Some(revision)).await?;
+        let ended = tokio::time::Instant::now();
+        let ours = cpu.spent_on(at, &told).await?;
+
+        sleep_until(ended + APART).await;
+        let cpu = Cpu::of(bare.pid())?;
+        bare.tell(listeners.event_bytes, row.told())?;
+        let at = Instant::now();
+        let told = bare_listeners.told(row.told(), None).await?;
+        let bare = cpu.spent_on(at, &told).await?;
+        // The first of either is not as warm as the others.
+        if n > 0 {
+            measured.ours.push(ours);
+            measured.bare.push(bare);
+        }
+        sleep_until(ended + QUIET).await;
+    }
+    Ok(measured)
+}
+
+impl Row {
+    /// How many are told of a change.
+    fn told(&self) -> u32 {
+        if self.apart { 1 } else { self.subscribers }
+    }
+
+    /// The key below `/public/bench` that the n-th subscriber listens to.
+    fn key(&self, n: u32) -> String {
+        if self.apart {
+            format!("tick-{n}")
+        } else {
+            "tick".to_owned()
+        }
+    }
+}
+
+/// A server's CPU time so far.
+struct Cpu {
+    pid: u32,
+    nanos: u64,
+}
+
+impl Cpu {
+    fn of(pid: u32) -> Result<Self, Error> {
+        let nanos = cpu_nanos(pid)?;
+        Ok(Self { pid, nanos })
+    }
+
+    /// What a change cost that was made at `at`.
+    async fn spent_on(self, at: Instant, told: &[Instant]) -> Result<Change, Error> {
+        sleep(REST).await;
+        let nanos = cpu_nanos(self.pid)? - self.nanos;
+        let us = |time: Duration| time.as_secs_f64() * 1e6;
+        let mut told_us: Vec<f64> = told
+            .iter()
+            .map(|told| us(told.saturating_duration_since(at)))
+            .collect();
+        told_us.sort_by(f64::total_cmp);
+        let many = f64::from(u32::try_from(told.len())?);
+        let cpu_us = us(Duration::from_nanos(nanos)) / many;
+        Ok(Change { told_us, cpu_us })
+    }
+}

@@ -1,0 +1,76 @@
+//! Asks a daemon how far it has followed what another program committed.
+
+use std::time::{Duration, Instant};
+
+use crate::common::Error;
+use crate::common::load::{Asked, Caller, Kind};
+use crate::common::servers::Gatewren;
+use crate::common::wire::{Question, Wire};
+use crate::documents::Size;
+use crate::foreign::Foreign;
+
+/// What the daemon has not read by then, it has lost.
+const FOLLOWED_WITHIN: Duration = Duration::from_mins(1);
+
+/// How often it is asked.
+const EVERY: Duration = Duration::from_millis(1);
+
+/// A small thing to ask for; the answer names the revision that it is true for.
+const TICK: Question<'_> = Question {
+    wire: Wire::Stateless,
+    method: "resources/read",
+    name: Some("gatewren:///public/bench/tick"),
+    params: r#""uri":"gatewren:///public/bench/tick""#,
+};
+
+/// A connection to the daemon.
+pub struct Follower(Caller);
+
+impl Follower {
+    /// To this one.
+    pub async fn new(ours: &Gatewren) -> Result<Self, Error> {
+        let asked = Asked {
+            address: &ours.address,
+            pid: ours.pid(),
+            question: &TICK,
+            kind: Kind::Mcp(&ours.token),
+        };
+        Ok(Self(Caller::open(&asked).await?))
+    }
+
+    /// Waits until the daemon answers with this revision or a later one.
+    pub async fn reaches(&mut self, revision: i64) -> Result<(), Error> {
+        let began = Instant::now();
+        loop {
+            // Until the first patch is there, there is nothing to read.
+            let read = self.0.once().await;
+            if read.is_ok() && revision_in(self.0.reply()) >= Some(revision) {
+                return Ok(());
+            }
+            if began.elapsed() > FOLLOWED_WITHIN {
+                return Err(format!("the daemon does not come to revision {revision}").into());
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    }
+}
+
+/// Writes a document of this size into a daemon's state and waits until the daemon has it.
+pub async fn fill(ours: &Gatewren, size: Size) -> Result<Foreign, Error> {
+    let foreign = Foreign::of_state(&ours.state_file())?;
+    let mut newest = 0;
+    for patch in size.patches() {
+        newest = foreign.commit(&patch)?;
+    }
+    Follower::new(ours).await?.reaches(newest).await?;
+    Ok(foreign)
+}
+
+/// The revision that a reply or a notification of gatewren names.
+pub fn revision_in(message: &[u8]) -> Option<i64> {
+    const KEY: &str = r#""gatewren/revision":"#;
+    let text = str::from_utf8(message).ok()?;
+    let (_, rest) = text.split_once(KEY)?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}

@@ -1,0 +1,54 @@
+//! Another program's connection to SQLite: to the state as its man page says, or to a bare table.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::common::Error;
+
+/// A table with the columns of the state's log, and none of its rules.
+const BARE: &str = "
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+CREATE TABLE revision (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, actor TEXT NOT NULL, cause TEXT,
+                       patch TEXT NOT NULL) STRICT;";
+
+/// A program that writes.
+pub struct Foreign(Connection);
+
+impl Foreign {
+    /// To a new file without anything else.
+    pub fn bare(file: &Path) -> Result<Self, Error> {
+        let connection = Connection::open(file)?;
+        connection.execute_batch(BARE)?;
+        Ok(Self(connection))
+    }
+
+    /// To the state.
+    pub fn of_state(file: &Path) -> Result<Self, Error> {
+        let connection = Connection::open(file)?;
+        connection.busy_timeout(Duration::from_secs(10))?;
+        connection.execute_batch("PRAGMA synchronous = FULL")?;
+        Ok(Self(connection))
+    }
+
+    /// Commits one revision; says its number.
+    pub fn commit(&self, patch: &str) -> Result<i64, Error> {
+        let run = |sql| self.0.prepare_cached(sql)?.execute([]);
+        run("BEGIN IMMEDIATE")?;
+        self.0
+            .prepare_cached(
+                "INSERT INTO revision (at_ms, actor, patch) VALUES (0, 'local:bench', ?1)",
+            )?
+            .execute([patch])?;
+        let id = self.0.last_insert_rowid();
+        run("COMMIT")?;
+        Ok(id)
+    }
+}
+
+/// The patch by which every measured revision changes a number.
+pub fn tick(key: &str, n: u64) -> String {
+    format!(r#"[{{"op":"add","path":"/public/bench/{key}","value":{n}}}]"#)
+}

@@ -1,0 +1,73 @@
+//! Reading a resource over TLS, beside hyper with a body as long, and beside the value's own serialisation.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use crate::common::Error;
+use crate::common::args::Common;
+use crate::common::load::Sample;
+use crate::common::machine::{Pinning, forget_peak, memory_kib};
+use crate::common::pair::{Pair, Triple};
+use crate::common::servers::Gatewren;
+use crate::common::wire::{Question, Wire};
+use crate::documents::Size;
+use crate::follower::fill;
+
+/// The time of `serde_json::to_vec` is the least of so many.
+const SERIALISATIONS: u32 = 5;
+
+/// One round at one size of the document.
+#[derive(Debug, Clone, Copy)]
+pub struct Read {
+    /// The bytes of a reply's body.
+    pub bytes: usize,
+    /// gatewren between two of hyper.
+    pub triple: Triple,
+    /// `serde_json::to_vec` of the same value, in microseconds.
+    pub to_vec_us: f64,
+    /// How much gatewren's resident memory peaked above what it had before the reads, in KiB.
+    pub peak_kib: f64,
+}
+
+impl Read {
+    /// The server's CPU beyond what hyper takes to send as much, in serialisations of the value.
+    pub fn serialisations(&self) -> f64 {
+        let [before, after] = self.triple.anchor.map(|Sample { cpu_us, .. }| cpu_us);
+        (self.triple.subject.cpu_us - f64::midpoint(before, after)) / self.to_vec_us
+    }
+}
+
+/// Measures one connection for `args.seconds` on each side.
+pub async fn measure(args: &Common, size: Size, pinning: Pinning) -> Result<Read, Error> {
+    let ours = Gatewren::start(args, pinning)?;
+    fill(&ours, size).await?;
+    let uri = format!("gatewren:///public/bench/{}", size.key);
+    let params = format!(r#""uri":"{uri}""#);
+    let question = Question {
+        wire: Wire::Stateless,
+        method: "resources/read",
+        name: Some(&uri),
+        params: &params,
+    };
+    let before = memory_kib(ours.pid(), "VmRSS")?;
+    forget_peak(ours.pid())?;
+    let pair = Pair::ours(&question, &ours, pinning).await?;
+    let triple = pair.triple(1, args.seconds).await?;
+    Ok(Read {
+        bytes: pair.size,
+        triple,
+        to_vec_us: to_vec_us(size)?,
+        peak_kib: memory_kib(ours.pid(), "VmHWM")? - before,
+    })
+}
+
+fn to_vec_us(size: Size) -> Result<f64, Error> {
+    let value = size.value();
+    let mut least = f64::INFINITY;
+    for _ in 0..SERIALISATIONS {
+        let began = Instant::now();
+        black_box(serde_json::to_vec(black_box(&value))?);
+        least = least.min(began.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(least)
+}

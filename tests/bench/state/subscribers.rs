@@ -1,0 +1,140 @@
+//! Clients that hold a stream each and say when they were told.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
+
+use crate::common::Error;
+use crate::common::connection::{Address, Events};
+use crate::common::servers::Gatewren;
+use crate::common::wire::{Head, Question, Repeated, Wire};
+use crate::follower::revision_in;
+
+/// Who was not told by then is not told at all.
+const TOLD_WITHIN: Duration = Duration::from_secs(20);
+
+/// What one of them heard.
+struct Heard {
+    at: Instant,
+    event: String,
+}
+
+/// Open streams of one server; they end with this.
+pub struct Subscribers {
+    heard: UnboundedReceiver<Result<Heard, Error>>,
+    /// Ended when dropped.
+    _tasks: JoinSet<()>,
+    /// The bytes of the last event.
+    pub event_bytes: usize,
+}
+
+impl Subscribers {
+    /// So many to gatewren; the n-th listens to what `uri` says of n.
+    pub async fn ours(
+        ours: &Gatewren,
+        many: u32,
+        uri: impl Fn(u32) -> String,
+    ) -> Result<Self, Error> {
+        let mut opened = Opened::default();
+        for n in 0..many {
+            let filter = format!(
+                r#""notifications":{{"resourceSubscriptions":["{}"]}}"#,
+                uri(n)
+            );
+            let question = Question {
+                wire: Wire::Stateless,
+                method: "subscriptions/listen",
+                name: None,
+                params: &filter,
+            };
+            let head = Head::new(ours.address.socket())
+                .with("authorization", &format!("Bearer {}", ours.token))
+                .with_question(&question);
+            let mut request = Repeated::new(&head, &question);
+            let mut events = open(&ours.address, request.next()?.0).await?;
+            let first = events.next().await?;
+            if !first.contains("notifications/subscriptions/acknowledged") {
+                return Err(format!("no acknowledgement: {first}").into());
+            }
+            opened.keep(events);
+        }
+        Ok(opened.into())
+    }
+
+    /// So many to the anchor.
+    pub async fn bare(address: &Address, many: u32) -> Result<Self, Error> {
+        let host = address.socket();
+        let request = format!("GET /events HTTP/1.1\r\nhost: {host}\r\n\r\n");
+        let mut opened = Opened::default();
+        for _ in 0..many {
+            opened.keep(open(address, request.as_bytes()).await?);
+        }
+        Ok(opened.into())
+    }
+
+    /// Waits until so many were told, of this revision if one is named; when each of them was.
+    pub async fn told(&mut self, many: u32, revision: Option<i64>) -> Result<Vec<Instant>, Error> {
+        let mut told = Vec::new();
+        for _ in 0..many {
+            let heard = tokio::time::timeout(TOLD_WITHIN, self.heard.recv()).await;
+            let heard = heard.map_err(|_| format!("only {} of {many} were told", told.len()))?;
+            let Heard { at, event } = heard.ok_or("nobody listens any more")??;
+            if revision.is_some() && revision_in(event.as_bytes()) != revision {
+                return Err(format!("not what was expected: {event}").into());
+            }
+            self.event_bytes = event.len();
+            told.push(at);
+        }
+        Ok(told)
+    }
+}
+
+async fn open(address: &Address, request: &[u8]) -> Result<Events, Error> {
+    address.open().await?.listen(request).await
+}
+
+struct Opened {
+    tasks: JoinSet<()>,
+    ear: UnboundedSender<Result<Heard, Error>>,
+    heard: UnboundedReceiver<Result<Heard, Error>>,
+}
+
+impl Default for Opened {
+    fn default() -> Self {
+        let (ear, heard) = unbounded_channel();
+        Self {
+            tasks: JoinSet::new(),
+            ear,
+            heard,
+        }
+    }
+}
+
+impl Opened {
+    fn keep(&mut self, events: Events) {
+        self.tasks.spawn(hear(events, self.ear.clone()));
+    }
+}
+
+impl From<Opened> for Subscribers {
+    fn from(Opened { tasks, heard, .. }: Opened) -> Self {
+        Self {
+            heard,
+            _tasks: tasks,
+            event_bytes: 0,
+        }
+    }
+}
+
+async fn hear(mut events: Events, ear: UnboundedSender<Result<Heard, Error>>) {
+    loop {
+        let event = events.next().await;
+        let at = Instant::now();
+        let failed = event.is_err();
+        let heard = event.map(|event| Heard { at, event });
+        if ear.send(heard).is_err() || failed {
+            return;
+        }
+    }
+}

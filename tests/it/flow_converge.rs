@@ -1,0 +1,309 @@
+//! No change is lost: clients of both eras over writes, lost connections, sleep, and restarts of the server.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::support::chance::Chance;
+use crate::support::client::{Client, runtime};
+use crate::support::history::{History, connect, insert};
+use crate::support::server::{Directory, Server, server};
+use crate::support::watcher::{Era, Heard, Watcher, Weather};
+
+/// How many clients there are.
+const CLIENTS: usize = 24;
+
+/// How long one of them may take to hear of what was changed last, on a machine that has much else to do.
+const BOUND: Duration = Duration::from_mins(2);
+
+/// Where clients look; what is written is two levels deep.
+const POINTERS: [&str; 9] = [
+    "/public",
+    "/public/tree",
+    "/public/tree/a",
+    "/public/tree/a/x",
+    "/public/tree/b",
+    "/public/tree/b/y",
+    "/public/tree/c/z",
+    "/public/tree/ab",
+    "/public/never",
+];
+
+const ERAS: [Era; 4] = [
+    Era::Stateless,
+    Era::Session("2025-11-25"),
+    Era::Session("2025-06-18"),
+    Era::Session("2025-03-26"),
+];
+
+/// A patch on one branch of the tree: often one that changes nothing, now and then one that does not apply.
+fn operation(chance: &mut Chance, branch: &str) -> Value {
+    let leaf = chance.pick(&["x", "y", "z"]);
+    let (above, path) = (
+        format!("/public/tree/{branch}"),
+        format!("/public/tree/{branch}/{leaf}"),
+    );
+    let value = chance.below(3);
+    match chance.below(12) {
+        0 => json!({ "op": "remove", "path": above }),
+        1 => json!({ "op": "remove", "path": path }),
+        2 => json!({ "op": "test", "path": path, "value": value }),
+        3 => json!({ "op": "replace", "path": above, "value": { leaf: value } }),
+        4 | 5 => json!({ "op": "add", "path": above, "value": { "x": 0, "y": value, "z": value } }),
+        6 => json!({ "op": "add", "path": format!("/public/beside/{leaf}"), "value": value }),
+        _ => json!({ "op": "add", "path": path, "value": value }),
+    }
+}
+
+/// A patch on some branches, each of them once.
+fn patch(chance: &mut Chance) -> Value {
+    let mut operations = Vec::new();
+    for branch in ["a", "b", "c", "ab"] {
+        if chance.one_in(3) {
+            operations.push(operation(chance, branch));
+        }
+    }
+    json!(operations)
+}
+
+/// Writes from other processes than the server's, while it is rough.
+struct Writers {
+    at_work: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Writers {
+    fn start(directory: &Path, chance: &mut Chance) -> Self {
+        let at_work = Arc::new(AtomicBool::new(true));
+        let spawn = |work: fn(&Path, Chance, &AtomicBool), chance: &mut Chance| {
+            let (directory, at_work) = (directory.to_owned(), at_work.clone());
+            let chance = Chance::new(chance.next());
+            thread::spawn(move || work(&directory, chance, &at_work))
+        };
+        let threads = vec![
+            spawn(with_sqlite, chance),
+            spawn(with_sqlite, chance),
+            spawn(with_the_command, chance),
+        ];
+        Self { at_work, threads }
+    }
+
+    fn finish(self) -> Option<Self> {
+        self.at_work.store(false, Ordering::Relaxed);
+        for thread in self.threads {
+            thread.join().unwrap();
+        }
+        None
+    }
+}
+
+fn with_sqlite(directory: &Path, mut chance: Chance, at_work: &AtomicBool) {
+    let connection = connect(&directory.join("state.db"));
+    while at_work.load(Ordering::Relaxed) {
+        insert(&connection, &patch(&mut chance));
+        // Some come at once, and sometimes there is a silence in which the next change is the first.
+        let pause = chance.pick(&[0, 0, 1, 5, 20, 20, 700]);
+        thread::sleep(Duration::from_millis(pause));
+    }
+}
+
+fn with_the_command(directory: &Path, mut chance: Chance, at_work: &AtomicBool) {
+    while at_work.load(Ordering::Relaxed) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+        command.args(["state", "patch", "--as", "test", "--dir"]);
+        let mut child = command
+            .arg(directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let patch = patch(&mut chance).to_string();
+        // One that does not apply is refused, which is no matter here.
+        let _ = child.stdin.take().unwrap().write_all(patch.as_bytes());
+        child.wait().unwrap();
+        thread::sleep(Duration::from_millis(300));
+    }
+}
+
+/// The server, which comes and goes under the same state, and its clients.
+struct Scene {
+    home: Directory,
+    server: Option<Server>,
+    address: watch::Sender<Option<Client>>,
+    rough: watch::Sender<bool>,
+    clients: Vec<(String, Arc<Mutex<Heard>>, tokio::task::JoinHandle<()>)>,
+    history: History,
+}
+
+impl Scene {
+    fn new(chance: &mut Chance) -> Self {
+        let home = Directory::new();
+        let path: PathBuf = home.join("state.db");
+        let mut scene = Self {
+            home,
+            server: None,
+            address: watch::Sender::new(None),
+            rough: watch::Sender::new(false),
+            clients: Vec::new(),
+            history: History::new(&path, POINTERS.map(str::to_owned)),
+        };
+        scene.start();
+        insert(
+            &connect(&path),
+            &json!([
+                { "op": "add", "path": "/public/tree", "value": {} },
+                { "op": "add", "path": "/public/beside", "value": {} },
+            ]),
+        );
+        for n in 0..CLIENTS {
+            scene.add_client(n, chance);
+        }
+        scene
+    }
+
+    fn add_client(&mut self, n: usize, chance: &mut Chance) {
+        let mut pointers: Vec<&str> = (0..=chance.below(5))
+            .map(|_| chance.pick(&POINTERS))
+            .collect();
+        pointers.sort_unstable();
+        pointers.dedup();
+        let era = ERAS[n % ERAS.len()];
+        let watcher = Watcher::new(era, &pointers, Chance::new(chance.next()));
+        let (name, heard) = (
+            format!("client {n}, {era:?}, of {pointers:?}"),
+            watcher.heard.clone(),
+        );
+        let weather = Weather {
+            server: self.address.subscribe(),
+            rough: self.rough.subscribe(),
+        };
+        let task = runtime().spawn(watcher.run(weather));
+        self.clients.push((name, heard, task));
+    }
+
+    fn start(&mut self) {
+        let server = server().directory(&self.home.0).start();
+        self.address.send_replace(Some(server.client()));
+        self.server = Some(server);
+    }
+
+    fn stop(&mut self, signal: Signal) {
+        let mut server = self.server.take().unwrap();
+        server.signal(signal);
+        self.address.send_replace(None);
+        server.ended();
+    }
+
+    /// Waits until every client knows of the last change of all that it watches.
+    fn converges(&mut self) {
+        let begun = Instant::now();
+        self.history.read_on();
+        for (name, heard, task) in &self.clients {
+            let behind = || {
+                let heard = heard.lock().unwrap();
+                let newest = |at: &String| self.history.newest(at);
+                let behind = |(at, known): (&String, &u64)| *known < newest(at);
+                (heard.known.is_empty() || heard.known.iter().any(behind))
+                    .then(|| format!("{heard:?}"))
+            };
+            while let Some(heard) = behind() {
+                assert!(!task.is_finished(), "{name} has failed: {heard}");
+                assert!(
+                    begun.elapsed() < BOUND,
+                    "{name} never heard of a change: {heard}, revision {}",
+                    self.history.revision
+                );
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    /// Looks at what clients were told since the last time: only of changes, and of those that they asked for.
+    fn was_true(&mut self) -> usize {
+        self.history.read_on();
+        let mut count = 0;
+        for (name, heard, _) in &self.clients {
+            let mut heard = heard.lock().unwrap();
+            assert!(heard.wrong.is_empty(), "{name}: {:?}", heard.wrong);
+            for (pointer, revision) in heard.told.drain(..) {
+                let true_ = self.history.changed(&pointer, revision);
+                assert!(
+                    true_,
+                    "{name}: revision {revision} left {pointer} as it was"
+                );
+                count += 1;
+            }
+        }
+        count
+    }
+}
+
+/// A round: writes, then the server goes or not, while others write on or not, and it becomes calm.
+fn round(scene: &mut Scene, chance: &mut Chance) {
+    scene.rough.send_replace(true);
+    let writers = Writers::start(&scene.home.0, chance);
+    thread::sleep(Duration::from_millis(200 + chance.next() % 1200));
+    // What was changed last before the server goes is the first that would be lost.
+    let (go_on, wait) = (chance.one_in(3), chance.one_in(3));
+    let mut writers = Some(writers);
+    if !go_on {
+        writers = writers.and_then(Writers::finish);
+    }
+    if wait {
+        thread::sleep(Duration::from_millis(chance.next() % 600));
+    }
+    let signal = chance.pick(&[
+        Some(Signal::SIGKILL),
+        Some(Signal::SIGKILL),
+        Some(Signal::SIGTERM),
+        None,
+    ]);
+    if let Some(signal) = signal {
+        scene.stop(signal);
+        scene.start();
+    }
+    if let Some(writers) = writers {
+        writers.finish();
+    }
+    thread::sleep(Duration::from_millis(chance.next() % 600));
+    scene.rough.send_replace(false);
+}
+
+/// `GATEWREN_ROUNDS` says how long it goes on, and `GATEWREN_SEED` repeats what was done by chance.
+#[test]
+fn every_client_hears_of_the_last_change_whatever_happens() {
+    let seed = Chance::seed("GATEWREN_SEED");
+    println!("GATEWREN_SEED={seed}");
+    let rounds = std::env::var("GATEWREN_ROUNDS").map_or(8, |text| text.parse().unwrap());
+    let mut chance = Chance::new(seed);
+    let mut scene = Scene::new(&mut chance);
+    scene.converges();
+    let mut told = 0;
+    for _ in 0..rounds {
+        round(&mut scene, &mut chance);
+        scene.converges();
+        told += scene.was_true();
+    }
+    for (_, _, task) in &scene.clients {
+        task.abort();
+    }
+    let connections = scene.clients.iter();
+    let connections: usize = connections.map(|c| c.1.lock().unwrap().connections).sum();
+    println!(
+        "{told} updates over {connections} connections, {} revisions",
+        scene.history.revision
+    );
+    assert!(
+        told >= CLIENTS && connections >= 2 * CLIENTS,
+        "it was rough"
+    );
+}

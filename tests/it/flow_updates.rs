@@ -1,0 +1,186 @@
+//! What an update says of the change, where a client goes on from, and what becomes of both when a backup returns.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::request::Request;
+use crate::support::server::{Directory, Server, has_sqlite3, server, shared};
+use crate::support::stream::Stream;
+
+/// A time in which a notification would have come.
+const QUIET: Duration = Duration::from_millis(1500);
+
+const REVISION: &str = "gatewren/revision";
+const AFTER: &str = "gatewren/after";
+const PATCHES: &str = "gatewren/patches";
+
+fn listen(client: &Client, uri: &str) -> Request {
+    let filter = json!({ "resourceSubscriptions": [uri] });
+    client
+        .modern("subscriptions/listen")
+        .param("notifications", filter)
+}
+
+fn open(request: &Request) -> Stream {
+    let mut stream = request.open();
+    let first = stream.message();
+    assert_eq!(
+        first["method"], "notifications/subscriptions/acknowledged",
+        "{first}"
+    );
+    stream
+}
+
+/// The `_meta` of the next update.
+fn told(stream: &mut Stream) -> Value {
+    let message = stream.call_message();
+    assert_eq!(
+        message["method"], "notifications/resources/updated",
+        "{message}"
+    );
+    message["params"]["_meta"].clone()
+}
+
+/// The revision that a resource is read at.
+fn read(server: &Server, uri: &str) -> u64 {
+    let read = server.client().modern("resources/read").uri(uri).send();
+    read.result()["contents"][0]["_meta"][REVISION]
+        .as_u64()
+        .unwrap()
+}
+
+#[test]
+fn an_update_says_from_which_revision_to_which_and_the_patches_to_who_wants_them() {
+    if !has_sqlite3() {
+        return;
+    }
+    let server = shared("operate");
+    let uri = "gatewren:///public/ranged";
+    let wanted = json!({ "experimental": { PATCHES: {} } });
+    let client = server.client();
+    let request = listen(&client, uri);
+    let mut plain = open(&request);
+    let with_patches = request.mcp_meta("clientCapabilities", wanted.clone());
+    let session = client.session_with("2025-06-18", wanted);
+    session.subscribe(uri);
+    let mut streams = [open(&with_patches), session.stream()];
+    let before = read(&server, "gatewren:///public");
+    server.put("ranged", &json!({ "at": 1 }));
+    let meta = told(&mut plain);
+    let (after, upto) = (
+        meta[AFTER].as_u64().unwrap(),
+        meta[REVISION].as_u64().unwrap(),
+    );
+    assert!(before <= after && after < upto, "{meta}");
+    assert!(meta.get(PATCHES).is_none(), "{meta}");
+    for stream in &mut streams {
+        let meta = told(stream);
+        assert_eq!(meta[REVISION], upto);
+        let [revision] = meta[PATCHES].as_array().unwrap().as_slice() else {
+            panic!("{meta}")
+        };
+        assert_eq!(
+            (&revision["id"], &revision["actor"]),
+            (&json!(upto), &json!("local:test"))
+        );
+        let patch = json!([{ "op": "add", "path": "/public/ranged", "value": { "at": 1 } }]);
+        assert_eq!(revision["patch"], patch);
+    }
+    // What is written above shows nothing of its neighbours, and what is long is not sent along.
+    server.put("ranged", &json!("x".repeat(9_000)));
+    for stream in &mut streams {
+        let meta = told(stream);
+        assert!(
+            meta[REVISION].as_u64().unwrap() > upto && meta.get(PATCHES).is_none(),
+            "{meta}"
+        );
+    }
+}
+
+#[test]
+fn a_client_that_comes_back_says_up_to_where_it_knows_the_state() {
+    if !has_sqlite3() {
+        return;
+    }
+    let server = shared("operate");
+    let uri = "gatewren:///public/resumed";
+    let from = |since: Value| listen(&server.client(), uri).meta("gatewren/since", since);
+    server.put("resumed", &json!(1));
+    let known = told(&mut open(&from(json!(0))))[REVISION].as_u64().unwrap();
+    server.put("resumed-not", &json!(1));
+    open(&from(json!(known))).stays_quiet(QUIET);
+    server.put("resumed", &json!(2));
+    let meta = told(&mut open(&from(json!(known))));
+    assert_eq!(meta[AFTER], known);
+    assert!(meta[REVISION].as_u64().unwrap() > known, "{meta}");
+    let meta = told(&mut open(&from(json!(1_000_000_000))));
+    assert_eq!(meta["gatewren/resync"], true, "{meta}");
+    assert_eq!(from(json!("1")).send().verdict(), (200, -32_602));
+}
+
+#[test]
+fn how_often_a_client_is_told_can_be_set() {
+    if !has_sqlite3() {
+        return;
+    }
+    let settings = "[limits]\nupdate_interval = \"1m\"\n";
+    let server = server().settings(settings).start();
+    let mut stream = open(&listen(&server.client(), "gatewren:///public/seldom"));
+    server.put("seldom", &json!(1));
+    told(&mut stream);
+    server.put("seldom", &json!(2));
+    stream.stays_quiet(QUIET);
+}
+
+/// The state as it is now, put aside with SQLite's own means, and put back.
+fn copy(from: &Directory, name: &str, to: &str) {
+    for end in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(from.join(&format!("{to}{end}")));
+    }
+    let command = format!(".backup {}", from.join(to).display());
+    let mut shell = std::process::Command::new("sqlite3");
+    let output = shell.arg(from.join(name)).arg(command).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn who_knows_more_than_a_backup_that_was_put_back_is_told_to_read_again() {
+    if !has_sqlite3() {
+        return;
+    }
+    for ends_with_id in [true, false] {
+        let home = Directory::new();
+        let mut before = server().directory(&home.0).start();
+        let uri = "gatewren:///public/kept";
+        before.put("kept", &json!("old"));
+        copy(&home, "state.db", "backup.db");
+        let session = before.client().session("2025-11-25");
+        session.subscribe(uri);
+        let mut stream = session.get().open();
+        assert_eq!(stream.event().data, "");
+        before.put("kept", &json!("new"));
+        let event = stream.event();
+        drop(stream);
+        before.signal(Signal::SIGTERM);
+        before.ended();
+        copy(&home, "backup.db", "state.db");
+        drop(before);
+
+        // Others write on: in numbers, the state soon is beyond what the client knows.
+        let after = server().directory(&home.0).start();
+        for n in 0..20 {
+            after.put("other", &json!(n));
+        }
+        let session = session.carried_on_by(&after.client());
+        let mut request = session.get();
+        if ends_with_id {
+            request = request.header("last-event-id", &event.id.unwrap());
+        }
+        let meta = told(&mut request.open());
+        assert_eq!(meta["gatewren/resync"], true, "{meta}");
+        assert!(meta[REVISION].as_u64().unwrap() <= read(&after, uri));
+    }
+}
