@@ -14,13 +14,13 @@ use super::{
     serving::Serving,
 };
 use crate::auth::Agents;
-use crate::backends::{Host, Lxc, Shell};
+use crate::backends::{Host, Lxc, Shell, SystemBus, Systemd};
 use crate::config::{Settings, Tasks};
 use crate::dispatch::{Engine, TaskLimits, end_abandoned_tasks};
 use crate::guard::{Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
 use crate::http::Tls;
-use crate::observer::{Observer, ObserverHandle};
+use crate::observer::{Observer, ObserverHandle, Units};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
 use crate::state::{Retention, State};
@@ -106,11 +106,14 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let (child, helper) = start_helper(helper, &settings)?;
     let stop = watch::Sender::new(false);
     let lxc = Lxc::new(helper.clone());
-    let observer = Observer::new(state.clone(), lxc.clone(), Host::new());
+    let systemd = Systemd::new(SystemBus::new());
+    let units = Units::new(systemd.clone(), settings.observer.units.clone());
+    let observer = Observer::new(state.clone(), lxc.clone(), Host::new(), units);
     let backends = Backends {
         lxc,
         host: Host::new(),
         shell: Shell::new(helper, stop.subscribe()),
+        systemd,
         observer: observer.handle(),
     };
     let catalog = catalog(&state, backends).map_err(failed)?;
@@ -214,6 +217,7 @@ struct Backends {
     lxc: Lxc,
     host: Host,
     shell: Shell,
+    systemd: Systemd,
     observer: ObserverHandle,
 }
 
@@ -231,6 +235,9 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     catalog.add(toolsets::disks(host))?;
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
+    if Systemd::runs_here() {
+        catalog.add(toolsets::units(Arc::new(on.systemd)))?;
+    }
     catalog.add(toolsets::state(Arc::new(state.clone())))?;
     catalog.require_portable_names()?;
     catalog.set_resources(Arc::new(StateResources::new(

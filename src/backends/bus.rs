@@ -46,6 +46,8 @@ pub type Properties = HashMap<String, OwnedValue>;
 /// again after the bus was restarted.
 #[derive(Debug, Clone, Default)]
 pub struct SystemBus {
+    /// Where it is; nothing for where the system has it (`DBUS_SYSTEM_BUS_ADDRESS` may say).
+    address: Option<String>,
     connection: Arc<Mutex<Option<Connection>>>,
 }
 
@@ -61,6 +63,15 @@ impl SystemBus {
     /// The bus of this machine, not connected yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A bus elsewhere, such as `unix:path=/run/other`.
+    #[cfg(test)]
+    pub fn at(address: &str) -> Self {
+        Self {
+            address: Some(address.to_owned()),
+            ..Self::default()
+        }
     }
 
     /// Calls `interface.member` of an object.
@@ -111,7 +122,7 @@ impl SystemBus {
     /// # Errors
     /// `Unavailable` when the bus is not there.
     pub async fn listen(&self, rules: &[&str]) -> Result<Signals, BackendError> {
-        let connection = connect().await?;
+        let connection = self.connect().await?;
         // Before the rules, or the first signals would have no reader.
         let stream = MessageStream::from(&connection);
         for rule in rules {
@@ -124,7 +135,22 @@ impl SystemBus {
         let mut held = self.connection.lock().await;
         match held.as_ref().filter(|connection| !connection.is_closed()) {
             Some(connection) => Ok(connection.clone()),
-            None => Ok(held.insert(connect().await?).clone()),
+            None => Ok(held.insert(self.connect().await?).clone()),
+        }
+    }
+
+    async fn connect(&self) -> Result<Connection, BackendError> {
+        let building = async {
+            let builder = match &self.address {
+                Some(address) => connection::Builder::address(address.as_str())?,
+                None => connection::Builder::system()?,
+            };
+            builder.build().await
+        };
+        match timeout(CONNECT_TIME, building).await {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(cause)) => Err(gone(format!("the system bus cannot be reached: {cause}"))),
+            Err(_) => Err(gone("the system bus does not answer".to_owned())),
         }
     }
 }
@@ -156,15 +182,6 @@ impl Signals {
     /// As [`SystemBus::call`].
     pub async fn call(&self, object: Object<'_>, method: (&str, &str)) -> Result<(), BackendError> {
         call(&self.connection, object, method, &()).await
-    }
-}
-
-async fn connect() -> Result<Connection, BackendError> {
-    let building = async { connection::Builder::system()?.build().await };
-    match timeout(CONNECT_TIME, building).await {
-        Ok(Ok(connection)) => Ok(connection),
-        Ok(Err(cause)) => Err(gone(format!("the system bus cannot be reached: {cause}"))),
-        Err(_) => Err(gone("the system bus does not answer".to_owned())),
     }
 }
 

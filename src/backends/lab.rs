@@ -1,11 +1,12 @@
 //! Real containers and a real helper for the tests of this house.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::config::LogLevel;
 use crate::helper_client::{Helper, HelperChild};
-use crate::sys::{Scratch, skip};
+use crate::sys::{Scratch, skip, terminate};
 
 /// A place with containers, and a helper for it.
 pub struct Lab {
@@ -50,26 +51,65 @@ impl Lab {
     /// A helper on a box where LXC is not installed: in a mount namespace of its own, where a device covers
     /// the tool.
     pub fn helper_without_lxc(&self) -> (HelperChild, Helper) {
-        let bare = self.scratch.join("bare");
-        let script = format!(
-            "#!/bin/sh\nexec unshare -m sh -c 'mount --bind /dev/null \"$(command -v lxc-start)\" && \
-             exec {} \"$@\"' sh \"$@\"\n",
-            self.program.display()
-        );
+        let program = self.program.display();
+        self.helper_by(&format!(
+            "exec unshare -m sh -c 'mount --bind /dev/null \"$(command -v lxc-start)\" && \
+             exec {program} \"$@\"' sh \"$@\"\n"
+        ))
+    }
+
+    fn helper_by(&self, script: &str) -> (HelperChild, Helper) {
+        let wrapper = self.scratch.join("wrapper");
         // With another process's hands: a descriptor with which this one writes would be in every child that
         // another test is just starting, and what somebody may still write cannot be executed.
-        let text = self.scratch.join("bare.text");
-        std::fs::write(&text, script).unwrap();
+        let text = self.scratch.join("wrapper.text");
+        std::fs::write(&text, format!("#!/bin/sh\n{script}")).unwrap();
         let mut install = Command::new("install");
-        let installed = install.args(["-m", "755"]).args([&text, &bare]).status();
+        let installed = install.args(["-m", "755"]).args([&text, &wrapper]).status();
         assert!(installed.unwrap().success());
         HelperChild::spawn(
-            &bare,
+            &wrapper,
             &self.scratch.join("run"),
             Some(&self.lxcpath),
             LogLevel::Info,
         )
         .unwrap()
+    }
+
+    /// A helper on a box with Proxmox, whose definitions are in `proxmox`.
+    pub fn helper_with_proxmox(&self, proxmox: &Path) -> (HelperChild, Helper) {
+        let (program, proxmox) = (self.program.display(), proxmox.display());
+        self.helper_by(&format!("exec {program} \"$@\" --proxmox {proxmox}\n"))
+    }
+
+    /// A lab with a directory of its own, in which there are no containers yet.
+    pub fn apart(mut self) -> Self {
+        self.lxcpath = self.scratch.join("lxc");
+        let mode = PermissionsExt::from_mode(0o755);
+        std::fs::create_dir(&self.lxcpath).unwrap();
+        std::fs::set_permissions(self.scratch.path(), mode).unwrap();
+        self
+    }
+
+    /// Kills the daemon that tells all monitors of changes; whether there was one.
+    pub fn kill_monitor_daemon(&self) -> bool {
+        let path = self.lxcpath.to_str().unwrap();
+        let ours = |pid: &i32| {
+            let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
+            let line = line.unwrap_or_default();
+            let mut words = line.split('\0');
+            words
+                .next()
+                .is_some_and(|name| name.ends_with("lxc-monitord"))
+                && words.next() == Some(path)
+        };
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let Some(pid) = pids.into_iter().find(ours) else {
+            return false;
+        };
+        terminate(pid, true);
+        true
     }
 
     /// A stopped container that goes with what is returned; `more` are lines of its configuration.

@@ -28,7 +28,8 @@ pub use systemd::{
     Systemd, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus,
 };
 
-pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Vitals};
+pub use crate::config::{Glob, InvalidGlob};
+pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Usage, Vitals};
 
 #[cfg(test)]
 mod lab;

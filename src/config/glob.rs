@@ -47,7 +47,7 @@ impl fmt::Display for InvalidGlob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "a pattern is 1 to {MAX_BYTES} of letters, digits, '.', '_', '-', '*' and '?'"
+            "a pattern is 1 to {MAX_BYTES} of letters, digits, '.', '_', '-', '@', ':', '\\', '*' and '?'"
         )
     }
 }
@@ -60,7 +60,7 @@ impl FromStr for Glob {
     fn from_str(pattern: &str) -> Result<Self, InvalidGlob> {
         let well_made = pattern
             .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"._-*?".contains(&b));
+            .all(|b| b.is_ascii_alphanumeric() || br"._-@:\*?".contains(&b));
         if well_made && (1..=MAX_BYTES).contains(&pattern.len()) {
             Ok(Self(pattern.to_owned()))
         } else {

@@ -15,12 +15,10 @@ mod settings;
 mod shape;
 
 pub use error::{ConfigError, Problem};
+pub use glob::{Glob, InvalidGlob};
 pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, HostShell};
 pub use level::LogLevel;
 pub use load::SETTINGS_FILE;
 pub use preset::Preset;
 pub use reference::{helper_sample, settings_sample};
 pub use settings::{Limits, Settings, Tasks, TlsMode};
-
-#[cfg(feature = "fuzzing")]
-pub use glob::Glob;

@@ -6,7 +6,7 @@ use super::helper_policy::HelperPolicy;
 use super::key::{Key, key, sample};
 use super::settings::Settings;
 use super::shape::{
-    AbsolutePath, Count, Flag, HOSTS, ORIGINS, SOCKETS, Shape as _, Size, Time, Word,
+    AbsolutePath, Count, Flag, HOSTS, ORIGINS, SOCKETS, Shape as _, Size, Time, UNITS, Word,
 };
 
 const INTRODUCTION: &str = "\
@@ -108,6 +108,10 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
 
     key!("lxc", "lxcpath", lxc.lxcpath, AbsolutePath,
         "Where the containers are; empty means where LXC's own settings say."),
+
+    key!("observer", "units", observer.units, UNITS,
+        "systemd units that the state tells of beside those that failed or are enabled, such as\n\
+         \"docker-*.service\"; * stands for any run of characters, ? for one."),
 
     key!("helper", "socket", helper.socket, AbsolutePath,
         "The socket of the root helper."),

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::error::UnknownWord;
+use super::glob::Glob;
 use super::level::LogLevel;
 
 /// Everything that `gatewren serve` is told by its files.
@@ -30,6 +31,8 @@ pub struct Settings {
     pub state: StateLog,
     /// `[lxc]`
     pub lxc: Lxc,
+    /// `[observer]`
+    pub observer: Observer,
     /// `[helper]`
     pub helper: Helper,
     /// `[log]`
@@ -139,6 +142,13 @@ pub struct Lxc {
     pub lxcpath: Option<PathBuf>,
 }
 
+/// What the state document tells of the box.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observer {
+    /// Units in it beside those that failed or are enabled.
+    pub units: Vec<Glob>,
+}
+
 /// The root side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Helper {
@@ -169,6 +179,7 @@ impl Default for Settings {
             tasks: Tasks::default(),
             state: StateLog::default(),
             lxc: Lxc::default(),
+            observer: Observer::default(),
             helper: Helper {
                 socket: PathBuf::from("/run/gatewren/helper.sock"),
             },

@@ -10,6 +10,7 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 use super::error::UnknownWord;
+use super::glob::Glob;
 
 /// The most entries that a list may have; a longer one is refused.
 const MAX_ENTRIES: usize = 64;
@@ -214,6 +215,13 @@ pub(super) const SOCKETS: List<SocketAddr> = List {
     entry: |text| text.parse().ok(),
     like: "an address with a port, such as \"0.0.0.0:8443\" or \"[::]:8443\"",
     may_be_empty: false,
+};
+
+/// Patterns for the names of units.
+pub(super) const UNITS: List<Glob> = List {
+    entry: |text| text.parse().ok(),
+    like: "a unit's name in quotes, where * and ? may stand for characters, such as \"backup-*.timer\"",
+    may_be_empty: true,
 };
 
 /// Host names and addresses, without a port.

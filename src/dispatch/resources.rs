@@ -10,7 +10,7 @@ use super::{
     engine::Engine,
     results::Caching,
 };
-use crate::protocol::{RpcError, page};
+use crate::protocol::{ResourceContents, RpcError, page};
 
 /// The list of resources changes with an upgrade only; what they hold changes at any time.
 const LIST_TTL_MS: u64 = 300_000;
@@ -80,5 +80,7 @@ async fn read_one(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
         .read(uri)
         .await?
         .ok_or_else(|| RpcError::resource_not_found(uri))?;
-    Ok(engine.complete(json!({ "contents": contents }), Caching::Private(0)))
+    let contents = contents.into_iter().map(ResourceContents::into_value);
+    let result = Map::from_iter([("contents".to_owned(), contents.collect())]);
+    Ok(engine.complete(Value::Object(result), Caching::Private(0)))
 }

@@ -62,6 +62,11 @@ pub enum Operation {
         #[serde(default)]
         container: Option<ContainerName>,
     },
+    /// Count the bytes on disk of one container's root file system, and print them (`du`).
+    ContainerDisk {
+        /// Which.
+        container: ContainerName,
+    },
     /// Start one.
     ContainerStart {
         /// Which.
@@ -92,6 +97,7 @@ impl Operation {
             Self::ContainerConfig { .. } => "container_config",
             Self::ContainerOsRelease { .. } => "container_os_release",
             Self::ContainerVitals { .. } => "container_vitals",
+            Self::ContainerDisk { .. } => "container_disk",
             Self::ContainerStart { .. } => "container_start",
             Self::ContainerStop { .. } => "container_stop",
             Self::ContainerEvents {} => "container_events",
@@ -116,6 +122,7 @@ impl Operation {
             | Self::ContainerInfo { container }
             | Self::ContainerConfig { container }
             | Self::ContainerOsRelease { container }
+            | Self::ContainerDisk { container }
             | Self::ContainerStart { container }
             | Self::ContainerStop { container, .. } => Some(container),
             Self::ContainerVitals { container } => container.as_ref(),

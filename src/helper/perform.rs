@@ -103,6 +103,7 @@ async fn perform(
             print(pump, move || files::config(&path)).await
         }
         Operation::ContainerOsRelease { container } => os_release(house, pump, container).await,
+        Operation::ContainerDisk { container } => disk(house, pump, container).await,
         Operation::ContainerVitals { container } => {
             container_vitals(house, pump, container.as_ref()).await
         }
@@ -217,13 +218,37 @@ async fn os_release(
     pump: &mut Pump,
     container: &ContainerName,
 ) -> Result<Ending, Refusal> {
+    let root = root(house, container).await?;
+    print(pump, move || files::os_release(&root)).await
+}
+
+/// What its root file system holds, without what is mounted in it; ends when the caller has no more time.
+async fn disk(
+    house: &House,
+    pump: &mut Pump,
+    container: &ContainerName,
+) -> Result<Ending, Refusal> {
+    let root = root(house, container).await?;
+    let tool = tools::Tool {
+        name: "du",
+        // The root of a running one is a link.
+        args: ["-sx", "--block-size=1", "--"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([format!("{}/.", root.display())])
+            .collect(),
+    };
+    tools::carry(&tool, pump, &house.strays).await
+}
+
+/// Where a container's root file system is seen.
+async fn root(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
     let config = existing(house, container)?;
     // A running one's root is seen from its init, whatever it is stored on.
-    let root = match house.containers.running(container).await {
-        Ok(running) => format!("/proc/{}/root", running.init).into(),
-        Err(_) => files::root_of(&config)?,
-    };
-    print(pump, move || files::os_release(&root)).await
+    match house.containers.running(container).await {
+        Ok(running) => Ok(format!("/proc/{}/root", running.init).into()),
+        Err(_) => files::root_of(&config),
+    }
 }
 
 /// Reads on a thread of its own, since a disk may not answer, and prints what was read.

@@ -19,7 +19,7 @@ use crate::config::HelperPolicy;
 use crate::sys::adopt_orphans;
 
 use super::{
-    ceilings::MAX_CONNECTIONS,
+    ceilings::{MAX_CONNECTIONS, MAX_EVENT_STREAMS},
     definitions::Definitions,
     house::{House, sweep_stale_cgroups},
     perform::serve_connection,
@@ -31,8 +31,11 @@ const STOP_TIME: Duration = Duration::from_secs(5);
 /// The pause after an accept that failed, as when no descriptor is left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often strays are looked for while a call runs.
+/// How often strays are looked for while a call runs that starts processes for its caller.
 const STRAY_TIME: Duration = Duration::from_secs(1);
+
+/// The same while there are none but streams of events, which a front always has.
+const QUIET_STRAY_TIME: Duration = Duration::from_secs(30);
 
 /// A pipe that whoever started the helper holds open as long as the helper is to live.
 #[derive(Debug)]
@@ -70,9 +73,10 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let house = Arc::new(House::new(definitions, settings.policy, stopping));
     let mut calls = JoinSet::new();
     let mut children = signal(SignalKind::child())?;
-    let mut tick = interval(STRAY_TIME);
+    let (mut tick, mut quiet_tick) = (interval(STRAY_TIME), interval(QUIET_STRAY_TIME));
     tracing::info!(uid = settings.allow_uid, lxcpath = ?house.containers.lxcpath(), "helper listens");
     let why = loop {
+        let streams = MAX_EVENT_STREAMS - house.event_streams.available_permits();
         tokio::select! {
             why = ends.next() => break why,
             accepted = listener.accept(), if calls.len() < MAX_CONNECTIONS => match accepted {
@@ -91,7 +95,8 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
                 }
             }
             _ = children.recv() => drop(house.strays.sweep()),
-            _ = tick.tick(), if !calls.is_empty() => drop(house.strays.sweep()),
+            _ = tick.tick(), if calls.len() > streams => drop(house.strays.sweep()),
+            _ = quiet_tick.tick(), if !calls.is_empty() => drop(house.strays.sweep()),
         }
     };
     tracing::info!(why, calls = calls.len(), "helper ends");

@@ -61,6 +61,7 @@ mod tests {
             memory_bytes: Some(4096),
             cpu_usage_us: Some(1),
             pids: Some(2),
+            disk_bytes: None,
             config: None,
         };
         let port = |protocol, port| Listener {

@@ -239,7 +239,7 @@ async fn next_news(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
     use tokio::time::sleep;
 
     use crate::backends::Lab;
@@ -298,17 +298,14 @@ mod tests {
         watched.look().await;
         assert_eq!(watched.at(&format!("{entry}/init_pid")), None);
 
-        let start = Instant::now();
         container.destroy();
-        let revision = watched.look().await;
-        assert_eq!(watched.at(entry), None, "revision {revision}");
-        let gone = start.elapsed();
+        let gone = watched.wait_for(entry, None).await;
         eprintln!(
             "appeared {appeared:?}, started {started:?}, frozen {frozen:?}, stopped {stopped:?}, \
-             gone and told {gone:?}"
+             gone {gone:?} after the tool had returned"
         );
         for (what, took) in [("start", started), ("freeze", frozen), ("stop", stopped)] {
-            assert!(took < LOOK_EVERY, "{what} was seen after {took:?}");
+            assert!(took < GLANCE_EVERY, "{what} was seen after {took:?}");
         }
         watched.end().await;
         child.stop().await;
@@ -338,6 +335,137 @@ mod tests {
             None,
             "up to revision {again}"
         );
+        watched.end().await;
+        child.stop().await;
+    }
+
+    fn define(lab: &Lab, name: &str, text: &str) {
+        std::fs::create_dir_all(lab.lxcpath.join(name)).unwrap();
+        std::fs::write(lab.lxcpath.join(name).join("config"), text).unwrap();
+    }
+
+    fn count(found: Option<Value>) -> usize {
+        found
+            .and_then(|all| Some(all.as_object()?.len()))
+            .unwrap_or(0)
+    }
+
+    #[tokio::test]
+    async fn fifty_definitions_appear_change_and_go_at_once() {
+        const ALL: &str = "/public/packageData";
+        let Some(lab) = Lab::find().map(Lab::apart) else {
+            return;
+        };
+        let (child, helper) = lab.helper();
+        let watched = Watched::by(Lxc::new(helper), lab.scratch.path());
+        watched.look().await;
+        for number in 0..50 {
+            define(&lab, &format!("c{number}"), "lxc.uts.name = x\n");
+        }
+        let appeared = watched.wait_until(ALL, |all| count(all) == 50).await;
+
+        define(&lab, "c7", "lxc.uts.name = x\nlxc.start.auto = 1\n");
+        let yes = |found| found == Some(json!(true));
+        let changed = watched
+            .wait_until(&format!("{ALL}/c7/autostart"), yes)
+            .await;
+        std::fs::rename(lab.lxcpath.join("c7"), lab.lxcpath.join("renamed")).unwrap();
+        watched.wait_for(&format!("{ALL}/c7"), None).await;
+        watched
+            .wait_until(&format!("{ALL}/renamed/autostart"), yes)
+            .await;
+        // Its directory is watched under the new name.
+        define(&lab, "renamed", "lxc.uts.name = y\n");
+        let hostname = format!("{ALL}/renamed/hostname");
+        watched.wait_for(&hostname, Some("y")).await;
+
+        // Half of them go while they are looked at.
+        let look = watched.handle.nudge();
+        for number in 20..50 {
+            std::fs::remove_dir_all(lab.lxcpath.join(format!("c{number}"))).unwrap();
+        }
+        let gone = watched.wait_until(ALL, |all| count(all) == 20).await;
+        watched.handle.looked(look).await;
+        watched.look().await;
+        assert_eq!(count(watched.at(ALL)), 20);
+        eprintln!("50 appeared {appeared:?}, one changed {changed:?}, 30 gone {gone:?}");
+        watched.end().await;
+        child.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_monitor_that_dies_is_replaced() {
+        let Some(lab) = Lab::find().map(Lab::apart) else {
+            return;
+        };
+        let (child, helper) = lab.helper();
+        let container = lab.create("survivor", "");
+        let watched = Watched::by(Lxc::new(helper), lab.scratch.path());
+        watched.look().await;
+        let status = "/public/packageData/survivor/status";
+        container.lxc("lxc-start", &[]);
+        watched.wait_for(status, Some("running")).await;
+        let mut killed = false;
+        for _ in 0..200 {
+            killed = lab.kill_monitor_daemon();
+            if killed {
+                break;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        assert!(killed, "there was no monitor to kill");
+        container.lxc("lxc-stop", &["-k"]);
+        let stopped = watched.wait_for(status, Some("stopped")).await;
+        container.lxc("lxc-start", &[]);
+        let started = watched.wait_for(status, Some("running")).await;
+        eprintln!("without a monitor: stopped {stopped:?}, started {started:?}");
+        watched.end().await;
+        child.stop().await;
+    }
+
+    #[tokio::test]
+    async fn on_proxmox_its_files_are_the_definitions() {
+        let Some(lab) = Lab::find().map(Lab::apart) else {
+            return;
+        };
+        let proxmox = lab.scratch.join("pve");
+        let conf = proxmox.join("101.conf");
+        std::fs::create_dir(&proxmox).unwrap();
+        let (child, helper) = lab.helper_with_proxmox(&proxmox);
+        let watched = Watched::by(Lxc::new(helper), lab.scratch.path());
+        watched.look().await;
+        // What LXC has of a number alone is left over.
+        let container = lab.create("101", "");
+        define(&lab, "plain", "");
+        watched
+            .wait_for("/public/packageData/plain/status", Some("stopped"))
+            .await;
+        let entry = "/public/packageData/101";
+        assert_eq!(watched.at(entry), None);
+
+        // As pmxcfs writes.
+        let text = "arch: amd64\nhostname: web\nmemory: 512\nonboot: 1\nunprivileged: 1\n";
+        std::fs::write(proxmox.join("101.conf.tmp.1"), text).unwrap();
+        std::fs::rename(proxmox.join("101.conf.tmp.1"), &conf).unwrap();
+        let status = "/public/packageData/101/status";
+        watched.wait_for(status, Some("stopped")).await;
+        let facts = watched.at(entry).unwrap();
+        assert_eq!(facts["hostname"], "web");
+        assert_eq!(
+            (&facts["autostart"], &facts["unprivileged"]),
+            (&json!(true), &json!(true))
+        );
+        assert_eq!(facts["config"]["memory_limit_bytes"], 512 << 20);
+        container.lxc("lxc-start", &[]);
+        watched.wait_for(status, Some("running")).await;
+        container.lxc("lxc-stop", &["-k"]);
+        watched.wait_for(status, Some("stopped")).await;
+
+        std::fs::write(proxmox.join("102.conf"), "hostname: never-started\n").unwrap();
+        let status = "/public/packageData/102/status";
+        watched.wait_for(status, Some("stopped")).await;
+        std::fs::remove_file(&conf).unwrap();
+        watched.wait_for(entry, None).await;
         watched.end().await;
         child.stop().await;
     }

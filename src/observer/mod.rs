@@ -9,8 +9,9 @@
 //!
 //! | watcher | its pointers | its events |
 //! |---|---|---|
-//! | `container_watch` | `/public/packageData`, `/public/observer/containers` | `lxc-monitor` |
+//! | `container_watch` | `/public/packageData`, `/public/observer/containers` | states (`lxc-monitor`) and definitions (inotify), through the helper |
 //! | `host_watch` | `/public/serverInfo` | netlink (addresses, links, routes, disks), files of `/proc` that poll, inotify |
+//! | `unit_watch` | `/public/units`, `/public/observer/units` | D-Bus signals of systemd |
 //!
 //! # What a watcher is given
 //!
@@ -50,10 +51,15 @@ mod host_facts;
 mod host_watch;
 mod level;
 mod pace;
+mod rate;
 mod scribe;
+mod unit_facts;
+mod unit_watch;
+mod units;
 #[cfg(test)]
 mod watched;
 mod watchers;
 
 pub use handle::ObserverHandle;
+pub use units::Units;
 pub use watchers::Observer;

@@ -8,13 +8,14 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::backends::{Host, Lxc};
+use crate::backends::{Host, Lxc, SystemBus, Systemd};
 use crate::state::{Pointer, State};
 
 use super::handle::ObserverHandle;
+use super::units::Units;
 use super::watchers::Observer;
 
-const LONG: Duration = Duration::from_mins(1);
+const LONG: Duration = Duration::from_mins(3);
 
 /// An observer at work, and what it works with.
 pub struct Watched {
@@ -30,7 +31,8 @@ impl Watched {
     /// One with these containers, and its state in a file `state.db` in `directory`.
     pub fn by(lxc: Lxc, directory: &Path) -> Self {
         let state = State::open(&directory.join("state.db")).unwrap();
-        let observer = Observer::new(state.clone(), lxc, Host::new());
+        let units = Units::new(Systemd::new(SystemBus::new()), Vec::new());
+        let observer = Observer::new(state.clone(), lxc, Host::new(), units);
         let handle = observer.handle();
         let (stop, stopped) = oneshot::channel::<()>();
         let done = tokio::spawn(observer.run(async move {
@@ -59,10 +61,19 @@ impl Watched {
 
     /// Waits until this word stands there, or nothing does, and says how long that took.
     pub async fn wait_for(&self, pointer: &str, expected: Option<&str>) -> Duration {
+        let expected = expected.map(Value::from);
+        self.wait_until(pointer, |found| found == expected).await
+    }
+
+    /// Waits until what stands there is as it should be, and says how long that took.
+    pub async fn wait_until(
+        &self,
+        pointer: &str,
+        good: impl Fn(Option<Value>) -> bool,
+    ) -> Duration {
         let start = Instant::now();
         let mut bell = self.state.bell();
-        let expected = expected.map(Value::from);
-        let seen = bell.wait_for(|_| self.at(pointer) == expected);
+        let seen = bell.wait_for(|_| good(self.at(pointer)));
         timeout(LONG, seen).await.expect(pointer).unwrap();
         start.elapsed()
     }

@@ -11,23 +11,27 @@ use super::container_watch::ContainerWatch;
 use super::handle::{Nudges, ObserverHandle};
 use super::host_watch::HostWatch;
 use super::scribe::Scribe;
+use super::unit_watch::UnitWatch;
+use super::units::Units;
 
 /// Watches the box and writes what it sees into the state.
 #[derive(Debug)]
 pub struct Observer {
     containers: ContainerWatch,
     host: HostWatch,
+    units: UnitWatch,
     handle: ObserverHandle,
 }
 
 impl Observer {
     /// An observer that has seen nothing yet.
-    pub fn new(state: State, lxc: Lxc, host: Host) -> Self {
+    pub fn new(state: State, lxc: Lxc, host: Host, units: Units) -> Self {
         let mut nudges = Nudges::default();
         let scribe = || Scribe::new(state.clone());
         Self {
             containers: ContainerWatch::new(lxc, scribe(), nudges.requests()),
             host: HostWatch::new(host, scribe(), nudges.requests()),
+            units: UnitWatch::new(units, scribe(), nudges.requests()),
             handle: nudges.handle(state),
         }
     }
@@ -42,6 +46,7 @@ impl Observer {
         let mut watchers = JoinSet::new();
         watchers.spawn(self.containers.run());
         watchers.spawn(self.host.run());
+        watchers.spawn(self.units.run());
         stop.await;
         watchers.shutdown().await;
     }

@@ -256,12 +256,12 @@ mod tests {
         let other = foreign(&path);
         add(&other, "/public/a", &json!(1));
         add(&other, "/public/b", &json!({"x": 1, "y": 1}));
+        add(&other, "/public/b/x", &json!(2));
         trim(
             &other,
             2,
             &json!({"public": {"a": 1, "b": {"x": 1, "y": 1}}}),
         );
-        add(&other, "/public/b/x", &json!(2));
         let history = History::open(&path).unwrap();
         assert_eq!(
             written(&history, "/public"),

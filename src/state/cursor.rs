@@ -11,7 +11,7 @@ use super::log;
 use super::pointer::Pointer;
 
 /// The most revisions that one question reads from the log; the rest is asked for with the next cursor.
-pub const MAX_SCAN: u64 = 10_000;
+const MAX_SCAN: u64 = 10_000;
 
 /// The most JSON text of one answer's revisions, in bytes, but for the first; the rest is asked for next.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::changes::Changes;
-use super::cursor::{self, MAX_SCAN, Question};
+use super::cursor::{self, Question};
 use super::document::{Document, Draft, Spare};
 use super::error::StateError;
 use super::log;
@@ -18,6 +18,10 @@ use super::operation::Operation;
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::recent::{Recent, Touch};
+
+/// The most revisions that a look on behalf of one subscriber reads from the log; one that is further behind is
+/// told without a look. A thousand may come back at once after a restart, each with many resources.
+const MAX_LOOK: u64 = 256;
 
 /// The state as readers see it.
 #[derive(Debug)]
@@ -129,7 +133,7 @@ impl Shared {
         let complete = log::kept(&reader)
             .map_err(said)?
             .is_some_and(|(oldest, _)| oldest <= *ids.start());
-        if !complete || ids.end() - ids.start() > MAX_SCAN {
+        if !complete || ids.end() - ids.start() > MAX_LOOK {
             return Ok(Some(*ids.end()));
         }
         let mut newest = None;

@@ -148,7 +148,8 @@ impl State {
     /// The newest revision after `after` that changed the value at `scope`; nothing if none did.
     ///
     /// Answered from memory for some thousand revisions back; for an older `after` by the log, which may
-    /// name a revision that wrote there what stood there.
+    /// name a revision that wrote there what stood there, or, for a much older one, names the last that is not
+    /// in memory.
     pub fn touched(&self, scope: &Pointer, after: u64) -> Option<u64> {
         self.inner.shared.touched(scope, after)
     }

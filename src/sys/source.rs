@@ -7,9 +7,12 @@ use std::path::Path;
 /// The most that is read of one file, in bytes; what is longer is cut.
 const MAX_BYTES: u64 = 1024 * 1024;
 
+/// What most of them fit into, in bytes; the kernel makes them anew at each read.
+const USUAL_BYTES: usize = 4096;
+
 /// The file's text; nothing if it cannot be read.
 pub fn text(path: impl AsRef<Path>) -> Option<String> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
     let file = File::open(path).ok()?;
     file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())

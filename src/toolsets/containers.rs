@@ -1,12 +1,15 @@
 //! `container_*`: LXC containers, looked at, started and stopped.
 
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
 
 use super::{failure::failed, number::Number};
-use crate::backends::{ContainerDetails, ContainerName, Lxc};
+use crate::backends::{ContainerDetails, ContainerName, Listener, Lxc, Usage};
 use crate::registry::{Cx, Result, Risk, Toolset};
 
 /// The group, as a table.
@@ -19,6 +22,12 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .tool("container_info", Risk::Read, info)
         .titled("About a container")
         .startos("package.installed-version", ID)
+        .tool("container_stats", Risk::Read, stats)
+        .titled("What containers use")
+        .startos("package.stats", ID)
+        .tool("container_ports", Risk::Read, ports)
+        .titled("Addresses and ports of a container")
+        .startos("package.host.list", ID)
         .tool("container_start", Risk::Write, start)
         .titled("Start a container")
         .startos("package.start", ID)
@@ -52,8 +61,8 @@ async fn list(lxc: Arc<Lxc>, List {}: List, cx: Cx) -> Result<Containers> {
     })
 }
 
-/// Describes one container: state, init process, addresses, operating system, autostart, memory, CPU
-/// and processes.
+/// Describes one container: state, init process, addresses, operating system, autostart, memory, CPU,
+/// processes, disk use, and what its definition says of networks, mounts and limits.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Info {
@@ -63,7 +72,96 @@ struct Info {
 
 async fn info(lxc: Arc<Lxc>, Info { container }: Info, cx: Cx) -> Result<ContainerDetails> {
     let lxc = lxc.named(cx.reference());
-    lxc.info(&container).await.map_err(failed)
+    let details = lxc.info(&container).await.map_err(failed)?;
+    Ok(ContainerDetails {
+        disk_bytes: lxc.disk_bytes(&container).await,
+        ..details
+    })
+}
+
+/// How long containers are watched for the processor time that they use.
+const SAMPLE: Duration = Duration::from_millis(200);
+
+/// Measures what running containers use and may use: memory, processor, processes, disk and network
+/// traffic.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Stats {
+    /// The container's name, as `container_list` shows it; all that run when absent.
+    #[serde(default)]
+    container: Option<ContainerName>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Measured {
+    /// Those that run, sorted by name.
+    containers: Vec<Use>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Use {
+    /// Whose.
+    container: ContainerName,
+    /// Processor time used in the last moment, in percent of one processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_percent: Option<f64>,
+    #[serde(flatten)]
+    usage: Usage,
+}
+
+async fn stats(lxc: Arc<Lxc>, Stats { container }: Stats, cx: Cx) -> Result<Measured> {
+    let lxc = lxc.named(cx.reference());
+    let begun = Instant::now();
+    let before = lxc.vitals_of(container.as_ref()).await.map_err(failed)?;
+    sleep(SAMPLE).await;
+    let mut containers = Vec::new();
+    for earlier in before {
+        // One that ended meanwhile, or of which nothing can be learnt, does not hide the others.
+        let later = lxc.vitals(&earlier.container).await;
+        let usage = later.map_or(earlier.usage, |later| later.usage);
+        containers.push(Use {
+            cpu_percent: cpu_percent(&earlier.usage, &usage, begun.elapsed()),
+            container: earlier.container,
+            usage,
+        });
+    }
+    Ok(Measured { containers })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share needs no more")]
+fn cpu_percent(before: &Usage, after: &Usage, time: Duration) -> Option<f64> {
+    let used_us = after.cpu_usage_us?.checked_sub(before.cpu_usage_us?)?;
+    let share = used_us as f64 / time.as_micros().max(1) as f64;
+    Some((share * 1000.0).round() / 10.0)
+}
+
+/// Shows the addresses of a running container and the ports that are open in it. Whether something
+/// outside can reach them depends on the network in between.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Ports {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct OpenPorts {
+    /// Its addresses but for loopback and link-local ones, sorted.
+    addresses: Vec<IpAddr>,
+    /// Whether it has no network of its own: addresses and ports are then the host's.
+    shares_host_network: bool,
+    /// Sorted by protocol and port.
+    ports: Vec<Listener>,
+}
+
+async fn ports(lxc: Arc<Lxc>, Ports { container }: Ports, cx: Cx) -> Result<OpenPorts> {
+    let lxc = lxc.named(cx.reference());
+    let vitals = lxc.vitals(&container).await.map_err(failed)?;
+    Ok(OpenPorts {
+        addresses: vitals.addresses,
+        shares_host_network: vitals.shares_host_network,
+        ports: vitals.listeners,
+    })
 }
 
 /// Starts a container and says how it stands afterwards. One that runs already is left as it is.

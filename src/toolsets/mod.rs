@@ -11,6 +11,7 @@ mod resources;
 mod server;
 mod shell;
 mod state;
+mod units;
 
 pub use access::tools as access;
 pub use containers::tools as containers;
@@ -20,3 +21,4 @@ pub use resources::StateResources;
 pub use server::tools as server;
 pub use shell::tools as shell;
 pub use state::tools as state;
+pub use units::tools as units;

@@ -15,17 +15,15 @@ use tokio::sync::watch;
 use crate::support::chance::Chance;
 use crate::support::client::{Client, runtime};
 use crate::support::history::{History, connect, insert};
+use crate::support::machine::IN_TIME;
 use crate::support::server::{Directory, Server, server};
 use crate::support::watcher::{Era, Heard, Watcher, Weather};
 
 /// How many clients there are.
 const CLIENTS: usize = 24;
 
-/// How long one of them may take to hear of what was changed last, on a machine that has much else to do.
-const BOUND: Duration = Duration::from_mins(2);
-
 /// Where clients look; what is written is two levels deep.
-const POINTERS: [&str; 9] = [
+const POINTERS: [&str; 12] = [
     "/public",
     "/public/tree",
     "/public/tree/a",
@@ -34,6 +32,9 @@ const POINTERS: [&str; 9] = [
     "/public/tree/b/y",
     "/public/tree/c/z",
     "/public/tree/ab",
+    "/public/tree/back",
+    "/public/tree/list",
+    "/public/tree/list/1",
     "/public/never",
 ];
 
@@ -63,13 +64,34 @@ fn operation(chance: &mut Chance, branch: &str) -> Value {
     }
 }
 
-/// A patch on some branches, each of them once.
+/// Something with a list, all of whose elements may move.
+fn operation_on_list(chance: &mut Chance) -> Value {
+    let list = "/public/tree/list";
+    let value = chance.below(2);
+    match chance.below(6) {
+        0 => json!({ "op": "add", "path": list, "value": [value, 1, 0] }),
+        1 => json!({ "op": "remove", "path": format!("{list}/0") }),
+        2 => json!({ "op": "add", "path": format!("{list}/-"), "value": value }),
+        3 => json!({ "op": "replace", "path": format!("{list}/1"), "value": value }),
+        _ => json!({ "op": "add", "path": format!("{list}/0"), "value": value }),
+    }
+}
+
+/// A patch on some branches; now and then it takes back in the end what it did first.
 fn patch(chance: &mut Chance) -> Value {
     let mut operations = Vec::new();
     for branch in ["a", "b", "c", "ab"] {
         if chance.one_in(3) {
             operations.push(operation(chance, branch));
         }
+    }
+    if chance.one_in(4) {
+        operations.push(operation_on_list(chance));
+    }
+    if chance.one_in(5) {
+        let there = json!({ "op": "add", "path": "/public/tree/back", "value": [1] });
+        let back = json!({ "op": "remove", "path": "/public/tree/back" });
+        operations.extend([there, back]);
     }
     json!(operations)
 }
@@ -218,7 +240,7 @@ impl Scene {
             while let Some(heard) = behind() {
                 assert!(!task.is_finished(), "{name} has failed: {heard}");
                 assert!(
-                    begun.elapsed() < BOUND,
+                    begun.elapsed() < IN_TIME,
                     "{name} never heard of a change: {heard}, revision {}",
                     self.history.revision
                 );

@@ -1,14 +1,18 @@
 //! What an agent's policy lets it see and do, and how arguments are checked.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::support::machine::is_root;
 use crate::support::server::shared;
 
-const READING: [&str; 12] = [
+const READING: [&str; 14] = [
     "changes_since",
     "container_info",
     "container_list",
+    "container_ports",
+    "container_stats",
     "disk_list",
     "network_interfaces",
     "network_routes",
@@ -23,6 +27,9 @@ const READING: [&str; 12] = [
 const CHANGING: [&str; 3] = ["container_restart", "container_start", "container_stop"];
 
 const RUNNING: [&str; 2] = ["container_shell", "system_shell"];
+
+/// Only where systemd runs the machine.
+const LOOKING_AT_UNITS: [&str; 2] = ["unit_list", "unit_status"];
 
 fn seen(policy: &'static str) -> Vec<String> {
     let server = shared(policy);
@@ -57,9 +64,14 @@ fn t2_each_policy_sees_its_tools() {
         names.sort();
         names
     };
-    assert_eq!(seen("observe"), all(&[&READING]));
-    assert_eq!(seen("operate"), all(&[&READING, &CHANGING, &RUNNING]));
-    assert_eq!(seen("admin"), all(&[&READING, &CHANGING, &RUNNING]));
+    let booted = Path::new("/run/systemd/system").is_dir();
+    let units: &[&str] = if booted { &LOOKING_AT_UNITS } else { &[] };
+    assert_eq!(seen("observe"), all(&[&READING, units]));
+    assert_eq!(
+        seen("operate"),
+        all(&[&READING, units, &CHANGING, &RUNNING])
+    );
+    assert_eq!(seen("admin"), all(&[&READING, units, &CHANGING, &RUNNING]));
     assert_eq!(seen("suggest"), all(&[]));
 }
 

@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
+use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::request::Request;
 use crate::support::server::{Directory, Server, has_sqlite3, server, shared};
 use crate::support::stream::Stream;
@@ -155,7 +156,11 @@ fn who_knows_more_than_a_backup_that_was_put_back_is_told_to_read_again() {
         let home = Directory::new();
         let mut before = server().directory(&home.0).start();
         let uri = "gatewren:///public/kept";
-        before.put("kept", &json!("old"));
+        let old = before.put("kept", &json!("old"));
+        // Else the first that the session hears of might be this.
+        wait_until("the server has seen it", IN_TIME, || {
+            read(&before, "gatewren:///public") >= old
+        });
         copy(&home, "state.db", "backup.db");
         let session = before.client().session("2025-11-25");
         session.subscribe(uri);

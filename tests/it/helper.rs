@@ -422,6 +422,77 @@ fn changes_of_state_are_reported_as_they_happen() {
     assert_eq!(own.state("wren"), "RUNNING");
 }
 
+#[test]
+fn definitions_are_reported_as_far_as_the_owner_lets_them_be_seen() {
+    let Some(own) = Containers::new() else {
+        return;
+    };
+    let policy = own.lxcpath().join("policy.toml");
+    fs::write(&policy, "containers = [\"wren\"]\n").unwrap();
+    let helper = Helper::start_as(own.lxcpath(), |command| {
+        command.arg("--policy").arg(&policy);
+    });
+    let mut events = helper.ask(&json!({ "do": "container_events" }), 0);
+    // Nothing shows when the helper has begun to listen; so a definition is written until it is heard of.
+    let heard = std::thread::spawn(move || {
+        let mut heard = String::new();
+        while !heard.contains("'wren' changed definition\n") {
+            heard += &String::from_utf8(events.output()).unwrap();
+        }
+        heard
+    });
+    while !heard.is_finished() {
+        for name in ["hidden", "wren"] {
+            let directory = own.lxcpath().join(name);
+            fs::create_dir(&directory).unwrap();
+            fs::write(directory.join("config"), "").unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+            fs::remove_dir_all(directory).unwrap();
+        }
+    }
+    let heard = heard.join().unwrap();
+    assert!(!heard.contains("hidden"), "{heard}");
+}
+
+#[test]
+fn what_the_kernel_shows_of_containers_is_read_without_asking_lxc() {
+    let Some(mut own) = Containers::new() else {
+        return;
+    };
+    own.make("wren");
+    own.make("idle");
+    let helper = Helper::start(own.lxcpath());
+    let all = json!({ "do": "container_vitals" });
+    assert_eq!(
+        helper.run(&about("container_vitals", "idle")).refusal().0,
+        "not_running"
+    );
+    helper.run(&about("container_start", "wren"));
+    let one: Value =
+        serde_json::from_slice(&helper.run(&about("container_vitals", "wren")).stdout).unwrap();
+    let init: u64 = own
+        .tool("lxc-info", "wren", &["-pH"])
+        .trim()
+        .parse()
+        .unwrap();
+    assert_eq!(
+        (&one["init_pid"], &one["frozen"]),
+        (&json!(init), &json!(false))
+    );
+    assert!(one["usage"]["cpu_usage_us"].as_u64() > Some(0), "{one}");
+    assert_eq!(one["shares_host_network"], false);
+    own.tool("lxc-freeze", "wren", &[]);
+    let frozen: Value = serde_json::from_slice(&helper.run(&all).stdout).unwrap();
+    assert_eq!(frozen["frozen"], true);
+    own.tool("lxc-unfreeze", "wren", &[]);
+    let bytes = helper.run(&about("container_disk", "wren")).stdout();
+    let bytes: u64 = bytes.split_whitespace().next().unwrap().parse().unwrap();
+    let busybox = fs::metadata("/bin/busybox").unwrap().len();
+    assert!(bytes > busybox / 2, "{bytes} of {busybox}");
+    own.tool("lxc-stop", "wren", &["-k"]);
+    assert_eq!(helper.run(&all).stdout(), "");
+}
+
 fn is_monitor(pid: i32) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     is_alive(pid) && String::from_utf8_lossy(&line).contains("lxc-monitor")

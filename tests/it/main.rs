@@ -14,6 +14,7 @@ mod everything;
 mod flow_agents;
 mod flow_calls;
 mod flow_converge;
+mod flow_crowd;
 mod flow_host;
 mod flow_lifecycle;
 mod flow_policy;
@@ -51,5 +52,6 @@ mod spec_stdio;
 mod spec_streams;
 #[cfg(feature = "everything")]
 mod spec_tasks;
+mod state_manual;
 mod state_writers;
 mod support;

@@ -177,6 +177,9 @@ fn stir(containers: &Containers, until: &mut dyn FnMut() -> bool) {
             ("lxc-start", "-d")
         };
         containers.tool(tool, STIRRED, &[how]);
+        if runs {
+            containers.until_stopped(STIRRED);
+        }
         runs = !runs;
     }
 }

@@ -19,6 +19,9 @@ const QUESTION_TIME: Duration = Duration::from_secs(20);
 /// How long a start may take, and a stop beyond its grace.
 const CHANGE_TIME: Duration = Duration::from_mins(1);
 
+/// How long the bytes of a root file system may be counted; then they stay unknown.
+const DISK_TIME: Duration = Duration::from_secs(5);
+
 /// The containers of the box; a clone is a pointer.
 #[derive(Debug, Clone)]
 pub struct Lxc {
@@ -95,7 +98,17 @@ impl Lxc {
             cpu_usage_us: usage.cpu_usage_us,
             pids: usage.pids,
             config: Some(config),
+            disk_bytes: None,
         })
+    }
+
+    /// What the root file system of one holds, in bytes; nothing if it cannot be counted in five seconds.
+    pub async fn disk_bytes(&self, name: &ContainerName) -> Option<u64> {
+        let operation = Operation::ContainerDisk {
+            container: name.clone(),
+        };
+        let counted = self.ask(operation, DISK_TIME).await.ok()?;
+        counted.split_whitespace().next()?.parse().ok()
     }
 
     /// What the kernel shows of one that runs.
@@ -106,6 +119,26 @@ impl Lxc {
             BackendError::new(ErrorKind::NotRunning, words)
         };
         found.into_iter().next().ok_or_else(ended)
+    }
+
+    /// What the kernel shows of this one, or of all that run, sorted by name. One of which nothing can be
+    /// learnt does not hide the others.
+    pub async fn vitals_of(
+        &self,
+        container: Option<&ContainerName>,
+    ) -> Result<Vec<Vitals>, BackendError> {
+        if let Some(name) = container {
+            return Ok(vec![self.vitals(name).await?]);
+        }
+        let mut all = Vec::new();
+        for name in self.list().await? {
+            match self.vitals(&name).await {
+                Ok(vitals) => all.push(vitals),
+                Err(cause) if cause.kind == ErrorKind::Unavailable => return Err(cause),
+                Err(cause) => debug!(container = %name, %cause, "left out of the measurement"),
+            }
+        }
+        Ok(all)
     }
 
     /// What the kernel shows of all that [`Self::status`] has found running and that still run; cheap, for
@@ -248,6 +281,7 @@ mod tests {
         lxc.start(&name).await.unwrap();
         let first = lxc.info(&name).await.unwrap();
         assert_eq!(first.state, ContainerState::Running);
+        assert!(lxc.disk_bytes(&name).await > Some(100_000));
         assert!(
             first.memory_bytes > Some(0) && first.cpu_usage_us > Some(0),
             "{first:?}"

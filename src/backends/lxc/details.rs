@@ -69,6 +69,9 @@ pub struct ContainerDetails {
     /// Processes in it, while it runs and the kernel counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pids: Option<u64>,
+    /// What its root file system holds, in bytes; absent in a list, and when it takes too long to count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
     /// What its definition says; absent in a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<ContainerConfig>,

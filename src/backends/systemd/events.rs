@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use zbus::Message;
+use zbus::names::MemberName;
 
 use super::super::bus::{Signals, SystemBus};
 use super::super::error::{BackendError, ErrorKind};
-use super::manager::{INTERFACE, MANAGER};
+use super::interface::{MANAGER, MANAGER_INTERFACE};
 use super::name::UnitName;
 
 /// How many signals are taken together at most; further ones are the next news.
@@ -52,7 +53,9 @@ impl UnitEvents {
     pub(super) async fn open(bus: &SystemBus) -> Result<Self, BackendError> {
         let signals = bus.listen(&RULES).await?;
         // systemd signals nothing as long as nobody has asked for it.
-        signals.call(MANAGER, (INTERFACE, "Subscribe")).await?;
+        signals
+            .call(MANAGER, (MANAGER_INTERFACE, "Subscribe"))
+            .await?;
         Ok(Self {
             signals,
             ended: None,
@@ -95,7 +98,7 @@ impl UnitNews {
 
     fn note(&mut self, message: &Message) -> Result<(), BackendError> {
         let header = message.header();
-        let member = header.member().map(|member| member.as_str());
+        let member = header.member().map(MemberName::as_str);
         match member {
             Some("PropertiesChanged") => {
                 let name = header.path().map(|path| UnitName::of_path(path.as_str()));

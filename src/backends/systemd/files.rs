@@ -1,18 +1,14 @@
 //! Whether a unit is started at boot: the state of its file.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The state of a unit's file, in systemd's own word, such as `enabled`, `disabled`, `static` or `masked`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct UnitFileState(String);
 
 impl UnitFileState {
-    /// Nothing for a unit that no file describes, such as one that a program made.
-    pub(super) fn of(word: &str) -> Option<Self> {
-        (!word.is_empty()).then(|| Self(word.to_owned()))
-    }
-
     /// Systemd's word.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -21,5 +17,11 @@ impl UnitFileState {
     /// Whether the unit was enabled, for good or until the next boot.
     pub fn is_enabled(&self) -> bool {
         matches!(self.0.as_str(), "enabled" | "enabled-runtime")
+    }
+}
+
+impl From<String> for UnitFileState {
+    fn from(word: String) -> Self {
+        Self(word)
     }
 }

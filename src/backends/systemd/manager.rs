@@ -1,30 +1,25 @@
 //! systemd's manager: asked for its units, and for one of them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use zbus::zvariant::OwnedObjectPath;
 
-use super::super::bus::{Object, Properties, SystemBus};
+use super::super::bus::{Properties, SystemBus};
 use super::super::error::{BackendError, ErrorKind};
 use super::events::UnitEvents;
 use super::files::UnitFileState;
+use super::interface::{self, MANAGER, MANAGER_INTERFACE, UNIT_INTERFACE};
 use super::name::UnitName;
 use super::unit::{Unit, UnitLine, UnitStatus};
 
-/// systemd's well-known name on the bus.
-pub(super) const SERVICE: &str = "org.freedesktop.systemd1";
-
-/// The manager, as an object.
-pub(super) const MANAGER: Object<'static> = Object {
-    service: SERVICE,
-    path: "/org/freedesktop/systemd1",
-};
-
-/// The manager's interface.
-pub(super) const INTERFACE: &str = "org.freedesktop.systemd1.Manager";
-
-/// What all units have.
-const UNIT: &str = "org.freedesktop.systemd1.Unit";
+/// The facts that only some kinds of units have. They are asked for one by one: all that systemd tells of a
+/// service is measured for the answer.
+#[rustfmt::skip]
+const SPECIFIC: &[(&str, &[&str])] = &[
+    ("MainPID", &["service"]),
+    ("Result", &["service", "socket", "mount", "automount", "swap", "timer", "path", "scope"]),
+];
 
 /// The units of this box; a clone is a pointer.
 ///
@@ -54,6 +49,11 @@ impl Systemd {
     /// The systemd that answers on `bus`.
     pub fn new(bus: SystemBus) -> Self {
         Self { bus }
+    }
+
+    /// Whether systemd runs this machine, as `sd_booted(3)` finds out.
+    pub fn runs_here() -> bool {
+        Path::new("/run/systemd/system").is_dir()
     }
 
     /// Every loaded unit, sorted by name.
@@ -87,7 +87,7 @@ impl Systemd {
         let listed: Vec<(String, String)> = self.manager("ListUnitFiles", &()).await?;
         let file = |(path, state): (String, String)| {
             let name = path.rsplit('/').next()?.parse().ok()?;
-            Some((name, UnitFileState::of(&state)?))
+            Some((name, UnitFileState::from(state)))
         };
         Ok(listed.into_iter().filter_map(file).collect())
     }
@@ -98,15 +98,11 @@ impl Systemd {
     /// As [`Self::list`].
     pub async fn unit(&self, name: &UnitName) -> Result<Unit, BackendError> {
         let path = name.path();
-        let interface = interface(name);
-        let (common, main_pid, result) = tokio::join!(
-            self.bus.properties(object(&path), UNIT),
-            self.specific(&path, &interface, (name, "MainPID")),
-            self.specific(&path, &interface, (name, "Result")),
+        let (common, specific) = tokio::join!(
+            self.bus.properties(interface::unit(&path), UNIT_INTERFACE),
+            self.specific(&path, name),
         );
-        let mut specific = main_pid?;
-        specific.extend(result?);
-        Ok(Unit::of(name.clone(), &common?, &specific))
+        Ok(Unit::of(name.clone(), &common?, &specific?))
     }
 
     /// A unit in full; one that is not loaded is loaded for it.
@@ -115,10 +111,11 @@ impl Systemd {
     /// `NotFound` when there is no such unit; otherwise as [`Self::list`].
     pub async fn status(&self, name: &UnitName) -> Result<UnitStatus, BackendError> {
         let path: OwnedObjectPath = self.manager("LoadUnit", &name.as_str()).await?;
-        let interface = interface(name);
+        let kind = interface::of_kind(name);
         let (common, specific) = tokio::join!(
-            self.bus.properties(object(path.as_str()), UNIT),
-            self.bus.properties(object(path.as_str()), &interface),
+            self.bus
+                .properties(interface::unit(path.as_str()), UNIT_INTERFACE),
+            self.bus.properties(interface::unit(path.as_str()), &kind),
         );
         let status = UnitStatus::of(name.clone(), &common?, &specific?);
         if status.unit.line.load == "not-found" {
@@ -136,32 +133,18 @@ impl Systemd {
         UnitEvents::open(&self.bus).await
     }
 
-    /// One property that only some kinds of units have.
-    async fn specific(
-        &self,
-        path: &str,
-        interface: &str,
-        (name, property): (&UnitName, &str),
-    ) -> Result<Properties, BackendError> {
-        let kinds: &[&str] = match property {
-            "MainPID" => &["service"],
-            _ => &[
-                "service",
-                "socket",
-                "mount",
-                "automount",
-                "swap",
-                "timer",
-                "path",
-                "scope",
-            ],
-        };
-        if !kinds.contains(&name.kind()) {
-            return Ok(Properties::new());
+    /// Those of [`SPECIFIC`] that this unit has.
+    async fn specific(&self, path: &str, name: &UnitName) -> Result<Properties, BackendError> {
+        let kind = interface::of_kind(name);
+        let mut found = Properties::new();
+        for (property, kinds) in SPECIFIC {
+            if kinds.contains(&name.kind()) {
+                let of = (kind.as_str(), *property);
+                let value = self.bus.property(interface::unit(path), of).await?;
+                found.insert((*property).to_owned(), value);
+            }
         }
-        let of = (interface, property);
-        let value = self.bus.property(object(path), of).await?;
-        Ok(Properties::from([(property.to_owned(), value)]))
+        Ok(found)
     }
 
     async fn manager<B, R>(&self, method: &str, body: &B) -> Result<R, BackendError>
@@ -169,22 +152,10 @@ impl Systemd {
         B: serde::Serialize + zbus::zvariant::DynamicType,
         R: for<'de> zbus::zvariant::DynamicDeserialize<'de>,
     {
-        self.bus.call(MANAGER, (INTERFACE, method), body).await
+        self.bus
+            .call(MANAGER, (MANAGER_INTERFACE, method), body)
+            .await
     }
-}
-
-fn object(path: &str) -> Object<'_> {
-    Object {
-        service: SERVICE,
-        path,
-    }
-}
-
-/// The interface of a unit's kind, such as `org.freedesktop.systemd1.Service`.
-fn interface(name: &UnitName) -> String {
-    let kind = name.kind();
-    let (first, rest) = kind.split_at_checked(1).unwrap_or((kind, ""));
-    format!("{SERVICE}.{}{rest}", first.to_ascii_uppercase())
 }
 
 /// Names that no tool of ours would take are left out.
@@ -201,16 +172,4 @@ fn lines(listed: Vec<ListedUnit>) -> Vec<UnitLine> {
     let mut lines: Vec<UnitLine> = listed.into_iter().filter_map(line).collect();
     lines.sort_by(|a, b| a.name.cmp(&b.name));
     lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_interface_follows_the_kind() {
-        let of = |name: &str| interface(&name.parse().unwrap());
-        assert_eq!(of("a.service"), "org.freedesktop.systemd1.Service");
-        assert_eq!(of("a.b.automount"), "org.freedesktop.systemd1.Automount");
-    }
 }

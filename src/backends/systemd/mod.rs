@@ -2,6 +2,7 @@
 
 mod events;
 mod files;
+mod interface;
 mod manager;
 mod name;
 mod properties;

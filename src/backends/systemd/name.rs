@@ -1,6 +1,7 @@
 //! The name of a unit, checked before anything is asked with it.
 
-use std::fmt;
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -24,12 +25,12 @@ const KINDS: [&str; 11] = [
 /// The longest name that systemd takes, in bytes.
 const MAX_BYTES: usize = 255;
 
+/// The name's shape as a pattern of JSON Schema (ECMA-262).
+const PATTERN: &str = r"^[A-Za-z0-9:_.\\-][A-Za-z0-9:_.\\@-]*\.[a-z]+$";
+
 /// A unit's name, such as `nginx.service`; a kind is part of it.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
 pub struct UnitName(String);
 
 /// Why a text is no unit's name.
@@ -85,7 +86,8 @@ impl UnitName {
             if byte.is_ascii_alphabetic() || byte.is_ascii_digit() && at > 0 {
                 path.push(char::from(byte));
             } else {
-                path.push_str(&format!("_{byte:02x}"));
+                // Writing to a string does not fail.
+                let _ = write!(path, "_{byte:02x}");
             }
         }
         path
@@ -110,6 +112,20 @@ impl FromStr for UnitName {
         } else {
             Err(InvalidUnitName)
         }
+    }
+}
+
+impl JsonSchema for UnitName {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "UnitName".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": PATTERN, "maxLength": MAX_BYTES })
     }
 }
 

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::bus::Properties;
+use super::files::UnitFileState;
 use super::name::UnitName;
 use super::properties::{flag, moment, quantity, text, texts};
 
@@ -32,7 +33,7 @@ pub struct Unit {
     /// Whether it is started at boot, such as `enabled`, `disabled`, `static` or `masked`; absent for a unit
     /// without a file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<String>,
+    pub enabled: Option<UnitFileState>,
     /// Since when it stands so, RFC 3339; absent if that never changed since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -102,7 +103,7 @@ impl Unit {
         let active = common_text("ActiveState");
         let since = since(common, &active);
         Self {
-            enabled: text(common, "UnitFileState"),
+            enabled: text(common, "UnitFileState").map(UnitFileState::from),
             since,
             main_pid: quantity(specific, "MainPID").filter(|pid| *pid != 0),
             result: text(specific, "Result"),

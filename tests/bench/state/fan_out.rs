@@ -22,6 +22,9 @@ const APART: Duration = Duration::from_millis(250);
 /// After the last was told, the server may still be putting things away.
 const REST: Duration = Duration::from_millis(20);
 
+/// Fewer subscribers than these weigh less than what a process allocates meanwhile for other reasons.
+const WEIGHABLE: u32 = 100;
+
 /// Who listens to what.
 #[derive(Debug)]
 pub struct Row {
@@ -79,7 +82,7 @@ pub struct FanOut {
     pub bare: Vec<Change>,
     /// gatewren's.
     pub ours: Vec<Change>,
-    /// The anchor's memory per subscriber, in KiB.
+    /// The anchor's memory per subscriber, in KiB; not a number where there are too few to tell.
     pub bare_kib: f64,
     /// gatewren's.
     pub ours_kib: f64,
@@ -105,11 +108,11 @@ pub async fn measure(args: &Args, row: &Row, pinning: Pinning) -> Result<FanOut,
         memory_kib(ours.pid(), "Pss")?,
     ];
     let each = |n: usize| {
-        let grown = after
-            .get(n)
-            .zip(before.get(n))
-            .map_or(0.0, |(after, before)| after - before);
-        grown / f64::from(row.subscribers)
+        let sides = after.get(n).zip(before.get(n));
+        let grown = sides.filter(|_| row.subscribers >= WEIGHABLE);
+        grown.map_or(f64::NAN, |(after, before)| {
+            (after - before) / f64::from(row.subscribers)
+        })
     };
     let mut measured = FanOut {
         bare_kib: each(0),

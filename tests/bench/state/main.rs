@@ -6,6 +6,7 @@
 //! cargo bench --bench state -- --quick         # one short round: whether all of it runs, hardly how fast
 //! cargo bench --bench state -- --rows 'told' --rounds 3
 //! TMPDIR=/dev/shm cargo bench --bench state    # on another file system
+//! CARGO_PROFILE_BENCH_LTO=off cargo bench --bench state   # built in a fraction of the time
 //! ```
 //!
 //! Each figure stands beside an anchor that is measured in turn with it, and only the ratio counts:

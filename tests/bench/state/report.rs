@@ -259,16 +259,17 @@ fn fan_out_line(rounds: &[FanOut]) -> String {
     );
     let cpu = sides(&changes, |(bare, _)| bare.cpu_us, |(_, ours)| ours.cpu_us);
     let memory = sides(rounds, |r| r.bare_kib, |r| r.ours_kib);
+    let weighed = !memory.ratio.median.is_nan();
+    let memory = weighed.then(|| format!("{} | {}", both(&memory, 1), memory.ratio.words()));
     format!(
-        "{} | {} | {} | {} | {} | {} | {} | {}",
+        "{} | {} | {} | {} | {} | {} | {}",
         told(50),
         told(95),
         told(99),
         last.ratio.words(),
         both(&cpu, 1),
         cpu.ratio.words(),
-        both(&memory, 1),
-        memory.ratio.words(),
+        memory.as_deref().unwrap_or("- | -"),
     )
 }
 

@@ -237,9 +237,18 @@ impl Request {
 
     /// The same over a connection that stays.
     pub fn open_over(&self, connection: &mut Connection) -> Stream {
-        let request = self.build();
-        let response = runtime().block_on(connection.send(request)).unwrap();
+        runtime().block_on(self.opened_over(connection))
+    }
+
+    /// The same among others who wait.
+    pub async fn opened_over(&self, connection: &mut Connection) -> Stream {
+        let response = connection.send(self.build()).await.unwrap();
         Stream::new(response, None)
+    }
+
+    /// Sends it over a connection that stays, among others who wait.
+    pub async fn sent_over(&self, connection: &mut Connection) -> Answer {
+        whole(connection, self.build()).await
     }
 }
 

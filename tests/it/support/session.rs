@@ -42,7 +42,8 @@ impl Session {
         Ok(session)
     }
 
-    fn as_answered(client: &Client, opened: Answer) -> Self {
+    /// The session that this answer began; its client is yet to say that it is ready.
+    pub fn as_answered(client: &Client, opened: Answer) -> Self {
         assert_eq!(opened.verdict(), (200, 0), "{opened:?}");
         let id = opened.header("mcp-session-id").expect("a session id");
         let version = opened.result()["protocolVersion"].clone();

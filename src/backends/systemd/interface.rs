@@ -1,0 +1,46 @@
+//! Where systemd is on the bus, as org.freedesktop.systemd1(5) describes it.
+
+use super::super::bus::Object;
+use super::name::UnitName;
+
+/// Its well-known name.
+const SERVICE: &str = "org.freedesktop.systemd1";
+
+/// The manager of all units, as an object.
+pub const MANAGER: Object<'static> = Object {
+    service: SERVICE,
+    path: "/org/freedesktop/systemd1",
+};
+
+/// The manager's interface.
+pub const MANAGER_INTERFACE: &str = "org.freedesktop.systemd1.Manager";
+
+/// The interface that all units have.
+pub const UNIT_INTERFACE: &str = "org.freedesktop.systemd1.Unit";
+
+/// A unit, as an object.
+pub fn unit(path: &str) -> Object<'_> {
+    Object {
+        service: SERVICE,
+        path,
+    }
+}
+
+/// The interface of a unit's kind, such as `org.freedesktop.systemd1.Service`.
+pub fn of_kind(name: &UnitName) -> String {
+    let kind = name.kind();
+    let (first, rest) = kind.split_at_checked(1).unwrap_or((kind, ""));
+    format!("{SERVICE}.{}{rest}", first.to_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interface_follows_the_kind() {
+        let of = |name: &str| of_kind(&name.parse().unwrap());
+        assert_eq!(of("a.service"), "org.freedesktop.systemd1.Service");
+        assert_eq!(of("a.b.automount"), "org.freedesktop.systemd1.Automount");
+    }
+}

@@ -1,0 +1,78 @@
+//! How often something may be written: at once after quiet, and no more than so often in the long run.
+
+use tokio::time::{Duration, Instant};
+
+/// A rate: `burst` times at once, then once per `every`; what was not used comes back as slowly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// How many times in a row.
+    pub burst: u32,
+    /// How often in the long run.
+    pub every: Duration,
+}
+
+/// How much of a rate is used up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Usage {
+    /// When the whole burst will be there again; the generic cell rate algorithm's only memory.
+    whole_at: Option<Instant>,
+}
+
+impl Usage {
+    /// The moment from which one more is within the rate; `now` if it is already.
+    pub fn allowed_at(&self, rate: Rate, now: Instant) -> Instant {
+        let ahead = rate.every * rate.burst.saturating_sub(1);
+        let from = self.whole_at.and_then(|at| at.checked_sub(ahead));
+        from.map_or(now, |from| from.max(now))
+    }
+
+    /// Counts one more.
+    pub fn spend(&mut self, rate: Rate, now: Instant) {
+        let from = self.whole_at.map_or(now, |at| at.max(now));
+        self.whole_at = Some(from + rate.every);
+    }
+
+    /// Whether nothing of it is used up at present.
+    pub fn is_whole(&self, now: Instant) -> bool {
+        self.whole_at.is_none_or(|at| at <= now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate {
+        burst: 3,
+        every: Duration::from_secs(10),
+    };
+
+    #[test]
+    fn a_burst_is_free_and_the_rest_is_spread() {
+        let start = Instant::now();
+        let mut usage = Usage::default();
+        for _ in 0..3 {
+            assert_eq!(usage.allowed_at(RATE, start), start);
+            usage.spend(RATE, start);
+        }
+        let next = usage.allowed_at(RATE, start);
+        assert_eq!(next, start + RATE.every);
+        usage.spend(RATE, next);
+        assert_eq!(usage.allowed_at(RATE, next), next + RATE.every);
+    }
+
+    #[test]
+    fn quiet_brings_the_burst_back() {
+        let start = Instant::now();
+        let mut usage = Usage::default();
+        (0..3).for_each(|_| usage.spend(RATE, start));
+        assert!(!usage.is_whole(start + 2 * RATE.every));
+        let later = start + 3 * RATE.every;
+        assert!(usage.is_whole(later));
+        (0..3).for_each(|_| {
+            assert_eq!(usage.allowed_at(RATE, later), later);
+            usage.spend(RATE, later);
+        });
+        assert!(usage.allowed_at(RATE, later) > later);
+    }
+}

@@ -1,0 +1,204 @@
+//! Watches systemd's units: follows its signals, and comes back when the bus does.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::backends::{BackendError, UnitEvents, UnitNews};
+
+use super::handle::Requests;
+use super::scribe::Scribe;
+use super::unit_facts;
+use super::units::Units;
+
+/// How often all units are looked at in full without a reason. Signals are not lost; this costs little.
+const LOOK_EVERY: Duration = Duration::from_mins(10);
+
+/// After how long the bus is tried again; twice as long each time, up to the last.
+const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// How long the units stay in the document while the bus is away, as it is when it is restarted.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The watcher of `/public/units`.
+#[derive(Debug)]
+pub struct UnitWatch {
+    units: Units,
+    scribe: Scribe,
+    requests: Requests,
+    events: Option<UnitEvents>,
+    /// When the whole is looked at, or the bus is tried again.
+    next: Instant,
+    pause: Duration,
+    away: Away,
+}
+
+/// Whether the bus is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Away {
+    No,
+    Since(Instant),
+    /// For good, as far as can be seen, and why.
+    Given(String),
+}
+
+/// What made the watcher look.
+enum Occasion {
+    Asked,
+    Events(Result<UnitNews, BackendError>),
+    Due,
+}
+
+impl UnitWatch {
+    /// One that has seen nothing yet.
+    pub fn new(units: Units, scribe: Scribe, requests: Requests) -> Self {
+        let now = Instant::now();
+        Self {
+            units,
+            scribe,
+            requests,
+            events: None,
+            next: now,
+            pause: RETRY.0,
+            // A bus that has never been there is not waited for.
+            away: Away::Since(now.checked_sub(PATIENCE).unwrap_or(now)),
+        }
+    }
+
+    /// Watches for as long as it is polled.
+    pub async fn run(mut self) {
+        loop {
+            let due = match self.units.due() {
+                Some(due) if self.events.is_some() => due.min(self.next),
+                _ => self.next,
+            };
+            let occasion = tokio::select! {
+                () = self.requests.next() => Occasion::Asked,
+                news = next_news(&mut self.events) => Occasion::Events(news),
+                () = sleep_until(due) => Occasion::Due,
+            };
+            let begun = self.requests.begin();
+            let (seen, whole) = self.follow(occasion).await;
+            self.judge(seen);
+            self.write().await;
+            if whole {
+                self.requests.answer(begun);
+            }
+        }
+    }
+
+    /// Does what the occasion asks for, and says whether everything has been seen then.
+    async fn follow(&mut self, occasion: Occasion) -> (Result<(), BackendError>, bool) {
+        match occasion {
+            Occasion::Events(Ok(news)) => {
+                self.units.hear(news);
+                (Ok(()), false)
+            }
+            Occasion::Events(Err(cause)) => (Err(cause), false),
+            // There is nothing to be seen, and trying may take long.
+            Occasion::Asked if self.events.is_none() => (Ok(()), true),
+            Occasion::Asked => (self.units.look_at_list().await, true),
+            Occasion::Due if self.next <= Instant::now() => (self.look().await, true),
+            Occasion::Due => (self.units.catch_up().await, false),
+        }
+    }
+
+    /// Looks at everything, over a bus that may have to be found first.
+    async fn look(&mut self) -> Result<(), BackendError> {
+        if self.events.is_none() {
+            // Before the look: what changes after it is signalled.
+            self.events = Some(self.units.events().await?);
+        }
+        self.units.look_at_all().await?;
+        self.away = Away::No;
+        self.pause = RETRY.0;
+        self.next = Instant::now() + LOOK_EVERY;
+        Ok(())
+    }
+
+    /// What a failure means: the bus is tried again, and given up for the document after a while.
+    fn judge(&mut self, seen: Result<(), BackendError>) {
+        let Err(cause) = &seen else {
+            if self.away == Away::No {
+                self.scribe.note("units", seen);
+            }
+            return;
+        };
+        let now = Instant::now();
+        self.events = None;
+        self.next = now + self.pause;
+        self.pause = (self.pause * 2).min(RETRY.1);
+        let since = match self.away {
+            Away::No => now,
+            Away::Since(since) => since,
+            Away::Given(_) => now.checked_sub(PATIENCE).unwrap_or(now),
+        };
+        self.away = Away::Since(since);
+        if now.duration_since(since) >= PATIENCE {
+            self.away = Away::Given(cause.to_string());
+            self.units.forget();
+            self.scribe.note("units", seen);
+        }
+    }
+
+    async fn write(&mut self) {
+        let why_not = match &self.away {
+            Away::No => None,
+            // What was seen last stands until the bus is given up.
+            Away::Since(_) => return,
+            Away::Given(why) => Some(why.as_str()),
+        };
+        let availability = unit_facts::availability(why_not, self.units.left_out());
+        self.scribe
+            .write(&["public", "units"], self.units.document())
+            .await;
+        self.scribe
+            .write(&["public", "observer", "units"], availability)
+            .await;
+    }
+}
+
+async fn next_news(events: &mut Option<UnitEvents>) -> Result<UnitNews, BackendError> {
+    match events {
+        Some(events) => events.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::backends::{SystemBus, Systemd};
+    use crate::state::State;
+    use crate::sys::Scratch;
+
+    use super::super::handle::Nudges;
+    use super::*;
+
+    /// With a real systemd: `tests/lab/box`.
+    #[tokio::test]
+    async fn a_box_without_a_bus_says_so_and_answers_at_once() {
+        let scratch = Scratch::new();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let bus = SystemBus::at(&format!("unix:path={}", scratch.join("no-bus").display()));
+        let units = Units::new(Systemd::new(bus), Vec::new());
+        let mut nudges = Nudges::default();
+        let watch = UnitWatch::new(units, Scribe::new(state.clone()), nudges.requests());
+        let handle = nudges.handle(state.clone());
+        let watching = tokio::spawn(watch.run());
+        let mut bell = state.bell();
+        let told = bell.wait_for(|_| {
+            let root = &state.document().root;
+            let at = |pointer| root.pointer(pointer).cloned();
+            let why = at("/public/observer/units/why");
+            at("/public/observer/units/available") == Some(Value::Bool(false))
+                && why.is_some_and(|why| why.to_string().contains("apt install dbus"))
+                && at("/public/units") == Some(json!({}))
+        });
+        told.await.unwrap();
+        // There is nothing to look at, hence nothing to wait for.
+        handle.looked(handle.nudge()).await;
+        watching.abort();
+    }
+}
