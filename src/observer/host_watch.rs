@@ -152,7 +152,11 @@ mod tests {
         let state = State::open(&scratch.join("state.db")).unwrap();
         let mut nudges = Nudges::default();
         let host = Host::recorded(scratch.path());
-        let watch = HostWatch::new(host, Scribe::new(state.clone()), nudges.requests());
+        let watch = HostWatch::new(
+            host,
+            Scribe::new(state.clone(), nudges.causes()),
+            nudges.requests(),
+        );
         let handle = nudges.handle(state.clone());
         let watching = tokio::spawn(watch.run());
         let hanging = handle.looked(handle.nudge());
