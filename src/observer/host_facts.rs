@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// What stays, as the kernel of a small server with one NVMe disk writes it.
+    /// What stays, as the kernel of a small server with one `NVMe` disk writes it.
     const LASTING: &[(&str, &str)] = &[
         ("proc/sys/kernel/hostname", "cellar\n"),
         ("proc/sys/kernel/osrelease", "6.1.0-30-amd64\n"),

@@ -107,11 +107,22 @@ impl HostWatch {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+    use std::process::Command;
+
+    use serde_json::{Value, json};
+    use tokio::time::sleep;
+
     use crate::backends::Lxc;
     use crate::helper_client::Helper;
+    use crate::state::{Pointer, State};
     use crate::sys::Scratch;
 
+    use super::super::handle::Nudges;
     use super::super::watched::Watched;
+    use super::*;
+
+    const LONG: Duration = Duration::from_mins(1);
 
     #[tokio::test]
     async fn a_box_whose_helper_is_silent_still_has_its_host_facts() {
@@ -127,5 +138,44 @@ mod tests {
         let none = serde_json::json!({});
         assert_eq!(watched.at("/public/packageData"), Some(none));
         watched.end().await;
+    }
+
+    #[tokio::test]
+    async fn a_look_that_hangs_is_waited_for_and_then_made_again() {
+        let scratch = Scratch::new();
+        let (file, aside) = (scratch.join("etc/resolv.conf"), scratch.join("aside"));
+        fs::create_dir_all(scratch.join("etc")).unwrap();
+        // Whoever reads it hangs, as with a disk that fails, until somebody writes.
+        let made = Command::new("mkfifo").arg(&file).status().unwrap();
+        assert!(made.success());
+
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let mut nudges = Nudges::default();
+        let host = Host::recorded(scratch.path());
+        let watch = HostWatch::new(host, Scribe::new(state.clone()), nudges.requests());
+        let handle = nudges.handle(state.clone());
+        let watching = tokio::spawn(watch.run());
+        let hanging = handle.looked(handle.nudge());
+        assert!(timeout(Duration::from_millis(50), hanging).await.is_err());
+
+        fs::rename(&file, &aside).unwrap();
+        fs::write(&file, "nameserver 192.0.2.53\n").unwrap();
+        // To open both ends does not hang; whoever reads is told that nothing more comes. Again and again, for
+        // it may be about to open it only now.
+        let release = async {
+            loop {
+                drop(File::options().read(true).write(true).open(&aside).unwrap());
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let looked = handle.looked(handle.nudge());
+        tokio::select! {
+            looked = timeout(LONG, looked) => looked.expect("a look"),
+            () = release => {}
+        }
+        let servers = Pointer::parse("/public/serverInfo/network/dns/servers").unwrap();
+        let seen: Option<Value> = servers.get(&state.document().root).cloned();
+        assert_eq!(seen, Some(json!(["192.0.2.53"])));
+        watching.abort();
     }
 }

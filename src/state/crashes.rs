@@ -223,7 +223,9 @@ fn nothing_that_was_done_is_lost_when_writers_are_killed() {
         let told = crash(&mut dice, &path);
         eprint!("{}", if round % 20 == 19 { ".\n" } else { "." });
         let found = Replayed::of(&path);
-        told.iter().for_each(|told| holds(&found, *told));
+        for told in &told {
+            holds(&found, *told);
+        }
         done += told.len();
 
         assert!(found.newest().0 >= newest, "a revision is gone");

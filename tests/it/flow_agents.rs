@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::machine::{IN_TIME, marked, marker, wait_until};
+use crate::support::machine::{IN_TIME, LONG_S, marked, marker, wait_until};
 use crate::support::server::{Directory, Server, server};
 
 /// What a command of the program prints as JSON, and its exit code.
@@ -95,7 +95,7 @@ fn a_revoked_agents_running_command_is_killed() {
     let list = client.modern("tools/list");
     wait_until("it comes in", IN_TIME, || list.send().status == 200);
     let marks = [marker(), marker()];
-    let shell = |mark: &String| json!({ "command": format!("sleep {mark}") });
+    let shell = |mark: &String| json!({ "command": format!("sleep {mark}"), "timeout_s": LONG_S });
     let modern = client.call("system_shell", shell(&marks[0])).begin();
     let session = client.session("2025-06-18");
     let stateful = session.call("system_shell", shell(&marks[1])).begin();
@@ -138,7 +138,7 @@ fn every_call_is_on_record_also_those_that_were_cut_short() {
     let mark = marker();
     let call = client.call(
         "system_shell",
-        json!({ "command": format!("sleep {mark}") }),
+        json!({ "command": format!("sleep {mark}"), "timeout_s": LONG_S }),
     );
     let running = call.begin();
     wait_until("it runs", IN_TIME, || !marked(&mark).is_empty());

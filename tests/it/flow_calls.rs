@@ -8,7 +8,7 @@ use crate::support::client::Client;
 use crate::support::container::Containers;
 use crate::support::gate::Gate;
 use crate::support::machine::{
-    IN_TIME, holds_within, marked, marker, sleeping, wait_until, with_time_enough,
+    IN_TIME, LONG_S, holds_within, marked, marker, sleeping, wait_until, with_time_enough,
 };
 use crate::support::server::{Server, server, shared};
 
@@ -37,6 +37,7 @@ fn places() -> (Vec<Place>, Server, Option<Containers>) {
 fn arguments(place: &Place, line: &str) -> Value {
     let mut arguments = place.1.clone();
     arguments["command"] = json!(line);
+    arguments["timeout_s"] = json!(LONG_S);
     arguments
 }
 
@@ -69,7 +70,7 @@ fn p4_s2_s5_a_long_call_shows_that_it_lives_to_a_client_that_takes_events() {
     let server = shared("admin");
     for client in [server.client(), server.client().http2()] {
         let gate = Gate::new();
-        let line = json!({ "command": format!("{}; echo done", gate.line()) });
+        let line = json!({ "command": format!("{}; echo done", gate.line()), "timeout_s": LONG_S });
         let call = client.call("system_shell", line);
         let mut stream = call.progress(json!("tok")).open();
         assert_eq!(stream.head.headers["content-type"], "text/event-stream");
@@ -99,7 +100,10 @@ fn p4_a_long_call_of_a_session_shows_that_it_lives() {
     let server = shared("admin");
     let session = server.client().session("2025-06-18");
     let gate = Gate::new();
-    let call = session.call("system_shell", json!({ "command": gate.line() }));
+    let call = session.call(
+        "system_shell",
+        json!({ "command": gate.line(), "timeout_s": LONG_S }),
+    );
     let mut stream = call.progress(json!(7)).open();
     let mut progress = Vec::new();
     let answer = loop {
@@ -217,7 +221,10 @@ fn p1_a_modern_call_is_cancelled_by_a_reset_and_its_neighbours_are_not() {
     let client = server.client().http2();
     let mut connection = client.connection();
     let start = |marker: &str, connection: &mut _| {
-        let call = client.call("system_shell", json!({ "command": stubborn(marker) }));
+        let call = client.call(
+            "system_shell",
+            json!({ "command": stubborn(marker), "timeout_s": LONG_S }),
+        );
         call.accept("text/event-stream").open_over(connection)
     };
     let (first, second) = (marker(), marker());
@@ -298,7 +305,10 @@ fn p3_one_session_cannot_cancel_the_calls_of_another() {
     );
     let marker = marker();
     let call = mine
-        .call("system_shell", json!({ "command": stubborn(&marker) }))
+        .call(
+            "system_shell",
+            json!({ "command": stubborn(&marker), "timeout_s": LONG_S }),
+        )
         .id(json!(5));
     let running = call.begin();
     until_it_runs(&marker);

@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 
-use crate::support::machine::{IN_TIME, is_alive, marked, marker, sleeping, wait_until};
+use crate::support::machine::{IN_TIME, LONG_S, is_alive, marked, marker, sleeping, wait_until};
 use crate::support::server::{Directory, Server, server};
 
 fn admin() -> Server {
@@ -68,7 +68,7 @@ fn a_stop_ends_streams_finishes_short_calls_and_kills_long_ones() {
         .param("notifications", filter)
         .open();
     listen.message();
-    let shell = |line: &str| json!({ "command": line });
+    let shell = |line: &str| json!({ "command": line, "timeout_s": LONG_S });
     let (short, long, orphan) = (Directory::new(), marker(), marker());
     let is_killed = client.call("system_shell", shell(&stubborn(&long))).begin();
     drop({
@@ -107,7 +107,10 @@ fn a_server_that_stops_takes_no_new_connections() {
     let marker = marker();
     let call = server
         .client()
-        .call("system_shell", json!({ "command": stubborn(&marker) }))
+        .call(
+            "system_shell",
+            json!({ "command": stubborn(&marker), "timeout_s": LONG_S }),
+        )
         .begin();
     runs(&marker);
     server.signal(Signal::SIGTERM);
@@ -132,7 +135,10 @@ fn a_second_signal_ends_it_at_once_with_1() {
     let marker = marker();
     let _call = server
         .client()
-        .call("system_shell", json!({ "command": stubborn(&marker) }))
+        .call(
+            "system_shell",
+            json!({ "command": stubborn(&marker), "timeout_s": LONG_S }),
+        )
         .begin();
     runs(&marker);
     server.signal(Signal::SIGTERM);
@@ -150,7 +156,10 @@ fn a_server_that_is_killed_leaves_nothing() {
     let helper = server.children()[0];
     let client = server.client();
     let _call = client
-        .call("system_shell", json!({ "command": stubborn(&marker) }))
+        .call(
+            "system_shell",
+            json!({ "command": stubborn(&marker), "timeout_s": LONG_S }),
+        )
         .begin();
     runs(&marker);
     server.signal(Signal::SIGKILL);
@@ -166,7 +175,10 @@ fn a_helper_that_is_killed_is_an_error_once_and_comes_back() {
     for _ in 0..2 {
         let marker = marker();
         let call = client
-            .call("system_shell", json!({ "command": stubborn(&marker) }))
+            .call(
+                "system_shell",
+                json!({ "command": stubborn(&marker), "timeout_s": LONG_S }),
+            )
             .begin();
         runs(&marker);
         let helper = server.children()[0];

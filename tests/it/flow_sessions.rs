@@ -4,6 +4,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::gate::Gate;
+use crate::support::machine::LONG_S;
 use crate::support::server::{Directory, server, shared};
 
 const STATEFUL: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
@@ -295,7 +296,10 @@ fn j2_an_id_that_is_under_way_is_refused() {
     let session = server.client().session("2025-06-18");
     let gate = Gate::new();
     let slow = session
-        .call("system_shell", json!({ "command": gate.line() }))
+        .call(
+            "system_shell",
+            json!({ "command": gate.line(), "timeout_s": LONG_S }),
+        )
         .id(json!(7));
     let running = slow.begin();
     gate.until_reached();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use crate::support::machine::{IN_TIME, marked, marker, wait_until};
+use crate::support::machine::{IN_TIME, LONG_S, marked, marker, wait_until};
 use crate::support::server::{Directory, server};
 use crate::support::stream::Stream;
 
@@ -109,7 +109,10 @@ fn a_stop_that_takes_longer_than_it_may_is_exit_1_and_leaves_nothing() {
     let line = format!("(setsid sleep {marker} &) ; sleep {marker}");
     let _call = server
         .client()
-        .call("system_shell", json!({ "command": line }))
+        .call(
+            "system_shell",
+            json!({ "command": line, "timeout_s": LONG_S }),
+        )
         .begin();
     wait_until("it runs", IN_TIME, || marked(&marker).len() >= 2);
     let begun = Instant::now();

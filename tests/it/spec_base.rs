@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::machine::{IN_TIME, marker, sleeping, wait_until};
+use crate::support::machine::{IN_TIME, LONG_S, marker, sleeping, wait_until};
 use crate::support::server::{server, shared};
 
 const PARSE: i64 = -32_700;
@@ -196,7 +196,7 @@ fn h6_j3_a_notification_that_is_not_accepted_is_an_error_without_an_id() {
 fn j3_a_call_without_an_id_is_not_run() {
     let server = shared("admin");
     let marker = marker();
-    let line = json!({ "command": format!("sleep {marker}") });
+    let line = json!({ "command": format!("sleep {marker}"), "timeout_s": LONG_S });
     let session = server.client().session("2025-11-25");
     let calls = [
         server.client().call("system_shell", line.clone()),

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::machine::{IN_TIME, marker, sleeping, wait_until};
+use crate::support::machine::{IN_TIME, LONG_S, marker, sleeping, wait_until};
 use crate::support::server::shared;
 
 #[test]
@@ -14,7 +14,7 @@ fn p3_a_cancellation_tells_nothing_of_what_it_meant() {
         server.client().session("2025-11-25"),
     );
     let marker = marker();
-    let line = json!({ "command": format!("sleep {marker}") });
+    let line = json!({ "command": format!("sleep {marker}"), "timeout_s": LONG_S });
     let running = mine.call("system_shell", line).id(json!("mine")).begin();
     wait_until("it runs", IN_TIME, || !sleeping(&marker).is_empty());
     let ended = other.request("ping").id(json!("ended"));

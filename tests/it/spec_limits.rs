@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
-use crate::support::machine::{IN_TIME, marker, sleeping, wait_until};
+use crate::support::machine::{IN_TIME, LONG_S, marker, sleeping, wait_until};
 use crate::support::request::{Request, Running};
 use crate::support::server::{Server, server};
 
@@ -14,7 +14,7 @@ fn admin(limits: &str) -> Server {
 
 /// Arguments of a call that lasts until it is ended.
 fn endless(marker: &str) -> Value {
-    json!({ "command": format!("sleep {marker}") })
+    json!({ "command": format!("sleep {marker}"), "timeout_s": LONG_S })
 }
 
 /// Such a call, under way.

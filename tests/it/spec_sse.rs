@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
-use crate::support::machine::{IN_TIME, marker, sleeping, wait_until};
+use crate::support::machine::{IN_TIME, LONG_S, marker, sleeping, wait_until};
 use crate::support::server::{Server, server, shared};
 use crate::support::stream::{Next, Stream};
 
@@ -48,7 +48,7 @@ impl Old {
     /// Starts a command that does nothing for long; what it is found by.
     fn sleep(&self, id: i64) -> String {
         let marker = marker();
-        let arguments = json!({ "command": format!("sleep {marker}") });
+        let arguments = json!({ "command": format!("sleep {marker}"), "timeout_s": LONG_S });
         let call = json!({ "name": "system_shell", "arguments": arguments });
         self.send(id, "tools/call", call);
         wait_until("the command runs", IN_TIME, || sleeping(&marker).len() == 1);

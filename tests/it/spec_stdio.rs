@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::machine::{IN_TIME, marker, sleeping, wait_until};
+use crate::support::machine::{IN_TIME, LONG_S, marker, sleeping, wait_until};
 use crate::support::pipe::{Pipe, modern};
 use crate::support::server::Directory;
 
@@ -589,7 +589,7 @@ fn a_command_dies_with_the_pipe_of_whoever_asked_for_it() {
     pipe.ask(
         1,
         "tools/call",
-        json!({ "name": "system_shell", "arguments": { "command": command } }),
+        json!({ "name": "system_shell", "arguments": { "command": command, "timeout_s": LONG_S } }),
     );
     wait_until("the command runs", IN_TIME, || sleeping(&marker).len() == 2);
     pipe.close();

@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::gate::Gate;
-use crate::support::machine::IN_TIME;
+use crate::support::machine::{IN_TIME, LONG_S};
 use crate::support::server::{Directory, has_sqlite3, server, shared};
 use crate::support::session::Session;
 use crate::support::stream::{Event, Next, Stream};
@@ -28,7 +28,10 @@ impl Held {
     fn call(session: &Session, id: i64) -> Self {
         let gate = Gate::new();
         let command = format!("{}; echo held {id}", gate.line());
-        let request = session.call("system_shell", json!({ "command": command }));
+        let request = session.call(
+            "system_shell",
+            json!({ "command": command, "timeout_s": LONG_S }),
+        );
         let stream = request.id(json!(id)).progress(json!(id)).open();
         assert_eq!(stream.status(), 200);
         gate.until_reached();
@@ -200,7 +203,7 @@ fn a_calls_stream_passes_proxies_and_ends_after_the_answer() {
     let gates = [Gate::new(), Gate::new()];
     let [modern, stateful] = gates
         .each_ref()
-        .map(|gate| json!({ "command": gate.line() }));
+        .map(|gate| json!({ "command": gate.line(), "timeout_s": LONG_S }));
     let session = client.session("2025-11-25");
     let calls = [
         ("2026-07-28", client.call("system_shell", modern)),
@@ -328,7 +331,7 @@ fn signs_of_life_can_be_turned_off_and_a_stream_opens_all_the_same() {
     let gates = [Gate::new(), Gate::new()];
     let [stateful, modern] = gates
         .each_ref()
-        .map(|gate| json!({ "command": gate.line() }));
+        .map(|gate| json!({ "command": gate.line(), "timeout_s": LONG_S }));
     let session = client.session("2025-06-18");
     let calls = [
         session.call("system_shell", stateful),

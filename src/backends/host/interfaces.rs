@@ -236,13 +236,7 @@ mod tests {
     fn each_interface_is_told_with_what_it_is_and_how_it_stands() {
         let scratch = Scratch::new();
         let tree = record(&scratch, SERVER);
-        let addresses = [
-            address("br0", "192.168.1.4", 24, false),
-            address("br0", "2001:db8::a1", 64, true),
-            address("br0", "fe80::1", 64, false),
-            address("gone0", "192.168.9.9", 24, false),
-        ];
-        let all = interfaces(&tree, &addresses);
+        let all = interfaces(&tree, &[]);
         let seen: Vec<_> = all
             .iter()
             .map(|one| {
@@ -285,6 +279,19 @@ mod tests {
                 ("wlp3s0", InterfaceKind::Wifi, LinkState::Down, None, true),
             ]
         );
+    }
+
+    #[test]
+    fn an_interface_has_its_addresses_and_what_it_is_joined_to() {
+        let scratch = Scratch::new();
+        let tree = record(&scratch, SERVER);
+        let addresses = [
+            address("br0", "192.168.1.4", 24, false),
+            address("br0", "2001:db8::a1", 64, true),
+            address("br0", "fe80::1", 64, false),
+            address("gone0", "192.168.9.9", 24, false),
+        ];
+        let all = interfaces(&tree, &addresses);
         let bridge = &all[0];
         assert_eq!(
             bridge.addresses,

@@ -200,7 +200,8 @@ fn data(path: &str, filesystem: &str, source: &str) -> Option<Data> {
     }
     // Elsewhere than at the root it is a container's.
     let root_overlay = filesystem == "overlay" && path == "/";
-    let on_device = source.starts_with("/dev/") && !filesystem.starts_with("fuse.");
+    let is_device = source.starts_with("/dev/") && source != "/dev/fuse";
+    let on_device = is_device && !filesystem.starts_with("fuse.");
     (on_device || root_overlay || LOCAL.contains(&filesystem)).then_some(Data::Disk)
 }
 
@@ -236,6 +237,7 @@ mod tests {
             36 27 0:52 / /tank rw - zfs tank/data rw\n\
             37 27 7:3 / /snap/core ro - squashfs /dev/loop3 ro\n\
             38 27 0:53 / /run/user/0/doc rw - fuse.portal /dev/fuse rw\n\
+            45 27 0:58 / /etc/pve rw - fuse /dev/fuse rw\n\
             39 27 0:54 / /mnt/ssh rw - fuse.sshfs me@there: rw\n\
             40 27 0:55 / /var/lib/docker/overlay2/x/merged rw - overlay overlay rw\n\
             41 27 0:56 /@ /data rw - btrfs /dev/sdd rw\n\

@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// slower, or has much else to do, does not either.
 pub const IN_TIME: Duration = Duration::from_mins(2);
 
+/// The longest, in seconds, that a command may be given, for one that is to outlast its test: unasked it is 30.
+pub const LONG_S: u32 = 300;
+
 /// The pause between two looks.
 const LOOK: Duration = Duration::from_millis(5);
 
