@@ -30,6 +30,9 @@ const MAX_FOLDERS: usize = 2048;
 /// How often a place that was not there is looked for, such as Proxmox's, which is mounted late.
 const REARM_TIME: Duration = Duration::from_secs(30);
 
+/// What stands in a container's directory while lxc-create makes it; until it goes LXC says nothing of it.
+const PARTIAL: &str = "partial";
+
 /// The longest line of LXC's monitor that is passed on; of a longer one the rest is forgotten.
 const MAX_LINE: usize = 4096;
 
@@ -214,7 +217,8 @@ impl Watched {
                 self.add(definitions, Place::Container(name.clone()));
                 Some(name)
             }
-            (Place::Container(name), Some(entry)) => (entry == CONFIG).then_some(name),
+            (Place::Container(name), Some(CONFIG | PARTIAL)) => Some(name),
+            (Place::Container(_), Some(_)) => None,
             (Place::Container(name), None) => {
                 // Renamed, it comes here under its new name.
                 self.add(definitions, Place::Container(name.clone()));
