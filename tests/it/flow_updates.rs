@@ -165,13 +165,14 @@ fn what_was_sent_and_never_read_is_told_again_after_a_stop() {
     assert_eq!(told(&mut stream)[REVISION], revision);
 }
 
+/// More updates than a session keeps of its streams.
+const MANY: usize = 800;
+
 #[test]
 fn what_is_no_longer_kept_of_a_lost_stream_is_told_again_from_the_log() {
     if !has_sqlite3() {
         return;
     }
-    // More than a session keeps of its streams.
-    const MANY: usize = 800;
     let server = shared("operate");
     server.put("many-kept", &json!({}));
     let uris = (0..MANY).map(|n| format!("gatewren:///public/many-kept/{n}"));
