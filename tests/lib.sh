@@ -64,6 +64,17 @@ need_packages() {
 # need_command COMMAND PACKAGE...: installs the packages unless the command is there, from wherever it came.
 need_command() { command -v "$1" >/dev/null || need_packages "${@:2}"; }
 
+# npm_install FOLDER PACKAGE...: the packages alone in a folder, which says in `installed` which they are.
+npm_install() {
+    local folder=$1
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    echo '{"private": true}' >"$folder/package.json"
+    patiently npm install --prefix "$folder" --no-audit --no-fund --no-update-notifier --loglevel=error \
+        "${@:2}" >&2 </dev/null || { say "npm install failed"; return 1; }
+    echo "${*:2}" >"$folder/installed"
+}
+
 # need_npm: the conformance suites, the reference server, the clients for Node and a Node that is new enough for
 # them (22), in target/test-npm; that Node is first in PATH afterwards.
 need_npm() {
@@ -77,12 +88,7 @@ need_npm() {
     if [ "$(cat "$npm_dir/installed" 2>/dev/null)" != "${wanted[*]}" ]; then
         need_command npm npm nodejs || return 1
         say "installing npm packages into target/test-npm: ${wanted[*]}"
-        rm -rf "$npm_dir"
-        mkdir -p "$npm_dir"
-        echo '{"private": true}' >"$npm_dir/package.json"
-        patiently npm install --prefix "$npm_dir" --no-audit --no-fund --no-update-notifier --loglevel=error \
-            "${wanted[@]}" >&2 </dev/null || { say "npm install failed"; return 1; }
-        echo "${wanted[*]}" >"$npm_dir/installed"
+        npm_install "$npm_dir" "${wanted[@]}" || return 1
     fi
     PATH=$npm_dir/node_modules/$node/bin:$PATH
 }
@@ -96,12 +102,7 @@ need_json_patch_suite() {
     if [ "$(cat "$folder/installed" 2>/dev/null)" != "$json_patch_suite" ]; then
         need_command npm npm nodejs || return 1
         say "installing an npm package into target/test-json-patch: $json_patch_suite"
-        rm -rf "$folder"
-        mkdir -p "$folder"
-        echo '{"private": true}' >"$folder/package.json"
-        npm install --prefix "$folder" --no-audit --no-fund --no-update-notifier --loglevel=error \
-            "$json_patch_suite" >&2 </dev/null || { say "npm install failed"; return 1; }
-        echo "$json_patch_suite" >"$folder/installed"
+        npm_install "$folder" "$json_patch_suite" || return 1
     fi
     export JSON_PATCH_SUITE=$folder/node_modules/${json_patch_suite%@*}
 }
