@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::{
+    audit,
     names::{box_addresses, box_names},
     serving::Serving,
 };
@@ -61,6 +62,7 @@ impl House {
         }
         let engine = self.engine.clone();
         workers.spawn(async move { engine.sweep_tasks().await });
+        workers.spawn(audit::keep(self.vault.clone(), self.settings.audit.clone()));
     }
 
     /// Does what `systemctl reload` asks for; streams stay open.

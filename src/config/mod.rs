@@ -21,4 +21,4 @@ pub use level::LogLevel;
 pub use load::SETTINGS_FILE;
 pub use preset::Preset;
 pub use reference::{helper_sample, settings_sample};
-pub use settings::{Limits, Settings, Tasks, TlsMode};
+pub use settings::{Audit, Limits, Settings, Tasks, TlsMode};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use super::audit_schema;
 use super::error::VaultError;
 use crate::sys::{files, now_ms, rfc3339};
 
@@ -11,7 +12,7 @@ use crate::sys::{files, now_ms, rfc3339};
 pub(super) const APPLICATION_ID: u32 = 0x6777_7276;
 
 /// What leads from version N to N + 1, from nothing on. A step that was released is never edited.
-pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3];
+pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3, audit_schema::SCHEMA];
 
 const VERSION_1: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
