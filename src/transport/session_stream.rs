@@ -13,8 +13,8 @@ use super::{
     session::{OpenStream, Session},
     stream::Accepts,
 };
-use crate::guard::Admitted;
-use crate::http::{Body, events, not_allowed};
+use crate::guard::{Admitted, Refusal};
+use crate::http::{Body, events};
 use crate::protocol::RpcError;
 
 /// GET: opens a stream on a session.
@@ -37,7 +37,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
     let Some(connection) = connect(endpoint, &session, resumes) else {
         // Nothing can follow, and only this says so to every client: after a stream that just ends they come
         // back at once, and on one that stays open they wait for ever.
-        return not_allowed("POST, DELETE");
+        return Refusal::not_allowed("POST, DELETE").to_response();
     };
     if connection.feed.is_some() {
         listen(endpoint, &session);

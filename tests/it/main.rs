@@ -38,6 +38,7 @@ mod spec_endpoint;
 mod spec_eras;
 #[cfg(feature = "everything")]
 mod spec_events;
+mod spec_framing;
 mod spec_guard;
 mod spec_headers;
 mod spec_limits;

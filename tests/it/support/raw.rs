@@ -28,6 +28,24 @@ impl RawSocket {
         said.is_ok()
     }
 
+    /// What comes next; nothing when the server has hung up.
+    pub fn hear(&mut self) -> Option<Vec<u8>> {
+        let mut part = vec![0; 4096];
+        match self.0.read(&mut part) {
+            Ok(0) | Err(_) => None,
+            Ok(length) => {
+                part.truncate(length);
+                Some(part)
+            }
+        }
+    }
+
+    /// All that comes until the server hangs up.
+    pub fn all(&mut self) -> String {
+        let bytes: Vec<u8> = std::iter::from_fn(|| self.hear()).flatten().collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// Says that nothing more comes.
     pub fn hang_up(&mut self) {
         self.0.conn.send_close_notify();
@@ -38,12 +56,8 @@ impl RawSocket {
     /// without a word.
     pub fn answer(&mut self) -> (u16, String) {
         let mut bytes = Vec::new();
-        let mut part = [0; 4096];
-        loop {
-            match self.0.read(&mut part) {
-                Ok(0) | Err(_) => break,
-                Ok(length) => bytes.extend_from_slice(&part[..length]),
-            }
+        while let Some(part) = self.hear() {
+            bytes.extend(part);
             if is_whole(&bytes) {
                 break;
             }
