@@ -22,6 +22,7 @@ mod flow_refusals;
 mod flow_robustness;
 mod flow_sessions;
 mod flow_settings;
+mod flow_siege;
 mod flow_streams;
 mod flow_tasks;
 mod flow_updates;
@@ -32,6 +33,7 @@ mod house_rules;
 mod killing;
 mod spec_base;
 mod spec_cancel;
+mod spec_chain;
 #[cfg(feature = "everything")]
 mod spec_context;
 mod spec_endpoint;

@@ -243,6 +243,13 @@ impl Connection {
     }
 }
 
+impl Connection {
+    /// Whether the server has ended it.
+    pub fn is_closed(&self) -> bool {
+        self.driver.is_finished()
+    }
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
         self.driver.abort();

@@ -1,6 +1,6 @@
 //! A TLS socket on which a test says what no client would.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 
@@ -44,6 +44,21 @@ impl RawSocket {
     pub fn all(&mut self) -> String {
         let bytes: Vec<u8> = std::iter::from_fn(|| self.hear()).flatten().collect();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Whether the server hangs up in time.
+    pub fn ends(&mut self) -> bool {
+        let mut part = [0; 4096];
+        loop {
+            match self.0.read(&mut part) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(cause) => {
+                    let waited = [ErrorKind::WouldBlock, ErrorKind::TimedOut];
+                    return !waited.contains(&cause.kind());
+                }
+            }
+        }
     }
 
     /// Says that nothing more comes.
