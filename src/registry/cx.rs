@@ -9,6 +9,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::error::Result;
+use crate::config::Reach;
 use crate::protocol::{ClientCapabilities, InputRequired, Inputs, Level, Notification, RpcError};
 
 /// Reports of progress that come closer together are left out: a tool may count as fast as it likes.
@@ -23,8 +24,10 @@ pub struct Caller {
     pub name: Arc<str>,
     /// Its policy's preset.
     pub policy: &'static str,
-    /// The space that it is bound to.
-    pub space: Option<Arc<str>>,
+    /// The space that it is kept in; `*` is the whole box.
+    pub space: Arc<str>,
+    /// What of the box there is for it.
+    pub reach: Reach,
     /// The session that it calls from, in the stateful revisions; not the id that its client sends.
     pub session: Option<Arc<str>>,
 }
