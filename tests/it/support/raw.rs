@@ -14,9 +14,13 @@ pub struct RawSocket(StreamOwned<ClientConnection, TcpStream>);
 
 impl RawSocket {
     pub fn open(address: SocketAddr, config: ClientConfig) -> Self {
+        Self::over(TcpStream::connect(address).unwrap(), config)
+    }
+
+    /// The same over a connection that is there.
+    pub fn over(socket: TcpStream, config: ClientConfig) -> Self {
         let name = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST).into());
         let tls = ClientConnection::new(Arc::new(config), name).unwrap();
-        let socket = TcpStream::connect(address).unwrap();
         socket.set_read_timeout(Some(IN_TIME)).unwrap();
         socket.set_nodelay(true).unwrap();
         Self(StreamOwned::new(tls, socket))
