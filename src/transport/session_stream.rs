@@ -14,8 +14,8 @@ use super::{
     stream::Accepts,
 };
 use crate::dispatch::Context;
-use crate::guard::Admitted;
-use crate::http::{Body, events, not_allowed};
+use crate::guard::{Admitted, Refusal};
+use crate::http::{Body, events};
 use crate::protocol::RpcError;
 
 /// GET: opens a stream on a session.
@@ -38,7 +38,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
     let Some(connection) = connect(endpoint, &session, admitted, resumes) else {
         // Nothing can follow, and only this says so to every client: after a stream that just ends they come
         // back at once, and on one that stays open they wait for ever.
-        return not_allowed("POST, DELETE");
+        return Refusal::not_allowed("POST, DELETE").to_response();
     };
     if connection.feed.is_some() {
         listen(endpoint, &session, &sender(admitted));
