@@ -11,7 +11,7 @@ use super::{
     reference,
     under_way::UnderWay,
 };
-use crate::policy::Verdict;
+use crate::policy::{Verdict, mode};
 use crate::protocol::{RpcError, TraceParent};
 use crate::registry::{Risk, Tool};
 use crate::telemetry::Metrics;
@@ -56,7 +56,7 @@ impl Record {
             audit,
             tool: tool.name().to_owned(),
             agent: context.who.agent_id().to_string(),
-            space: context.who.space().unwrap_or("*").to_owned(),
+            space: context.who.space().to_owned(),
             request: reference.to_owned(),
             trace: TraceParent::read(params),
             began: Instant::now(),
@@ -133,8 +133,8 @@ async fn intent(
         .find_map(|name| arguments.get(*name)?.as_str());
     let entry = Entry {
         agent: context.who.agent_id().as_str(),
-        token: None,
-        space: context.who.space(),
+        token: context.who.token(),
+        space: Some(context.who.space()),
         session: context.session.as_deref(),
         request: Some(request),
         address: &address,
@@ -142,7 +142,7 @@ async fn intent(
         risk: tool.risk().as_str(),
         arguments: &arguments,
         target,
-        mode: Some(verdict.as_str()),
+        mode: Some(mode(context.who.policy(), tool).as_str()),
         decision: verdict.as_str(),
         change: None,
     };
