@@ -23,6 +23,7 @@ use crate::protocol::{RpcError, page, progress_token};
 use crate::registry::{
     Answer, BoxFuture, Cx, Interruption, Permit, Question, TaskSupport, Tool, ToolError,
 };
+use crate::telemetry::redact_text;
 
 /// The list changes with the agent's policy and with upgrades.
 const LIST_TTL_MS: u64 = 300_000;
@@ -184,7 +185,10 @@ async fn work(
         }
         Err(Interruption::Failed(error)) => {
             record.end("failed", None);
-            Ok(engine.completed(Answer::from(error).into_result(), Caching::None))
+            Ok(engine.completed(
+                Answer::from(without_secrets(error)).into_result(),
+                Caching::None,
+            ))
         }
         Err(Interruption::Ask(question)) => {
             record.end("asked", None);
@@ -215,6 +219,14 @@ async fn run_allowed(
         answer.reflect(revision);
     }
     Ok((answer, revision))
+}
+
+/// What a program said as it failed may name what its caller is not to see.
+fn without_secrets(error: ToolError) -> ToolError {
+    ToolError {
+        message: redact_text(&error.message).into_owned(),
+        ..error
+    }
 }
 
 fn needs_approval() -> ToolError {

@@ -10,6 +10,7 @@ use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
 use crate::exec::{ContainerName, Decoder, Ending, Frame, Operation, RefusalCode, Request, Stream};
+use crate::telemetry::redact_text;
 
 use super::{
     bounds,
@@ -277,7 +278,12 @@ fn log(request: &Request, ending: &Ending, begun: Instant) {
     let reference: String = request.reference.chars().take(REFERENCE_CHARS).collect();
     let reference = reference.escape_debug().to_string();
     let operation = request.operation.name();
-    let container = request.operation.container().map(ContainerName::as_str);
+    // Whoever takes a secret for a name does not find it here either.
+    let container = request.operation.container();
+    let container = container.map(|name| redact_text(name.as_str()));
+    let container = container.as_deref();
+    let ending = ending.to_string();
+    let ending = redact_text(&ending);
     let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     if request.operation.only_looks() {
         tracing::debug!(reference, operation, container, %ending, duration_ms, "operation");

@@ -17,7 +17,6 @@ mod ids;
 mod keys;
 mod migration;
 mod open;
-mod redact;
 mod row;
 mod sessions;
 mod shared;
@@ -41,6 +40,3 @@ pub use store::Vault;
 pub use subscriptions::Subscription;
 pub use tasks::{TaskEnd, TaskRoom, TaskRow, WORKING as TASK_WORKING};
 pub use trim::Retention as AuditRetention;
-
-#[cfg(feature = "fuzzing")]
-pub use redact::{redact, redact_text};

@@ -33,6 +33,7 @@ mod fuzz_corpus;
 mod helper;
 mod house_rules;
 mod killing;
+mod secrets;
 mod spec_base;
 mod spec_cancel;
 mod spec_chain;
