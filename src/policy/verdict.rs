@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::rules::mode;
 use crate::auth::Principal;
 use crate::config::Mode;
-use crate::registry::{Permit, Scope, Tool};
+use crate::registry::{Permit, Tool};
 
 /// What becomes of one call.
 #[must_use]
@@ -33,9 +33,10 @@ impl Verdict {
     }
 }
 
-/// Judges a call of a tool by an agent.
-pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Verdict {
-    if !tool.scope().is_within(who.reach()) || names_beyond(who, tool, arguments) {
+/// Judges a call of a tool by an agent. What its arguments name is for the tool to find: a container beyond the
+/// agent's reach is answered by the same hands, in the same words, as one that does not exist.
+pub fn judge(who: &Principal, tool: &Tool, _arguments: &Map<String, Value>) -> Verdict {
+    if !tool.scope().is_within(who.reach()) {
         return Verdict::Deny;
     }
     match mode(who.policy(), tool) {
@@ -44,18 +45,6 @@ pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Ve
         Mode::Propose => Verdict::Propose,
         Mode::Deny => Verdict::Deny,
     }
-}
-
-/// Whether a call is about a container that the agent does not reach.
-fn names_beyond(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> bool {
-    let Scope::Container(argument) = tool.scope() else {
-        return false;
-    };
-    let named = arguments.get(argument).and_then(Value::as_str);
-    !named.map_or_else(
-        || who.reach().is_everything(),
-        |name| who.reach().container(name),
-    )
 }
 
 /// Whether a tool exists for an agent: what its policy denies, and what is of a part of the box that it does not
