@@ -23,7 +23,7 @@ use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle, Units};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError};
-use crate::state::{Retention, State};
+use crate::state::{Retention, State, Views};
 use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
@@ -229,6 +229,7 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     });
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
+    let views = Views::new(state.clone());
     catalog.add(toolsets::access())?;
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
@@ -239,10 +240,10 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     if Systemd::runs_here() {
         catalog.add(toolsets::units(Arc::new(on.systemd)))?;
     }
-    catalog.add(toolsets::state(Arc::new(state.clone())))?;
+    catalog.add(toolsets::state(Arc::new(views.clone())))?;
     catalog.require_portable_names()?;
     catalog.set_resources(Arc::new(StateResources::new(
-        state.clone(),
+        views,
         INSTRUCTIONS.to_owned(),
     )));
     let observer = on.observer;
