@@ -1,6 +1,7 @@
 //! The vault itself: one open file, one writing thread, and the doors to its tables.
 
 use std::path::Path;
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
 
 use rusqlite::Connection;
@@ -46,6 +47,7 @@ impl Vault {
             reader: Mutex::new(reading),
             agent_changes: changes,
             tail,
+            audit_run_after: AtomicI64::new(0),
             ids: Ids::new()?,
         });
         Ok(Self { shared })
