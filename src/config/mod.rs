@@ -13,10 +13,11 @@ mod reading;
 mod reference;
 mod settings;
 mod shape;
+mod trust;
 
 pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob};
-pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, HostShell};
+pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, Shell};
 pub use level::LogLevel;
 pub use load::SETTINGS_FILE;
 pub use preset::Preset;
