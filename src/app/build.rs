@@ -178,7 +178,7 @@ async fn door(
     state: &State,
     settings: &Settings,
 ) -> Result<(Arc<Guard>, Sessions), BuildError> {
-    let agents = Agents::new(vault.clone()).map_err(failed)?;
+    let agents = Agents::new(vault.clone(), settings.spaces.clone()).map_err(failed)?;
     let guard = Guard::new(Identity::Agents(agents), hosts(settings), &settings.limits);
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::principal::{AgentId, Identity, Principal};
 use super::token::{Token, TokenHash};
+use crate::config::{Overrides, Policy, Reach, Spaces, WHOLE_BOX};
 use crate::sys::now_ms;
 use crate::vault::{Agent, Vault, VaultError};
 
@@ -26,6 +27,10 @@ pub enum AuthError {
     Expired,
     /// Its owner ended it.
     Revoked,
+    /// Its agent is kept in no space, or in one that is not there.
+    NoSpace,
+    /// Its agent's policy cannot be read.
+    Unreadable,
     /// The vault cannot be asked at the moment; the log says why.
     Unavailable,
 }
@@ -39,6 +44,12 @@ impl fmt::Display for AuthError {
             Self::Unknown => "no agent has this token; ask the owner of the box for a new one",
             Self::Expired => "this token has expired; ask the owner of the box for a new one",
             Self::Revoked => "this token was revoked by the owner of the box",
+            Self::NoSpace => {
+                "this agent is kept in no space of this box; its owner gives it one with gatewren agent edit"
+            }
+            Self::Unreadable => {
+                "this agent's policy cannot be read; its owner writes it again with gatewren agent edit"
+            }
             Self::Unavailable => "tokens cannot be checked at the moment; try again soon",
         })
     }
@@ -49,6 +60,7 @@ impl std::error::Error for AuthError {}
 /// All agents in memory, read again whenever the vault says that they changed.
 pub struct Agents {
     vault: Vault,
+    spaces: Spaces,
     changes: watch::Receiver<u64>,
     known: RwLock<Arc<Known>>,
 }
@@ -60,7 +72,8 @@ struct Known {
 }
 
 struct Record {
-    identity: Arc<Identity>,
+    identity: Result<Arc<Identity>, AuthError>,
+    id: AgentId,
     expires_ms: Option<u64>,
     revoked: bool,
     touched_ms: AtomicU64,
@@ -68,11 +81,12 @@ struct Record {
 
 impl Agents {
     /// Reads all agents.
-    pub fn new(vault: Vault) -> Result<Self, VaultError> {
+    pub fn new(vault: Vault, spaces: Spaces) -> Result<Self, VaultError> {
         let changes = vault.agents().changes();
-        let known = Known::read(&vault, *changes.borrow())?;
+        let known = Known::read(&vault, &spaces, *changes.borrow())?;
         Ok(Self {
             vault,
+            spaces,
             changes,
             known: RwLock::new(Arc::new(known)),
         })
@@ -93,8 +107,9 @@ impl Agents {
         if record.expires_ms.is_some_and(|expires| expires <= now) {
             return Err(AuthError::Expired);
         }
+        let identity = record.identity.as_ref().map_err(|error| *error)?;
         self.touch(record, now);
-        Ok(Principal::of(&record.identity))
+        Ok(Principal::of(identity))
     }
 
     /// A number that changes whenever agents were added or revoked: who holds something open for an
@@ -109,7 +124,7 @@ impl Agents {
         self.known().is_ok_and(|known| {
             known.by_token.values().any(|record| {
                 let in_time = record.expires_ms.is_none_or(|expires| expires > now);
-                record.identity.id == *id && !record.revoked && in_time
+                record.id == *id && record.identity.is_ok() && !record.revoked && in_time
             })
         })
     }
@@ -124,7 +139,7 @@ impl Agents {
                 .compare_exchange(before, now, order, order)
                 .is_ok()
         {
-            let id = record.identity.id.as_str();
+            let id = record.id.as_str();
             self.vault.agents().touch(id, now);
         }
     }
@@ -135,7 +150,7 @@ impl Agents {
         if known.state == state {
             return Ok(known);
         }
-        let fresh = Known::read(&self.vault, state).map(Arc::new);
+        let fresh = Known::read(&self.vault, &self.spaces, state).map(Arc::new);
         let fresh = fresh.map_err(|cause| {
             tracing::error!("the agents could not be read again: {cause}");
             AuthError::Unavailable
@@ -151,9 +166,9 @@ impl Agents {
 
 impl Known {
     /// `state` is from before the reading: what changes meanwhile is read again.
-    fn read(vault: &Vault, state: u64) -> Result<Self, VaultError> {
-        let agents = vault.agents().list()?;
-        let by_token = agents.into_iter().map(record).collect();
+    fn read(vault: &Vault, spaces: &Spaces, state: u64) -> Result<Self, VaultError> {
+        let agents = vault.agents().list()?.into_iter();
+        let by_token = agents.map(|agent| record(&agent, spaces)).collect();
         Ok(Self { state, by_token })
     }
 
@@ -173,26 +188,46 @@ fn nobody(bearer: &str) -> AuthError {
     }
 }
 
-fn record(agent: Agent) -> ([u8; 32], Record) {
+fn record(agent: &Agent, spaces: &Spaces) -> ([u8; 32], Record) {
     let record = Record {
+        id: AgentId::from(agent.id.as_str()),
         expires_ms: agent.expires_ms,
         revoked: agent.revoked_ms.is_some(),
         touched_ms: AtomicU64::new(agent.last_used_ms.unwrap_or(0)),
-        identity: Arc::new(Identity {
-            id: AgentId::from(agent.id.as_str()),
-            name: agent.name,
-            preset: agent.preset,
-            space: agent.space,
-        }),
+        identity: identity(agent, spaces).map(Arc::new),
     };
     (agent.token_sha256, record)
+}
+
+fn identity(agent: &Agent, spaces: &Spaces) -> Result<Identity, AuthError> {
+    let overrides: Overrides =
+        serde_json::from_str(&agent.overrides).map_err(|_| AuthError::Unreadable)?;
+    let space = agent.space.clone().ok_or(AuthError::NoSpace)?;
+    let reach = if space == WHOLE_BOX {
+        Reach::everything()
+    } else {
+        Reach::of(spaces.get(&space).ok_or(AuthError::NoSpace)?)
+    };
+    Ok(Identity {
+        id: AgentId::from(agent.id.as_str()),
+        name: agent.name.clone(),
+        reach: match &overrides.containers {
+            Some(containers) => reach.narrowed(containers),
+            None => reach,
+        },
+        policy: Policy {
+            preset: agent.preset,
+            overrides,
+        },
+        space,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::bootstrap::bootstrap;
     use super::*;
-    use crate::config::Preset;
+    use crate::config::{Preset, Space};
     use crate::sys::{Scratch, Secret};
     use crate::vault::NewAgent;
 
@@ -205,7 +240,12 @@ mod tests {
     fn house() -> House {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
-        let agents = Agents::new(vault.clone()).unwrap();
+        let media = Space {
+            containers: vec!["jellyfin".parse().unwrap()],
+            host: false,
+        };
+        let spaces = Spaces::from([("media".to_owned(), media)]);
+        let agents = Agents::new(vault.clone(), spaces).unwrap();
         House {
             scratch,
             vault,
@@ -233,7 +273,8 @@ mod tests {
         let who = agents.identify(secret.expose()).unwrap();
         assert_eq!(who.agent_id().as_str(), agent.id);
         assert_eq!((who.name(), who.preset()), ("claude", Preset::Operate));
-        assert_eq!(who.space(), Some("media"));
+        assert_eq!(who.space(), "media");
+        assert!(who.reach().container("jellyfin") && !who.reach().host());
         assert!(agents.is_active(who.agent_id()));
     }
 
@@ -330,6 +371,29 @@ mod tests {
             agents.identify(observer.expose()).is_ok(),
             "another preset is another agent"
         );
+    }
+
+    #[tokio::test]
+    async fn an_agent_of_no_space_or_of_an_unreadable_policy_stays_out() {
+        let House { vault, agents, .. } = &house();
+        for (space, overrides, expected) in [
+            (None, "{}", AuthError::NoSpace),
+            (Some("attic"), "{}", AuthError::NoSpace),
+            (Some("media"), "{\"unheard\":1}", AuthError::Unreadable),
+        ] {
+            let (secret, hash) = Token::mint().unwrap();
+            let agent = NewAgent {
+                name: "claude".to_owned(),
+                token_sha256: *hash.as_bytes(),
+                preset: Preset::Admin,
+                overrides: overrides.to_owned(),
+                space: space.map(str::to_owned),
+                expires_ms: None,
+            };
+            let agent = vault.agents().add(agent).await.unwrap();
+            assert_eq!(agents.identify(secret.expose()).unwrap_err(), expected);
+            assert!(!agents.is_active(&AgentId::from(agent.id.as_str())));
+        }
     }
 
     #[tokio::test]

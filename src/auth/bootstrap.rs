@@ -1,7 +1,7 @@
 //! New agents: those that the owner makes, and the one that `gatewren try` makes for itself.
 
 use super::token::Token;
-use crate::config::Preset;
+use crate::config::{Preset, WHOLE_BOX};
 use crate::sys::Secret;
 use crate::vault::{Agent, NewAgent, Vault, VaultError};
 
@@ -15,7 +15,8 @@ pub async fn bootstrap(vault: &Vault, name: &str, preset: Preset) -> Result<Secr
             vault.agents().revoke(&agent.id).await?;
         }
     }
-    add_agent(vault, name, preset).await.map(|(_, token)| token)
+    let added = add_agent(vault, name, preset, WHOLE_BOX).await;
+    added.map(|(_, token)| token)
 }
 
 /// Makes an agent and its token, which is not kept: whoever gets it here is the only one to see it.
@@ -23,6 +24,7 @@ pub async fn add_agent(
     vault: &Vault,
     name: &str,
     preset: Preset,
+    space: &str,
 ) -> Result<(Agent, Secret), VaultError> {
     let (token, hash) = Token::mint()?;
     let agent = NewAgent {
@@ -30,7 +32,7 @@ pub async fn add_agent(
         token_sha256: *hash.as_bytes(),
         preset,
         overrides: "{}".to_owned(),
-        space: None,
+        space: Some(space.to_owned()),
         expires_ms: None,
     };
     Ok((vault.agents().add(agent).await?, token))

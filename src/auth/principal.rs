@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::config::Preset;
+use crate::config::{Policy, Preset, Reach, WHOLE_BOX};
 
 /// The id of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,8 +37,9 @@ pub struct Principal(Arc<Identity>);
 pub(super) struct Identity {
     pub id: AgentId,
     pub name: String,
-    pub preset: Preset,
-    pub space: Option<String>,
+    pub policy: Policy,
+    pub space: String,
+    pub reach: Reach,
 }
 
 impl Principal {
@@ -46,13 +47,15 @@ impl Principal {
         Self(Arc::clone(identity))
     }
 
-    /// One that no token stands for: fixtures on loopback, and the watchdog's own probe.
+    /// One that no token stands for, and that reaches the whole box: fixtures on loopback, and the watchdog's own
+    /// probe.
     pub fn without_token(name: &str, preset: Preset) -> Self {
         Self(Arc::new(Identity {
             id: AgentId::from(name),
             name: name.to_owned(),
-            preset,
-            space: None,
+            policy: preset.into(),
+            space: WHOLE_BOX.to_owned(),
+            reach: Reach::everything(),
         }))
     }
 
@@ -67,12 +70,22 @@ impl Principal {
     }
 
     /// What it may do.
-    pub fn preset(&self) -> Preset {
-        self.0.preset
+    pub fn policy(&self) -> &Policy {
+        &self.0.policy
     }
 
-    /// The space that it is kept in; none sees the whole box.
-    pub fn space(&self) -> Option<&str> {
-        self.0.space.as_deref()
+    /// Where its policy starts from.
+    pub fn preset(&self) -> Preset {
+        self.0.policy.preset
+    }
+
+    /// The space that it is kept in; [`WHOLE_BOX`] is everything.
+    pub fn space(&self) -> &str {
+        &self.0.space
+    }
+
+    /// What of the box there is for it.
+    pub fn reach(&self) -> &Reach {
+        &self.0.reach
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{place::Place, runtime, say::conclude};
 use crate::auth::add_agent;
-use crate::config::Preset;
+use crate::config::{Preset, WHOLE_BOX};
 use crate::sys::rfc3339;
 use crate::vault::{Agent, Vault};
 
@@ -67,7 +67,7 @@ fn act(args: &Args) -> Result<String, String> {
 }
 
 async fn add(vault: &Vault, name: &str, preset: Preset, json: bool) -> Result<String, String> {
-    let added = add_agent(vault, name, preset).await;
+    let added = add_agent(vault, name, preset, WHOLE_BOX).await;
     let (agent, token) = added.map_err(|e| e.to_string())?;
     let token = token.expose();
     Ok(if json {

@@ -178,7 +178,8 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
 /// The token of this directory's agent: the one of the run before, while it is good.
 async fn token(house: &House, directory: &Path, policy: Preset) -> Result<Secret, String> {
     let file = directory.join(format!("token-{policy}"));
-    let agents = Agents::new(house.vault.clone()).map_err(|e| e.to_string())?;
+    let agents = Agents::new(house.vault.clone(), house.settings.spaces.clone())
+        .map_err(|e| e.to_string())?;
     if let Ok(bytes) = files::read_bounded(&file, MAX_TOKEN_FILE)
         && let Ok(text) = String::from_utf8(bytes)
         && agents.identify(text.trim()).is_ok()

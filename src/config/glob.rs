@@ -3,8 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// A pattern that names are held against, such as `arr-*`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Glob(String);
 
 /// The longest pattern; a longer one is refused.
@@ -66,6 +69,20 @@ impl FromStr for Glob {
         } else {
             Err(InvalidGlob)
         }
+    }
+}
+
+impl TryFrom<String> for Glob {
+    type Error = InvalidGlob;
+
+    fn try_from(pattern: String) -> Result<Self, InvalidGlob> {
+        pattern.parse()
+    }
+}
+
+impl From<Glob> for String {
+    fn from(Glob(pattern): Glob) -> Self {
+        pattern
     }
 }
 

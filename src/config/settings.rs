@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::error::UnknownWord;
 use super::glob::Glob;
 use super::level::LogLevel;
+use super::space::Spaces;
 
 /// Everything that `gatewren serve` is told by its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Settings {
     pub tls: Tls,
     /// `[access]`
     pub access: Access,
+    /// `[spaces.NAME]`
+    pub spaces: Spaces,
     /// `[limits]`
     pub limits: Limits,
     /// `[tasks]`
@@ -175,6 +178,7 @@ impl Default for Settings {
                 key: None,
             },
             access: Access::default(),
+            spaces: Spaces::new(),
             limits: Limits::default(),
             tasks: Tasks::default(),
             state: StateLog::default(),

@@ -56,7 +56,7 @@ impl Record {
             audit,
             tool: tool.name().to_owned(),
             agent: context.who.agent_id().to_string(),
-            space: context.who.space().unwrap_or("*").to_owned(),
+            space: context.who.space().to_owned(),
             request: reference.to_owned(),
             trace: TraceParent::read(params),
             began: Instant::now(),

@@ -102,7 +102,8 @@ pub fn surroundings(call: &Call, reference: String, inputs: Inputs) -> Cx {
         agent: who.agent_id().as_str().into(),
         name: who.name().into(),
         policy: who.preset().as_str(),
-        space: who.space().map(Into::into),
+        space: who.space().into(),
+        reach: who.reach().clone(),
         session: call.context.session.as_deref().map(Into::into),
     };
     Cx::new(reference, caller)

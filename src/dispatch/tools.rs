@@ -131,7 +131,7 @@ async fn run(
     (arguments, cx): (Map<String, Value>, Cx),
     (binding, questions): (Binding, Option<mpsc::Receiver<Question>>),
 ) -> Result<Outcome, RpcError> {
-    let verdict = judge(&call.context.who, &tool);
+    let verdict = judge(&call.context.who, &tool, &arguments);
     let request = cx.reference().to_owned();
     let given = (&*tool, &arguments);
     let record = Record::begin(&engine, &call, given, &request, &verdict).await?;
@@ -172,7 +172,7 @@ async fn work(
 ) -> Ended {
     let answer = match verdict {
         Verdict::Allow(permit) => run_allowed(&engine, &tool, permit, (arguments, cx)).await,
-        Verdict::Propose => Err(needs_approval().into()),
+        Verdict::Confirm | Verdict::Propose => Err(needs_approval().into()),
         Verdict::Deny => {
             Err(RpcError::invalid_params(format!("unknown tool: {}", tool.name())).into())
         }

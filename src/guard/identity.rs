@@ -89,6 +89,14 @@ fn refused(error: AuthError) -> Refusal {
             &error.to_string(),
             1,
         ),
+        AuthError::NoSpace => {
+            Refusal::new(StatusCode::FORBIDDEN, "no_space_scope", error.to_string())
+        }
+        AuthError::Unreadable => Refusal::new(
+            StatusCode::FORBIDDEN,
+            "policy_unreadable",
+            error.to_string(),
+        ),
         _ => unauthorized(error.to_string()),
     }
 }

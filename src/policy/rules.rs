@@ -1,18 +1,7 @@
-//! What each preset says to each class of tool.
+//! What a policy says to a tool: its preset's word for the class, unless an override says otherwise.
 
-use crate::config::Preset;
-use crate::registry::Risk;
-
-/// What becomes of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// It runs.
-    Allow,
-    /// It waits for the owner.
-    Propose,
-    /// The tool does not exist for this agent.
-    Deny,
-}
+use crate::config::{Mode, Policy, Preset};
+use crate::registry::{Risk, Tool};
 
 use Mode::{Allow, Deny, Propose};
 
@@ -28,8 +17,18 @@ const TABLE: [(Preset, [Mode; 6]); 4] = [
     (Preset::Admin,   [Allow, Allow, Allow,   Allow,   Propose, Propose]),
 ];
 
+/// What a policy says to a tool, wherever it is used.
+pub fn mode(policy: &Policy, tool: &Tool) -> Mode {
+    let overrides = &policy.overrides;
+    let named = overrides.tools.get(tool.name());
+    let class = named.or_else(|| overrides.modes.get(&tool.risk()));
+    class
+        .copied()
+        .unwrap_or_else(|| preset(policy.preset, tool.risk()))
+}
+
 /// What a preset says to a class; what the table does not hold is denied.
-pub fn mode(preset: Preset, risk: Risk) -> Mode {
+fn preset(preset: Preset, risk: Risk) -> Mode {
     let column = Risk::ALL.iter().position(|r| *r == risk);
     let row = TABLE.iter().find(|(p, _)| *p == preset);
     row.zip(column)
@@ -46,10 +45,10 @@ mod tests {
     fn an_observer_only_looks_and_an_operator_runs_no_code() {
         for risk in Risk::ALL {
             let expected = if risk == Risk::Read { Allow } else { Deny };
-            assert_eq!(mode(Preset::Observe, risk), expected, "{risk:?}");
-            assert_eq!(mode(Preset::Suggest, risk), Deny, "{risk:?}");
+            assert_eq!(preset(Preset::Observe, risk), expected, "{risk:?}");
+            assert_eq!(preset(Preset::Suggest, risk), Deny, "{risk:?}");
         }
-        assert_eq!(mode(Preset::Operate, Risk::Execute), Propose);
-        assert_eq!(mode(Preset::Admin, Risk::Execute), Allow);
+        assert_eq!(preset(Preset::Operate, Risk::Execute), Propose);
+        assert_eq!(preset(Preset::Admin, Risk::Execute), Allow);
     }
 }

@@ -1,8 +1,11 @@
 //! The verdict on one call.
 
-use super::rules::{Mode, mode};
+use serde_json::{Map, Value};
+
+use super::rules::mode;
 use crate::auth::Principal;
-use crate::registry::{Permit, Tool};
+use crate::config::Mode;
+use crate::registry::{Permit, Scope, Tool};
 
 /// What becomes of one call.
 #[must_use]
@@ -10,7 +13,9 @@ use crate::registry::{Permit, Tool};
 pub enum Verdict {
     /// It runs, with this key.
     Allow(Permit),
-    /// It would wait for the owner's approval.
+    /// It runs when the person at the client says so.
+    Confirm,
+    /// It waits for the owner's approval.
     Propose,
     /// There is no such tool for this agent.
     Deny,
@@ -21,6 +26,7 @@ impl Verdict {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Allow(_) => "allow",
+            Self::Confirm => "confirm",
             Self::Propose => "propose",
             Self::Deny => "deny",
         }
@@ -28,15 +34,32 @@ impl Verdict {
 }
 
 /// Judges a call of a tool by an agent.
-pub fn judge(who: &Principal, tool: &Tool) -> Verdict {
-    match mode(who.preset(), tool.risk()) {
+pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Verdict {
+    if !tool.scope().is_within(who.reach()) || names_beyond(who, tool, arguments) {
+        return Verdict::Deny;
+    }
+    match mode(who.policy(), tool) {
         Mode::Allow => Verdict::Allow(Permit::granted_by_policy()),
+        Mode::Confirm => Verdict::Confirm,
         Mode::Propose => Verdict::Propose,
         Mode::Deny => Verdict::Deny,
     }
 }
 
-/// Whether a tool exists for an agent: what its policy denies is neither listed nor callable.
+/// Whether a call is about a container that the agent does not reach.
+fn names_beyond(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> bool {
+    let Scope::Container(argument) = tool.scope() else {
+        return false;
+    };
+    let named = arguments.get(argument).and_then(Value::as_str);
+    !named.map_or_else(
+        || who.reach().is_everything(),
+        |name| who.reach().container(name),
+    )
+}
+
+/// Whether a tool exists for an agent: what its policy denies, and what is of a part of the box that it does not
+/// reach, is neither listed nor callable.
 pub fn sees(who: &Principal, tool: &Tool) -> bool {
-    mode(who.preset(), tool.risk()) != Mode::Deny
+    tool.scope().is_within(who.reach()) && mode(who.policy(), tool) != Mode::Deny
 }

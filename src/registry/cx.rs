@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::error::Result;
+use super::{error::Result, resource::Viewer};
+use crate::config::Reach;
 use crate::protocol::{ClientCapabilities, InputRequired, Inputs, Level, Notification, RpcError};
 
 /// Reports of progress that come closer together are left out: a tool may count as fast as it likes.
@@ -23,10 +24,22 @@ pub struct Caller {
     pub name: Arc<str>,
     /// Its policy's preset.
     pub policy: &'static str,
-    /// The space that it is bound to.
-    pub space: Option<Arc<str>>,
+    /// The space that it is kept in; `*` is the whole box.
+    pub space: Arc<str>,
+    /// What of the box there is for it.
+    pub reach: Reach,
     /// The session that it calls from, in the stateful revisions; not the id that its client sends.
     pub session: Option<Arc<str>>,
+}
+
+impl Caller {
+    /// The same as who looks at resources.
+    pub fn viewer(&self) -> Viewer {
+        Viewer {
+            agent: self.agent.clone(),
+            reach: self.reach.clone(),
+        }
+    }
 }
 
 /// A question of a call that goes on while it waits. Dropped unanswered, it is asked by ending the call.

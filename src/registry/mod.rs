@@ -1,4 +1,4 @@
-//! What a tool, a resource and a prompt are: tables over typed functions, knowing no HTTP, settings or store.
+//! What a tool, a resource and a prompt are: tables over typed functions, knowing no HTTP and no store.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -9,8 +9,8 @@ mod error;
 mod permit;
 mod prompt;
 mod resource;
-mod risk;
 mod schema;
+mod scope;
 mod task;
 mod tool;
 mod toolset;
@@ -22,8 +22,11 @@ pub use cx::{Caller, Cx, Question};
 pub use error::{Interruption, Result, ToolError};
 pub use permit::Permit;
 pub use prompt::{PromptAnswer, PromptRow};
-pub use resource::{BoxFuture, ResourceSource};
-pub use risk::Risk;
+pub use resource::{BoxFuture, ResourceSource, Viewer};
+pub use scope::Scope;
 pub use task::TaskSupport;
 pub use tool::Tool;
 pub use toolset::Toolset;
+
+/// A tool's class is a word of policies, which are settings.
+pub use crate::config::Risk;

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::{
-    answer::Answer, cx::Cx, error::Result, permit::Permit, resource::BoxFuture, risk::Risk,
+    answer::Answer, cx::Cx, error::Result, permit::Permit, resource::BoxFuture, scope::Scope,
     task::TaskSupport,
 };
+use crate::config::Risk;
 use crate::protocol;
 
 type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<Answer>> + Send + Sync;
@@ -14,6 +15,7 @@ type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<Answer>> + Se
 pub struct Tool {
     definition: protocol::Tool,
     risk: Risk,
+    scope: Scope,
     syncs_state: bool,
     remembers: bool,
     task_support: TaskSupport,
@@ -41,6 +43,7 @@ impl Tool {
         Self {
             definition,
             risk,
+            scope: Scope::default(),
             syncs_state: false,
             remembers: false,
             task_support: TaskSupport::Never,
@@ -93,6 +96,11 @@ impl Tool {
         self.risk
     }
 
+    /// What of the box it is about.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
     /// Whether its answer waits until the state shows its effect.
     pub fn syncs_state(&self) -> bool {
         self.syncs_state
@@ -136,6 +144,10 @@ impl Tool {
         parameters: &'static [(&'static str, &'static str)],
     ) {
         self.alias = Some(Alias { name, parameters });
+    }
+
+    pub(super) fn set_scope(&mut self, scope: Scope) {
+        self.scope = scope;
     }
 
     pub(super) fn set_syncs_state(&mut self) {

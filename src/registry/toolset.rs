@@ -12,12 +12,13 @@ use super::{
     answer::Answer,
     cx::Cx,
     error::{Result, ToolError},
-    risk::Risk,
     schema,
+    scope::Scope,
     task::TaskSupport,
     tool::Tool,
 };
-use crate::protocol;
+use crate::config::Risk;
+use crate::protocol::{self, ToolAnnotations};
 
 /// Tools over a backend `B`, as a table.
 pub struct Toolset<B> {
@@ -100,6 +101,12 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(|tool| tool.set_alias(alias, parameters))
     }
 
+    /// What of the box the last row is about.
+    #[must_use]
+    pub fn about(self, scope: Scope) -> Self {
+        self.last(|tool| tool.set_scope(scope))
+    }
+
     /// The last row's answer waits until the state shows its effect.
     #[must_use]
     pub fn syncs_state(self) -> Self {
@@ -155,7 +162,7 @@ impl<B: Send + Sync + 'static> Toolset<B> {
             description: description.unwrap_or_default(),
             input_schema,
             output_schema: output,
-            annotations: risk.annotations(),
+            annotations: hints(risk),
         };
         let backend = self.backend.clone();
         let run = move |arguments: Map<String, Value>, cx: Cx| {
@@ -169,6 +176,17 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         let tool = tool.reading(|arguments| read_arguments::<A>(arguments).map(drop));
         self.tools.push(tool);
         self
+    }
+}
+
+/// The hints of `tools/list`; they cannot contradict the policy because both come from the class.
+fn hints(risk: Risk) -> ToolAnnotations {
+    let reads = matches!(risk, Risk::Read | Risk::Reveal);
+    ToolAnnotations {
+        read_only_hint: reads,
+        destructive_hint: matches!(risk, Risk::Disrupt | Risk::Execute),
+        idempotent_hint: reads,
+        open_world_hint: risk == Risk::Execute,
     }
 }
 

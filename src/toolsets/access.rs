@@ -5,12 +5,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::registry::{Cx, Result, Risk, Toolset};
+use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 
 /// The group, as a table.
 pub fn tools() -> Toolset<()> {
     Toolset::over(Arc::new(()))
         .tool("whoami", Risk::Read, whoami)
+        .about(Scope::Within)
         .titled("Who am I")
         .startos("auth.get-pubkey", &[])
 }
@@ -39,6 +40,6 @@ async fn whoami(_: Arc<()>, WhoAmI {}: WhoAmI, cx: Cx) -> Result<Identity> {
         agent: caller.agent.to_string(),
         name: caller.name.to_string(),
         policy: caller.policy.to_owned(),
-        space: caller.space.as_deref().unwrap_or("*").to_owned(),
+        space: caller.space.to_string(),
     })
 }

@@ -10,33 +10,40 @@ use tokio::time::sleep;
 
 use super::{failure::failed, number::Number};
 use crate::backends::{ContainerDetails, ContainerName, Listener, Lxc, Usage};
-use crate::registry::{Cx, Result, Risk, Toolset};
+use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 
 /// The group, as a table.
 pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
     const ID: &[(&str, &str)] = &[("id", "container")];
     Toolset::over(lxc)
         .tool("container_list", Risk::Read, list)
+        .about(Scope::Box)
         .titled("List containers")
         .startos("package.list", &[])
         .tool("container_info", Risk::Read, info)
+        .about(Scope::Container("container"))
         .titled("About a container")
         .startos("package.installed-version", ID)
         .tool("container_stats", Risk::Read, stats)
+        .about(Scope::Container("container"))
         .titled("What containers use")
         .startos("package.stats", ID)
         .tool("container_ports", Risk::Read, ports)
+        .about(Scope::Container("container"))
         .titled("Addresses and ports of a container")
         .startos("package.host.list", ID)
         .tool("container_start", Risk::Write, start)
+        .about(Scope::Container("container"))
         .titled("Start a container")
         .startos("package.start", ID)
         .syncs_state()
         .tool("container_stop", Risk::Disrupt, stop)
+        .about(Scope::Container("container"))
         .titled("Stop a container")
         .startos("package.stop", ID)
         .syncs_state()
         .tool("container_restart", Risk::Disrupt, restart)
+        .about(Scope::Container("container"))
         .titled("Restart a container")
         .startos("package.restart", ID)
         .syncs_state()

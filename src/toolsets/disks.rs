@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::failed;
 use crate::backends::{Disk, Fullness, Host, Mounted};
-use crate::registry::{Cx, Result, Risk, Toolset};
+use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 
 /// The group, as a table.
 pub fn tools(host: Arc<Host>) -> Toolset<Host> {
     Toolset::over(host)
         .tool("disk_list", Risk::Read, list)
+        .about(Scope::Host)
         .titled("Disks")
         .startos("disk.list", &[])
 }

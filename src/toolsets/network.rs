@@ -7,15 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::failed;
 use crate::backends::{Host, Interface, NetworkTraffic, Route};
-use crate::registry::{Cx, Result, Risk, Toolset};
+use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 
 /// The group, as a table.
 pub fn tools(host: Arc<Host>) -> Toolset<Host> {
     Toolset::over(host)
         .tool("network_interfaces", Risk::Read, interfaces)
+        .about(Scope::Host)
         .titled("Network interfaces")
         .startos("net.gateway.list", &[])
         .tool("network_routes", Risk::Read, routes)
+        .about(Scope::Host)
         .titled("Routes")
 }
 

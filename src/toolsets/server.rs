@@ -7,18 +7,21 @@ use serde::Deserialize;
 
 use super::failure::failed;
 use crate::backends::{Host, Metrics, ServerInfo, ServerTime};
-use crate::registry::{Cx, Result, Risk, Toolset};
+use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 
 /// The group, as a table.
 pub fn tools(host: Arc<Host>) -> Toolset<Host> {
     Toolset::over(host)
         .tool("server_info", Risk::Read, info)
+        .about(Scope::Host)
         .titled("About the server")
         .startos("server.device-info", &[])
         .tool("server_metrics", Risk::Read, metrics)
+        .about(Scope::Host)
         .titled("Server metrics")
         .startos("server.metrics", &[])
         .tool("server_time", Risk::Read, time)
+        .about(Scope::Host)
         .titled("Server time")
         .startos("server.time", &[])
 }

@@ -10,7 +10,7 @@ use super::failure::failed;
 use crate::backends::{
     BackendError, ErrorKind, Glob, InvalidGlob, Systemd, UnitLine, UnitName, UnitStatus,
 };
-use crate::registry::{Cx, Interruption, Result, Risk, Toolset};
+use crate::registry::{Cx, Interruption, Result, Risk, Scope, Toolset};
 
 /// The most units that one list shows: half of what an answer may be.
 const MAX_LISTED: usize = 200;
@@ -19,8 +19,10 @@ const MAX_LISTED: usize = 200;
 pub fn tools(systemd: Arc<Systemd>) -> Toolset<Systemd> {
     Toolset::over(systemd)
         .tool("unit_list", Risk::Read, list)
+        .about(Scope::Host)
         .titled("List systemd units")
         .tool("unit_status", Risk::Read, status)
+        .about(Scope::Host)
         .titled("About a systemd unit")
 }
 

@@ -27,7 +27,7 @@ pub struct Agent {
     pub preset: Preset,
     /// What differs from the preset, as a JSON object.
     pub overrides: String,
-    /// The space that it is kept in; none sees the whole box.
+    /// The space that it is kept in; `*` is the whole box, and none lets nobody in.
     pub space: Option<String>,
     /// When it was added.
     pub created_ms: u64,
@@ -50,7 +50,7 @@ pub struct NewAgent {
     pub preset: Preset,
     /// What differs from the preset, as a JSON object; `{}` for nothing.
     pub overrides: String,
-    /// The space that it is kept in.
+    /// The space that it is kept in; `*` is the whole box.
     pub space: Option<String>,
     /// When its token ends by itself, in milliseconds since 1970.
     pub expires_ms: Option<u64>,

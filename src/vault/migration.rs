@@ -10,8 +10,8 @@ use crate::sys::{files, now_ms, rfc3339};
 /// Marks the file as ours: "gwrv" as a big-endian number.
 pub(super) const APPLICATION_ID: u32 = 0x6777_7276;
 
-/// What leads from version N to N + 1, from nothing on. A step that was released is never edited.
-pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3];
+/// The scripts that lead from version N to N + 1, from nothing on. A step that was released is never edited.
+pub(super) const STEPS: &[&[&str]] = &[&[VERSION_1], &[VERSION_2], &[VERSION_3], VERSION_4];
 
 const VERSION_1: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -108,8 +108,11 @@ CREATE INDEX task_expires ON task (expires_ms);
 CREATE INDEX task_agent ON task (agent);
 ";
 
+/// Agents are kept in a space that their row names: until now no space stood for the whole box.
+const VERSION_4: &[&str] = &["UPDATE agent SET space = '*' WHERE space IS NULL;"];
+
 /// The version that `steps` lead to.
-pub(super) fn newest(steps: &[&str]) -> u32 {
+pub(super) fn newest(steps: &[&[&str]]) -> u32 {
     u32::try_from(steps.len()).unwrap_or(u32::MAX)
 }
 
@@ -119,7 +122,7 @@ pub(super) fn newest(steps: &[&str]) -> u32 {
 pub(super) fn migrate(
     connection: &mut Connection,
     path: &Path,
-    steps: &[&str],
+    steps: &[&[&str]],
 ) -> Result<(), VaultError> {
     let refused = |cause: rusqlite::Error| VaultError::from_sqlite(path, "be migrated", &cause);
     let version: u32 = connection
@@ -150,12 +153,12 @@ pub(super) fn migrate(
 pub(super) fn run(
     connection: &mut Connection,
     version: u32,
-    steps: &[&str],
+    steps: &[&[&str]],
 ) -> Result<(), rusqlite::Error> {
     let transaction = connection.transaction()?;
     let done = usize::try_from(version).unwrap_or(usize::MAX);
-    for step in steps.iter().skip(done) {
-        transaction.execute_batch(step)?;
+    for script in steps.iter().skip(done).copied().flatten() {
+        transaction.execute_batch(script)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", newest(steps))?;

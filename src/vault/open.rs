@@ -16,7 +16,7 @@ use crate::sys::{FileError, files, random_bytes};
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The connection that writes, to a vault that is known to be good; made first if there is none.
-pub(super) fn writing(path: &Path, steps: &[&str]) -> Result<Connection, VaultError> {
+pub(super) fn writing(path: &Path, steps: &[&[&str]]) -> Result<Connection, VaultError> {
     if !path
         .try_exists()
         .map_err(|cause| FileError::new("look at", path, cause))?
@@ -41,7 +41,7 @@ pub(super) fn reading(path: &Path) -> Result<Connection, VaultError> {
 }
 
 /// Makes a new vault whole under another name first, so that an empty file is never taken for one.
-fn create(path: &Path, steps: &[&str]) -> Result<(), VaultError> {
+fn create(path: &Path, steps: &[&[&str]]) -> Result<(), VaultError> {
     let passing = passing_name(path)?;
     files::create_private(&passing)?;
     let made = fill(&passing, steps)
@@ -59,7 +59,7 @@ fn create(path: &Path, steps: &[&str]) -> Result<(), VaultError> {
     Ok(files::sync_directory_of(path)?)
 }
 
-fn fill(path: &Path, steps: &[&str]) -> Result<(), rusqlite::Error> {
+fn fill(path: &Path, steps: &[&[&str]]) -> Result<(), rusqlite::Error> {
     let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     migration::run(&mut connection, 0, steps)?;
     connection.close().map_err(|(_, cause)| cause)
@@ -136,9 +136,12 @@ mod tests {
     use super::*;
     use crate::sys::Scratch;
 
-    const TWO_STEPS: &[&str] = &[
-        "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
-        "ALTER TABLE meta ADD COLUMN extra TEXT; INSERT INTO meta VALUES ('new', 'x', 'y')",
+    const TWO_STEPS: &[&[&str]] = &[
+        &["CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT"],
+        &[
+            "ALTER TABLE meta ADD COLUMN extra TEXT",
+            "INSERT INTO meta VALUES ('new', 'x', 'y')",
+        ],
     ];
 
     fn said(path: &Path) -> String {
@@ -247,7 +250,7 @@ mod tests {
         let scratch = Scratch::new();
         let path = scratch.join("vault.db");
         drop(writing(&path, &TWO_STEPS[..1]).unwrap());
-        let steps = [TWO_STEPS[0], TWO_STEPS[1], "CREATE NONSENSE"];
+        let steps = [TWO_STEPS[0], TWO_STEPS[1], &["CREATE NONSENSE"]];
         let error = writing(&path, &steps).unwrap_err().to_string();
         assert!(
             error.starts_with("the vault could not be migrated: "),

@@ -1,9 +1,15 @@
 //! What a tool may do to the box, as a class: the policy, the audit and the hints all come from it.
 
-use crate::protocol::ToolAnnotations;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::UnknownWord;
 
 /// A tool's class, by what it can do and not by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Risk {
     /// Looks.
     Read,
@@ -30,7 +36,7 @@ impl Risk {
         Self::Persist,
     ];
 
-    /// The class's name in the audit and the journal.
+    /// The class's name in policies, the audit and the journal.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -47,15 +53,19 @@ impl Risk {
     pub fn outlives_its_client(self) -> bool {
         matches!(self, Self::Write | Self::Disrupt | Self::Persist)
     }
+}
 
-    /// The hints of `tools/list`; they cannot contradict the policy because both come from here.
-    pub fn annotations(self) -> ToolAnnotations {
-        let reads = matches!(self, Self::Read | Self::Reveal);
-        ToolAnnotations {
-            read_only_hint: reads,
-            destructive_hint: matches!(self, Self::Disrupt | Self::Execute),
-            idempotent_hint: reads,
-            open_world_hint: self == Self::Execute,
-        }
+impl fmt::Display for Risk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Risk {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        let known = Self::ALL.into_iter().find(|risk| risk.as_str() == word);
+        known.ok_or_else(|| UnknownWord::new(word, &Self::ALL.map(Self::as_str)))
     }
 }

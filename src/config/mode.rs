@@ -1,0 +1,52 @@
+//! What a policy can say to a call, from the freest to the strictest.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::UnknownWord;
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// It runs.
+    Allow,
+    /// The person at the client is asked first.
+    Confirm,
+    /// It waits in the inbox for the owner.
+    Propose,
+    /// The tool does not exist for this agent.
+    Deny,
+}
+
+impl Mode {
+    /// All of them, from the freest to the strictest.
+    pub const ALL: [Self; 4] = [Self::Allow, Self::Confirm, Self::Propose, Self::Deny];
+
+    /// The word that stands for it in policies, on the command line and in the audit.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Confirm => "confirm",
+            Self::Propose => "propose",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        let known = Self::ALL.into_iter().find(|mode| mode.as_str() == word);
+        known.ok_or_else(|| UnknownWord::new(word, &Self::ALL.map(Self::as_str)))
+    }
+}

@@ -1,0 +1,137 @@
+//! Ranges of addresses, written as `192.168.1.0/24`.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A range of addresses that share their first bits (RFC 4632); one address alone is a range too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Network {
+    first: IpAddr,
+    bits: u8,
+}
+
+impl Network {
+    /// Whether an address is in the range; an IPv4 address mapped into IPv6 counts as itself.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        masked(address.to_canonical(), self.bits) == Some(self.first)
+    }
+}
+
+/// An address with all but its first bits cleared; nothing when it has not so many.
+fn masked(address: IpAddr, bits: u8) -> Option<IpAddr> {
+    let bits = u32::from(bits);
+    match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32_u32.checked_sub(bits)?).unwrap_or(0);
+            Some(Ipv4Addr::from_bits(v4.to_bits() & mask).into())
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128_u32.checked_sub(bits)?);
+            Some(Ipv6Addr::from_bits(v6.to_bits() & mask.unwrap_or(0)).into())
+        }
+    }
+}
+
+/// Why a text is no range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidNetwork(String);
+
+impl fmt::Display for InvalidNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(text) = self;
+        write!(
+            f,
+            "\"{text}\" is no range of addresses; write its first address and how many bits are fixed, such as \
+             192.168.1.0/24 or fd00::/8, or one address alone"
+        )
+    }
+}
+
+impl std::error::Error for InvalidNetwork {}
+
+impl FromStr for Network {
+    type Err = InvalidNetwork;
+
+    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
+        let invalid = || InvalidNetwork(text.chars().take(64).collect());
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits.parse::<u8>().map_err(|_| invalid())?)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| invalid())?;
+        let bits = bits.unwrap_or(if address.is_ipv4() { 32 } else { 128 });
+        // An address with bits beyond the range is a slip that would widen what its writer meant.
+        let first = masked(address, bits).filter(|first| *first == address);
+        Ok(Self {
+            first: first.ok_or_else(invalid)?,
+            bits,
+        })
+    }
+}
+
+impl TryFrom<String> for Network {
+    type Error = InvalidNetwork;
+
+    fn try_from(text: String) -> Result<Self, InvalidNetwork> {
+        text.parse()
+    }
+}
+
+impl From<Network> for String {
+    fn from(network: Network) -> Self {
+        network.to_string()
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.first, self.bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_holds_what_shares_its_bits() {
+        #[rustfmt::skip]
+        let table = [
+            ("192.168.1.0/24", "192.168.1.77", true), ("192.168.1.0/24", "192.168.2.1", false),
+            ("192.168.1.0/24", "::ffff:192.168.1.77", true), ("10.0.0.1", "10.0.0.1", true),
+            ("10.0.0.1", "10.0.0.2", false), ("0.0.0.0/0", "8.8.8.8", true), ("0.0.0.0/0", "::1", false),
+            ("::/0", "fd00::1", true), ("::/0", "10.0.0.1", false), ("fd00::/8", "fdff::1", true),
+            ("fd00::/8", "fe80::1", false),
+        ];
+        for (range, address, expected) in table {
+            let network: Network = range.parse().unwrap();
+            assert_eq!(
+                network.contains(address.parse().unwrap()),
+                expected,
+                "{range} {address}"
+            );
+            let again: Network = network.to_string().parse().unwrap();
+            assert_eq!(again, network);
+        }
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused() {
+        for bad in [
+            "",
+            "x",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0.1/24",
+            "10.0.0.0/",
+            "10.0.0.0/-1",
+            "1.2.3/8",
+        ] {
+            assert!(bad.parse::<Network>().is_err(), "{bad}");
+        }
+    }
+}
