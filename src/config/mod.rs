@@ -19,10 +19,11 @@ mod settings;
 mod shape;
 mod space;
 mod space_keys;
+mod trust;
 
 pub use error::{ConfigError, Problem, UnknownWord};
 pub use glob::{Glob, InvalidGlob};
-pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, HostShell};
+pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, Shell};
 pub use level::LogLevel;
 pub use load::SETTINGS_FILE;
 pub use mode::Mode;

@@ -31,6 +31,7 @@ mod flow_updates;
 mod full_disk;
 mod fuzz_corpus;
 mod helper;
+mod helper_hostile;
 mod house_rules;
 mod killing;
 mod spec_base;
