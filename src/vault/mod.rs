@@ -1,11 +1,15 @@
-//! What is remembered and secret: agents, sessions, tasks, keys and the audit, in one SQLite file of our own.
+//! What is remembered and secret: agents, sessions, tasks, the inbox, keys and the audit, in one SQLite file of our own.
 #![forbid(unsafe_code)]
 
 mod agents;
 mod audit;
 mod chain;
+mod change;
+mod change_runs;
+mod changes;
 mod commit;
 mod error;
+mod grants;
 mod ids;
 mod keys;
 mod migration;
@@ -23,7 +27,11 @@ mod writer;
 pub use agents::{Agent, NewAgent};
 pub use audit::{AuditId, Entry, Outcome, Promise};
 pub use chain::{Chain, Fault};
+pub use change::{Change, ChangeStatus, NewChange};
+pub use change_runs::{Begun, ChangeEnd};
+pub use changes::{Added, ChangeRoom, Decision, Ruling};
 pub use error::VaultError;
+pub use grants::{Grant, NewGrant};
 pub use sessions::{SessionUse, StateSeen, StoredSession};
 pub use store::Vault;
 pub use subscriptions::Subscription;

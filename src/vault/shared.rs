@@ -20,6 +20,8 @@ pub(super) struct Shared {
     pub reader: Mutex<Connection>,
     /// Counts changes to the agents, ours and those of other processes.
     pub agent_changes: watch::Sender<u64>,
+    /// Counts changes to the inbox and its grants, ours and those of other processes.
+    pub inbox_changes: watch::Sender<u64>,
     /// Where the audit's next row belongs.
     pub tail: Arc<Tail>,
     /// Names the calls in the audit.
