@@ -61,6 +61,7 @@ impl House {
         }
         let engine = self.engine.clone();
         workers.spawn(async move { engine.sweep_tasks().await });
+        workers.spawn(self.engine.clone().run_approved());
     }
 
     /// Does what `systemctl reload` asks for; streams stay open.

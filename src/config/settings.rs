@@ -30,6 +30,8 @@ pub struct Settings {
     pub limits: Limits,
     /// `[tasks]`
     pub tasks: Tasks,
+    /// `[inbox]`
+    pub inbox: Inbox,
     /// `[state]`
     pub state: StateLog,
     /// `[lxc]`
@@ -129,6 +131,17 @@ pub struct Tasks {
     pub total: u32,
 }
 
+/// What agents propose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inbox {
+    /// A change that has not begun so long after it was proposed is begun no more.
+    pub expires: Duration,
+    /// Open changes of one agent.
+    pub per_agent: u32,
+    /// Open changes of all agents.
+    pub total: u32,
+}
+
 /// The log of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateLog {
@@ -181,6 +194,7 @@ impl Default for Settings {
             spaces: Spaces::new(),
             limits: Limits::default(),
             tasks: Tasks::default(),
+            inbox: Inbox::default(),
             state: StateLog::default(),
             lxc: Lxc::default(),
             observer: Observer::default(),
@@ -199,6 +213,16 @@ impl Default for StateLog {
         Self {
             keep: Duration::from_hours(30 * 24),
             keep_revisions: 200_000,
+        }
+    }
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self {
+            expires: Duration::from_hours(24),
+            per_agent: 64,
+            total: 512,
         }
     }
 }

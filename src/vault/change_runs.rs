@@ -9,7 +9,7 @@ use super::row::to_column;
 use crate::sys::now_ms;
 
 /// How long a change is kept after its end.
-const KEPT_MS: u64 = 30 * 24 * 3_600_000;
+pub const KEPT_MS: u64 = 30 * 24 * 3_600_000;
 
 /// The most changes that are kept after their end; beyond it the oldest go.
 const MAX_ENDED: u32 = 4096;

@@ -125,18 +125,13 @@ impl<'a> Grants<'a> {
         })
     }
 
-    /// The agents are read again too: what an agent was granted belongs to who it is.
     async fn change(
         &self,
         doing: &'static str,
         work: impl FnOnce(&Connection) -> Result<bool, rusqlite::Error> + Send + 'static,
     ) -> Result<bool, VaultError> {
-        let bells = [self.0.inbox_changes.clone(), self.0.agent_changes.clone()];
-        let then = move |_: &bool| {
-            for bell in &bells {
-                bell.send_modify(|changes| *changes += 1);
-            }
-        };
+        let bell = self.0.inbox_changes.clone();
+        let then = move |_: &bool| bell.send_modify(|changes| *changes += 1);
         let writer = &self.0.writer;
         writer.write(doing, Durability::Power, work, then).await
     }

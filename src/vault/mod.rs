@@ -28,7 +28,7 @@ pub use agents::{Agent, NewAgent};
 pub use audit::{AuditId, Entry, Outcome, Promise};
 pub use chain::{Chain, Fault};
 pub use change::{Change, ChangeStatus, NewChange};
-pub use change_runs::{Begun, ChangeEnd};
+pub use change_runs::{Begun, ChangeEnd, KEPT_MS as CHANGE_KEPT_MS};
 pub use changes::{Added, ChangeRoom, Decision, Ruling};
 pub use error::VaultError;
 pub use grants::{Grant, NewGrant};
