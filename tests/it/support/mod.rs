@@ -6,6 +6,7 @@ pub mod apart;
 pub mod chance;
 pub mod client;
 pub mod container;
+pub mod frames;
 pub mod gate;
 pub mod helper;
 pub mod history;
