@@ -64,6 +64,11 @@ impl Record {
         })
     }
 
+    /// What the audit knows the call by; nothing where there is no audit.
+    pub fn audit_id(&self) -> Option<String> {
+        self.audit.as_ref().map(|(_, id)| id.to_string())
+    }
+
     /// Writes the outcome, with the revision that reflects it.
     pub fn end(mut self, outcome: &'static str, revision: Option<u64>) {
         self.write(outcome, revision);
@@ -134,7 +139,7 @@ async fn intent(
     let entry = Entry {
         agent: context.who.agent_id().as_str(),
         token: None,
-        space: context.who.space(),
+        space: Some(context.who.space()),
         session: context.session.as_deref(),
         request: Some(request),
         address: &address,

@@ -1,4 +1,4 @@
-//! What is remembered and secret: agents, sessions, tasks, keys and the audit, in one SQLite file of our own.
+//! What is remembered and secret: agents, sessions, tasks, the inbox, keys and the audit, in one SQLite file of our own.
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -10,9 +10,13 @@ mod audit_reader;
 mod audit_row;
 mod audit_schema;
 mod chain;
+mod change;
+mod change_runs;
+mod changes;
 mod checkpoint;
 mod commit;
 mod error;
+mod grants;
 mod ids;
 mod keys;
 mod migration;
@@ -34,8 +38,12 @@ pub use audit_call::{AuditCall, Wanted as AuditWanted};
 pub use audit_entry::{AuditId, Entry, Outcome};
 pub use audit_reader::{AuditReader, Beginning as AuditBeginning, Line as AuditLine};
 pub use chain::{Chain, Fault};
+pub use change::{Change, ChangeStatus, NewChange};
+pub use change_runs::{Begun, ChangeEnd, KEPT_MS as CHANGE_KEPT_MS};
+pub use changes::{Added, ChangeRoom, Decision, Ruling};
 pub use checkpoint::hex;
 pub use error::VaultError;
+pub use grants::{Grant, NewGrant};
 pub use sessions::{SessionUse, StateSeen, StoredSession};
 pub use store::Vault;
 pub use subscriptions::Subscription;
