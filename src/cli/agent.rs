@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::{place::Place, runtime, say::conclude};
-use crate::auth::add_agent;
+use crate::auth::{Admission, add_agent};
 use crate::config::{Preset, WHOLE_BOX};
 use crate::sys::rfc3339;
 use crate::vault::{Agent, Vault};
@@ -67,7 +67,13 @@ fn act(args: &Args) -> Result<String, String> {
 }
 
 async fn add(vault: &Vault, name: &str, preset: Preset, json: bool) -> Result<String, String> {
-    let added = add_agent(vault, name, preset, WHOLE_BOX).await;
+    let admission = Admission {
+        name: name.to_owned(),
+        policy: preset.into(),
+        space: WHOLE_BOX.to_owned(),
+        expires_ms: None,
+    };
+    let added = add_agent(vault, admission).await;
     let (agent, token) = added.map_err(|e| e.to_string())?;
     let token = token.expose();
     Ok(if json {
