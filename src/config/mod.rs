@@ -20,7 +20,7 @@ mod shape;
 mod space;
 mod space_keys;
 
-pub use error::{ConfigError, Problem, UnknownWord};
+pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob};
 pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, HostShell};
 pub use level::LogLevel;
