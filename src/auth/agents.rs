@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::error::AuthError;
+use super::grants::GrantBook;
 use super::principal::{AgentId, Identity, Principal};
 use super::standing::identity;
 use super::token::Token;
@@ -28,6 +29,7 @@ pub struct Agents {
     spaces: Spaces,
     changes: watch::Receiver<u64>,
     known: RwLock<Arc<Known>>,
+    grants: Arc<GrantBook>,
 }
 
 /// The agents as they were at one state of the vault.
@@ -50,6 +52,7 @@ impl Agents {
         let changes = vault.agents().changes();
         let known = Known::read(&vault, &spaces, *changes.borrow())?;
         Ok(Self {
+            grants: Arc::new(GrantBook::new(vault.clone())?),
             vault,
             spaces,
             changes,
@@ -62,6 +65,14 @@ impl Agents {
         self.identify_at(bearer, from, now_ms())
     }
 
+    /// An agent as it would come in now, by its id: for what runs on its behalf while it is away.
+    pub fn present(&self, id: &str) -> Result<Principal, AuthError> {
+        let known = self.known()?;
+        let mut records = known.by_token.values();
+        let record = records.find(|record| record.id.as_str() == id);
+        self.admit(record.ok_or(AuthError::Unknown)?, None, now_ms())
+    }
+
     fn identify_at(
         &self,
         bearer: &str,
@@ -71,7 +82,7 @@ impl Agents {
         let known = self.known()?;
         let record = Token::hash(bearer).and_then(|hash| known.find(hash.as_bytes()));
         let record = record.ok_or_else(|| nobody(bearer))?;
-        let who = record.admit(from, now)?;
+        let who = self.admit(record, from, now)?;
         self.touch(record, now);
         Ok(who)
     }
@@ -81,7 +92,7 @@ impl Agents {
     pub fn current(&self, who: &Principal) -> Option<Principal> {
         let known = self.known().ok()?;
         let record = known.find(&who.identity.token);
-        record?.admit(who.from, now_ms()).ok()
+        self.admit(record?, who.from, now_ms()).ok()
     }
 
     /// Waits until an agent would come in with another policy, reach or name: it as it would then. `None` if it
@@ -109,6 +120,21 @@ impl Agents {
         while let Some(now) = self.changed(&who).await {
             who = now;
         }
+    }
+
+    fn admit(
+        &self,
+        record: &Record,
+        from: Option<IpAddr>,
+        now: u64,
+    ) -> Result<Principal, AuthError> {
+        let identity = record.admitted(from, now)?;
+        Ok(Principal {
+            identity: Arc::clone(identity),
+            from,
+            expires_ms: record.expires_ms,
+            grants: Some(Arc::clone(&self.grants)),
+        })
     }
 
     fn touch(&self, record: &Record, now: u64) {
@@ -146,23 +172,9 @@ impl Agents {
     }
 }
 
-impl Known {
-    /// `state` is from before the reading: what changes meanwhile is read again.
-    fn read(vault: &Vault, spaces: &Spaces, state: u64) -> Result<Self, VaultError> {
-        let agents = vault.agents().list()?.into_iter();
-        let by_token = agents.map(|agent| record(&agent, spaces)).collect();
-        Ok(Self { state, by_token })
-    }
-
-    /// What is looked up is a hash that nobody can choose, so the time that the search takes tells
-    /// nothing about the tokens.
-    fn find(&self, hash: &[u8; 32]) -> Option<&Record> {
-        self.by_token.get(hash)
-    }
-}
-
 impl Record {
-    fn admit(&self, from: Option<IpAddr>, now: u64) -> Result<Principal, AuthError> {
+    /// Who it is, if they come in at a time from an address.
+    fn admitted(&self, from: Option<IpAddr>, now: u64) -> Result<&Arc<Identity>, AuthError> {
         if self.revoked {
             return Err(AuthError::Revoked);
         }
@@ -176,11 +188,22 @@ impl Record {
         {
             return Err(AuthError::Elsewhere);
         }
-        Ok(Principal {
-            identity: Arc::clone(identity),
-            from,
-            expires_ms: self.expires_ms,
-        })
+        Ok(identity)
+    }
+}
+
+impl Known {
+    /// `state` is from before the reading: what changes meanwhile is read again.
+    fn read(vault: &Vault, spaces: &Spaces, state: u64) -> Result<Self, VaultError> {
+        let agents = vault.agents().list()?.into_iter();
+        let by_token = agents.map(|agent| record(&agent, spaces)).collect();
+        Ok(Self { state, by_token })
+    }
+
+    /// What is looked up is a hash that nobody can choose, so the time that the search takes tells
+    /// nothing about the tokens.
+    fn find(&self, hash: &[u8; 32]) -> Option<&Record> {
+        self.by_token.get(hash)
     }
 }
 

@@ -6,6 +6,7 @@ mod bootstrap;
 mod error;
 #[cfg(feature = "everything")]
 mod fixed;
+mod grants;
 mod principal;
 mod standing;
 mod token;

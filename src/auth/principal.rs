@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::grants::GrantBook;
 use crate::config::{Policy, Preset, Reach, WHOLE_BOX};
 
 /// The id of an agent.
@@ -36,6 +37,7 @@ pub struct Principal {
     /// Where it came in from, if a network lies between.
     pub(super) from: Option<IpAddr>,
     pub(super) expires_ms: Option<u64>,
+    pub(super) grants: Option<Arc<GrantBook>>,
 }
 
 /// What is known of an agent that came in.
@@ -73,6 +75,7 @@ impl Principal {
             }),
             from: None,
             expires_ms: None,
+            grants: None,
         }
     }
 
@@ -99,6 +102,13 @@ impl Principal {
     /// The space that it is kept in; [`WHOLE_BOX`] is everything.
     pub fn space(&self) -> &str {
         &self.identity.space
+    }
+
+    /// Whether its owner allows it, at this moment and for a while, to call a tool about something.
+    pub fn is_granted(&self, tool: &str, target: Option<&str>) -> bool {
+        let agent = self.identity.id.as_str();
+        let granted = |grants: &Arc<GrantBook>| grants.holds(agent, tool, target);
+        self.grants.as_ref().is_some_and(granted)
     }
 
     /// What of the box there is for it.

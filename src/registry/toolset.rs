@@ -181,7 +181,6 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         };
         let mut tool = Tool::new(definition, risk, Box::new(run));
         tool.set_toolset(self.name);
-        #[cfg(feature = "fuzzing")]
         let tool = tool.reading(|arguments| read_arguments::<A>(arguments).map(drop));
         self.tools.push(tool);
         self

@@ -29,6 +29,8 @@ pub async fn recorded<T, E: Display>(
 ) -> Result<T, String> {
     let entry = Entry {
         agent: OWNER,
+        token: None,
+        space: None,
         session: None,
         request: None,
         address: "local",
@@ -36,7 +38,9 @@ pub async fn recorded<T, E: Display>(
         risk: Risk::Persist.as_str(),
         arguments: &deed.what,
         target: Some(deed.agent),
+        mode: None,
         decision: OWNER,
+        change: None,
     };
     let intent = vault.audit().intent(entry, Promise::Committed).await;
     let id = intent.map_err(|e| e.to_string())?;
@@ -45,6 +49,7 @@ pub async fn recorded<T, E: Display>(
     let outcome = Outcome {
         status: if done.is_ok() { "ok" } else { "error" },
         duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        revision_before: None,
         revision: None,
     };
     // It is done; that only its beginning is on record says so too.
