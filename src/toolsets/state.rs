@@ -16,6 +16,7 @@ use crate::state::{Changes, Pointer, View, Views};
 /// The group, as a table.
 pub fn tools(views: Arc<Views>) -> Toolset<Views> {
     Toolset::over(views)
+        .named("state")
         .tool("state_get", Risk::Read, get)
         .about(Scope::Within)
         .titled("Read the state")

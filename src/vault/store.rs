@@ -16,6 +16,7 @@ use super::grants::Grants;
 use super::ids::Ids;
 use super::keys;
 use super::migration::STEPS;
+use super::offer::Offer;
 use super::open;
 use super::sessions::Sessions;
 use super::shared::Shared;
@@ -64,6 +65,11 @@ impl Vault {
     /// Who may come in.
     pub fn agents(&self) -> Agents<'_> {
         Agents::new(&self.shared)
+    }
+
+    /// What policies can speak of.
+    pub fn offer(&self) -> Offer<'_> {
+        Offer::new(&self.shared)
     }
 
     /// Which sessions are open.
