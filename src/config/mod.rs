@@ -33,5 +33,5 @@ pub use policy::{Overrides, Policy};
 pub use preset::Preset;
 pub use reference::{helper_sample, settings_sample};
 pub use risk::Risk;
-pub use settings::{Limits, Settings, Tasks, TlsMode};
+pub use settings::{Audit, Limits, Settings, Tasks, TlsMode};
 pub use space::{Reach, Space, Spaces, WHOLE_BOX};

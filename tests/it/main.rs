@@ -7,6 +7,7 @@
     reason = "a test fails loudly"
 )]
 
+mod audit;
 mod check;
 mod checklist;
 #[cfg(feature = "everything")]

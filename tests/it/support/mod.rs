@@ -12,6 +12,7 @@ pub mod gate;
 pub mod helper;
 pub mod history;
 pub mod machine;
+pub mod manual;
 pub mod pipe;
 pub mod raw;
 pub mod request;
