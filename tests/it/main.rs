@@ -10,6 +10,7 @@
 mod audit;
 mod check;
 mod checklist;
+mod crash_daemon;
 #[cfg(feature = "everything")]
 mod everything;
 mod flow_agents;
