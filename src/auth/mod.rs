@@ -1,15 +1,19 @@
-//! Who is asking: tokens, and the agents that they belong to.
+//! Who is asking: tokens and the agents that they belong to, and what a proxy at the edge says.
 #![forbid(unsafe_code)]
 
 mod agents;
 mod bootstrap;
+mod edge;
 #[cfg(feature = "everything")]
 mod fixed;
+mod jwks;
 mod principal;
 mod token;
 
 pub use agents::{Agents, AuthError};
 pub use bootstrap::{add_agent, bootstrap};
+pub use edge::{EdgeError, EdgeRules};
 #[cfg(feature = "everything")]
 pub use fixed::FixedToken;
+pub use jwks::KeySet;
 pub use principal::{AgentId, Principal};

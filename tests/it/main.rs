@@ -15,6 +15,7 @@ mod flow_agents;
 mod flow_calls;
 mod flow_converge;
 mod flow_crowd;
+mod flow_edge;
 mod flow_host;
 mod flow_lifecycle;
 mod flow_names;
