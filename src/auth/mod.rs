@@ -6,6 +6,7 @@ mod bootstrap;
 mod edge;
 #[cfg(feature = "everything")]
 mod fixed;
+mod grants;
 mod jwks;
 mod principal;
 mod token;

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{
-    call::Outcome,
+    call::{Context, Outcome},
+    inbox::Inbox,
     listing::Listings,
     results::{self, Caching},
     sealed::Sealer,
@@ -44,6 +45,8 @@ pub struct Engine {
     pub(super) under_way: watch::Sender<usize>,
     /// The calls that go on after their answer.
     pub(super) tasks: Tasks,
+    /// What agents propose; fixtures have no owner who could approve.
+    pub(super) inbox: Option<Inbox>,
     /// A client hears of one resource at most so often.
     pub(super) update_interval: Duration,
     expulsion: Option<Box<Expulsion>>,
@@ -66,6 +69,7 @@ impl Engine {
             tasks: Tasks::new(store, task_limits),
             update_interval: UPDATE_INTERVAL,
             expulsion: None,
+            inbox: None,
             catalog,
             vault,
             tool_lists: Listings::default(),
@@ -80,6 +84,13 @@ impl Engine {
     #[must_use]
     pub fn with_update_interval(mut self, every: Duration) -> Self {
         self.update_interval = every;
+        self
+    }
+
+    /// Keeps what agents propose, and runs what was approved.
+    #[must_use]
+    pub fn with_inbox(mut self, inbox: Inbox) -> Self {
+        self.inbox = Some(inbox);
         self
     }
 
@@ -107,11 +118,16 @@ impl Engine {
         }
     }
 
-    /// The newest revision of the resources.
-    pub fn revision(&self) -> u64 {
-        self.catalog
-            .resources()
-            .map_or(0, |source| *source.bell().borrow())
+    /// The newest revision of the resources that there is for a caller.
+    pub fn revision(&self, caller: &Context) -> u64 {
+        let source = self.catalog.resources();
+        source.map_or(0, |source| source.newest(&caller.viewer()))
+    }
+
+    /// Whether a caller may ask to hear of changes of a resource.
+    pub fn can_watch(&self, caller: &Context, uri: &str) -> bool {
+        let source = self.catalog.resources();
+        source.is_some_and(|source| source.can_watch(&caller.viewer(), uri))
     }
 
     /// Waits until no call of a tool is under way, also of clients that are gone.

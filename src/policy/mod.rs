@@ -4,4 +4,4 @@
 mod rules;
 mod verdict;
 
-pub use verdict::{Verdict, judge, sees};
+pub use verdict::{Verdict, judge, judge_approved, sees};

@@ -6,6 +6,7 @@ use super::rules::mode;
 use crate::auth::Principal;
 use crate::config::Mode;
 use crate::registry::{Permit, Scope, Tool};
+use crate::vault::Begun;
 
 /// What becomes of one call.
 #[must_use]
@@ -15,8 +16,12 @@ pub enum Verdict {
     Allow(Permit),
     /// It runs when the person at the client says so.
     Confirm,
+    /// The owner has allowed such calls for a while: it runs, with this key.
+    Granted(Permit),
     /// It waits for the owner's approval.
     Propose,
+    /// The owner has approved just this: it runs, with this key.
+    Approved(Permit),
     /// There is no such tool for this agent.
     Deny,
 }
@@ -27,7 +32,9 @@ impl Verdict {
         match self {
             Self::Allow(_) => "allow",
             Self::Confirm => "confirm",
+            Self::Granted(_) => "granted",
             Self::Propose => "propose",
+            Self::Approved(_) => "approved",
             Self::Deny => "deny",
         }
     }
@@ -38,11 +45,22 @@ pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Ve
     if !tool.scope().is_within(who.reach()) || names_beyond(who, tool, arguments) {
         return Verdict::Deny;
     }
+    let granted = || who.is_granted(tool.name(), tool.target(arguments));
     match mode(who.policy(), tool) {
         Mode::Allow => Verdict::Allow(Permit::granted_by_policy()),
+        Mode::Confirm | Mode::Propose if granted() => Verdict::Granted(Permit::granted_by_policy()),
         Mode::Confirm => Verdict::Confirm,
         Mode::Propose => Verdict::Propose,
         Mode::Deny => Verdict::Deny,
+    }
+}
+
+/// Judges a change that the owner has approved and that was begun. What has come to be denied since is denied.
+pub fn judge_approved(who: &Principal, tool: &Tool, begun: &Begun) -> Verdict {
+    let arguments = begun.change().proven_arguments();
+    match arguments.map(|arguments| judge(who, tool, &arguments)) {
+        None | Some(Verdict::Deny) => Verdict::Deny,
+        Some(_) => Verdict::Approved(Permit::granted_by_policy()),
     }
 }
 
