@@ -8,6 +8,9 @@ mod edge;
 mod fixed;
 mod grants;
 mod jwks;
+mod lockout;
+mod logins;
+mod password;
 mod principal;
 mod token;
 
@@ -17,4 +20,6 @@ pub use edge::{EdgeError, EdgeRules};
 #[cfg(feature = "everything")]
 pub use fixed::FixedToken;
 pub use jwks::KeySet;
+pub use logins::{LoginError, LoginKey, Logins, SignedIn};
+pub use password::{PasswordError, hash_password};
 pub use principal::{AgentId, Principal};
