@@ -24,13 +24,13 @@ use crate::helper_client::{Helper, HelperChild};
 use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle, Units};
 use crate::protocol::Implementation;
-use crate::registry::{Catalog, CatalogError};
+use crate::registry::{Catalog, CatalogError, Scope, Tool};
 use crate::state::{Retention, State};
 use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::vault::{ChangeRoom, TaskRoom, Vault};
+use crate::vault::{ChangeRoom, OfferedTool, TaskRoom, Vault};
 
 /// What a model is told of this server first.
 const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
@@ -161,6 +161,8 @@ async fn engine(
     (settings, stop): (&Settings, &watch::Sender<bool>),
 ) -> Result<Engine, BuildError> {
     end_abandoned_tasks(vault).await.map_err(failed)?;
+    let offered: Vec<OfferedTool> = catalog.tools().map(|tool| offered(tool)).collect();
+    vault.offer().keep(&offered).await.map_err(failed)?;
     end_abandoned_changes(vault).await.map_err(failed)?;
     let key = vault.key("request-state").await.map_err(failed)?;
     let limits = task_limits(&settings.tasks);
@@ -172,6 +174,17 @@ async fn engine(
         let guard = guard.clone();
         Box::pin(async move { guard.expelled(&who).await })
     })))
+}
+
+/// What a policy looks at in a tool.
+fn offered(tool: &Tool) -> OfferedTool {
+    OfferedTool {
+        name: tool.name().to_owned(),
+        toolset: tool.toolset().to_owned(),
+        risk: tool.risk(),
+        needs_host: tool.scope() == Scope::Host,
+        needs_everything: tool.scope() == Scope::Box,
+    }
 }
 
 /// When calls become tasks, and how many there may be.

@@ -23,7 +23,7 @@ mod space_keys;
 mod trust;
 
 pub use edge::{EdgeJwt, KeysAt};
-pub use error::{ConfigError, Problem, UnknownWord};
+pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob};
 pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, Shell};
 pub use level::LogLevel;

@@ -16,6 +16,7 @@ use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
     const ID: &[(&str, &str)] = &[("id", "container")];
     Toolset::over(lxc)
+        .named("containers")
         .tool("container_list", Risk::Read, list)
         .about(Scope::Box)
         .titled("List containers")

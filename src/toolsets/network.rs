@@ -12,6 +12,7 @@ use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 /// The group, as a table.
 pub fn tools(host: Arc<Host>) -> Toolset<Host> {
     Toolset::over(host)
+        .named("network")
         .tool("network_interfaces", Risk::Read, interfaces)
         .about(Scope::Host)
         .titled("Network interfaces")

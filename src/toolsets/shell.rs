@@ -15,6 +15,7 @@ use crate::registry::{Answer, Cx, Result, Risk, Scope, ToolError, Toolset};
 /// The group, as a table.
 pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
     Toolset::over(shell)
+        .named("shell")
         .answering("system_shell", Risk::Execute, on_host)
         .about(Scope::Host)
         .titled("Run a command on the host")

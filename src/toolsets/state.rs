@@ -16,6 +16,7 @@ use crate::state::{Changes, Pointer, State};
 /// The group, as a table.
 pub fn tools(state: Arc<State>) -> Toolset<State> {
     Toolset::over(state)
+        .named("state")
         .tool("state_get", Risk::Read, get)
         .titled("Read the state")
         .startos("db.dump", &[])

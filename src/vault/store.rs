@@ -17,6 +17,7 @@ use super::ids::Ids;
 use super::keys;
 use super::logins::Logins;
 use super::migration::STEPS;
+use super::offer::Offer;
 use super::open;
 use super::owner::Owner;
 use super::sessions::Sessions;
@@ -76,6 +77,11 @@ impl Vault {
     /// Who is signed in with a cookie.
     pub fn logins(&self) -> Logins<'_> {
         Logins::new(&self.shared)
+    }
+
+    /// What policies can speak of.
+    pub fn offer(&self) -> Offer<'_> {
+        Offer::new(&self.shared)
     }
 
     /// Which sessions are open.

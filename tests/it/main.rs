@@ -13,6 +13,7 @@ mod checklist;
 #[cfg(feature = "everything")]
 mod everything;
 mod flow_agents;
+mod flow_agents_cli;
 mod flow_calls;
 mod flow_converge;
 mod flow_crowd;
@@ -20,6 +21,7 @@ mod flow_edge;
 mod flow_host;
 mod flow_lifecycle;
 mod flow_names;
+mod flow_overrides;
 mod flow_policy;
 mod flow_refusals;
 mod flow_robustness;
