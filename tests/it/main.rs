@@ -18,6 +18,7 @@ mod flow_agents_cli;
 mod flow_calls;
 mod flow_converge;
 mod flow_crowd;
+mod flow_edge;
 mod flow_host;
 mod flow_lifecycle;
 mod flow_names;
