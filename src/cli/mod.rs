@@ -10,7 +10,9 @@ mod entry;
 #[cfg(feature = "everything")]
 mod everything;
 mod helper;
+mod inbox;
 mod place;
+mod plain;
 mod reaper;
 mod runtime;
 mod say;

@@ -32,10 +32,11 @@ pub use change_runs::{Begun, ChangeEnd, KEPT_MS as CHANGE_KEPT_MS};
 pub use changes::{Added, ChangeRoom, Decision, Ruling};
 pub use error::VaultError;
 pub use grants::{Grant, NewGrant};
+pub use redact::redact;
 pub use sessions::{SessionUse, StateSeen, StoredSession};
 pub use store::Vault;
 pub use subscriptions::Subscription;
 pub use tasks::{TaskEnd, TaskRoom, TaskRow, WORKING as TASK_WORKING};
 
 #[cfg(feature = "fuzzing")]
-pub use redact::{redact, redact_text};
+pub use redact::redact_text;
