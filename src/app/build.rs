@@ -100,6 +100,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     files::private_dir(&directory).map_err(failed)?;
     let lock = lock(&directory)?;
     let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
+    vault.audit().begin_run().await.map_err(failed)?;
     let state = state(&settings)?;
     let tls = match address {
         Some(_) => Some(load_tls(&settings)?),

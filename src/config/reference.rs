@@ -116,6 +116,12 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("state", "keep_revisions", state.keep_revisions, Count(1..=100_000_000),
         "How many revisions are kept at most, in the same way."),
 
+    key!("audit", "keep", audit.keep, Time(SECOND..=3650 * DAY),
+        "How long the record of calls is kept. Once an hour the oldest calls are trimmed behind a sealed\n\
+         checkpoint, so that `gatewren audit verify` still proves the rest; `gatewren audit export` keeps them."),
+    key!("audit", "keep_rows", audit.keep_rows, Count(1_000..=100_000_000),
+        "How many rows are kept at most, in the same way; a call has two, of some 700 bytes together."),
+
     key!("lxc", "lxcpath", lxc.lxcpath, AbsolutePath,
         "Where the containers are; empty means where LXC's own settings say."),
 

@@ -34,6 +34,8 @@ pub struct Settings {
     pub inbox: Inbox,
     /// `[state]`
     pub state: StateLog,
+    /// `[audit]`
+    pub audit: Audit,
     /// `[lxc]`
     pub lxc: Lxc,
     /// `[observer]`
@@ -151,6 +153,15 @@ pub struct StateLog {
     pub keep_revisions: u32,
 }
 
+/// The record of calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audit {
+    /// Calls younger than this are kept.
+    pub keep: Duration,
+    /// So many rows are kept at most.
+    pub keep_rows: u32,
+}
+
 /// The containers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lxc {
@@ -196,6 +207,7 @@ impl Default for Settings {
             tasks: Tasks::default(),
             inbox: Inbox::default(),
             state: StateLog::default(),
+            audit: Audit::default(),
             lxc: Lxc::default(),
             observer: Observer::default(),
             helper: Helper {
@@ -213,6 +225,15 @@ impl Default for StateLog {
         Self {
             keep: Duration::from_hours(30 * 24),
             keep_revisions: 200_000,
+        }
+    }
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self {
+            keep: Duration::from_hours(365 * 24),
+            keep_rows: 1_000_000,
         }
     }
 }

@@ -104,6 +104,7 @@ impl Record {
                 Outcome {
                     status: outcome,
                     duration_ms,
+                    revision_before: None,
                     revision,
                 },
             )
@@ -137,6 +138,8 @@ async fn intent(
         .find_map(|name| arguments.get(*name)?.as_str());
     let entry = Entry {
         agent: context.who.agent_id().as_str(),
+        token: None,
+        space: Some(context.who.space()),
         session: context.session.as_deref(),
         request: Some(request),
         address: &address,
@@ -144,7 +147,9 @@ async fn intent(
         risk: tool.risk().as_str(),
         arguments: &arguments,
         target,
+        mode: Some(verdict.as_str()),
         decision: verdict.as_str(),
+        change: None,
     };
     let promise = if tool.risk() == Risk::Read {
         Promise::Queued

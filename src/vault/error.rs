@@ -40,6 +40,13 @@ pub enum VaultError {
         /// What SQLite says.
         cause: String,
     },
+    /// The audit was altered, so that nothing is taken out of it.
+    Tampered {
+        /// The first row that is not as it was written.
+        seq: u64,
+    },
+    /// The audit has no row with this number, or no longer.
+    NoSuchRow(i64),
     /// There are as many agents as there may be.
     TooManyAgents,
     /// There are as many grants as there may be.
@@ -110,6 +117,15 @@ impl fmt::Display for VaultError {
             Self::Refused { doing, cause } => write!(
                 f,
                 "the vault could not {doing}: {cause}. Check the disk for space and errors"
+            ),
+            Self::Tampered { seq } => write!(
+                f,
+                "the audit is not as it was written from row {seq} on, and nothing is trimmed from it until \
+                 somebody has looked: `gatewren audit verify` says more"
+            ),
+            Self::NoSuchRow(seq) => write!(
+                f,
+                "the audit has no row {seq}, or no longer; leave the number out to begin with the first one"
             ),
             Self::TooManyAgents => f.write_str(
                 "there are as many agents as gatewren keeps; revoke one that is no longer used",

@@ -1,6 +1,7 @@
 //! What the doors of the vault share: the writing thread, a connection that reads, a count of changes.
 
 use std::path::Path;
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
@@ -24,6 +25,8 @@ pub(super) struct Shared {
     pub inbox_changes: watch::Sender<u64>,
     /// Where the audit's next row belongs.
     pub tail: Arc<Tail>,
+    /// The audit's last row before this run of the server: a call up to it that has no outcome gets none.
+    pub audit_run_after: AtomicI64,
     /// Names the calls in the audit.
     pub ids: Ids,
 }

@@ -1,6 +1,7 @@
 //! The vault itself: one open file, one writing thread, and the doors to its tables.
 
 use std::path::Path;
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
 
 use rusqlite::Connection;
@@ -54,6 +55,7 @@ impl Vault {
             agent_changes: changes,
             inbox_changes: inbox,
             tail,
+            audit_run_after: AtomicI64::new(0),
             ids: Ids::new()?,
         });
         Ok(Self { shared })
