@@ -17,6 +17,7 @@ mod flow_calls;
 mod flow_converge;
 mod flow_crowd;
 mod flow_host;
+mod flow_inbox;
 mod flow_lifecycle;
 mod flow_names;
 mod flow_policy;

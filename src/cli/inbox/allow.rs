@@ -50,6 +50,7 @@ pub async fn give(
         what: "inbox_grant",
         arguments: json!({ "agent": agent, "tool": tool, "target": target, "until": rfc3339(until_ms) }),
         target,
+        change: None,
     };
     let new = NewGrant {
         agent: agent.to_owned(),
@@ -85,6 +86,7 @@ pub async fn end(desk: &Desk, id: &str, json: bool) -> Result<String, String> {
         what: "inbox_ungrant",
         arguments: json!({ "grant": id }),
         target: None,
+        change: None,
     };
     let ended = desk
         .on_record(act, async || {

@@ -141,6 +141,7 @@ async fn one(
         what,
         arguments: json!({ "change": change.id, "tool": change.tool, "agent": change.agent, "note": note }),
         target: change.target.as_deref(),
+        change: Some(&change.id),
     };
     let decision = Decision {
         by: owner(),
@@ -212,7 +213,8 @@ async fn wait(desk: &Desk, decided: &mut [Decided]) -> Result<(), String> {
             one.change = change;
             let begins = one.change.status == ChangeStatus::Approved;
             let over = begins && one.change.expires_ms <= now_ms();
-            if over || !begins && one.change.status != ChangeStatus::Running {
+            let again = one.change.status == ChangeStatus::Pending;
+            if over || again || !one.change.status.is_open() {
                 break;
             }
             // A notice that is lost costs a second.

@@ -83,6 +83,8 @@ impl Desk {
         let by = owner();
         let entry = Entry {
             agent: &by,
+            token: None,
+            space: None,
             session: None,
             request: None,
             address: "local",
@@ -90,7 +92,9 @@ impl Desk {
             risk: "persist",
             arguments: &act.arguments,
             target: act.target,
+            mode: None,
             decision: "owner",
+            change: act.change,
         };
         let audit = self.vault.audit();
         let id = audit.intent(entry, Promise::Committed).await;
@@ -100,6 +104,7 @@ impl Desk {
         let outcome = Outcome {
             status: done.as_ref().map_or("failed", |(_, word)| word),
             duration_ms: now_ms().saturating_sub(begun),
+            revision_before: None,
             revision: None,
         };
         audit.outcome(id, outcome).map_err(|e| e.to_string())?;
@@ -115,6 +120,8 @@ pub struct Act<'a> {
     pub arguments: Value,
     /// What it is about.
     pub target: Option<&'a str>,
+    /// The change that is decided on.
+    pub change: Option<&'a str>,
 }
 
 /// Who sits here: whoever may open the vault is the owner, and under `sudo` has a name of their own.
