@@ -20,6 +20,7 @@ mod flow_converge;
 mod flow_crowd;
 mod flow_edge;
 mod flow_host;
+mod flow_inbox;
 mod flow_lifecycle;
 mod flow_names;
 mod flow_overrides;
