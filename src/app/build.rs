@@ -16,19 +16,21 @@ use super::{
 use crate::auth::Agents;
 use crate::backends::{Host, Lxc, Shell, SystemBus, Systemd};
 use crate::config::{Settings, Tasks};
-use crate::dispatch::{Engine, TaskLimits, end_abandoned_tasks};
-use crate::guard::{Guard, Identity};
+use crate::dispatch::{
+    Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
+};
+use crate::guard::{Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
 use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle, Units};
 use crate::protocol::Implementation;
-use crate::registry::{Catalog, CatalogError};
-use crate::state::{Retention, State};
+use crate::registry::{Catalog, CatalogError, Scope, Tool};
+use crate::state::{Retention, State, Views};
 use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::vault::{TaskRoom, Vault};
+use crate::vault::{ChangeRoom, OfferedTool, TaskRoom, Vault};
 
 /// What a model is told of this server first.
 const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
@@ -119,7 +121,9 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     };
     let catalog = catalog(&state, backends).map_err(failed)?;
     let (guard, sessions) = door(&vault, &state, &settings).await?;
+    let inbox = inbox(&vault, &state, &settings)?;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
+    let engine = Arc::new(engine.with_inbox(inbox));
     let serving = serving(&engine, guard, sessions, tls, &settings);
     Ok(House {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
@@ -136,24 +140,51 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     })
 }
 
-/// What answers, with the tasks of the last run put to rest before there are any of this one.
+/// What agents propose, and what it takes to run it.
+fn inbox(vault: &Vault, state: &State, settings: &Settings) -> Result<Inbox, BuildError> {
+    let agents = Agents::new(vault.clone(), settings.spaces.clone()).map_err(failed)?;
+    let limits = InboxLimits {
+        expires: settings.inbox.expires,
+        room: ChangeRoom {
+            per_agent: settings.inbox.per_agent,
+            total: settings.inbox.total,
+        },
+    };
+    Ok(Inbox::new(agents, state.clone(), limits))
+}
+
+/// What answers, with the tasks and changes of the last run put to rest before there are any of this one.
 async fn engine(
     catalog: Catalog,
     vault: &Vault,
     guard: &Arc<Guard>,
     (settings, stop): (&Settings, &watch::Sender<bool>),
-) -> Result<Arc<Engine>, BuildError> {
+) -> Result<Engine, BuildError> {
     end_abandoned_tasks(vault).await.map_err(failed)?;
+    let offered: Vec<OfferedTool> = catalog.tools().map(|tool| offered(tool)).collect();
+    vault.offer().keep(&offered).await.map_err(failed)?;
+    end_abandoned_changes(vault).await.map_err(failed)?;
     let key = vault.key("request-state").await.map_err(failed)?;
     let limits = task_limits(&settings.tasks);
     let kept = Some(vault.clone());
     let engine = Engine::new(catalog, kept, &key, stop.subscribe(), limits);
     let guard = guard.clone();
     let engine = engine.with_update_interval(settings.limits.update_interval);
-    Ok(Arc::new(engine.with_expulsion(Box::new(move |who| {
+    Ok(engine.with_expulsion(Box::new(move |who| {
         let guard = guard.clone();
         Box::pin(async move { guard.expelled(&who).await })
-    }))))
+    })))
+}
+
+/// What a policy looks at in a tool.
+fn offered(tool: &Tool) -> OfferedTool {
+    OfferedTool {
+        name: tool.name().to_owned(),
+        toolset: tool.toolset().to_owned(),
+        risk: tool.risk(),
+        needs_host: tool.scope() == Scope::Host,
+        needs_everything: tool.scope() == Scope::Box,
+    }
 }
 
 /// When calls become tasks, and how many there may be.
@@ -181,6 +212,7 @@ async fn door(
 ) -> Result<(Arc<Guard>, Sessions), BuildError> {
     let agents = Agents::new(vault.clone(), settings.spaces.clone()).map_err(failed)?;
     let guard = Guard::new(Identity::Agents(agents), hosts(settings), &settings.limits);
+    let guard = guard.behind(Edge::of(&settings.edge_jwt));
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {
         vault: vault.clone(),
@@ -230,6 +262,7 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     });
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
+    let views = Views::new(state.clone());
     catalog.add(toolsets::access())?;
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
@@ -240,10 +273,10 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     if Systemd::runs_here() {
         catalog.add(toolsets::units(Arc::new(on.systemd)))?;
     }
-    catalog.add(toolsets::state(Arc::new(state.clone())))?;
+    catalog.add(toolsets::state(Arc::new(views.clone())))?;
     catalog.require_portable_names()?;
     catalog.set_resources(Arc::new(StateResources::new(
-        state.clone(),
+        views,
         INSTRUCTIONS.to_owned(),
     )));
     let observer = on.observer;

@@ -69,6 +69,7 @@ impl House {
         let engine = self.engine.clone();
         workers.spawn(async move { engine.sweep_tasks().await });
         workers.spawn(audit::keep(self.vault.clone(), self.settings.audit.clone()));
+        workers.spawn(self.engine.clone().run_approved());
     }
 
     /// Does what `systemctl reload` asks for; streams stay open.

@@ -1,8 +1,10 @@
 //! Who is asking, once that is known.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::grants::GrantBook;
 use crate::config::{Policy, Preset, Reach, WHOLE_BOX};
 
 /// The id of an agent.
@@ -30,70 +32,95 @@ impl fmt::Display for AgentId {
 
 /// An agent that has proved who it is: [`super::agents::Agents::identify`] makes one from a token.
 #[derive(Debug, Clone)]
-pub struct Principal(Arc<Identity>);
+pub struct Principal {
+    pub(super) identity: Arc<Identity>,
+    /// Where it came in from, if a network lies between.
+    pub(super) from: Option<IpAddr>,
+    pub(super) expires_ms: Option<u64>,
+    pub(super) grants: Option<Arc<GrantBook>>,
+}
 
 /// What is known of an agent that came in.
-#[derive(Debug)]
+#[derive(PartialEq, Eq)]
 pub(super) struct Identity {
     pub id: AgentId,
     pub name: String,
-    pub token: Option<String>,
     pub policy: Policy,
     pub space: String,
     pub reach: Reach,
+    /// The SHA-256 of its token, by which it is known again.
+    pub token: [u8; 32],
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Principal {
-    pub(super) fn of(identity: &Arc<Identity>) -> Self {
-        Self(Arc::clone(identity))
-    }
-
     /// One that no token stands for, and that reaches the whole box: fixtures on loopback, and the watchdog's own
     /// probe.
     pub fn without_token(name: &str, preset: Preset) -> Self {
-        Self(Arc::new(Identity {
-            id: AgentId::from(name),
-            name: name.to_owned(),
-            token: None,
-            policy: preset.into(),
-            space: WHOLE_BOX.to_owned(),
-            reach: Reach::everything(),
-        }))
+        Self {
+            identity: Arc::new(Identity {
+                id: AgentId::from(name),
+                name: name.to_owned(),
+                policy: preset.into(),
+                space: WHOLE_BOX.to_owned(),
+                reach: Reach::everything(),
+                token: [0; 32],
+            }),
+            from: None,
+            expires_ms: None,
+            grants: None,
+        }
     }
 
     /// The agent's id.
     pub fn agent_id(&self) -> &AgentId {
-        &self.0.id
+        &self.identity.id
     }
 
     /// What its owner calls it.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.identity.name
     }
 
     /// What tells its token from its other ones, and is no secret: the beginning of the SHA-256 that is kept of
     /// it, as hexadecimal digits.
-    pub fn token(&self) -> Option<&str> {
-        self.0.token.as_deref()
+    pub fn token_id(&self) -> Option<String> {
+        let [a, b, c, d, ..] = self.identity.token;
+        let known = self.identity.token != [0; 32];
+        known.then(|| format!("{:08x}", u32::from_be_bytes([a, b, c, d])))
     }
 
     /// What it may do.
     pub fn policy(&self) -> &Policy {
-        &self.0.policy
+        &self.identity.policy
     }
 
     /// Where its policy starts from.
     pub fn preset(&self) -> Preset {
-        self.0.policy.preset
+        self.identity.policy.preset
     }
 
     /// The space that it is kept in; [`WHOLE_BOX`] is everything.
     pub fn space(&self) -> &str {
-        &self.0.space
+        &self.identity.space
+    }
+
+    /// Whether its owner allows it, at this moment and for a while, to call a tool about something.
+    pub fn is_granted(&self, tool: &str, target: Option<&str>) -> bool {
+        let agent = self.identity.id.as_str();
+        let granted = |grants: &Arc<GrantBook>| grants.holds(agent, tool, target);
+        self.grants.as_ref().is_some_and(granted)
     }
 
     /// What of the box there is for it.
     pub fn reach(&self) -> &Reach {
-        &self.0.reach
+        &self.identity.reach
     }
 }

@@ -1,6 +1,7 @@
 //! Settings: read once from files, checked, then plain values; each has a default, so no file is needed.
 #![forbid(unsafe_code)]
 
+mod edge;
 mod error;
 mod glob;
 mod helper_policy;
@@ -19,10 +20,12 @@ mod settings;
 mod shape;
 mod space;
 mod space_keys;
+mod trust;
 
-pub use error::{ConfigError, Problem, UnknownWord};
+pub use edge::{EdgeJwt, KeysAt};
+pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob};
-pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, HostShell};
+pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, Shell};
 pub use level::LogLevel;
 pub use load::SETTINGS_FILE;
 pub use mode::Mode;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::edge::EdgeJwt;
 use super::error::UnknownWord;
 use super::glob::Glob;
 use super::level::LogLevel;
@@ -26,10 +27,14 @@ pub struct Settings {
     pub access: Access,
     /// `[spaces.NAME]`
     pub spaces: Spaces,
+    /// `[edge_jwt]`
+    pub edge_jwt: EdgeJwt,
     /// `[limits]`
     pub limits: Limits,
     /// `[tasks]`
     pub tasks: Tasks,
+    /// `[inbox]`
+    pub inbox: Inbox,
     /// `[state]`
     pub state: StateLog,
     /// `[audit]`
@@ -131,6 +136,17 @@ pub struct Tasks {
     pub total: u32,
 }
 
+/// What agents propose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inbox {
+    /// A change that has not begun so long after it was proposed is begun no more.
+    pub expires: Duration,
+    /// Open changes of one agent.
+    pub per_agent: u32,
+    /// Open changes of all agents.
+    pub total: u32,
+}
+
 /// The log of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateLog {
@@ -190,8 +206,10 @@ impl Default for Settings {
             },
             access: Access::default(),
             spaces: Spaces::new(),
+            edge_jwt: EdgeJwt::default(),
             limits: Limits::default(),
             tasks: Tasks::default(),
+            inbox: Inbox::default(),
             state: StateLog::default(),
             audit: Audit::default(),
             lxc: Lxc::default(),
@@ -220,6 +238,16 @@ impl Default for Audit {
         Self {
             keep: Duration::from_hours(365 * 24),
             keep_rows: 1_000_000,
+        }
+    }
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self {
+            expires: Duration::from_hours(24),
+            per_agent: 64,
+            total: 512,
         }
     }
 }

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::{
     call::{Context, Outcome},
+    inbox::Inbox,
     listing::Listings,
     results::{self, Caching},
     sealed::Sealer,
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::auth::Principal;
 use crate::protocol::{Level, RpcError};
-use crate::registry::{BoxFuture, Catalog};
+use crate::registry::{BoxFuture, Catalog, Viewer};
 use crate::telemetry::Metrics;
 use crate::vault::Vault;
 
@@ -44,6 +45,8 @@ pub struct Engine {
     pub(super) under_way: watch::Sender<usize>,
     /// The calls that go on after their answer.
     pub(super) tasks: Tasks,
+    /// What agents propose; fixtures have no owner who could approve.
+    pub(super) inbox: Option<Inbox>,
     /// A client hears of one resource at most so often.
     pub(super) update_interval: Duration,
     expulsion: Option<Box<Expulsion>>,
@@ -66,6 +69,7 @@ impl Engine {
             tasks: Tasks::new(store, task_limits),
             update_interval: UPDATE_INTERVAL,
             expulsion: None,
+            inbox: None,
             catalog,
             vault,
             tool_lists: Listings::default(),
@@ -80,6 +84,13 @@ impl Engine {
     #[must_use]
     pub fn with_update_interval(mut self, every: Duration) -> Self {
         self.update_interval = every;
+        self
+    }
+
+    /// Keeps what agents propose, and runs what was approved.
+    #[must_use]
+    pub fn with_inbox(mut self, inbox: Inbox) -> Self {
+        self.inbox = Some(inbox);
         self
     }
 
@@ -109,8 +120,12 @@ impl Engine {
 
     /// The newest revision of the resources that there is for a caller.
     pub fn revision(&self, caller: &Context) -> u64 {
+        self.newest(&caller.viewer())
+    }
+
+    pub(super) fn newest(&self, viewer: &Viewer) -> u64 {
         let source = self.catalog.resources();
-        source.map_or(0, |source| source.newest(&caller.viewer()))
+        source.map_or(0, |source| source.newest(viewer))
     }
 
     /// Whether a caller may ask to hear of changes of a resource.

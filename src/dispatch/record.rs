@@ -64,6 +64,11 @@ impl Record {
         })
     }
 
+    /// What the audit knows the call by; nothing where there is no audit.
+    pub fn audit_id(&self) -> Option<String> {
+        self.audit.as_ref().map(|(_, id)| id.to_string())
+    }
+
     /// Writes the outcome, with the revision that reflects it.
     pub fn end(mut self, outcome: &'static str, revision: Option<u64>) {
         self.write(outcome, revision);
@@ -131,9 +136,10 @@ async fn intent(
     let target = ["container", "unit", "pointer"]
         .iter()
         .find_map(|name| arguments.get(*name)?.as_str());
+    let token = context.who.token_id();
     let entry = Entry {
         agent: context.who.agent_id().as_str(),
-        token: context.who.token(),
+        token: token.as_deref(),
         space: Some(context.who.space()),
         session: context.session.as_deref(),
         request: Some(request),
@@ -144,7 +150,7 @@ async fn intent(
         target,
         mode: Some(mode(context.who.policy(), tool).as_str()),
         decision: verdict.as_str(),
-        change: None,
+        change: verdict.change(),
     };
     let promise = if tool.risk() == Risk::Read {
         Promise::Queued

@@ -7,8 +7,10 @@ use tokio::sync::mpsc;
 
 use super::{
     call::{Call, Outcome, Reply},
+    change_task::created,
     engine::Engine,
     handover::{Answered, Handover},
+    inbox::{Proposal, propose, proposed},
     listing::Listing,
     record::Record,
     reference,
@@ -136,6 +138,9 @@ async fn run(
     let request = cx.reference().to_owned();
     let given = (&*tool, &arguments);
     let record = Record::begin(&engine, &call, given, &request, &verdict).await?;
+    if let Verdict::Propose = verdict {
+        return Ok(put_into_inbox(&engine, &call, (&tool, arguments), record).await);
+    }
     let work = work(
         engine.clone(),
         tool.clone(),
@@ -164,6 +169,36 @@ async fn run(
     }
 }
 
+/// Answers a call that needs the owner's approval with the change that it becomes, or with a task whose result is
+/// what comes of it, where the client knows of tasks.
+async fn put_into_inbox(
+    engine: &Engine,
+    call: &Call,
+    (tool, arguments): (&Tool, Map<String, Value>),
+    record: Record,
+) -> Outcome {
+    let who = &call.context.who;
+    let proposal = Proposal {
+        tool,
+        arguments,
+        reason: None,
+        proposed_in: record.audit_id(),
+    };
+    match propose(engine, who, proposal).await {
+        Ok(change) => {
+            record.end("proposed", None);
+            if declared(call).is_ok() {
+                return Outcome::Complete(engine.signed(created(&change)));
+            }
+            engine.complete(proposed(engine, who, &change).into_result(), Caching::None)
+        }
+        Err(error) => {
+            record.end("failed", None);
+            engine.complete(Answer::from(error).into_result(), Caching::None)
+        }
+    }
+}
+
 /// Runs the tool and records how it ended. Dropped, it ends what the tool runs, and that is recorded.
 async fn work(
     engine: Arc<Engine>,
@@ -172,7 +207,9 @@ async fn work(
     (arguments, cx): (Map<String, Value>, Cx),
 ) -> Ended {
     let answer = match verdict {
-        Verdict::Allow(permit) => run_allowed(&engine, &tool, permit, (arguments, cx)).await,
+        Verdict::Allow(permit) | Verdict::Granted(permit) | Verdict::Approved(permit, _) => {
+            run_allowed(&engine, &tool, permit, (arguments, cx)).await
+        }
         Verdict::Confirm | Verdict::Propose => Err(needs_approval().into()),
         Verdict::Deny => {
             Err(RpcError::invalid_params(format!("unknown tool: {}", tool.name())).into())
@@ -201,7 +238,8 @@ async fn work(
     }
 }
 
-async fn run_allowed(
+/// Runs a tool, and waits for the state to show what it has done.
+pub(super) async fn run_allowed(
     engine: &Engine,
     tool: &Tool,
     permit: Permit,
@@ -210,13 +248,15 @@ async fn run_allowed(
     let settling = tool
         .syncs_state()
         .then(|| engine.catalog.settling(cx.reference()));
+    let viewer = cx.caller().viewer();
     let mut answer = tool.run(permit, arguments, cx).await?;
     let revision = match settling {
         Some(settling) => settling.await,
         None => None,
     };
     if let Some(revision) = revision {
-        answer.reflect(revision);
+        // As the caller sees them: what came later, elsewhere, has no number for it.
+        answer.reflect(revision.min(engine.newest(&viewer)));
     }
     Ok((answer, revision))
 }

@@ -4,5 +4,5 @@
 mod rules;
 mod verdict;
 
-pub use rules::mode;
-pub use verdict::{Verdict, judge, sees};
+pub use rules::{Subject, class, mode};
+pub use verdict::{Verdict, judge, judge_approved, sees};

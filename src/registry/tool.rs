@@ -3,7 +3,12 @@
 use serde_json::{Map, Value};
 
 use super::{
-    answer::Answer, cx::Cx, error::Result, permit::Permit, resource::BoxFuture, scope::Scope,
+    answer::Answer,
+    cx::Cx,
+    error::{Result, ToolError},
+    permit::Permit,
+    resource::BoxFuture,
+    scope::Scope,
     task::TaskSupport,
 };
 use crate::config::Risk;
@@ -14,6 +19,7 @@ type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<Answer>> + Se
 /// A tool that can be listed and run.
 pub struct Tool {
     definition: protocol::Tool,
+    toolset: &'static str,
     risk: Risk,
     scope: Scope,
     syncs_state: bool,
@@ -22,13 +28,11 @@ pub struct Tool {
     alias: Option<Alias>,
     headers: Vec<(String, Vec<String>)>,
     function: Box<Function>,
-    #[cfg(feature = "fuzzing")]
     reading: Option<Reading>,
 }
 
 /// Reads arguments and runs nothing.
-#[cfg(feature = "fuzzing")]
-type Reading = fn(Map<String, Value>) -> std::result::Result<(), super::error::ToolError>;
+type Reading = fn(Map<String, Value>) -> std::result::Result<(), ToolError>;
 
 /// A tool's name and parameter names in the `StartOS` dialect.
 struct Alias {
@@ -42,6 +46,7 @@ impl Tool {
     pub fn new(definition: protocol::Tool, risk: Risk, function: Box<Function>) -> Self {
         Self {
             definition,
+            toolset: "",
             risk,
             scope: Scope::default(),
             syncs_state: false,
@@ -50,24 +55,27 @@ impl Tool {
             alias: None,
             headers: Vec::new(),
             function,
-            #[cfg(feature = "fuzzing")]
             reading: None,
         }
     }
 
     /// How its arguments are read, beside its function.
-    #[cfg(feature = "fuzzing")]
     pub(super) fn reading(mut self, reading: Reading) -> Self {
         self.reading = Some(reading);
         self
     }
 
-    /// Whether its function would be run with these arguments.
-    #[cfg(feature = "fuzzing")]
-    pub fn takes(&self, mut arguments: Map<String, Value>) -> bool {
+    /// Whether its function would be run with these arguments, and runs nothing: before somebody is asked about
+    /// the call, or it is kept for later. A tool that was made without a table reads its own when it runs.
+    ///
+    /// # Errors
+    /// The words that the call would be answered with.
+    pub fn check_arguments(
+        &self,
+        mut arguments: Map<String, Value>,
+    ) -> std::result::Result<(), ToolError> {
         self.drop_noise(&mut arguments);
-        self.reading
-            .is_none_or(|reading| reading(arguments).is_ok())
+        self.reading.map_or(Ok(()), |reading| reading(arguments))
     }
 
     /// Runs it.
@@ -91,6 +99,11 @@ impl Tool {
         &self.definition.name
     }
 
+    /// The group that it belongs to; empty where nobody has named it.
+    pub fn toolset(&self) -> &'static str {
+        self.toolset
+    }
+
     /// Its class.
     pub fn risk(&self) -> Risk {
         self.risk
@@ -99,6 +112,17 @@ impl Tool {
     /// What of the box it is about.
     pub fn scope(&self) -> Scope {
         self.scope
+    }
+
+    /// What a call of it is about, such as a container's name, if it names something.
+    pub fn target<'a>(&self, arguments: &'a Map<String, Value>) -> Option<&'a str> {
+        let named = |name: &str| arguments.get(name)?.as_str();
+        match self.scope {
+            Scope::Container(argument) => named(argument),
+            Scope::Box | Scope::Host | Scope::Within => {
+                ["unit", "pointer"].into_iter().find_map(named)
+            }
+        }
     }
 
     /// Whether its answer waits until the state shows its effect.
@@ -144,6 +168,10 @@ impl Tool {
         parameters: &'static [(&'static str, &'static str)],
     ) {
         self.alias = Some(Alias { name, parameters });
+    }
+
+    pub(super) fn set_toolset(&mut self, name: &'static str) {
+        self.toolset = name;
     }
 
     pub(super) fn set_scope(&mut self, scope: Scope) {

@@ -49,11 +49,25 @@ pub enum VaultError {
     NoSuchRow(i64),
     /// There are as many agents as there may be.
     TooManyAgents,
+    /// There are as many grants as there may be.
+    TooManyGrants,
     /// No random bytes for a key or an id.
     Random(RandomError),
     /// The writer has ended: gatewren is stopping.
     Stopped,
 }
+
+/// A word in the vault that stands for no status.
+#[derive(Debug)]
+pub(super) struct UnknownStatus(pub String);
+
+impl fmt::Display for UnknownStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no status of a change", self.0)
+    }
+}
+
+impl std::error::Error for UnknownStatus {}
 
 impl VaultError {
     /// What an error of SQLite means for the vault at `path`.
@@ -115,6 +129,9 @@ impl fmt::Display for VaultError {
             ),
             Self::TooManyAgents => f.write_str(
                 "there are as many agents as gatewren keeps; revoke one that is no longer used",
+            ),
+            Self::TooManyGrants => f.write_str(
+                "there are as many grants as gatewren keeps; end one with gatewren inbox ungrant",
             ),
             Self::Random(cause) => cause.fmt(f),
             Self::Stopped => f.write_str("the vault is closed: gatewren is stopping"),

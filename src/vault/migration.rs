@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::audit_schema;
 use super::error::VaultError;
+use super::{audit_schema, changes, grants, logins, owner};
 use crate::sys::{files, now_ms, rfc3339};
 
 /// Marks the file as ours: "gwrv" as a big-endian number.
@@ -113,6 +113,10 @@ CREATE INDEX task_agent ON task (agent);
 const VERSION_4: &[&str] = &[
     "UPDATE agent SET space = '*' WHERE space IS NULL;",
     audit_schema::SCHEMA,
+    changes::SCHEMA,
+    grants::SCHEMA,
+    logins::SCHEMA,
+    owner::SCHEMA,
 ];
 
 /// The version that `steps` lead to.

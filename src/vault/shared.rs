@@ -21,6 +21,8 @@ pub(super) struct Shared {
     pub reader: Mutex<Connection>,
     /// Counts changes to the agents, ours and those of other processes.
     pub agent_changes: watch::Sender<u64>,
+    /// Counts changes to the inbox and its grants, ours and those of other processes.
+    pub inbox_changes: watch::Sender<u64>,
     /// Where the audit's next row belongs.
     pub tail: Arc<Tail>,
     /// The audit's last row before this run of the server: a call up to it that has no outcome gets none.

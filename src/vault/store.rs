@@ -9,12 +9,17 @@ use tokio::sync::watch;
 
 use super::agents::Agents;
 use super::audit::Audit;
+use super::changes::Changes;
 use super::commit::Durability;
 use super::error::VaultError;
+use super::grants::Grants;
 use super::ids::Ids;
 use super::keys;
+use super::logins::Logins;
 use super::migration::STEPS;
+use super::offer::Offer;
 use super::open;
+use super::owner::Owner;
 use super::sessions::Sessions;
 use super::shared::Shared;
 use super::subscriptions::Subscriptions;
@@ -36,8 +41,13 @@ impl Vault {
         let writing = open::writing(path, STEPS)?;
         let reading = open::reading(path)?;
         let changes = watch::Sender::new(0);
-        let count = changes.clone();
-        let elsewhere = move || count.send_modify(|changes| *changes += 1);
+        let inbox = watch::Sender::new(0);
+        let counts = [changes.clone(), inbox.clone()];
+        let elsewhere = move || {
+            for count in &counts {
+                count.send_modify(|changes| *changes += 1);
+            }
+        };
         let tail = Arc::new(Tail::default());
         let forgetful = Arc::clone(&tail);
         let writer = Writer::start(writing, path, elsewhere, move || forgetful.forget())?;
@@ -46,6 +56,7 @@ impl Vault {
             writer,
             reader: Mutex::new(reading),
             agent_changes: changes,
+            inbox_changes: inbox,
             tail,
             audit_run_after: AtomicI64::new(0),
             ids: Ids::new()?,
@@ -56,6 +67,21 @@ impl Vault {
     /// Who may come in.
     pub fn agents(&self) -> Agents<'_> {
         Agents::new(&self.shared)
+    }
+
+    /// The owner's password.
+    pub fn owner(&self) -> Owner<'_> {
+        Owner::new(&self.shared)
+    }
+
+    /// Who is signed in with a cookie.
+    pub fn logins(&self) -> Logins<'_> {
+        Logins::new(&self.shared)
+    }
+
+    /// What policies can speak of.
+    pub fn offer(&self) -> Offer<'_> {
+        Offer::new(&self.shared)
     }
 
     /// Which sessions are open.
@@ -71,6 +97,16 @@ impl Vault {
     /// Calls whose results are asked for later.
     pub fn tasks(&self) -> Tasks<'_> {
         Tasks::new(&self.shared)
+    }
+
+    /// What agents propose, and what the owner says to it.
+    pub fn changes(&self) -> Changes<'_> {
+        Changes(&self.shared)
+    }
+
+    /// What the owner has allowed for a while.
+    pub fn grants(&self) -> Grants<'_> {
+        Grants::new(&self.shared)
     }
 
     /// What was done, by whom.

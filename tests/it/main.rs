@@ -10,15 +10,20 @@
 mod audit;
 mod check;
 mod checklist;
+mod crash_daemon;
 #[cfg(feature = "everything")]
 mod everything;
 mod flow_agents;
+mod flow_agents_cli;
 mod flow_calls;
 mod flow_converge;
 mod flow_crowd;
+mod flow_edge;
 mod flow_host;
+mod flow_inbox;
 mod flow_lifecycle;
 mod flow_names;
+mod flow_overrides;
 mod flow_policy;
 mod flow_refusals;
 mod flow_robustness;
@@ -31,6 +36,7 @@ mod flow_updates;
 mod full_disk;
 mod fuzz_corpus;
 mod helper;
+mod helper_hostile;
 mod house_rules;
 mod killing;
 mod secrets;
