@@ -3,6 +3,7 @@
 
 mod call;
 mod complete;
+mod confirm;
 mod discover;
 mod engine;
 mod handover;

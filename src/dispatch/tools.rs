@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 
 use super::{
     call::{Call, Outcome, Reply},
+    confirm::{Round, confirm},
     engine::Engine,
     handover::{Answered, Handover},
     listing::Listing,
@@ -18,7 +19,7 @@ use super::{
     task_methods::declared,
     task_runner::{Ended, Stop},
 };
-use crate::policy::{Verdict, judge, sees};
+use crate::policy::{Verdict, confirms, judge, sees};
 use crate::protocol::{RpcError, page, progress_token};
 use crate::registry::{
     Answer, BoxFuture, Cx, Interruption, Permit, Question, TaskSupport, Tool, ToolError,
@@ -74,7 +75,8 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
             "unknown tool: {name}; tools/list names those that you may call"
         ))
     })?;
-    let (inputs, binding) = inputs(&engine, &mut call, tool.remembers())?;
+    let remembers = tool.remembers() || confirms(&call.context.who, &tool);
+    let (inputs, binding) = inputs(&engine, &mut call, remembers)?;
     let mut arguments = arguments(&mut call.params)?;
     tool.translate(&name, &mut arguments);
     let mut cx = surroundings(&call, reference::next(), inputs);
@@ -131,9 +133,15 @@ async fn run(
     (arguments, cx): (Map<String, Value>, Cx),
     (binding, questions): (Binding, Option<mpsc::Receiver<Question>>),
 ) -> Result<Outcome, RpcError> {
-    let verdict = judge(&call.context.who, &tool, &arguments);
-    let request = cx.reference().to_owned();
     let given = (&*tool, &arguments);
+    let verdict = match judge(&call.context.who, &tool, &arguments) {
+        Verdict::Confirm => match confirm(&engine, &call, given, &cx, &binding).await? {
+            Round::Run(verdict) => verdict,
+            Round::End(outcome) => return Ok(outcome),
+        },
+        verdict => verdict,
+    };
+    let request = cx.reference().to_owned();
     let record = Record::begin(&engine, &call, given, &request, &verdict).await?;
     let work = work(
         engine.clone(),
@@ -171,7 +179,9 @@ async fn work(
     (arguments, cx): (Map<String, Value>, Cx),
 ) -> Ended {
     let answer = match verdict {
-        Verdict::Allow(permit) => run_allowed(&engine, &tool, permit, (arguments, cx)).await,
+        Verdict::Allow(permit) | Verdict::Confirmed(permit) => {
+            run_allowed(&engine, &tool, permit, (arguments, cx)).await
+        }
         Verdict::Confirm | Verdict::Propose => Err(needs_approval().into()),
         Verdict::Deny => {
             Err(RpcError::invalid_params(format!("unknown tool: {}", tool.name())).into())

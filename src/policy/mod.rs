@@ -1,7 +1,11 @@
 //! May it run: every call of every tool asks here, and gets a verdict that cannot be ignored.
 #![forbid(unsafe_code)]
 
+mod confirmation;
+mod question;
 mod rules;
 mod verdict;
 
-pub use verdict::{Verdict, judge, sees};
+pub use confirmation::{Asking, Confirmations, PATIENCE, Reply as Confirmation};
+pub use question::{Question as Consent, question};
+pub use verdict::{Verdict, confirms, judge, sees};

@@ -3,18 +3,17 @@
 use crate::config::{Mode, Policy, Preset};
 use crate::registry::{Risk, Tool};
 
-use Mode::{Allow, Deny, Propose};
+use Mode::{Allow, Confirm, Deny, Propose};
 
 /// Preset, then read, write, disrupt, execute, reveal, persist.
 ///
-/// `admin` runs what disrupts without asking the person at the client: there is no confirmation yet.
 /// `suggest` sees four tools that come with the inbox, so nothing until then.
 #[rustfmt::skip]
 const TABLE: [(Preset, [Mode; 6]); 4] = [
     (Preset::Observe, [Allow, Deny,  Deny,    Deny,    Deny,    Deny   ]),
     (Preset::Suggest, [Deny,  Deny,  Deny,    Deny,    Deny,    Deny   ]),
     (Preset::Operate, [Allow, Allow, Propose, Propose, Deny,    Deny   ]),
-    (Preset::Admin,   [Allow, Allow, Allow,   Allow,   Propose, Propose]),
+    (Preset::Admin,   [Allow, Allow, Confirm, Allow,   Confirm, Confirm]),
 ];
 
 /// What a policy says to a tool, wherever it is used.
@@ -50,5 +49,14 @@ mod tests {
         }
         assert_eq!(preset(Preset::Operate, Risk::Execute), Propose);
         assert_eq!(preset(Preset::Admin, Risk::Execute), Allow);
+    }
+
+    #[test]
+    fn an_admin_is_asked_before_it_cuts_shows_or_leaves_something() {
+        for risk in Risk::ALL {
+            let asked = matches!(risk, Risk::Disrupt | Risk::Reveal | Risk::Persist);
+            let expected = if asked { Confirm } else { Allow };
+            assert_eq!(preset(Preset::Admin, risk), expected, "{risk:?}");
+        }
     }
 }

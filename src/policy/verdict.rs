@@ -15,6 +15,8 @@ pub enum Verdict {
     Allow(Permit),
     /// It runs when the person at the client says so.
     Confirm,
+    /// The person at the client has said so: it runs, with this key.
+    Confirmed(Permit),
     /// It waits for the owner's approval.
     Propose,
     /// There is no such tool for this agent.
@@ -27,6 +29,7 @@ impl Verdict {
         match self {
             Self::Allow(_) => "allow",
             Self::Confirm => "confirm",
+            Self::Confirmed(_) => "confirmed",
             Self::Propose => "propose",
             Self::Deny => "deny",
         }
@@ -44,6 +47,11 @@ pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Ve
         Mode::Propose => Verdict::Propose,
         Mode::Deny => Verdict::Deny,
     }
+}
+
+/// Whether calls of a tool by an agent are put to the person at its client.
+pub fn confirms(who: &Principal, tool: &Tool) -> bool {
+    mode(who.policy(), tool) == Mode::Confirm
 }
 
 /// Whether a call is about a container that the agent does not reach.

@@ -3,7 +3,12 @@
 use serde_json::{Map, Value};
 
 use super::{
-    answer::Answer, cx::Cx, error::Result, permit::Permit, resource::BoxFuture, scope::Scope,
+    answer::Answer,
+    cx::Cx,
+    error::{Result, ToolError},
+    permit::Permit,
+    resource::BoxFuture,
+    scope::Scope,
     task::TaskSupport,
 };
 use crate::config::Risk;
@@ -22,13 +27,11 @@ pub struct Tool {
     alias: Option<Alias>,
     headers: Vec<(String, Vec<String>)>,
     function: Box<Function>,
-    #[cfg(feature = "fuzzing")]
     reading: Option<Reading>,
 }
 
 /// Reads arguments and runs nothing.
-#[cfg(feature = "fuzzing")]
-type Reading = fn(Map<String, Value>) -> std::result::Result<(), super::error::ToolError>;
+type Reading = fn(Map<String, Value>) -> std::result::Result<(), ToolError>;
 
 /// A tool's name and parameter names in the `StartOS` dialect.
 struct Alias {
@@ -50,24 +53,27 @@ impl Tool {
             alias: None,
             headers: Vec::new(),
             function,
-            #[cfg(feature = "fuzzing")]
             reading: None,
         }
     }
 
     /// How its arguments are read, beside its function.
-    #[cfg(feature = "fuzzing")]
     pub(super) fn reading(mut self, reading: Reading) -> Self {
         self.reading = Some(reading);
         self
     }
 
-    /// Whether its function would be run with these arguments.
-    #[cfg(feature = "fuzzing")]
-    pub fn takes(&self, mut arguments: Map<String, Value>) -> bool {
+    /// Whether its function would be run with these arguments, and runs nothing: before somebody is asked about
+    /// the call, or it is kept for later. A tool that was made without a table reads its own when it runs.
+    ///
+    /// # Errors
+    /// The words that the call would be answered with.
+    pub fn check_arguments(
+        &self,
+        mut arguments: Map<String, Value>,
+    ) -> std::result::Result<(), ToolError> {
         self.drop_noise(&mut arguments);
-        self.reading
-            .is_none_or(|reading| reading(arguments).is_ok())
+        self.reading.map_or(Ok(()), |reading| reading(arguments))
     }
 
     /// Runs it.

@@ -172,7 +172,6 @@ impl<B: Send + Sync + 'static> Toolset<B> {
                 as super::resource::BoxFuture<_>
         };
         let tool = Tool::new(definition, risk, Box::new(run));
-        #[cfg(feature = "fuzzing")]
         let tool = tool.reading(|arguments| read_arguments::<A>(arguments).map(drop));
         self.tools.push(tool);
         self

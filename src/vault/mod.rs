@@ -24,10 +24,11 @@ pub use agents::{Agent, NewAgent};
 pub use audit::{AuditId, Entry, Outcome, Promise};
 pub use chain::{Chain, Fault};
 pub use error::VaultError;
+pub use redact::redact;
 pub use sessions::{SessionUse, StateSeen, StoredSession};
 pub use store::Vault;
 pub use subscriptions::Subscription;
 pub use tasks::{TaskEnd, TaskRoom, TaskRow, WORKING as TASK_WORKING};
 
 #[cfg(feature = "fuzzing")]
-pub use redact::{redact, redact_text};
+pub use redact::redact_text;

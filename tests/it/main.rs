@@ -13,6 +13,7 @@ mod checklist;
 mod everything;
 mod flow_agents;
 mod flow_calls;
+mod flow_confirm;
 mod flow_converge;
 mod flow_crowd;
 mod flow_host;
