@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::config::Preset;
 use crate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
-use crate::http::{Body, Upload, empty, json as json_response, not_allowed, text};
+use crate::http::{Body, Upload, empty, json as json_response, text};
 use crate::telemetry::Metrics;
 use crate::transport::{Endpoint, HttpSse};
 
@@ -24,16 +24,19 @@ enum Surface {
     Discovery,
 }
 
+/// A path: its name, its door, what answers there, and the methods that it takes.
+type Row = (&'static str, Door, Surface, &'static str);
+
 /// Every path that answers. What is not here is a plain 404 in JSON: clients that hold a token look for
 /// OAuth metadata under `/.well-known`, and anything but a 404 there misleads them.
 #[rustfmt::skip]
-const PATHS: &[(&str, Door, Surface)] = &[
-    ("/mcp",             Door::Agent, Surface::Mcp),
-    ("/sse",             Door::Agent, Surface::Stream),
-    ("/message",         Door::Agent, Surface::Message),
-    ("/metrics",         Door::Agent, Surface::Metrics),
-    ("/health",          Door::Open,  Surface::Health),
-    ("/.well-known/mcp", Door::Open,  Surface::Discovery),
+const PATHS: &[Row] = &[
+    ("/mcp",             Door::Agent, Surface::Mcp,       "POST, GET, DELETE, OPTIONS"),
+    ("/sse",             Door::Agent, Surface::Stream,    "GET, OPTIONS"),
+    ("/message",         Door::Agent, Surface::Message,   "POST, OPTIONS"),
+    ("/metrics",         Door::Agent, Surface::Metrics,   "GET, OPTIONS"),
+    ("/health",          Door::Open,  Surface::Health,    "GET, HEAD, OPTIONS"),
+    ("/.well-known/mcp", Door::Open,  Surface::Discovery, "GET, HEAD, OPTIONS"),
 ];
 
 /// Everything behind the socket.
@@ -70,17 +73,17 @@ impl Front {
         request: Request<Upload>,
         peer: SocketAddr,
     ) -> Result<Response<Body>, Refusal> {
-        let path = request.uri().path();
-        let found = PATHS.iter().find(|(known, ..)| *known == path);
-        let Some((_, door, surface)) = found.filter(|(.., surface)| self.offers(*surface)) else {
-            let words = "there is nothing here; MCP is at /mcp";
-            return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found", words));
-        };
+        let found = self.find(&request);
+        let (door, surface, methods) = found.map_err(|refusal| self.guard.charge(peer, refusal))?;
         if request.method() == Method::OPTIONS {
-            return Ok(options(&request));
+            self.guard.charge_stranger(peer)?;
+            return Ok(options(&request, methods));
         }
         match door {
-            Door::Open => Ok(open(*surface, request.method())),
+            Door::Open => {
+                self.guard.charge_stranger(peer)?;
+                Ok(open(surface))
+            }
             Door::Agent => {
                 let admitted = self.guard.admit(request, peer).await?;
                 match (surface, &self.http_sse) {
@@ -90,6 +93,23 @@ impl Front {
                     _ => Ok(self.endpoint.answer(admitted).await),
                 }
             }
+        }
+    }
+
+    /// What answers a request's path and takes its method.
+    fn find(&self, request: &Request<Upload>) -> Result<(Door, Surface, &'static str), Refusal> {
+        let path = request.uri().path();
+        let known = PATHS.iter().find(|(known, ..)| *known == path);
+        let known = known.filter(|(_, _, surface, _)| self.offers(*surface));
+        let Some((_, door, surface, methods)) = known else {
+            let words = "there is nothing here; MCP is at /mcp";
+            return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found", words));
+        };
+        let method = request.method().as_str();
+        if methods.split(", ").any(|known| known == method) {
+            Ok((*door, *surface, *methods))
+        } else {
+            Err(Refusal::not_allowed(methods))
         }
     }
 
@@ -105,9 +125,6 @@ impl Front {
             let words = "the metrics are for agents with the policy admin";
             return Err(Refusal::new(StatusCode::FORBIDDEN, "admin_required", words));
         }
-        if admitted.head().method != Method::GET {
-            return Ok(not_allowed("GET, OPTIONS"));
-        }
         Ok(text(self.metrics.render()))
     }
 
@@ -118,23 +135,18 @@ impl Front {
     }
 }
 
-/// A preflight, or somebody who wants to know the verbs.
-fn options(request: &Request<Upload>) -> Response<Body> {
+/// A preflight, or somebody who wants to know the methods.
+fn options(request: &Request<Upload>, methods: &'static str) -> Response<Body> {
     if request.headers().contains_key(ORIGIN) {
-        return preflight(request.headers());
+        return preflight(request.headers(), methods);
     }
     let mut response = empty(StatusCode::NO_CONTENT);
-    response.headers_mut().insert(
-        ALLOW,
-        HeaderValue::from_static("POST, GET, DELETE, OPTIONS"),
-    );
+    let allow = HeaderValue::from_static(methods);
+    response.headers_mut().insert(ALLOW, allow);
     response
 }
 
-fn open(surface: Surface, method: &Method) -> Response<Body> {
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        return not_allowed("GET, HEAD, OPTIONS");
-    }
+fn open(surface: Surface) -> Response<Body> {
     let body = match surface {
         Surface::Health => json!({ "status": "ok" }),
         _ => json!({ "mcp_endpoint": "/mcp" }),

@@ -1,10 +1,13 @@
 //! The house: everything that a running gatewren holds.
 
+use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::{
     names::{box_addresses, box_names},
@@ -17,12 +20,15 @@ use crate::helper_client::HelperChild;
 use crate::http::{InvalidSubject, Subject, Subjects, Tls, TlsSource};
 use crate::observer::Observer;
 use crate::state::State;
-use crate::sys::{DirectoryLock, rfc3339};
+use crate::sys::{DirectoryLock, Hints, rfc3339};
 use crate::telemetry::Notify;
 use crate::vault::Vault;
 
-/// So often the box's addresses are looked at; new ones are in the certificate a moment later.
+/// So often the box's names and addresses are looked at, also where no hint of the kernel tells of a change.
 const LOOK: Duration = Duration::from_secs(30);
+
+/// Between two looks: what changes together is looked at together.
+const SETTLE: Duration = Duration::from_secs(1);
 
 /// So often the certificate is looked at although nothing has changed, because it expires.
 const RENEWAL: Duration = Duration::from_hours(12);
@@ -109,16 +115,61 @@ fn certificate_words(tls: &Tls) -> String {
 
 /// Keeps names, addresses and certificate as the box is, for as long as it runs.
 pub async fn follow(house: Arc<House>) {
-    let mut known = box_addresses();
-    let mut looked = tokio::time::Instant::now();
+    let hints = Hinted::new();
+    let known = || (box_names(&house.settings.names), box_addresses());
+    let mut before = known();
+    let mut looked = Instant::now();
     loop {
-        tokio::time::sleep(LOOK).await;
-        let addresses = box_addresses();
-        if addresses != known || looked.elapsed() >= RENEWAL {
-            tracing::info!("the box's addresses changed, or it is time to look at the certificate");
-            (known, looked) = (addresses, tokio::time::Instant::now());
+        hints.next().await;
+        let now = known();
+        if now != before || looked.elapsed() >= RENEWAL {
+            tracing::info!(
+                "the box's names or addresses changed, or it is time to look at the certificate"
+            );
+            (before, looked) = (now, Instant::now());
             house.refresh();
         }
+    }
+}
+
+/// What tells that names or addresses may have changed. Where the kernel does not, the time does.
+struct Hinted {
+    network: Option<Hints>,
+    name: Option<Hints>,
+}
+
+impl Hinted {
+    fn new() -> Self {
+        let name = Hints::changes_of(Path::new("/proc/sys/kernel/hostname"));
+        Self {
+            network: usable(Hints::network()),
+            name: usable(name),
+        }
+    }
+
+    /// Waits for the next look. A storm of changes is looked at once a second.
+    async fn next(&self) {
+        tokio::time::sleep(SETTLE).await;
+        tokio::select! {
+            () = told(self.network.as_ref()) => {}
+            () = told(self.name.as_ref()) => {}
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+fn usable(hints: io::Result<Hints>) -> Option<Hints> {
+    let told = |cause: &_| tracing::warn!(%cause, "changes of names or addresses are seen late");
+    hints.inspect_err(told).ok()
+}
+
+async fn told(hints: Option<&Hints>) {
+    let next = match hints {
+        Some(hints) => hints.next().await.is_ok(),
+        None => false,
+    };
+    if !next {
+        std::future::pending::<()>().await;
     }
 }
 

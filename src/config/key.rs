@@ -4,7 +4,8 @@ use toml::de::DeValue;
 
 /// One key of a settings file that fills an `S`.
 pub(super) struct Key<S> {
-    /// The section it stands in; empty for the head of the file.
+    /// The section it stands in; empty for the head of the file, and `spaces.*` for one whose name its owner
+    /// chooses.
     pub section: &'static str,
     /// Its name in that section.
     pub name: &'static str,
@@ -17,12 +18,20 @@ pub(super) struct Key<S> {
 }
 
 impl<S> Key<S> {
-    /// The name with its section, as errors call it.
-    pub fn path(&self) -> String {
-        if self.section.is_empty() {
+    /// Whether it stands in a section of this name.
+    pub fn is_in(&self, section: &str) -> bool {
+        match self.section.strip_suffix('*') {
+            Some(family) => section.starts_with(family),
+            None => self.section == section,
+        }
+    }
+
+    /// The name with the section that it was found in, as errors call it.
+    pub fn path_in(&self, section: &str) -> String {
+        if section.is_empty() {
             self.name.to_owned()
         } else {
-            format!("{}.{}", self.section, self.name)
+            format!("{section}.{}", self.name)
         }
     }
 }
@@ -78,6 +87,7 @@ pub(super) fn written<S>(keys: &[Key<S>], settings: &S) -> String {
     lines.join("\n")
 }
 
-fn commented(words: &str) -> Vec<String> {
+/// Every line as a comment.
+pub(super) fn commented(words: &str) -> Vec<String> {
     words.lines().map(|line| format!("# {line}")).collect()
 }

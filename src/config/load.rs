@@ -4,8 +4,11 @@ use std::path::Path;
 
 use super::error::{ConfigError, Problem};
 use super::reading;
-use super::reference::SETTINGS;
+use super::reference::{FAMILIES, SETTINGS};
 use super::settings::{Settings, TlsMode};
+use super::space::Space;
+#[cfg(feature = "fuzzing")]
+use super::space_keys;
 
 /// Where `gatewren serve` looks when it is told nothing.
 pub const SETTINGS_FILE: &str = "/etc/gatewren/gatewren.toml";
@@ -22,7 +25,7 @@ impl Settings {
         match reading::with_fragments(path, may_be_missing) {
             Ok(files) => {
                 for file in &files {
-                    problems.extend(reading::apply(file, SETTINGS, &mut settings));
+                    problems.extend(reading::apply_with(file, SETTINGS, FAMILIES, &mut settings));
                 }
             }
             Err(found) => problems.extend(found),
@@ -63,6 +66,11 @@ impl Settings {
                 limits.max_streams_per_agent, limits.max_streams
             ));
         }
+        let empty = |(_, space): &(&String, &Space)| !space.host && space.containers.is_empty();
+        let empty = self.spaces.iter().filter(empty);
+        broken.extend(empty.map(|(name, _)| {
+            format!("there is nothing in spaces.{name}; name its containers, or set host = true")
+        }));
         broken
     }
 }
@@ -73,7 +81,7 @@ impl Settings {
     pub fn from_text(text: &str) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
         let file = reading::Text::new(Path::new(SETTINGS_FILE), text);
-        let mut problems = reading::apply(&file, SETTINGS, &mut settings);
+        let mut problems = reading::apply_with(&file, SETTINGS, FAMILIES, &mut settings);
         if problems.is_empty() {
             let rules = settings.broken_rules().into_iter();
             problems.extend(rules.map(|message| Problem {
@@ -87,7 +95,9 @@ impl Settings {
 
     /// Every key with its value, as a file.
     pub fn to_text(&self) -> String {
-        super::key::written(SETTINGS, self)
+        let mut text = super::key::written(SETTINGS, self);
+        text.push_str(&space_keys::written(&self.spaces));
+        text
     }
 }
 
@@ -148,7 +158,7 @@ mod tests {
                 (key.read)(&mut settings, value.get_ref()),
                 Ok(()),
                 "{}",
-                key.path()
+                key.path_in(key.section)
             );
         }
     }
@@ -293,6 +303,63 @@ gatewren.toml:16: log.level must be one of error, warn, info, debug, trace, in q
             "gatewren.toml: limits.max_streams_per_agent is 1024, but limits.max_streams, for all \
              agents together, is 8; raise the second or lower the first"
         );
+    }
+
+    #[test]
+    fn spaces_have_names_of_their_owners_choosing() {
+        let scratch = Scratch::new();
+        let path = scratch.join("gatewren.toml");
+        let sample = settings_sample();
+        let (_, example) = sample.split_once("# [spaces.media]").unwrap();
+        let example = format!("[spaces.media]{example}").replace("\n# ", "\n");
+        std::fs::write(&path, format!("{example}\n[spaces.box]\nhost = true\n")).unwrap();
+        let spaces = Settings::load(&path).unwrap().spaces;
+        assert_eq!(spaces.keys().collect::<Vec<_>>(), ["box", "media"]);
+        let media = &spaces["media"];
+        assert_eq!((media.containers.len(), media.host), (2, false));
+        assert!(media.containers[1].matches("arr-sonarr"));
+        assert!(spaces["box"].host && spaces["box"].containers.is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_space_is_said() {
+        let text = "\
+[spaces.media]
+container = [\"jellyfin\"]
+containers = [\"a/b\"]
+host = 1
+[spaces.\"*\"]
+[spaces.Media]
+[space.media]
+host = true
+[spaces]
+media2 = true
+";
+        let expected = "\
+gatewren.toml:2: unknown key \"container\" in [spaces.media]; did you mean \"containers\"?
+gatewren.toml:3: spaces.media.containers must be a list of 0 to 64 entries, each a container's name in \
+quotes, where * and ? may stand for characters, such as \"arr-*\", but is [\"a/b\"]
+gatewren.toml:4: spaces.media.host must be true or false, but is 1
+gatewren.toml:5: a space is called by 1 to 32 of a-z, 0-9, _ and -, and not \"*\"
+gatewren.toml:6: a space is called by 1 to 32 of a-z, 0-9, _ and -, and not \"Media\"
+gatewren.toml:7: unknown section [space]; did you mean [spaces]?
+gatewren.toml:10: \"spaces\" is a group of sections; write a line [spaces.NAME] and the keys below it";
+        assert_eq!(problems(text), expected);
+        assert_eq!(
+            problems("spaces = 1\n"),
+            "gatewren.toml:1: \"spaces\" is a group of sections; write a line [spaces.NAME] and the keys \
+             below it"
+        );
+        assert_eq!(
+            problems("[spaces.media]\n"),
+            "gatewren.toml: there is nothing in spaces.media; name its containers, or set host = true"
+        );
+        let many: String = (0..65)
+            .map(|n| format!("[spaces.s{n}]\nhost = true\n"))
+            .collect();
+        let said = problems(&many);
+        assert!(said.ends_with("there are at most 64 spaces"), "{said}");
+        assert_eq!(said.lines().count(), 1);
     }
 
     #[test]

@@ -18,18 +18,19 @@ mod risk;
 mod settings;
 mod shape;
 mod space;
+mod space_keys;
 
-pub use error::{ConfigError, Problem};
+pub use error::{ConfigError, Problem, UnknownWord};
 pub use glob::{Glob, InvalidGlob};
 pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, HostShell};
 pub use level::LogLevel;
 pub use load::SETTINGS_FILE;
 pub use mode::Mode;
+pub use nearest::nearest;
+pub use network::Network;
 pub use policy::{Overrides, Policy};
 pub use preset::Preset;
 pub use reference::{helper_sample, settings_sample};
 pub use risk::Risk;
 pub use settings::{Limits, Settings, Tasks, TlsMode};
-#[cfg(test)]
-pub use space::Space;
-pub use space::{Reach, Spaces, WHOLE_BOX};
+pub use space::{Reach, Space, Spaces, WHOLE_BOX};

@@ -4,7 +4,7 @@
 const MAX_CHARS: usize = 64;
 
 /// The known word that is at most a third of its length away, if any.
-pub(super) fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if typed.chars().count() > MAX_CHARS {
         return None;
     }

@@ -65,8 +65,57 @@ pub(super) fn alone(path: &Path, may_be_missing: bool) -> Result<Option<Text>, P
     }
 }
 
+/// Sections whose names their owner chooses, such as `[spaces.media]`.
+pub(super) struct Family<S> {
+    /// What stands before the dot.
+    pub section: &'static str,
+    /// Reads one of them into its place; what cannot be placed comes back.
+    pub read: fn(&mut S, &Named<'_>) -> Vec<Problem>,
+}
+
+/// One of them, as it stands in a file.
+pub(super) struct Named<'a> {
+    file: &'a Text,
+    section: &'static str,
+    name: &'a Spanned<std::borrow::Cow<'a, str>>,
+    table: &'a DeTable<'a>,
+}
+
+impl Named<'_> {
+    /// Its name, without what stands before the dot.
+    pub fn name(&self) -> &str {
+        self.name.get_ref()
+    }
+
+    /// Something is wrong with it as a whole.
+    pub fn problem(&self, message: String) -> Problem {
+        self.file.problem(Some(self.name.span().start), message)
+    }
+
+    /// Puts each of its values in its place.
+    pub fn fill<S>(&self, keys: &[Key<S>], settings: &mut S) -> Vec<Problem> {
+        let called = format!("{}.{}", self.section, self.name());
+        let place = |(name, value)| place(self.file, keys, &called, (name, value), settings);
+        self.table
+            .iter()
+            .map(place)
+            .filter_map(Result::err)
+            .collect()
+    }
+}
+
 /// Puts each value of a file in its place; what cannot be placed comes back.
 pub(super) fn apply<S>(file: &Text, keys: &[Key<S>], settings: &mut S) -> Vec<Problem> {
+    apply_with(file, keys, &[], settings)
+}
+
+/// The same where some sections have names of their owner's choosing.
+pub(super) fn apply_with<S>(
+    file: &Text,
+    keys: &[Key<S>],
+    families: &[Family<S>],
+    settings: &mut S,
+) -> Vec<Problem> {
     let document = match DeTable::parse(&file.text) {
         Ok(document) => document,
         Err(error) => {
@@ -77,18 +126,25 @@ pub(super) fn apply<S>(file: &Text, keys: &[Key<S>], settings: &mut S) -> Vec<Pr
     };
     let mut problems = Vec::new();
     for (name, value) in document.get_ref() {
-        match value.get_ref() {
-            DeValue::Table(section) if is_section(keys, name.get_ref()) => {
-                for (key, value) in section {
-                    place(file, keys, (name.get_ref(), key, value), settings)
+        let family = families.iter().find(|f| f.section == name.get_ref());
+        match (value.get_ref(), family) {
+            (DeValue::Table(members), Some(family)) => {
+                problems.extend(named(file, family, members, settings));
+            }
+            (DeValue::Table(section), None) if is_section(keys, name.get_ref()) => {
+                for entry in section {
+                    place(file, keys, name.get_ref(), entry, settings)
                         .unwrap_or_else(|problem| problems.push(problem));
                 }
             }
-            DeValue::Table(_) => {
-                let message = unknown_section(keys, name.get_ref());
+            (DeValue::Table(_), None) => {
+                let message = unknown_section(keys, families, name.get_ref());
                 problems.push(file.problem(Some(name.span().start), message));
             }
-            _ => place(file, keys, ("", name, value), settings)
+            (_, Some(family)) => {
+                problems.push(file.problem(Some(name.span().start), family.misplaced()));
+            }
+            _ => place(file, keys, "", (name, value), settings)
                 .unwrap_or_else(|problem| problems.push(problem)),
         }
     }
@@ -96,22 +152,57 @@ pub(super) fn apply<S>(file: &Text, keys: &[Key<S>], settings: &mut S) -> Vec<Pr
     problems
 }
 
-/// A section's name, a key in it and its value.
-type Place<'a> = (
-    &'a str,
+impl<S> Family<S> {
+    fn misplaced(&self) -> String {
+        let section = self.section;
+        format!(
+            "\"{section}\" is a group of sections; write a line [{section}.NAME] and the keys below it"
+        )
+    }
+}
+
+fn named<S>(
+    file: &Text,
+    family: &Family<S>,
+    members: &DeTable<'_>,
+    settings: &mut S,
+) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (name, value) in members {
+        let section = family.section;
+        match value.get_ref() {
+            DeValue::Table(table) => problems.extend((family.read)(
+                settings,
+                &Named {
+                    file,
+                    section,
+                    name,
+                    table,
+                },
+            )),
+            _ => problems.push(file.problem(Some(name.span().start), family.misplaced())),
+        }
+    }
+    problems
+}
+
+/// A key and its value.
+type Entry<'a> = (
     &'a Spanned<std::borrow::Cow<'a, str>>,
     &'a Spanned<DeValue<'a>>,
 );
 
+/// `section` is what stands in the brackets, also where the owner has chosen a part of it.
 fn place<S>(
     file: &Text,
     keys: &[Key<S>],
-    (section, name, value): Place<'_>,
+    section: &str,
+    (name, value): Entry<'_>,
     settings: &mut S,
 ) -> Result<(), Problem> {
     let known = keys
         .iter()
-        .find(|key| key.section == section && key.name == name.get_ref());
+        .find(|key| key.is_in(section) && key.name == name.get_ref());
     let Some(key) = known else {
         let message = unknown_key(keys, section, name.get_ref());
         return Err(file.problem(Some(name.span().start), message));
@@ -119,7 +210,10 @@ fn place<S>(
     (key.read)(settings, value.get_ref()).map_err(|expected| {
         let span = value.span();
         let found = shown(file.text.get(span.clone()).unwrap_or(""));
-        let message = format!("{} must be {expected}, but is {found}", key.path());
+        let message = format!(
+            "{} must be {expected}, but is {found}",
+            key.path_in(section)
+        );
         file.problem(Some(span.start), message)
     })
 }
@@ -150,7 +244,7 @@ fn is_section<S>(keys: &[Key<S>], name: &str) -> bool {
     !name.is_empty() && keys.iter().any(|key| key.section == name)
 }
 
-fn unknown_section<S>(keys: &[Key<S>], name: &str) -> String {
+fn unknown_section<S>(keys: &[Key<S>], families: &[Family<S>], name: &str) -> String {
     let name = &*shown(name);
     if keys
         .iter()
@@ -161,6 +255,7 @@ fn unknown_section<S>(keys: &[Key<S>], name: &str) -> String {
         );
     }
     let known = keys.iter().map(|key| key.section);
+    let known = known.chain(families.iter().map(|family| family.section));
     match nearest(name, known.filter(|section| !section.is_empty())) {
         Some(section) => format!("unknown section [{name}]; did you mean [{section}]?"),
         None => format!("unknown section [{name}]; remove it"),
@@ -177,7 +272,7 @@ fn unknown_key<S>(keys: &[Key<S>], section: &str, name: &str) -> String {
         _ => format!("[{section}]"),
     };
     let here = place(section);
-    let siblings = keys.iter().filter(|key| key.section == section);
+    let siblings = keys.iter().filter(|key| key.is_in(section));
     if let Some(key) = nearest(name, siblings.map(|key| key.name)) {
         return format!("unknown key \"{name}\" in {here}; did you mean \"{key}\"?");
     }
@@ -191,7 +286,7 @@ fn unknown_key<S>(keys: &[Key<S>], section: &str, name: &str) -> String {
 }
 
 /// A name or a value as it was typed, on one line and not for ever.
-fn shown(typed: &str) -> String {
+pub(super) fn shown(typed: &str) -> String {
     let mut chars = typed.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut shown: String = chars.by_ref().take(MAX_SHOWN_CHARS).collect();
     if chars.next().is_some() {

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use super::helper_policy::HelperPolicy;
-use super::key::{Key, key, sample};
+use super::key::{Key, commented, key, sample};
+use super::reading::Family;
 use super::settings::Settings;
 use super::shape::{
     AbsolutePath, Count, Flag, HOSTS, ORIGINS, SOCKETS, Shape as _, Size, Time, UNITS, Word,
 };
+use super::space_keys;
 
 const INTRODUCTION: &str = "\
 Settings of gatewren's front. Every value below is the default: uncomment a line to change it.
@@ -120,9 +122,17 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "The least serious line that is logged: error, warn, info, debug or trace."),
 ];
 
+/// The sections whose names the owner chooses.
+pub(super) const FAMILIES: &[Family<Settings>] = &[space_keys::FAMILY];
+
 /// The front's sample, as it stands in `etc/gatewren.toml`.
 pub fn settings_sample() -> String {
-    sample(INTRODUCTION, SETTINGS)
+    let mut sample = sample(INTRODUCTION, SETTINGS);
+    sample.push_str(&format!(
+        "\n{}\n",
+        commented(space_keys::EXAMPLE).join("\n")
+    ));
+    sample
 }
 
 /// The helper's sample, as it stands in `etc/helper.toml`.

@@ -12,7 +12,7 @@ use crate::auth::Principal;
 use crate::protocol::{
     ClientCapabilities, Id, InputRequired, Inputs, Level, Notification, RpcError,
 };
-use crate::registry::BoxFuture;
+use crate::registry::{BoxFuture, Viewer};
 
 /// Who calls, from where, and what the client can do.
 #[derive(Debug, Clone)]
@@ -44,6 +44,14 @@ impl Context {
             log_level: None,
             hears_notes: false,
             hang_up: None,
+        }
+    }
+
+    /// The agent as who looks at resources.
+    pub(super) fn viewer(&self) -> Viewer {
+        Viewer {
+            agent: self.who.agent_id().as_str().into(),
+            reach: self.who.reach().clone(),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{
     results::Caching,
 };
 use crate::protocol::RpcError;
-use crate::registry::{Completion, Reference};
+use crate::registry::{Completion, Reference, Viewer};
 
 /// The specification's bound on one answer; more are counted, not sent.
 const MAX_VALUES: usize = 100;
@@ -16,11 +16,12 @@ const MAX_VALUES: usize = 100;
 /// Answers `completion/complete`.
 pub fn complete(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let completion = read(&call.params)?;
-    check(engine, &completion.reference)?;
+    let viewer = call.context.viewer();
+    check(engine, &viewer, &completion.reference)?;
     let mut values = engine
         .catalog
         .completer()
-        .map(|c| c(&completion))
+        .map(|c| c(&viewer, &completion))
         .unwrap_or_default();
     let total = values.len();
     values.truncate(MAX_VALUES);
@@ -60,12 +61,15 @@ fn read(params: &Map<String, Value>) -> Result<Completion, RpcError> {
     }
 }
 
-fn check(engine: &Engine, reference: &Reference) -> Result<(), RpcError> {
+fn check(engine: &Engine, viewer: &Viewer, reference: &Reference) -> Result<(), RpcError> {
     let known = match reference {
         Reference::Prompt(name) => engine.catalog.prompt(name).is_some(),
         Reference::Template(uri) => engine.catalog.resources().is_some_and(|source| {
-            source.templates().iter().any(|t| t.uri_template == *uri)
-                || source.resources().iter().any(|r| r.uri == *uri)
+            source
+                .templates(viewer)
+                .iter()
+                .any(|t| t.uri_template == *uri)
+                || source.resources(viewer).iter().any(|r| r.uri == *uri)
         }),
     };
     if known {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{
-    call::Outcome,
+    call::{Context, Outcome},
     listing::Listings,
     results::{self, Caching},
     sealed::Sealer,
@@ -114,11 +114,16 @@ impl Engine {
         }
     }
 
-    /// The newest revision of the resources.
-    pub fn revision(&self) -> u64 {
-        self.catalog
-            .resources()
-            .map_or(0, |source| *source.bell().borrow())
+    /// The newest revision of the resources that there is for a caller.
+    pub fn revision(&self, caller: &Context) -> u64 {
+        let source = self.catalog.resources();
+        source.map_or(0, |source| source.newest(&caller.viewer()))
+    }
+
+    /// Whether a caller may ask to hear of changes of a resource.
+    pub fn can_watch(&self, caller: &Context, uri: &str) -> bool {
+        let source = self.catalog.resources();
+        source.is_some_and(|source| source.can_watch(&caller.viewer(), uri))
     }
 
     /// Waits until no call of a tool is under way, also of clients that are gone.

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::protocol::RpcError;
-use crate::registry::ResourceSource;
+use crate::registry::{ResourceSource, Viewer};
 
 /// One listener hears of so many resources; more are refused.
 const MAX_URIS: usize = 1_000;
@@ -146,8 +146,13 @@ impl Interests {
 
     /// What is due now. One that is told is marked as told, and not told again `every` so long: until then
     /// nobody looks for it either, so that a burst of changes costs each listener one look.
-    pub fn due(&self, source: &dyn ResourceSource, now: Instant, every: Duration) -> Due {
-        let newest = *source.bell().borrow();
+    pub fn due(
+        &self,
+        (source, viewer): (&dyn ResourceSource, &Viewer),
+        now: Instant,
+        every: Duration,
+    ) -> Due {
+        let newest = source.newest(viewer);
         let mut cursors = self.lock();
         let (mut soonest, mut heeds_bell) = (None, false);
         for _ in 0..cursors.len() {
@@ -161,7 +166,7 @@ impl Interests {
                 continue;
             }
             heeds_bell = true;
-            if let Some(mut update) = cursor.look(source, newest) {
+            if let Some(mut update) = cursor.look((source, viewer), newest) {
                 cursor.quiet_until = now + every;
                 update.settled = heard(&cursors).unwrap_or_default();
                 return Due::Tell(update);
@@ -181,12 +186,16 @@ impl Interests {
 
 impl Cursor {
     /// Goes on to what the listener is to be told, if that is anything.
-    fn look(&mut self, source: &dyn ResourceSource, newest: u64) -> Option<Update> {
+    fn look(
+        &mut self,
+        (source, viewer): (&dyn ResourceSource, &Viewer),
+        newest: u64,
+    ) -> Option<Update> {
         let after = (self.seen <= newest).then_some(self.seen);
         let revision = match after {
             None => newest,
             Some(seen) if seen == newest => return None,
-            Some(seen) => match source.touched(&self.uri, seen) {
+            Some(seen) => match source.touched(viewer, &self.uri, seen) {
                 // The bell is about to ring for it, when it can be read.
                 Some(revision) if revision > newest => return None,
                 Some(revision) => revision,
@@ -243,19 +252,23 @@ mod tests {
     }
 
     impl ResourceSource for Source {
-        fn resources(&self) -> Vec<Resource> {
+        fn resources(&self, _: &Viewer) -> Vec<Resource> {
             Vec::new()
         }
 
-        fn templates(&self) -> Vec<ResourceTemplate> {
+        fn templates(&self, _: &Viewer) -> Vec<ResourceTemplate> {
             Vec::new()
         }
 
-        fn read(&self, _: &str) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
+        fn read(
+            &self,
+            _: &Viewer,
+            _: &str,
+        ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
             Box::pin(std::future::ready(Ok(None)))
         }
 
-        fn can_watch(&self, _: &str) -> bool {
+        fn can_watch(&self, _: &Viewer, _: &str) -> bool {
             true
         }
 
@@ -263,7 +276,7 @@ mod tests {
             self.bell.subscribe()
         }
 
-        fn touched(&self, uri: &str, after: u64) -> Option<u64> {
+        fn touched(&self, _: &Viewer, uri: &str, after: u64) -> Option<u64> {
             self.asked.lock().unwrap().push(after);
             let newest = self.changed.iter().copied().max()?;
             (uri.starts_with('u') && newest > after).then_some(newest)
@@ -290,7 +303,7 @@ mod tests {
         assert_eq!(interests.heard(), Some(3));
         let source = Source::at(9, &[5]);
         let now = Instant::now();
-        let due = |later| interests.due(&source, now + later, EVERY);
+        let due = |later| interests.due((&source, &Viewer::default()), now + later, EVERY);
         assert_eq!(due(Duration::ZERO), told(Some(3), 5, 5));
         assert_eq!(due(Duration::ZERO), Due::At(now + EVERY));
         assert_eq!(interests.heard(), Some(5), "nobody has looked at u again");
@@ -309,7 +322,7 @@ mod tests {
         let now = Instant::now();
         for newest in 1..100 {
             let source = Source::at(newest, &[newest]);
-            let due = interests.due(&source, now, EVERY);
+            let due = interests.due((&source, &Viewer::default()), now, EVERY);
             match newest {
                 1 => assert_eq!(due, told(Some(0), 1, 1)),
                 _ => assert_eq!(due, Due::NotBefore(now + EVERY)),
@@ -328,7 +341,7 @@ mod tests {
         let now = Instant::now();
         let mut uris = Vec::new();
         let mut settled = Vec::new();
-        while let Due::Tell(update) = interests.due(&source, now, EVERY) {
+        while let Due::Tell(update) = interests.due((&source, &Viewer::default()), now, EVERY) {
             uris.push(update.uri);
             settled.push(update.settled);
         }
@@ -353,14 +366,23 @@ mod tests {
         interests.rewind(3);
         let source = Source::at(9, &[]);
         let now = Instant::now();
-        assert_eq!(interests.due(&source, now, EVERY), told(None, 9, 9));
-        assert_eq!(interests.due(&source, now + EVERY, EVERY), Due::Nothing);
+        assert_eq!(
+            interests.due((&source, &Viewer::default()), now, EVERY),
+            told(None, 9, 9)
+        );
+        assert_eq!(
+            interests.due((&source, &Viewer::default()), now + EVERY, EVERY),
+            Due::Nothing
+        );
         // The database went back while we were looking.
         let source = Source::at(5, &[2]);
-        assert_eq!(interests.due(&source, now + EVERY, EVERY), told(None, 5, 5));
+        assert_eq!(
+            interests.due((&source, &Viewer::default()), now + EVERY, EVERY),
+            told(None, 5, 5)
+        );
         interests.lose();
         assert_eq!(
-            interests.due(&source, now + 2 * EVERY, EVERY),
+            interests.due((&source, &Viewer::default()), now + 2 * EVERY, EVERY),
             told(None, 5, 5)
         );
     }
@@ -370,9 +392,15 @@ mod tests {
         let interests = Interests::default();
         interests.add("u", 3).unwrap();
         let (source, now) = (Source::at(4, &[5]), Instant::now());
-        assert_eq!(interests.due(&source, now, EVERY), Due::Nothing);
+        assert_eq!(
+            interests.due((&source, &Viewer::default()), now, EVERY),
+            Due::Nothing
+        );
         source.bell.send_replace(5);
-        assert_eq!(interests.due(&source, now, EVERY), told(Some(3), 5, 5));
+        assert_eq!(
+            interests.due((&source, &Viewer::default()), now, EVERY),
+            told(Some(3), 5, 5)
+        );
     }
 
     #[test]

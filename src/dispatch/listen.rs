@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::{
-    call::{Call, Outcome, Reply},
+    call::{Call, Context, Outcome, Reply},
     engine::Engine,
     interests::Interests,
     listener::{Event, Listener},
@@ -14,7 +14,7 @@ use super::{
     task_watch::TaskWatch,
 };
 use crate::protocol::{Implementation, Notification, RpcError, key};
-use crate::registry::{Catalog, ListChange};
+use crate::registry::ListChange;
 
 /// A stream's notifications wait here for its reader; beyond these they stay in the cursors.
 const QUEUED: usize = 16;
@@ -56,16 +56,12 @@ impl Filter {
     }
 
     /// Keeps what the server can honour.
-    fn honour(&mut self, catalog: &Catalog) {
-        let offered = catalog.capabilities();
+    fn honour(&mut self, engine: &Engine, client: &Context) {
+        let offered = engine.catalog.capabilities();
         self.tools &= offered.lists_change;
         self.prompts &= offered.lists_change && offered.prompts;
         self.resources &= offered.lists_change && offered.resources;
-        self.uris.retain(|uri| {
-            catalog
-                .resources()
-                .is_some_and(|source| source.can_watch(uri))
-        });
+        self.uris.retain(|uri| engine.can_watch(client, uri));
     }
 
     fn lets_pass(&self, event: &Event) -> bool {
@@ -162,14 +158,14 @@ pub fn ended(id: Value, server: &Implementation) -> Outcome {
 /// `subscriptions/listen`: a reply whose result comes when the server ends it.
 pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
     let mut filter = Filter::read(&call.params)?;
-    filter.honour(&engine.catalog);
+    filter.honour(engine, &call.context);
     let interests = Arc::new(Interests::default());
-    let since = since(call)?.unwrap_or_else(|| engine.revision());
+    let since = since(call)?.unwrap_or_else(|| engine.revision(&call.context));
     for uri in &filter.uris {
         interests.add(uri, since)?;
     }
     let patches = call.context.capabilities.wants_patches();
-    let mut listener = Listener::new(engine, interests).with_patches(patches);
+    let mut listener = Listener::new(engine, &call.context, interests).with_patches(patches);
     if let Some(tasks) = tasks(engine, call, &mut filter)? {
         listener = listener.with_tasks(tasks);
     }

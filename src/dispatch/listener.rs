@@ -8,12 +8,13 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
+    call::Context,
     engine::Engine,
     interests::{Due, Interests, Update},
     task_watch::TaskWatch,
 };
 use crate::protocol::Notification;
-use crate::registry::{Catalog, ListChange, ResourceSource, SessionLog};
+use crate::registry::{Catalog, ListChange, ResourceSource, SessionLog, Viewer};
 
 /// While the bell keeps ringing for others, a listener that has looked in vain looks again after this at the
 /// earliest, then after twice as long, and so on up to [`MOST_PAUSE`]: however many revisions there are, each
@@ -58,6 +59,7 @@ impl Event {
 
 /// Waits for what its interests name.
 pub struct Listener {
+    viewer: Viewer,
     interests: Arc<Interests>,
     source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
     lists: Option<broadcast::Receiver<ListChange>>,
@@ -70,10 +72,11 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// A listener until the server stops.
-    pub fn new(engine: &Engine, interests: Arc<Interests>) -> Self {
+    /// A listener for this client, until the server stops.
+    pub fn new(engine: &Engine, client: &Context, interests: Arc<Interests>) -> Self {
         let source = engine.catalog.resources();
         Self {
+            viewer: client.viewer(),
             interests,
             source: source.map(|source| (source.clone(), source.bell())),
             lists: engine.catalog.list_changes(),
@@ -108,6 +111,11 @@ impl Listener {
         self
     }
 
+    /// From now on for this client: another policy may hold for it than when it listened first.
+    pub fn follow(&mut self, client: &Context) {
+        self.viewer = client.viewer();
+    }
+
     /// The next event; `None` when the server stops.
     pub async fn next(&mut self) -> Option<Event> {
         while !*self.stop.borrow() {
@@ -140,14 +148,15 @@ impl Listener {
         // Before the look: what comes after it rings again.
         bell.mark_unchanged();
         self.pace.looked(now);
-        self.interests.due(source.as_ref(), now, self.every)
+        let seen = (source.as_ref(), &self.viewer);
+        self.interests.due(seen, now, self.every)
     }
 
     fn updated(&self, update: Update) -> Event {
         let source = self.source.as_ref().filter(|_| self.patches);
-        let patches = source
-            .zip(update.after)
-            .and_then(|((source, _), after)| source.patches(&update.uri, after..=update.revision));
+        let patches = source.zip(update.after).and_then(|((source, _), after)| {
+            source.patches(&self.viewer, &update.uri, after..=update.revision)
+        });
         Event::Updated(update, patches)
     }
 }

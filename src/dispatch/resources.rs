@@ -20,7 +20,7 @@ pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let all = engine
         .catalog
         .resources()
-        .map(|s| s.resources())
+        .map(|s| s.resources(&call.context.viewer()))
         .unwrap_or_default();
     paged(engine, call, "resources", &all)
 }
@@ -30,7 +30,7 @@ pub fn templates(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let all = engine
         .catalog
         .resources()
-        .map(|s| s.templates())
+        .map(|s| s.templates(&call.context.viewer()))
         .unwrap_or_default();
     paged(engine, call, "resourceTemplates", &all)
 }
@@ -77,7 +77,7 @@ async fn read_one(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
         .resources()
         .ok_or_else(|| RpcError::method_not_found(&call.method))?;
     let contents = source
-        .read(uri)
+        .read(&call.context.viewer(), uri)
         .await?
         .ok_or_else(|| RpcError::resource_not_found(uri))?;
     let contents = contents.into_iter().map(ResourceContents::into_value);

@@ -41,7 +41,7 @@ pub fn catalog() -> Result<Catalog, CatalogError> {
         catalog.add_prompt(prompt);
     }
     catalog.set_resources(fixtures);
-    catalog.set_completer(Box::new(|asked| {
+    catalog.set_completer(Box::new(|_, asked| {
         let mut values = prompts::complete(asked);
         values.extend(prompts_reference::complete(asked));
         values.extend(resources::complete(asked));

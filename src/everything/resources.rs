@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::{documents, dynamic, kept::Kept, media::PNG};
 use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError, Template};
-use crate::registry::{BoxFuture, Completion, Reference, ResourceSource};
+use crate::registry::{BoxFuture, Completion, Reference, ResourceSource, Viewer};
 
 /// The resource whose changes a tool triggers when it is told no other.
 pub const WATCHED: &str = "test://watched-resource";
@@ -126,7 +126,7 @@ impl Fixtures {
 }
 
 impl ResourceSource for Fixtures {
-    fn resources(&self) -> Vec<Resource> {
+    fn resources(&self, _: &Viewer) -> Vec<Resource> {
         let resource = |(uri, name, description, mime_type): &Row| Resource {
             uri: (*uri).to_owned(),
             name: (*name).to_owned(),
@@ -140,7 +140,7 @@ impl ResourceSource for Fixtures {
         all
     }
 
-    fn templates(&self) -> Vec<ResourceTemplate> {
+    fn templates(&self, _: &Viewer) -> Vec<ResourceTemplate> {
         let mut all = vec![ResourceTemplate {
             uri_template: FAMILY.to_owned(),
             name: "template".to_owned(),
@@ -152,12 +152,16 @@ impl ResourceSource for Fixtures {
         all
     }
 
-    fn read(&self, uri: &str) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
+    fn read(
+        &self,
+        _: &Viewer,
+        uri: &str,
+    ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
         let found = self.find(uri).map(|contents| vec![contents]);
         Box::pin(std::future::ready(Ok(found)))
     }
 
-    fn can_watch(&self, uri: &str) -> bool {
+    fn can_watch(&self, _: &Viewer, uri: &str) -> bool {
         self.find(uri).is_some()
     }
 
@@ -165,7 +169,7 @@ impl ResourceSource for Fixtures {
         self.bell.subscribe()
     }
 
-    fn touched(&self, uri: &str, after: u64) -> Option<u64> {
+    fn touched(&self, _: &Viewer, uri: &str, after: u64) -> Option<u64> {
         let changes = lock(&self.changes);
         let single = changes.single.get(uri).copied().unwrap_or_default();
         Some(changes.all.max(single)).filter(|count| *count > after)
@@ -198,25 +202,25 @@ mod tests {
 
     #[test]
     fn what_has_changed_is_told_to_those_behind_it() {
-        let fixtures = Fixtures::new();
-        assert_eq!(fixtures.touched(WATCHED, 0), None);
+        let (fixtures, viewer) = (Fixtures::new(), &Viewer::default());
+        assert_eq!(fixtures.touched(viewer, WATCHED, 0), None);
         fixtures.touch(WATCHED);
-        assert_eq!(fixtures.touched(WATCHED, 0), Some(1));
-        assert_eq!(fixtures.touched(WATCHED, 1), None);
-        assert_eq!(fixtures.touched("test://static-text", 0), None);
+        assert_eq!(fixtures.touched(viewer, WATCHED, 0), Some(1));
+        assert_eq!(fixtures.touched(viewer, WATCHED, 1), None);
+        assert_eq!(fixtures.touched(viewer, "test://static-text", 0), None);
         fixtures.touch_all();
-        assert_eq!(fixtures.touched("test://static-text", 0), Some(2));
+        assert_eq!(fixtures.touched(viewer, "test://static-text", 0), Some(2));
         for n in 0..=MAX_CHANGED {
             fixtures.touch(&format!("test://template/{n}/data"));
         }
-        assert!(fixtures.touched("test://static-text", 2).is_some());
+        assert!(fixtures.touched(viewer, "test://static-text", 2).is_some());
     }
 
     #[test]
     fn everything_that_is_listed_can_be_read() {
         let fixtures = Fixtures::new();
         fixtures.keep("a.gz", "application/gzip", String::new());
-        for listed in fixtures.resources() {
+        for listed in fixtures.resources(&Viewer::default()) {
             let read = fixtures.find(&listed.uri).unwrap();
             assert_eq!(read.mime_type, listed.mime_type, "{}", listed.uri);
         }

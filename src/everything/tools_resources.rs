@@ -193,8 +193,8 @@ fn watched() -> String {
     WATCHED.to_owned()
 }
 
-async fn update(shelf: Arc<Shelf>, Update { uri }: Update, _: Cx) -> Result<Answer> {
-    if !shelf.fixtures.can_watch(&uri) {
+async fn update(shelf: Arc<Shelf>, Update { uri }: Update, cx: Cx) -> Result<Answer> {
+    if !shelf.fixtures.can_watch(&cx.caller().viewer(), &uri) {
         return Err(ToolError::new(format!("there is no resource {uri}")).into());
     }
     shelf.fixtures.touch(&uri);

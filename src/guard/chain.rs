@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::{
     admitted::Admitted,
     body::BodyLimit,
+    framing::check_framing,
     host::Hosts,
     identity::Identity,
     rate::{Concurrency, Place, Rate, household},
@@ -69,11 +70,11 @@ impl Guard {
         *self.hosts.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(hosts);
     }
 
-    /// The first links, which every path has: Host and Origin.
+    /// The first links, which every path has: framing, Host and Origin.
     pub fn greet(&self, head: &Parts, peer: SocketAddr) -> Result<(), Refusal> {
         let hosts = self.hosts();
-        let known = hosts
-            .check_host(head)
+        let known = check_framing(head)
+            .and_then(|()| hosts.check_host(head))
             .and_then(|()| hosts.check_origin(&head.headers));
         known.map_err(|refusal| self.charge(peer, refusal))
     }
@@ -117,13 +118,16 @@ impl Guard {
     /// Charges a request that showed no token to its address. Whoever holds one is never charged, so that
     /// a stranger cannot lock out a neighbour.
     pub fn charge(&self, peer: SocketAddr, refusal: Refusal) -> Refusal {
-        match self.by_address.take(household(peer.ip()), Instant::now()) {
-            Ok(()) => refusal,
-            Err(after) => {
-                let words = "too many requests without a token from this address";
-                Refusal::later(StatusCode::TOO_MANY_REQUESTS, "address_rate", words, after)
-            }
-        }
+        self.charge_stranger(peer).err().unwrap_or(refusal)
+    }
+
+    /// Charges a request for what asks for no token to its address.
+    pub fn charge_stranger(&self, peer: SocketAddr) -> Result<(), Refusal> {
+        let taken = self.by_address.take(household(peer.ip()), Instant::now());
+        taken.map_err(|after| {
+            let words = "too many requests without a token from this address";
+            Refusal::later(StatusCode::TOO_MANY_REQUESTS, "address_rate", words, after)
+        })
     }
 
     /// Who asks, from the head alone.

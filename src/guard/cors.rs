@@ -16,13 +16,15 @@ const REQUEST_HEADERS: &str = "content-type, authorization, accept, mcp-protocol
 /// A preflight's answer may be kept for a day.
 const MAX_AGE_S: HeaderValue = HeaderValue::from_static("86400");
 
-/// Answers a preflight whose origin has been allowed.
-pub fn preflight(headers: &HeaderMap) -> Response<Body> {
+/// Answers a preflight whose origin has been allowed, at a path that takes these methods.
+///
+/// `Access-Control-Allow-Credentials` is never sent: no page of another origin gets answers to its user's cookie.
+pub fn preflight(headers: &HeaderMap, methods: &'static str) -> Response<Body> {
     let mut response = empty(StatusCode::NO_CONTENT);
     let answer = response.headers_mut();
     answer.insert(
         ACCESS_CONTROL_ALLOW_METHODS,
-        HeaderValue::from_static("GET, POST, DELETE, OPTIONS"),
+        HeaderValue::from_static(methods),
     );
     answer.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE_S);
     let asked = headers
@@ -53,7 +55,7 @@ pub fn expose(origin: Option<&HeaderValue>, response: &mut Response<Body>) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     headers.insert(
         ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("mcp-session-id, www-authenticate"),
+        HeaderValue::from_static("mcp-session-id, www-authenticate, retry-after, allow"),
     );
     headers.append(VARY, HeaderValue::from_name(ORIGIN));
 }

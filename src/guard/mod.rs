@@ -7,6 +7,7 @@ mod body;
 mod chain;
 mod cors;
 mod door;
+mod framing;
 mod host;
 mod identity;
 mod rate;

@@ -1,6 +1,6 @@
 //! Why a request does not come in, as a status and a sentence.
 
-use hyper::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde_json::json;
 
@@ -17,6 +17,8 @@ pub struct Refusal {
     pub message: String,
     /// Seconds until trying again makes sense.
     pub retry_after_s: Option<u64>,
+    /// The methods that are taken instead.
+    allow: Option<&'static str>,
 }
 
 impl Refusal {
@@ -27,6 +29,20 @@ impl Refusal {
             error,
             message: message.into(),
             retry_after_s: None,
+            allow: None,
+        }
+    }
+
+    /// 405 with the methods that are taken instead.
+    pub fn not_allowed(methods: &'static str) -> Self {
+        let message = format!("this method is not taken here; use one of: {methods}");
+        Self {
+            allow: Some(methods),
+            ..Self::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                message,
+            )
         }
     }
 
@@ -51,6 +67,9 @@ impl Refusal {
         }
         if let Some(after) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(after));
+        }
+        if let Some(methods) = self.allow {
+            headers.insert(ALLOW, HeaderValue::from_static(methods));
         }
         response
     }

@@ -7,15 +7,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue, TRANSFER_ENCODING};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
-use super::{body::Body, upload::Upload};
+use super::{body::Body, open::Open, upload::Upload};
 
 /// Answers one request from one address.
 pub type Handler = dyn Fn(Request<Upload>, SocketAddr) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>>
@@ -59,11 +62,11 @@ impl Server {
         let Some(acceptor) = self.tls.clone() else {
             return self.http1(stream, peer).await;
         };
-        if speaks_plain_http(&stream, self.timeouts.handshake).await {
+        let deadline = Instant::now() + self.timeouts.handshake;
+        if speaks_plain_http(&stream, deadline).await {
             return explain_tls(stream).await;
         }
-        let handshake = tokio::time::timeout(self.timeouts.handshake, acceptor.accept(stream));
-        match handshake.await {
+        match timeout_at(deadline, acceptor.accept(stream)).await {
             Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
                 self.http2(stream, peer).await;
             }
@@ -75,9 +78,19 @@ impl Server {
 
     async fn http1(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, peer: SocketAddr) {
         let handler = self.handler.clone();
-        let service = service_fn(move |request| {
+        let service = service_fn(move |request: Request<Incoming>| {
+            let chunked = request.headers().contains_key(TRANSFER_ENCODING);
             let answer = handler(Upload::of(request), peer);
-            async move { Ok::<_, Infallible>(answer.await) }
+            async move {
+                let mut response = answer.await;
+                if chunked {
+                    // It may have declared a length as well, which hyper has dropped: what a proxy took
+                    // for the rest of this body must not be read as a request (RFC 9112, 6.1).
+                    let close = HeaderValue::from_static("close");
+                    response.headers_mut().insert(CONNECTION, close);
+                }
+                Ok::<_, Infallible>(response)
+            }
         });
         let connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
@@ -98,9 +111,11 @@ impl Server {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: SocketAddr,
     ) {
-        let handler = self.handler.clone();
-        let service = service_fn(move |request| {
+        let (handler, open) = (self.handler.clone(), Open::new());
+        let counted = open.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
             let head_alone = request.method() == Method::HEAD;
+            let held = counted.request();
             let answer = handler(Upload::of(request), peer);
             async move {
                 let mut response = answer.await;
@@ -109,7 +124,7 @@ impl Server {
                     // for a broken stream (RFC 9113, 8.1.1).
                     *response.body_mut() = Body::empty();
                 }
-                Ok::<_, Infallible>(response)
+                Ok::<_, Infallible>(response.map(|body| held.answered(body)))
             }
         });
         let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
@@ -120,11 +135,16 @@ impl Server {
             .keep_alive_timeout(self.timeouts.header)
             .serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
+        // hyper has no time-out for a client that says nothing, or half of something, from the preface on.
         tokio::select! {
             ended = connection.as_mut() => return log_end(peer, ended),
             () = stopped(&mut self.stop) => connection.as_mut().graceful_shutdown(),
+            () = open.rests(self.timeouts.header) => connection.as_mut().graceful_shutdown(),
         }
-        log_end(peer, connection.await);
+        tokio::select! {
+            ended = connection.as_mut() => log_end(peer, ended),
+            () = open.rests(self.timeouts.header) => tracing::debug!(%peer, "connection cut off"),
+        }
     }
 }
 
@@ -139,9 +159,9 @@ fn log_end(peer: SocketAddr, ended: hyper::Result<()>) {
 }
 
 /// A TLS record of a handshake begins with 22; a letter is somebody's `http://`.
-async fn speaks_plain_http(stream: &TcpStream, within: Duration) -> bool {
+async fn speaks_plain_http(stream: &TcpStream, deadline: Instant) -> bool {
     let mut first = [0];
-    let peeked = tokio::time::timeout(within, stream.peek(&mut first)).await;
+    let peeked = timeout_at(deadline, stream.peek(&mut first)).await;
     matches!(peeked, Ok(Ok(1))) && first[0].is_ascii_uppercase()
 }
 

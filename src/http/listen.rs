@@ -10,8 +10,14 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::sys::end_when_stalled;
+
 /// How long to wait when the machine is out of descriptors or memory, instead of asking in a loop.
 const BACK_OFF: Duration = Duration::from_millis(100);
+
+/// A client that takes nothing of what was sent to it for so long is gone, or wants to be in the way: the kernel
+/// ends its connection.
+const STALLED: Duration = Duration::from_mins(2);
 
 /// A socket that cannot be listened on.
 #[derive(Debug)]
@@ -83,6 +89,9 @@ impl ConnectionCap {
                 Ok((stream, peer)) => {
                     // A reply is one write; waiting for more would cost 40 ms a call.
                     let _ = stream.set_nodelay(true);
+                    // Without it such a connection lasts as long as its client likes, and no longer matters
+                    // than that: it is one under the cap.
+                    let _ = end_when_stalled(&stream, STALLED);
                     return Some((stream, peer, permit));
                 }
                 Err(cause) => {

@@ -1,6 +1,6 @@
 //! The few kinds of response.
 
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 
 use super::{
@@ -25,15 +25,6 @@ pub fn text(text: String) -> Response<Body> {
         CONTENT_TYPE,
         HeaderValue::from_static("text/plain; charset=utf-8"),
     );
-    response
-}
-
-/// 405, with the verbs that the path does take.
-pub fn not_allowed(allowed: &'static str) -> Response<Body> {
-    let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-    response
-        .headers_mut()
-        .insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }
 

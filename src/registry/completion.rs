@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::resource::Viewer;
+
 /// What is being completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
@@ -24,5 +26,5 @@ pub struct Completion {
     pub context: Map<String, Value>,
 }
 
-/// Offers values, best first.
-pub type Completer = dyn Fn(&Completion) -> Vec<String> + Send + Sync;
+/// Offers values to who types, best first.
+pub type Completer = dyn Fn(&Viewer, &Completion) -> Vec<String> + Send + Sync;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::error::Result;
+use super::{error::Result, resource::Viewer};
 use crate::config::Reach;
 use crate::protocol::{ClientCapabilities, InputRequired, Inputs, Level, Notification, RpcError};
 
@@ -30,6 +30,16 @@ pub struct Caller {
     pub reach: Reach,
     /// The session that it calls from, in the stateful revisions; not the id that its client sends.
     pub session: Option<Arc<str>>,
+}
+
+impl Caller {
+    /// The same as who looks at resources.
+    pub fn viewer(&self) -> Viewer {
+        Viewer {
+            agent: self.agent.clone(),
+            reach: self.reach.clone(),
+        }
+    }
 }
 
 /// A question of a call that goes on while it waits. Dropped unanswered, it is asked by ending the call.

@@ -22,7 +22,7 @@ pub use cx::{Caller, Cx, Question};
 pub use error::{Interruption, Result, ToolError};
 pub use permit::Permit;
 pub use prompt::{PromptAnswer, PromptRow};
-pub use resource::{BoxFuture, ResourceSource};
+pub use resource::{BoxFuture, ResourceSource, Viewer};
 pub use scope::Scope;
 pub use task::TaskSupport;
 pub use tool::Tool;

@@ -1,40 +1,65 @@
-//! Where resources come from: a source lists, reads and watches its own URIs.
+//! Where resources come from: a source lists, reads and watches its own URIs, for who looks.
 
 use std::future::Future;
 use std::ops::RangeInclusive;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::config::Reach;
 use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
 
 /// A future that can be kept in a table.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
+/// Who looks at resources; what is not within its reach is not there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Viewer {
+    /// The agent's id.
+    pub agent: Arc<str>,
+    /// What of the box there is for it.
+    pub reach: Reach,
+}
+
 /// A source of resources.
 pub trait ResourceSource: Send + Sync {
     /// What `resources/list` shows of it.
-    fn resources(&self) -> Vec<Resource>;
+    fn resources(&self, viewer: &Viewer) -> Vec<Resource>;
 
     /// What `resources/templates/list` shows of it.
-    fn templates(&self) -> Vec<ResourceTemplate>;
+    fn templates(&self, viewer: &Viewer) -> Vec<ResourceTemplate>;
 
     /// Reads one; `None` when there is no such resource here.
-    fn read(&self, uri: &str) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>>;
+    fn read(
+        &self,
+        viewer: &Viewer,
+        uri: &str,
+    ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>>;
 
     /// Whether a URI may be subscribed to: one that can exist, though it need not now.
-    fn can_watch(&self, uri: &str) -> bool;
+    fn can_watch(&self, viewer: &Viewer, uri: &str) -> bool;
 
     /// Rings with the newest revision whenever something may have changed, once `touched` knows of it.
     fn bell(&self) -> watch::Receiver<u64>;
 
+    /// The newest revision there is for who looks.
+    fn newest(&self, _viewer: &Viewer) -> u64 {
+        *self.bell().borrow()
+    }
+
     /// The newest revision after `after` that changed what this URI reads, if one did.
-    fn touched(&self, uri: &str, after: u64) -> Option<u64>;
+    fn touched(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64>;
 
     /// How the revisions after the first of these, up to the last, changed what this URI reads; `None` where
     /// that is not known or too long to be told.
-    fn patches(&self, _uri: &str, _revisions: RangeInclusive<u64>) -> Option<Value> {
+    fn patches(
+        &self,
+        _viewer: &Viewer,
+        _uri: &str,
+        _revisions: RangeInclusive<u64>,
+    ) -> Option<Value> {
         None
     }
 }

@@ -40,7 +40,7 @@ pub use folder_watch::{FolderEvent, FolderWatch};
 pub use hints::Hints;
 pub use keeper::{Keeper, Wake, adopt_orphans, reap, reap_any};
 pub use lock::{DirectoryLock, lock_directory};
-pub use network::interface_addresses;
+pub use network::{end_when_stalled, interface_addresses};
 pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
 pub use process_table::{
     children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,

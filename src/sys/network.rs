@@ -1,10 +1,12 @@
-//! The addresses of the network interfaces.
+//! The addresses of the network interfaces, and connections whose other side takes nothing.
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
-use nix::sys::socket::SockaddrStorage;
+use nix::sys::socket::{SockaddrStorage, setsockopt, sockopt};
 
 /// An address of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +22,13 @@ pub struct FoundAddress {
 /// Every interface's IPv4 and IPv6 addresses, in the kernel's order (getifaddrs(3)).
 pub fn interface_addresses() -> io::Result<Vec<FoundAddress>> {
     Ok(getifaddrs()?.filter_map(found).collect())
+}
+
+/// Has the kernel end a TCP connection whose other side has taken nothing of what was sent for so long
+/// (`TCP_USER_TIMEOUT`, tcp(7)).
+pub fn end_when_stalled(socket: &impl AsFd, after: Duration) -> io::Result<()> {
+    let ms = u32::try_from(after.as_millis()).unwrap_or(u32::MAX);
+    Ok(setsockopt(socket, sockopt::TcpUserTimeout, &ms)?)
 }
 
 fn found(interface: InterfaceAddress) -> Option<FoundAddress> {
@@ -46,7 +55,29 @@ fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+
     use super::*;
+
+    #[test]
+    fn who_takes_nothing_is_hung_up_on() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let reader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut writer, _) = listener.accept().unwrap();
+        end_when_stalled(&writer, Duration::from_millis(200)).unwrap();
+        // Only a test whose connection is not ended waits so long.
+        writer
+            .set_write_timeout(Some(Duration::from_mins(2)))
+            .unwrap();
+        let ended = loop {
+            if let Err(cause) = writer.write(&[0; 1 << 16]) {
+                break cause;
+            }
+        };
+        assert_eq!(ended.kind(), io::ErrorKind::TimedOut, "{ended}");
+        drop(reader);
+    }
 
     #[test]
     fn the_loopback_has_its_address() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
-use crate::registry::{BoxFuture, ResourceSource};
+use crate::registry::{BoxFuture, ResourceSource, Viewer};
 use crate::state::{Changes, Pointer, State};
 
 /// Our scheme, and the one that `StartOS` clients use for the same paths.
@@ -55,7 +55,7 @@ fn place(uri: &str) -> Option<Place> {
 }
 
 impl ResourceSource for StateResources {
-    fn resources(&self) -> Vec<Resource> {
+    fn resources(&self, _: &Viewer) -> Vec<Resource> {
         let row = |path: &str, name: &str, description: &str, mime: &str| Resource {
             uri: format!("gatewren://{path}"),
             name: name.to_owned(),
@@ -91,7 +91,7 @@ impl ResourceSource for StateResources {
         ]
     }
 
-    fn templates(&self) -> Vec<ResourceTemplate> {
+    fn templates(&self, _: &Viewer) -> Vec<ResourceTemplate> {
         let row = |template: &str, name: &str, description: &str| ResourceTemplate {
             uri_template: format!("gatewren://{template}"),
             name: name.to_owned(),
@@ -113,7 +113,11 @@ impl ResourceSource for StateResources {
         ]
     }
 
-    fn read(&self, uri: &str) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
+    fn read(
+        &self,
+        _: &Viewer,
+        uri: &str,
+    ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
         let contents = match place(uri) {
             None => None,
             Some(Place::Prompt) => Some(ResourceContents {
@@ -138,7 +142,7 @@ impl ResourceSource for StateResources {
         )))
     }
 
-    fn can_watch(&self, uri: &str) -> bool {
+    fn can_watch(&self, _: &Viewer, uri: &str) -> bool {
         place(uri).is_some()
     }
 
@@ -146,14 +150,14 @@ impl ResourceSource for StateResources {
         self.state.bell()
     }
 
-    fn touched(&self, uri: &str, after: u64) -> Option<u64> {
+    fn touched(&self, _: &Viewer, uri: &str, after: u64) -> Option<u64> {
         match place(uri)? {
             Place::Prompt => None,
             Place::Public(pointer) => self.state.touched(&pointer, after),
         }
     }
 
-    fn patches(&self, uri: &str, revisions: RangeInclusive<u64>) -> Option<Value> {
+    fn patches(&self, _: &Viewer, uri: &str, revisions: RangeInclusive<u64>) -> Option<Value> {
         let (after, last) = revisions.into_inner();
         let Place::Public(pointer) = place(uri)? else {
             return None;

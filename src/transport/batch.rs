@@ -39,7 +39,7 @@ impl Batch {
         for message in messages {
             match message {
                 Message::Request(request) => {
-                    running.extend(at_once(endpoint, session, &request).or_else(|| {
+                    running.extend(at_once(endpoint, session, &request, sender).or_else(|| {
                         let place = places.pop()?;
                         Some(start(endpoint, session, request, sender, (false, place)))
                     }));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hyper::{Method, Response, StatusCode};
+use hyper::{Response, StatusCode};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use super::{
     stream::Accepts,
 };
 use crate::guard::{Admitted, Refusal};
-use crate::http::{Body, EventSender, empty, events, not_allowed};
+use crate::http::{Body, EventSender, empty, events};
 use crate::protocol::{Body as Messages, Message, RequestMeta, RpcError, read};
 
 /// Messages wait here to be served; a client that does not read its stream gets 503 for further ones.
@@ -47,9 +47,6 @@ impl HttpSse {
 
     /// GET: opens a connection, which ends with this stream, everything that it has under way with it.
     pub fn stream(&self, admitted: &Admitted) -> Response<Body> {
-        if admitted.head().method != Method::GET {
-            return not_allowed("GET, OPTIONS");
-        }
         let accepts = Accepts::read(&admitted.head().headers);
         if !accepts.events && !accepts.anything {
             let error =
@@ -74,9 +71,6 @@ impl HttpSse {
 
     /// POST: a message for a connection, whose answer comes on its stream.
     pub fn message(&self, admitted: &Admitted) -> Response<Body> {
-        if admitted.head().method != Method::POST {
-            return not_allowed("POST, OPTIONS");
-        }
         let Some(half) = self.find(admitted) else {
             let words =
                 "there is no such connection, or its stream has ended; open one with GET /sse";

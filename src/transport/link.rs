@@ -209,7 +209,7 @@ impl Link {
         session: &Arc<Session>,
         request: Request,
     ) -> Result<Option<Vec<u8>>, RpcError> {
-        if let Some(answering) = running::at_once(&self.endpoint, session, &request) {
+        if let Some(answering) = running::at_once(&self.endpoint, session, &request, &self.sender) {
             return Ok(answering.end.await.map(|end| end.body));
         }
         let place = self.endpoint.call(&self.sender).map_err(refused)?;
@@ -298,7 +298,7 @@ impl Link {
     /// What the session is subscribed to is told on the same connection.
     fn hear(&mut self, session: Arc<Session>) {
         let engine = self.endpoint.engine();
-        let listener = session.listen(engine);
+        let listener = session.listen(engine, &self.sender);
         let (endpoint, who) = (self.endpoint.clone(), self.sender.who.clone());
         let heard = hear(session, listener, self.lines.clone());
         self.streams.spawn(async move {

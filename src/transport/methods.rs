@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{endpoint::Endpoint, session::Session};
+use crate::dispatch::Context;
 use crate::protocol::{Id, IncomingNotification, Request, RpcError, error_for_stateful};
 
 /// The methods that a session answers itself.
@@ -28,7 +29,7 @@ pub fn is_own(method: &str) -> bool {
 pub async fn answer(
     endpoint: &Endpoint,
     session: &Session,
-    request: &Request,
+    (sender, request): (&Context, &Request),
 ) -> Result<Value, RpcError> {
     match request.method.as_str() {
         "ping" => {}
@@ -38,7 +39,7 @@ pub async fn answer(
             session.set_level(level);
             endpoint.sessions().level_set(session, level).await;
         }
-        "resources/subscribe" => subscribe(endpoint, session, request).await?,
+        "resources/subscribe" => subscribe(endpoint, session, (sender, request)).await?,
         "resources/unsubscribe" => {
             let uri = uri(request)?;
             session.interests.remove(uri);
@@ -52,19 +53,18 @@ pub async fn answer(
 async fn subscribe(
     endpoint: &Endpoint,
     session: &Session,
-    request: &Request,
+    (sender, request): (&Context, &Request),
 ) -> Result<(), RpcError> {
     let uri = uri(request)?;
     let engine = endpoint.engine();
-    let source = engine
-        .catalog
-        .resources()
-        .ok_or_else(|| RpcError::method_not_found(&request.method))?;
-    if !source.can_watch(uri) {
+    if engine.catalog.resources().is_none() {
+        return Err(RpcError::method_not_found(&request.method));
+    }
+    if !engine.can_watch(sender, uri) {
         let error = RpcError::resource_not_found(uri);
         return Err(error_for_stateful(&request.method, error));
     }
-    let since = engine.revision();
+    let since = engine.revision(sender);
     session.interests.add(uri, since)?;
     endpoint.sessions().subscribed(session, uri, since).await;
     Ok(())

@@ -30,16 +30,18 @@ pub fn at_once(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
     request: &Request,
+    sender: &Context,
 ) -> Option<Answering<ToClient>> {
     if !methods::is_own(&request.method) {
         return None;
     }
     let (endpoint, session, request) = (endpoint.clone(), session.clone(), request.clone());
+    let sender = sender.clone();
     Some(Answering {
         notes: None,
         hang_up: None,
         end: Box::pin(async move {
-            let outcome = methods::answer(&endpoint, &session, &request).await;
+            let outcome = methods::answer(&endpoint, &session, (&sender, &request)).await;
             let body = wire::answer(Some(&request.id), outcome.as_ref());
             let status = StatusCode::OK;
             Some(End { status, body })

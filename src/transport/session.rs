@@ -14,7 +14,7 @@ use super::{
     in_flight::{CallInFlight, InFlight},
     replay::Replay,
 };
-use crate::dispatch::{Engine, Event, Interests, Listener};
+use crate::dispatch::{Context, Engine, Event, Interests, Listener};
 use crate::protocol::{Id, Level};
 
 /// A session may have so many calls and questions under way; more are refused.
@@ -133,10 +133,11 @@ impl Session {
         *lock(&self.level) = Some(level);
     }
 
-    /// A listener for what its client is to be told; what of it the client wants, [`Self::wants`] says.
-    pub fn listen(&self, engine: &Engine) -> Listener {
+    /// A listener for what its client, which is this one, is to be told; what of it the client wants,
+    /// [`Self::wants`] says.
+    pub fn listen(&self, engine: &Engine, client: &Context) -> Listener {
         let interests = self.interests.clone();
-        Listener::new(engine, interests)
+        Listener::new(engine, client, interests)
             .with_patches(self.claims.capabilities().wants_patches())
             .with_logs(&engine.catalog, &self.claims.session.to_string())
     }

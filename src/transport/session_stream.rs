@@ -13,8 +13,9 @@ use super::{
     session::{OpenStream, Session},
     stream::Accepts,
 };
-use crate::guard::Admitted;
-use crate::http::{Body, events, not_allowed};
+use crate::dispatch::Context;
+use crate::guard::{Admitted, Refusal};
+use crate::http::{Body, events};
 use crate::protocol::RpcError;
 
 /// GET: opens a stream on a session.
@@ -34,15 +35,15 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         Err(refusal) => return endpoint.turn_away(&refusal),
     };
     let resumes = last_event(admitted).filter(|last| session.replay.gave(last));
-    let Some(connection) = connect(endpoint, &session, resumes) else {
+    let Some(connection) = connect(endpoint, &session, admitted, resumes) else {
         // Nothing can follow, and only this says so to every client: after a stream that just ends they come
         // back at once, and on one that stays open they wait for ever.
-        return not_allowed("POST, DELETE");
+        return Refusal::not_allowed("POST, DELETE").to_response();
     };
     if connection.feed.is_some() {
-        listen(endpoint, &session);
+        listen(endpoint, &session, &sender(admitted));
     }
-    let (endpoint, who) = (endpoint.clone(), admitted.who().clone());
+    let (endpoint, client) = (endpoint.clone(), sender(admitted));
     events(move |sender| async move {
         let _held = place;
         let version = session.claims.version();
@@ -50,9 +51,9 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         let Connection { reader, feed } = connection;
         tokio::select! {
             _ = forward(reader, &sender, version) => {}
-            () = tell(&endpoint, &session, feed) => {}
+            () = tell(&endpoint, &session, &client, feed) => {}
             _ = ended.wait_for(|ended| *ended) => {}
-            () = endpoint.guard().expelled(&who) => {}
+            () = endpoint.guard().expelled(&client.who) => {}
         }
     })
 }
@@ -73,6 +74,7 @@ struct Connection {
 fn connect(
     endpoint: &Endpoint,
     session: &Arc<Session>,
+    admitted: &Admitted,
     resumes: Option<EventId>,
 ) -> Option<Connection> {
     let is_whole = resumes.is_some_and(|last| session.replay.has_all_behind(&last));
@@ -85,7 +87,8 @@ fn connect(
         (None, Origin::Call) => return None,
         (Some(known), Origin::Session) if is_whole => known,
         (known, Origin::Session) => {
-            let revision = go_back(endpoint, session, resumes);
+            let newest = endpoint.engine().revision(&sender(admitted));
+            let revision = go_back(session, newest, resumes);
             known.unwrap_or_else(|| session.replay.open(Origin::Session, revision))
         }
     };
@@ -96,8 +99,7 @@ fn connect(
 /// What is not kept any more of a stream that its client comes back to, the log of patches says, from the
 /// revision on up to which that client was told of every change. Also after a restart, but then only to the
 /// first stream: what it is told, a later one would be told again. Where the stream begins comes back.
-fn go_back(endpoint: &Endpoint, session: &Session, resumes: Option<EventId>) -> u64 {
-    let newest = endpoint.engine().revision();
+fn go_back(session: &Session, newest: u64, resumes: Option<EventId>) -> u64 {
     let (first, begun) = session.begin_streams(newest);
     if let Some(last) = resumes
         && (first || last.revision >= begun)
@@ -109,14 +111,19 @@ fn go_back(endpoint: &Endpoint, session: &Session, resumes: Option<EventId>) -> 
 
 /// Listens from now on, before the client hears that its stream is open: what it does next, it hears of. Where
 /// another stream of the session holds the listener there is one already.
-fn listen(endpoint: &Endpoint, session: &Session) {
+fn listen(endpoint: &Endpoint, session: &Session, client: &Context) {
     if let Ok(mut listener) = session.listener.try_lock() {
-        listener.get_or_insert_with(|| session.listen(endpoint.engine()));
+        listener.get_or_insert_with(|| session.listen(endpoint.engine(), client));
     }
 }
 
 /// Puts what the session is to be told on a stream, while that stream carries.
-async fn tell(endpoint: &Endpoint, session: &Session, feed: Option<(Writer, OpenStream)>) {
+async fn tell(
+    endpoint: &Endpoint,
+    session: &Session,
+    client: &Context,
+    feed: Option<(Writer, OpenStream)>,
+) {
     let Some((mut writer, mut stream)) = feed else {
         return std::future::pending().await;
     };
@@ -124,7 +131,8 @@ async fn tell(endpoint: &Endpoint, session: &Session, feed: Option<(Writer, Open
     loop {
         stream.carries().await;
         let mut listener = session.listener.lock().await;
-        let listener = listener.get_or_insert_with(|| session.listen(engine));
+        let listener = listener.get_or_insert_with(|| session.listen(engine, client));
+        listener.follow(client);
         let event = tokio::select! {
             biased;
             () = stream.rests() => continue,

@@ -120,7 +120,7 @@ async fn serve(
     // One that is malformed is refused with the call that it would report on.
     let token = progress_token(&request.params).unwrap_or_default();
     let sender = sender(&admitted);
-    let answering = match at_once(endpoint, session, &request) {
+    let answering = match at_once(endpoint, session, &request, &sender) {
         Some(answering) => answering,
         None => match endpoint.call(&sender) {
             Ok(place) => start(endpoint, session, request, &sender, (accepts.events, place)),

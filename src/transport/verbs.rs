@@ -8,8 +8,8 @@ use super::{
     endpoint::{Endpoint, refuse},
     headers, session_stream, stateful, stateless,
 };
-use crate::guard::Admitted;
-use crate::http::{Body, not_allowed};
+use crate::guard::{Admitted, Refusal};
+use crate::http::Body;
 use crate::protocol::{Body as Messages, RequestMeta, RpcError, Version, read};
 
 impl Endpoint {
@@ -17,10 +17,12 @@ impl Endpoint {
     pub async fn answer(self: &Arc<Self>, admitted: Admitted) -> Response<Body> {
         match admitted.head().method {
             Method::POST => self.post(admitted).await,
-            Method::GET | Method::DELETE if claims_modern(&admitted) => not_allowed("POST"),
+            Method::GET | Method::DELETE if claims_modern(&admitted) => {
+                Refusal::not_allowed("POST").to_response()
+            }
             Method::GET => session_stream::open(self, &admitted),
             Method::DELETE => stateful::end_session(self, &admitted).await,
-            _ => not_allowed("POST, GET, DELETE, OPTIONS"),
+            _ => Refusal::not_allowed("POST, GET, DELETE, OPTIONS").to_response(),
         }
     }
 

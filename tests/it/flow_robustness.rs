@@ -1,11 +1,8 @@
 //! Strange requests and strange clients: none makes an error of the server's own, none keeps others out.
 
-use std::net::TcpStream;
-
 use serde_json::json;
 
 use crate::support::client::Client;
-use crate::support::raw::RawSocket;
 use crate::support::server::server;
 
 /// So many mutated requests of each kind are sent.
@@ -113,27 +110,6 @@ fn no_mutated_request_makes_a_5xx() {
         assert!(status < 500, "{shown}\n{text}");
     }
     still_answers(&server.client());
-}
-
-#[test]
-fn clients_that_say_nothing_keep_nobody_out() {
-    // Whoever had to wait for all of them would wait longer than the test.
-    let patient = "[limits]\nhandshake_timeout = \"1m\"\nheader_timeout = \"5m\"\n";
-    let server = server().settings(patient).start();
-    let silent: Vec<TcpStream> = (0..150)
-        .map(|_| TcpStream::connect(server.address()).unwrap())
-        .collect();
-    let halfway: Vec<RawSocket> = (0..50)
-        .map(|_| {
-            let mut socket = server.client().raw();
-            socket.say(b"POST /mcp HTTP/1.1\r\nHost: local");
-            socket
-        })
-        .collect();
-    for (way, client) in server.clients() {
-        assert_eq!(client.modern("tools/list").send().status, 200, "{way}");
-    }
-    drop((silent, halfway));
 }
 
 #[test]

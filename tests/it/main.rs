@@ -18,11 +18,13 @@ mod flow_converge;
 mod flow_crowd;
 mod flow_host;
 mod flow_lifecycle;
+mod flow_names;
 mod flow_policy;
 mod flow_refusals;
 mod flow_robustness;
 mod flow_sessions;
 mod flow_settings;
+mod flow_siege;
 mod flow_streams;
 mod flow_tasks;
 mod flow_updates;
@@ -33,12 +35,14 @@ mod house_rules;
 mod killing;
 mod spec_base;
 mod spec_cancel;
+mod spec_chain;
 #[cfg(feature = "everything")]
 mod spec_context;
 mod spec_endpoint;
 mod spec_eras;
 #[cfg(feature = "everything")]
 mod spec_events;
+mod spec_framing;
 mod spec_guard;
 mod spec_headers;
 mod spec_limits;

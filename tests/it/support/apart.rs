@@ -1,5 +1,6 @@
 //! A machine of a test's own: its network, mounts, host name, /etc and /run belong to nobody else.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -59,6 +60,11 @@ impl Apart {
             return None;
         }
         Some(machine)
+    }
+
+    /// Its network.
+    pub fn network(&self) -> File {
+        File::open(format!("/proc/{}/ns/net", self.keeper.id())).unwrap()
     }
 
     /// A program that is to run there.

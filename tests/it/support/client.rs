@@ -161,6 +161,11 @@ impl Client {
         RawSocket::open(self.address, self.tls_config())
     }
 
+    /// The same over a connection that is there.
+    pub fn raw_over(&self, socket: std::net::TcpStream) -> RawSocket {
+        RawSocket::over(socket, self.tls_config())
+    }
+
     fn tls_config(&self) -> ClientConfig {
         let mut config = ClientConfig::builder_with_protocol_versions(&[self.tls])
             .with_root_certificates(self.roots.clone())
@@ -240,6 +245,13 @@ impl Connection {
                 sender.send_request(request).await
             }
         }
+    }
+}
+
+impl Connection {
+    /// Whether the server has ended it.
+    pub fn is_closed(&self) -> bool {
+        self.driver.is_finished()
     }
 }
 

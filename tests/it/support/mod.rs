@@ -7,6 +7,7 @@ pub mod chance;
 pub mod client;
 pub mod consent;
 pub mod container;
+pub mod frames;
 pub mod gate;
 pub mod helper;
 pub mod history;

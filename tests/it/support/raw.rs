@@ -1,6 +1,6 @@
 //! A TLS socket on which a test says what no client would.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 
@@ -14,9 +14,13 @@ pub struct RawSocket(StreamOwned<ClientConnection, TcpStream>);
 
 impl RawSocket {
     pub fn open(address: SocketAddr, config: ClientConfig) -> Self {
+        Self::over(TcpStream::connect(address).unwrap(), config)
+    }
+
+    /// The same over a connection that is there.
+    pub fn over(socket: TcpStream, config: ClientConfig) -> Self {
         let name = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST).into());
         let tls = ClientConnection::new(Arc::new(config), name).unwrap();
-        let socket = TcpStream::connect(address).unwrap();
         socket.set_read_timeout(Some(IN_TIME)).unwrap();
         socket.set_nodelay(true).unwrap();
         Self(StreamOwned::new(tls, socket))
@@ -26,6 +30,39 @@ impl RawSocket {
     pub fn say(&mut self, bytes: &[u8]) -> bool {
         let said = self.0.write_all(bytes).and_then(|()| self.0.flush());
         said.is_ok()
+    }
+
+    /// What comes next; nothing when the server has hung up.
+    pub fn hear(&mut self) -> Option<Vec<u8>> {
+        let mut part = vec![0; 4096];
+        match self.0.read(&mut part) {
+            Ok(0) | Err(_) => None,
+            Ok(length) => {
+                part.truncate(length);
+                Some(part)
+            }
+        }
+    }
+
+    /// All that comes until the server hangs up.
+    pub fn all(&mut self) -> String {
+        let bytes: Vec<u8> = std::iter::from_fn(|| self.hear()).flatten().collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Whether the server hangs up in time.
+    pub fn ends(&mut self) -> bool {
+        let mut part = [0; 4096];
+        loop {
+            match self.0.read(&mut part) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(cause) => {
+                    let waited = [ErrorKind::WouldBlock, ErrorKind::TimedOut];
+                    return !waited.contains(&cause.kind());
+                }
+            }
+        }
     }
 
     /// Says that nothing more comes.
@@ -38,12 +75,8 @@ impl RawSocket {
     /// without a word.
     pub fn answer(&mut self) -> (u16, String) {
         let mut bytes = Vec::new();
-        let mut part = [0; 4096];
-        loop {
-            match self.0.read(&mut part) {
-                Ok(0) | Err(_) => break,
-                Ok(length) => bytes.extend_from_slice(&part[..length]),
-            }
+        while let Some(part) = self.hear() {
+            bytes.extend(part);
             if is_whole(&bytes) {
                 break;
             }

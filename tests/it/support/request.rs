@@ -62,6 +62,23 @@ impl Request {
         self
     }
 
+    pub fn path(mut self, path: &str) -> Self {
+        path.clone_into(&mut self.path);
+        self
+    }
+
+    pub fn verb(mut self, verb: &str) -> Self {
+        verb.clone_into(&mut self.verb);
+        self
+    }
+
+    /// The same with so many spaces behind the body.
+    pub fn padded(self, spaces: usize) -> Self {
+        let mut bytes = self.bytes();
+        bytes.resize(bytes.len() + spaces, b' ');
+        self.body(&bytes)
+    }
+
     pub fn accept(self, types: &str) -> Self {
         self.header("accept", types)
     }
@@ -238,6 +255,12 @@ impl Request {
     /// The same over a connection that stays.
     pub fn open_over(&self, connection: &mut Connection) -> Stream {
         runtime().block_on(self.opened_over(connection))
+    }
+
+    /// The same over one that may have been closed meanwhile.
+    pub fn try_open_over(&self, connection: &mut Connection) -> hyper::Result<Stream> {
+        let response = runtime().block_on(connection.send(self.build()))?;
+        Ok(Stream::new(response, None))
     }
 
     /// The same among others who wait.

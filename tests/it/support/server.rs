@@ -15,6 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
+use super::apart::Apart;
 use super::client::Client;
 use super::machine::{IN_TIME, is_alive, skip, wait_until};
 
@@ -28,6 +29,9 @@ pub struct Builder {
     directory: Option<PathBuf>,
     settings: Option<String>,
     env: Vec<(String, String)>,
+    listen: String,
+    /// What runs it, where that is not this machine.
+    runner: Option<Vec<OsString>>,
 }
 
 /// A server with the policy `operate` and a directory of its own, unless something else is said.
@@ -38,6 +42,8 @@ pub fn server() -> Builder {
         directory: None,
         settings: None,
         env: Vec::new(),
+        listen: "127.0.0.1:0".to_owned(),
+        runner: None,
     }
 }
 
@@ -69,6 +75,20 @@ impl Builder {
         self
     }
 
+    /// Where it listens, with settings.
+    pub fn listen(mut self, address: &str) -> Self {
+        address.clone_into(&mut self.listen);
+        self
+    }
+
+    /// Runs on a machine of its own.
+    pub fn apart(mut self, machine: &Apart) -> Self {
+        let inside = machine.inside(env!("CARGO_BIN_EXE_gatewren"));
+        let words = std::iter::once(inside.get_program()).chain(inside.get_args());
+        self.runner = Some(words.map(ToOwned::to_owned).collect());
+        self
+    }
+
     pub fn start(self) -> Server {
         let home = Directory::new();
         let directory = self.directory.clone();
@@ -83,7 +103,8 @@ impl Builder {
             .clone();
         let file = home.join("gatewren.toml");
         let own = format!(
-            "listen = [\"127.0.0.1:0\"]\nstate_dir = \"{}\"\n",
+            "listen = [\"{}\"]\nstate_dir = \"{}\"\n",
+            self.listen,
             directory.display()
         );
         fs::write(&file, own + settings).unwrap();
@@ -111,7 +132,10 @@ impl Builder {
 
     fn launch(&self, home: Directory, args: &[OsString]) -> Server {
         let log = home.join("log");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+        let here = [OsString::from(env!("CARGO_BIN_EXE_gatewren"))];
+        let words = self.runner.as_deref().unwrap_or(&here);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
         command.args(args).env_remove("NOTIFY_SOCKET");
         command.envs(self.env.iter().cloned());
         command.stdin(Stdio::null()).stdout(Stdio::piped());

@@ -1,0 +1,78 @@
+//! `[spaces.NAME]`: how spaces are read from the settings.
+
+use super::error::Problem;
+use super::glob::Glob;
+use super::key::{Key, key};
+use super::reading::{Family, Named, shown};
+use super::settings::Settings;
+use super::shape::{Flag, List, Shape as _};
+use super::space::Space;
+
+/// More spaces are refused.
+const MAX_SPACES: usize = 64;
+
+/// A longer name is refused.
+const MAX_NAME_BYTES: usize = 32;
+
+/// The sections, as the reader of the settings knows them.
+pub(super) const FAMILY: Family<Settings> = Family {
+    section: "spaces",
+    read,
+};
+
+/// One of them for the sample.
+pub(super) const EXAMPLE: &str = "\
+Spaces: named parts of the box. With any here, each new agent is kept in one of them, or in \"*\", the
+whole box (`gatewren agent add NAME --space media`); what is outside does not exist for it.
+containers: names of containers, where * stands for any run of characters and ? for one.
+host: whether the machine itself is in it, with its units, disks and network.
+
+[spaces.media]
+containers = [\"jellyfin\", \"arr-*\"]
+host = false";
+
+const CONTAINERS: List<Glob> = List {
+    entry: |text| text.parse().ok(),
+    like: "a container's name in quotes, where * and ? may stand for characters, such as \"arr-*\"",
+    may_be_empty: true,
+};
+
+#[rustfmt::skip]
+const KEYS: &[Key<Space>] = &[
+    key!("spaces.*", "containers", containers, CONTAINERS, "Names of containers."),
+    key!("spaces.*", "host",       host,       Flag,       "Whether the machine itself is in it."),
+];
+
+fn read(settings: &mut Settings, section: &Named<'_>) -> Vec<Problem> {
+    let name = section.name();
+    if !is_name(name) {
+        let name = shown(name);
+        let rule = format!("a space is called by 1 to {MAX_NAME_BYTES} of a-z, 0-9, _ and -");
+        return vec![section.problem(format!("{rule}, and not \"{name}\""))];
+    }
+    let spaces = &mut settings.spaces;
+    if spaces.len() >= MAX_SPACES && !spaces.contains_key(name) {
+        return vec![section.problem(format!("there are at most {MAX_SPACES} spaces"))];
+    }
+    section.fill(KEYS, spaces.entry(name.to_owned()).or_default())
+}
+
+/// So the whole box's name, `*`, is nobody else's.
+fn is_name(name: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(fits)
+}
+
+/// Every space as a part of a file.
+#[cfg(feature = "fuzzing")]
+pub(super) fn written(spaces: &super::space::Spaces) -> String {
+    let mut lines = Vec::new();
+    for (name, space) in spaces {
+        lines.push(format!("\n[spaces.{name}]"));
+        let values = KEYS
+            .iter()
+            .map(|key| format!("{} = {}", key.name, (key.write)(space)));
+        lines.extend(values);
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,100 @@
+//! The names and addresses that a server answers to are the box's own, also when those change; and who is one
+//! stranger where addresses are long.
+
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::AsFd as _;
+use std::thread;
+
+use nix::sched::{CloneFlags, setns};
+
+use crate::support::apart::Apart;
+use crate::support::client::Client;
+use crate::support::machine::{IN_TIME, wait_until};
+use crate::support::raw::RawSocket;
+use crate::support::server::server;
+
+/// Does something with the network of that machine.
+fn inside<T: Send>(machine: &Apart, act: impl FnOnce() -> T + Send) -> T {
+    let network = machine.network();
+    thread::scope(|scope| {
+        let there = scope.spawn(move || {
+            setns(network.as_fd(), CloneFlags::CLONE_NEWNET).unwrap();
+            act()
+        });
+        there.join().unwrap()
+    })
+}
+
+/// Asks under a name; the status, or 0 where the server hung up.
+fn asked(machine: &Apart, client: &Client, host: &str) -> u16 {
+    let socket = inside(machine, || TcpStream::connect(client.address).unwrap());
+    let mut socket = client.raw_over(socket);
+    socket.say(format!("GET /health HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+    socket.answer().0
+}
+
+#[test]
+fn an_address_that_comes_or_goes_is_answered_to_or_no_more() {
+    let Some(machine) = Apart::new() else { return };
+    let server = server().apart(&machine).start();
+    let client = server.client();
+    let seen = |host: &str, status: u16| {
+        wait_until(host, IN_TIME, || asked(&machine, &client, host) == status);
+    };
+    assert_eq!(asked(&machine, &client, "10.9.8.7"), 421);
+    machine.run("ip addr add 10.9.8.7/24 dev lo");
+    seen("10.9.8.7", 200);
+    machine.run("ip addr del 10.9.8.7/24 dev lo");
+    seen("10.9.8.7", 421);
+    assert_eq!(asked(&machine, &client, "box-of-a-test.local"), 421);
+    machine.run("echo box-of-a-test > /proc/sys/kernel/hostname");
+    seen("box-of-a-test.local", 200);
+    seen("box-of-a-test", 200);
+}
+
+#[test]
+fn a_stranger_of_ipv6_is_its_whole_network() {
+    let Some(machine) = Apart::new() else { return };
+    machine.run(
+        "echo 0 > /proc/sys/net/ipv6/conf/lo/disable_ipv6
+         for address in fd00:1::1 fd00:1::2 fd00:2::1; do ip addr add $address/64 dev lo nodad; done",
+    );
+    // One a second, so that the bucket is still empty when the neighbour comes.
+    let limits = "[limits]\nheader_timeout = \"5m\"\naddress_rate = 1\naddress_burst = 20\n";
+    let server = server().apart(&machine).listen("[fd00:1::1]:0");
+    let server = server.settings(limits).start();
+    let client = server.client();
+    let from = |address: &str| {
+        let source: IpAddr = address.parse().unwrap();
+        let socket = inside(&machine, || bound(source, client.address));
+        client.raw_over(socket)
+    };
+    let health = |socket: &mut RawSocket| {
+        socket.say(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        socket.answer().0
+    };
+    let (mut one, mut neighbour, mut other) =
+        (from("fd00:1::1"), from("fd00:1::2"), from("fd00:2::1"));
+    // A slow machine may fill the bucket by one between the two; the neighbour alone would have twenty.
+    let shared = (0..15).any(|_| {
+        let spent = (0..600).any(|_| health(&mut one) == 429);
+        assert!(spent, "600 in a row are too many");
+        health(&mut neighbour) == 429
+    });
+    assert!(shared, "the neighbour has a rate of its own");
+    assert_eq!(health(&mut other), 200, "another network has its own");
+}
+
+fn bound(source: IpAddr, to: SocketAddr) -> TcpStream {
+    // The standard library binds no socket that connects.
+    use nix::sys::socket::{
+        AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, socket,
+    };
+    use std::os::fd::AsRawFd as _;
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let made = socket(AddressFamily::Inet6, SockType::Stream, flags, None).unwrap();
+    let storage = |address: SocketAddr| SockaddrStorage::from(address);
+    bind(made.as_raw_fd(), &storage((source, 0).into())).unwrap();
+    connect(made.as_raw_fd(), &storage(to)).unwrap();
+    made.into()
+}

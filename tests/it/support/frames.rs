@@ -1,0 +1,114 @@
+//! HTTP/2 frames written by hand (RFC 9113), for what no client would send.
+
+use super::raw::RawSocket;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// What became of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Answered with this body.
+    Answered(String),
+    /// Its stream was reset, or the whole connection ended.
+    Broken,
+}
+
+impl Outcome {
+    /// The name of the refusal; `broken` where HTTP/2 itself refused it.
+    pub fn error(&self) -> String {
+        match self {
+            Self::Answered(body) => {
+                let body: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+                body["error"].as_str().unwrap_or("none").to_owned()
+            }
+            Self::Broken => "broken".to_owned(),
+        }
+    }
+}
+
+/// What every client begins with: the preface and no settings.
+pub fn preface() -> Vec<u8> {
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(SETTINGS, 0, 0, &[]));
+    bytes
+}
+
+/// The beginning of a request whose headers go on and on.
+pub fn endless_headers() -> Vec<u8> {
+    frame(HEADERS, 0, 1, &literal(":method", b"POST"))
+}
+
+/// Sends one request with just these headers and this body, and waits for what becomes of it.
+pub fn send(socket: &mut RawSocket, headers: &[(&str, &[u8])], body: &[u8]) -> Outcome {
+    let mut bytes = preface();
+    let block: Vec<u8> = headers
+        .iter()
+        .flat_map(|(name, value)| literal(name, value))
+        .collect();
+    let last = if body.is_empty() { END_STREAM } else { 0 };
+    bytes.extend(frame(HEADERS, END_HEADERS | last, 1, &block));
+    if !body.is_empty() {
+        bytes.extend(frame(DATA, END_STREAM, 1, body));
+    }
+    socket.say(&bytes);
+    outcome(socket)
+}
+
+fn outcome(socket: &mut RawSocket) -> Outcome {
+    let (mut heard, mut body) = (Vec::new(), Vec::new());
+    while let Some(part) = socket.hear() {
+        heard.extend(part);
+        while let Some((kind, flags, payload)) = take_frame(&mut heard) {
+            match kind {
+                DATA => body.extend(payload),
+                RST_STREAM | GOAWAY => return Outcome::Broken,
+                _ => {}
+            }
+            if matches!(kind, DATA | HEADERS) && flags & END_STREAM != 0 {
+                return Outcome::Answered(String::from_utf8_lossy(&body).into_owned());
+            }
+        }
+    }
+    Outcome::Broken
+}
+
+fn take_frame(heard: &mut Vec<u8>) -> Option<(u8, u8, Vec<u8>)> {
+    let head: [u8; 9] = heard.get(..9)?.try_into().unwrap();
+    let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+    if heard.len() < 9 + length {
+        return None;
+    }
+    let frame: Vec<u8> = heard.drain(..9 + length).collect();
+    Some((head[3], head[4], frame[9..].to_vec()))
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut bytes = length[1..].to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+/// A header that no table knows (RFC 7541, 6.2.2).
+fn literal(name: &str, value: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0];
+    for text in [name.as_bytes(), value] {
+        let length = u8::try_from(text.len()).unwrap();
+        if length < 127 {
+            bytes.push(length);
+        } else {
+            bytes.extend([127, length - 127]);
+        }
+        bytes.extend(text);
+    }
+    bytes
+}
