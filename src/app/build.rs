@@ -16,7 +16,9 @@ use super::{
 use crate::auth::Agents;
 use crate::backends::{Host, Lxc, Shell, SystemBus, Systemd};
 use crate::config::{Settings, Tasks};
-use crate::dispatch::{Engine, TaskLimits, end_abandoned_tasks};
+use crate::dispatch::{
+    Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
+};
 use crate::guard::{Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
 use crate::http::Tls;
@@ -28,7 +30,7 @@ use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::vault::{TaskRoom, Vault};
+use crate::vault::{ChangeRoom, TaskRoom, Vault};
 
 /// What a model is told of this server first.
 const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
@@ -98,6 +100,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     files::private_dir(&directory).map_err(failed)?;
     let lock = lock(&directory)?;
     let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
+    vault.audit().begin_run().await.map_err(failed)?;
     let state = state(&settings)?;
     let tls = match address {
         Some(_) => Some(load_tls(&settings)?),
@@ -118,7 +121,9 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     };
     let catalog = catalog(&state, backends).map_err(failed)?;
     let (guard, sessions) = door(&vault, &state, &settings).await?;
+    let inbox = inbox(&vault, &state, &settings)?;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
+    let engine = Arc::new(engine.with_inbox(inbox));
     let serving = serving(&engine, guard, sessions, tls, &settings);
     Ok(House {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
@@ -135,24 +140,38 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     })
 }
 
-/// What answers, with the tasks of the last run put to rest before there are any of this one.
+/// What agents propose, and what it takes to run it.
+fn inbox(vault: &Vault, state: &State, settings: &Settings) -> Result<Inbox, BuildError> {
+    let agents = Agents::new(vault.clone(), settings.spaces.clone()).map_err(failed)?;
+    let limits = InboxLimits {
+        expires: settings.inbox.expires,
+        room: ChangeRoom {
+            per_agent: settings.inbox.per_agent,
+            total: settings.inbox.total,
+        },
+    };
+    Ok(Inbox::new(agents, state.clone(), limits))
+}
+
+/// What answers, with the tasks and changes of the last run put to rest before there are any of this one.
 async fn engine(
     catalog: Catalog,
     vault: &Vault,
     guard: &Arc<Guard>,
     (settings, stop): (&Settings, &watch::Sender<bool>),
-) -> Result<Arc<Engine>, BuildError> {
+) -> Result<Engine, BuildError> {
     end_abandoned_tasks(vault).await.map_err(failed)?;
+    end_abandoned_changes(vault).await.map_err(failed)?;
     let key = vault.key("request-state").await.map_err(failed)?;
     let limits = task_limits(&settings.tasks);
     let kept = Some(vault.clone());
     let engine = Engine::new(catalog, kept, &key, stop.subscribe(), limits);
     let guard = guard.clone();
     let engine = engine.with_update_interval(settings.limits.update_interval);
-    Ok(Arc::new(engine.with_expulsion(Box::new(move |who| {
+    Ok(engine.with_expulsion(Box::new(move |who| {
         let guard = guard.clone();
         Box::pin(async move { guard.expelled(&who).await })
-    }))))
+    })))
 }
 
 /// When calls become tasks, and how many there may be.

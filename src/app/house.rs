@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{
+    audit,
     names::{box_addresses, box_names},
     serving::Serving,
 };
@@ -67,6 +68,8 @@ impl House {
         }
         let engine = self.engine.clone();
         workers.spawn(async move { engine.sweep_tasks().await });
+        workers.spawn(audit::keep(self.vault.clone(), self.settings.audit.clone()));
+        workers.spawn(self.engine.clone().run_approved());
     }
 
     /// Does what `systemctl reload` asks for; streams stay open.

@@ -1,6 +1,7 @@
 //! Builds the house and keeps it running.
 #![forbid(unsafe_code)]
 
+mod audit;
 mod build;
 #[cfg(feature = "everything")]
 mod fixtures;

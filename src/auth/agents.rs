@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::watch;
 
+use super::grants::GrantBook;
 use super::principal::{AgentId, Identity, Principal};
 use super::token::{Token, TokenHash};
 use crate::config::{Overrides, Policy, Reach, Spaces, WHOLE_BOX};
@@ -63,6 +64,7 @@ pub struct Agents {
     spaces: Spaces,
     changes: watch::Receiver<u64>,
     known: RwLock<Arc<Known>>,
+    grants: Arc<GrantBook>,
 }
 
 /// The agents as they were at one state of the vault.
@@ -85,6 +87,7 @@ impl Agents {
         let changes = vault.agents().changes();
         let known = Known::read(&vault, &spaces, *changes.borrow())?;
         Ok(Self {
+            grants: Arc::new(GrantBook::new(vault.clone())?),
             vault,
             spaces,
             changes,
@@ -97,19 +100,25 @@ impl Agents {
         self.identify_at(bearer, now_ms())
     }
 
+    /// An agent as it would come in now, by its id: for what runs on its behalf while it is away.
+    pub fn present(&self, id: &str) -> Result<Principal, AuthError> {
+        let known = self.known()?;
+        let record = known
+            .by_token
+            .values()
+            .find(|record| record.id.as_str() == id);
+        let record = record.ok_or(AuthError::Unknown)?;
+        let identity = record.admitted(now_ms())?;
+        Ok(Principal::of(identity, &self.grants))
+    }
+
     fn identify_at(&self, bearer: &str, now: u64) -> Result<Principal, AuthError> {
         let known = self.known()?;
         let record = Token::hash(bearer).and_then(|hash| known.find(&hash));
         let record = record.ok_or_else(|| nobody(bearer))?;
-        if record.revoked {
-            return Err(AuthError::Revoked);
-        }
-        if record.expires_ms.is_some_and(|expires| expires <= now) {
-            return Err(AuthError::Expired);
-        }
-        let identity = record.identity.as_ref().map_err(|error| *error)?;
+        let identity = record.admitted(now)?;
         self.touch(record, now);
-        Ok(Principal::of(identity))
+        Ok(Principal::of(identity, &self.grants))
     }
 
     /// A number that changes whenever agents were added or revoked: who holds something open for an
@@ -161,6 +170,19 @@ impl Agents {
             *known = Arc::clone(&fresh);
         }
         Ok(fresh)
+    }
+}
+
+impl Record {
+    /// Who it is, if they come in at a time.
+    fn admitted(&self, now: u64) -> Result<&Arc<Identity>, AuthError> {
+        if self.revoked {
+            return Err(AuthError::Revoked);
+        }
+        if self.expires_ms.is_some_and(|expires| expires <= now) {
+            return Err(AuthError::Expired);
+        }
+        self.identity.as_ref().map_err(|error| *error)
     }
 }
 

@@ -5,6 +5,7 @@ mod agents;
 mod bootstrap;
 #[cfg(feature = "everything")]
 mod fixed;
+mod grants;
 mod principal;
 mod token;
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::grants::GrantBook;
 use crate::config::{Policy, Preset, Reach, WHOLE_BOX};
 
 /// The id of an agent.
@@ -30,7 +31,7 @@ impl fmt::Display for AgentId {
 
 /// An agent that has proved who it is: [`super::agents::Agents::identify`] makes one from a token.
 #[derive(Debug, Clone)]
-pub struct Principal(Arc<Identity>);
+pub struct Principal(Arc<Identity>, Option<Arc<GrantBook>>);
 
 /// What is known of an agent that came in.
 #[derive(Debug)]
@@ -43,20 +44,21 @@ pub(super) struct Identity {
 }
 
 impl Principal {
-    pub(super) fn of(identity: &Arc<Identity>) -> Self {
-        Self(Arc::clone(identity))
+    pub(super) fn of(identity: &Arc<Identity>, grants: &Arc<GrantBook>) -> Self {
+        Self(Arc::clone(identity), Some(Arc::clone(grants)))
     }
 
     /// One that no token stands for, and that reaches the whole box: fixtures on loopback, and the watchdog's own
     /// probe.
     pub fn without_token(name: &str, preset: Preset) -> Self {
-        Self(Arc::new(Identity {
+        let identity = Identity {
             id: AgentId::from(name),
             name: name.to_owned(),
             policy: preset.into(),
             space: WHOLE_BOX.to_owned(),
             reach: Reach::everything(),
-        }))
+        };
+        Self(Arc::new(identity), None)
     }
 
     /// The agent's id.
@@ -82,6 +84,13 @@ impl Principal {
     /// The space that it is kept in; [`WHOLE_BOX`] is everything.
     pub fn space(&self) -> &str {
         &self.0.space
+    }
+
+    /// Whether its owner allows it, at this moment and for a while, to call a tool about something.
+    pub fn is_granted(&self, tool: &str, target: Option<&str>) -> bool {
+        let Self(identity, grants) = self;
+        let granted = |grants: &Arc<GrantBook>| grants.holds(identity.id.as_str(), tool, target);
+        grants.as_ref().is_some_and(granted)
     }
 
     /// What of the box there is for it.

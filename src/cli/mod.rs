@@ -11,6 +11,7 @@ mod entry;
 mod everything;
 mod helper;
 mod place;
+mod plain;
 mod reaper;
 mod runtime;
 mod say;

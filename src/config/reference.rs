@@ -102,11 +102,25 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("tasks", "total", tasks.total, Count(1..=65_536),
         "Tasks of all agents that are kept at once; each may hold a result of 256 KiB."),
 
+    key!("inbox", "expires", inbox.expires, Time(SECOND..=30 * DAY),
+        "How long what an agent proposes waits for the owner. After it the change is begun no more, also\n\
+         when it was approved."),
+    key!("inbox", "per_agent", inbox.per_agent, Count(1..=4096),
+        "Changes of one agent that may wait, or run, at once; at it, proposals are refused."),
+    key!("inbox", "total", inbox.total, Count(1..=65_536),
+        "The same of all agents; each may hold arguments of 64 KiB, and later a result of 256 KiB."),
+
     key!("state", "keep", state.keep, Time(SECOND..=3650 * DAY),
         "How long the log of the state is kept. It is trimmed each time that 4096 revisions or 4 MiB of\n\
          patches have come, so that up to twice as many stay beside those."),
     key!("state", "keep_revisions", state.keep_revisions, Count(1..=100_000_000),
         "How many revisions are kept at most, in the same way."),
+
+    key!("audit", "keep", audit.keep, Time(SECOND..=3650 * DAY),
+        "How long the record of calls is kept. Once an hour the oldest calls are trimmed behind a sealed\n\
+         checkpoint, so that `gatewren audit verify` still proves the rest; `gatewren audit export` keeps them."),
+    key!("audit", "keep_rows", audit.keep_rows, Count(1_000..=100_000_000),
+        "How many rows are kept at most, in the same way; a call has two, of some 700 bytes together."),
 
     key!("lxc", "lxcpath", lxc.lxcpath, AbsolutePath,
         "Where the containers are; empty means where LXC's own settings say."),

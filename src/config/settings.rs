@@ -30,8 +30,12 @@ pub struct Settings {
     pub limits: Limits,
     /// `[tasks]`
     pub tasks: Tasks,
+    /// `[inbox]`
+    pub inbox: Inbox,
     /// `[state]`
     pub state: StateLog,
+    /// `[audit]`
+    pub audit: Audit,
     /// `[lxc]`
     pub lxc: Lxc,
     /// `[observer]`
@@ -129,6 +133,17 @@ pub struct Tasks {
     pub total: u32,
 }
 
+/// What agents propose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inbox {
+    /// A change that has not begun so long after it was proposed is begun no more.
+    pub expires: Duration,
+    /// Open changes of one agent.
+    pub per_agent: u32,
+    /// Open changes of all agents.
+    pub total: u32,
+}
+
 /// The log of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateLog {
@@ -136,6 +151,15 @@ pub struct StateLog {
     pub keep: Duration,
     /// So many revisions are kept at most.
     pub keep_revisions: u32,
+}
+
+/// The record of calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audit {
+    /// Calls younger than this are kept.
+    pub keep: Duration,
+    /// So many rows are kept at most.
+    pub keep_rows: u32,
 }
 
 /// The containers.
@@ -181,7 +205,9 @@ impl Default for Settings {
             spaces: Spaces::new(),
             limits: Limits::default(),
             tasks: Tasks::default(),
+            inbox: Inbox::default(),
             state: StateLog::default(),
+            audit: Audit::default(),
             lxc: Lxc::default(),
             observer: Observer::default(),
             helper: Helper {
@@ -199,6 +225,25 @@ impl Default for StateLog {
         Self {
             keep: Duration::from_hours(30 * 24),
             keep_revisions: 200_000,
+        }
+    }
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self {
+            keep: Duration::from_hours(365 * 24),
+            keep_rows: 1_000_000,
+        }
+    }
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self {
+            expires: Duration::from_hours(24),
+            per_agent: 64,
+            total: 512,
         }
     }
 }

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::{
     call::{Context, Outcome},
+    inbox::Inbox,
     listing::Listings,
     results::{self, Caching},
     sealed::Sealer,
@@ -50,6 +51,8 @@ pub struct Engine {
     pub(super) tasks: Tasks,
     /// The calls that wait for a person's yes.
     pub(super) questions: Confirmations<Close>,
+    /// What agents propose; fixtures have no owner who could approve.
+    pub(super) inbox: Option<Inbox>,
     /// A client hears of one resource at most so often.
     pub(super) update_interval: Duration,
     expulsion: Option<Box<Expulsion>>,
@@ -73,6 +76,7 @@ impl Engine {
             update_interval: UPDATE_INTERVAL,
             expulsion: None,
             questions: Confirmations::default(),
+            inbox: None,
             catalog,
             vault,
             tool_lists: Listings::default(),
@@ -87,6 +91,13 @@ impl Engine {
     #[must_use]
     pub fn with_update_interval(mut self, every: Duration) -> Self {
         self.update_interval = every;
+        self
+    }
+
+    /// Keeps what agents propose, and runs what was approved.
+    #[must_use]
+    pub fn with_inbox(mut self, inbox: Inbox) -> Self {
+        self.inbox = Some(inbox);
         self
     }
 

@@ -2,17 +2,21 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod change_task;
 mod complete;
 mod confirm;
 mod discover;
 mod engine;
+mod executor;
 mod handover;
+mod inbox;
 mod interests;
 mod listen;
 mod listener;
 mod listing;
 mod live_task;
 mod methods;
+mod precondition;
 mod prompts;
 mod record;
 mod reference;
@@ -30,6 +34,8 @@ mod under_way;
 
 pub use call::{Call, Context, Held, Outcome, Reply};
 pub use engine::Engine;
+pub use executor::end_abandoned_changes;
+pub use inbox::{Inbox, InboxLimits};
 pub use interests::Interests;
 pub use listen::ended as subscription_ended;
 pub use listener::{Event, Listener};

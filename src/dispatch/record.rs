@@ -71,6 +71,11 @@ impl Record {
         self
     }
 
+    /// What the audit knows the call by; nothing where there is no audit.
+    pub fn audit_id(&self) -> Option<String> {
+        self.audit.as_ref().map(|(_, id)| id.to_string())
+    }
+
     /// Writes the outcome, with the revision that reflects it.
     pub fn end(mut self, outcome: &'static str, revision: Option<u64>) {
         self.write(outcome, revision);
@@ -106,6 +111,7 @@ impl Record {
                 Outcome {
                     status: outcome,
                     duration_ms,
+                    revision_before: None,
                     revision,
                 },
             )
@@ -139,6 +145,8 @@ async fn intent(
         .find_map(|name| arguments.get(*name)?.as_str());
     let entry = Entry {
         agent: context.who.agent_id().as_str(),
+        token: None,
+        space: Some(context.who.space()),
         session: context.session.as_deref(),
         request: Some(request),
         address: &address,
@@ -146,7 +154,9 @@ async fn intent(
         risk: tool.risk().as_str(),
         arguments: &arguments,
         target,
+        mode: Some(verdict.as_str()),
         decision: verdict.as_str(),
+        change: None,
     };
     let promise = if tool.risk() == Risk::Read {
         Promise::Queued

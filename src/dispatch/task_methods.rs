@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     call::{Call, Outcome},
+    change_task,
     engine::Engine,
     results::Caching,
 };
@@ -33,11 +34,14 @@ pub fn update(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     Ok(acknowledged(engine))
 }
 
-/// `tasks/cancel`. What has ended stays as it is; what may not be left half done runs to its end.
+/// `tasks/cancel`. What has ended stays as it is; what may not be left half done runs to its end. A change that waits
+/// for the owner is withdrawn.
 pub fn cancel(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let (agent, task) = find(engine, call)?;
     if let Some(live) = engine.tasks.live(agent, &task.id) {
         live.cancel.notify_one();
+    } else if !task.state.is_terminal() {
+        change_task::cancel(engine, agent, &task.id);
     }
     Ok(acknowledged(engine))
 }
@@ -57,7 +61,11 @@ fn find<'a>(engine: &Engine, call: &'a Call) -> Result<(&'a str, Arc<Task>), Rpc
         RpcError::invalid_params(format!("{} needs params.taskId, a string", call.method))
     })?;
     let agent = call.context.who.agent_id().as_str();
-    Ok((agent, engine.tasks.find(agent, id)?))
+    let task = match change_task::find(engine, agent, id)? {
+        Some(change) => Arc::new(change),
+        None => engine.tasks.find(agent, id)?,
+    };
+    Ok((agent, task))
 }
 
 fn acknowledged(engine: &Engine) -> Outcome {

@@ -226,16 +226,21 @@ fn unknown_task() -> RpcError {
 
 /// A result that is too large makes way for words: cut JSON is no result, and half a result is a wrong one.
 fn bounded(state: TaskState) -> TaskState {
-    let TaskState::Completed(result) = &state else {
-        return state;
-    };
+    match state {
+        TaskState::Completed(result) => TaskState::Completed(bounded_result(result)),
+        other => other,
+    }
+}
+
+/// The same of a result that is kept to be asked for later.
+pub(super) fn bounded_result(result: Value) -> Value {
     let bytes = result.to_string().len();
     if bytes <= MAX_RESULT_BYTES {
-        return state;
+        return result;
     }
     let words = format!(
-        "The tool has ended, but its result of {bytes} bytes is larger than the {MAX_RESULT_BYTES} that a task \
-         keeps, so nothing of it was kept.\nCall it again so that it answers with less."
+        "The tool has ended, but its result of {bytes} bytes is larger than the {MAX_RESULT_BYTES} that are \
+         kept, so nothing of it was.\nCall it again so that it answers with less."
     );
     let mut small = Map::from_iter([
         (
@@ -248,7 +253,7 @@ fn bounded(state: TaskState) -> TaskState {
         let kept = result.get(name);
         small.extend(kept.map(|value| (name.to_owned(), value.clone())));
     }
-    TaskState::Completed(Value::Object(small))
+    Value::Object(small)
 }
 
 /// A state as an end that happens now.

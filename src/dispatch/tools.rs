@@ -7,9 +7,11 @@ use tokio::sync::mpsc;
 
 use super::{
     call::{Call, Outcome, Reply},
+    change_task::created,
     confirm::{Round, confirm},
     engine::Engine,
     handover::{Answered, Handover},
+    inbox::{Proposal, propose, proposed},
     listing::Listing,
     record::Record,
     reference,
@@ -143,6 +145,9 @@ async fn run(
     };
     let request = cx.reference().to_owned();
     let record = Record::begin(&engine, &call, given, &request, &verdict).await?;
+    if let Verdict::Propose = verdict {
+        return Ok(put_into_inbox(&engine, &call, (&tool, arguments), record).await);
+    }
     let work = work(
         engine.clone(),
         tool.clone(),
@@ -171,6 +176,36 @@ async fn run(
     }
 }
 
+/// Answers a call that needs the owner's approval with the change that it becomes, or with a task whose result is
+/// what comes of it, where the client knows of tasks.
+async fn put_into_inbox(
+    engine: &Engine,
+    call: &Call,
+    (tool, arguments): (&Tool, Map<String, Value>),
+    record: Record,
+) -> Outcome {
+    let who = &call.context.who;
+    let proposal = Proposal {
+        tool,
+        arguments,
+        reason: None,
+        proposed_in: record.audit_id(),
+    };
+    match propose(engine, who, proposal).await {
+        Ok(change) => {
+            record.end("proposed", None);
+            if declared(call).is_ok() {
+                return Outcome::Complete(engine.signed(created(&change)));
+            }
+            engine.complete(proposed(engine, who, &change).into_result(), Caching::None)
+        }
+        Err(error) => {
+            record.end("failed", None);
+            engine.complete(Answer::from(error).into_result(), Caching::None)
+        }
+    }
+}
+
 /// Runs the tool and records how it ended. Dropped, it ends what the tool runs, and that is recorded.
 async fn work(
     engine: Arc<Engine>,
@@ -179,9 +214,10 @@ async fn work(
     (arguments, cx): (Map<String, Value>, Cx),
 ) -> Ended {
     let answer = match verdict {
-        Verdict::Allow(permit) | Verdict::Confirmed(permit) => {
-            run_allowed(&engine, &tool, permit, (arguments, cx)).await
-        }
+        Verdict::Allow(permit)
+        | Verdict::Confirmed(permit)
+        | Verdict::Granted(permit)
+        | Verdict::Approved(permit) => run_allowed(&engine, &tool, permit, (arguments, cx)).await,
         Verdict::Confirm | Verdict::Propose => Err(needs_approval().into()),
         Verdict::Deny => {
             Err(RpcError::invalid_params(format!("unknown tool: {}", tool.name())).into())
@@ -207,7 +243,8 @@ async fn work(
     }
 }
 
-async fn run_allowed(
+/// Runs a tool, and waits for the state to show what it has done.
+pub(super) async fn run_allowed(
     engine: &Engine,
     tool: &Tool,
     permit: Permit,

@@ -90,6 +90,11 @@ impl Decoder {
         self.pending.extend_from_slice(bytes);
     }
 
+    /// Whether nothing has arrived but what was taken out.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// The next whole frame from the helper; `None` until more bytes arrive.
     ///
     /// # Errors

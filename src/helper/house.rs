@@ -18,6 +18,7 @@ use crate::sys::{
 
 use super::{
     ceilings::{MAX_EVENT_STREAMS, MAX_OPERATIONS},
+    complaints::Complaints,
     containers::Containers,
     definitions::Definitions,
     strays::Strays,
@@ -40,6 +41,8 @@ pub struct House {
     pub operations: Semaphore,
     /// One permit for each stream of events.
     pub event_streams: Semaphore,
+    /// Lines about what was not done.
+    pub complaints: Complaints,
     /// What the owner lets be done here at all.
     pub policy: HelperPolicy,
     /// True once the helper is to end.
@@ -64,6 +67,7 @@ impl House {
             strays,
             operations: Semaphore::new(MAX_OPERATIONS),
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),
+            complaints: Complaints::default(),
             policy,
             shutdown,
             own_cgroup: own_cgroup(),

@@ -6,6 +6,7 @@ mod bounds;
 mod cage;
 mod ceilings;
 mod commands;
+mod complaints;
 mod containers;
 mod definitions;
 mod events;

@@ -31,26 +31,28 @@ use super::{
 /// The most of a reference that goes into the log.
 const REFERENCE_CHARS: usize = 80;
 
+/// The most of a reason that does: it may repeat what the caller sent.
+const REASON_CHARS: usize = 300;
+
 /// Serves one connection to its end.
 pub async fn serve_connection(house: Arc<House>, mut stream: UnixStream) {
     let request = match timeout(REQUEST_TIME, read_request(&mut stream)).await {
         Ok(Ok(request)) => request,
-        Ok(Err(cause)) => return tracing::warn!(cause, "no request"),
-        Err(_) => return tracing::warn!("no request in time"),
+        Ok(Err(cause)) => return no_request(&house, &cause),
+        Err(_) => return no_request(&house, "it did not come in time"),
     };
     let begun = Instant::now();
     let limits = limits(request.limits, &request.operation);
     let stop = Stop::new(limits.timeout_ms, house.shutdown.clone());
     let mut pump = Pump::new(stream, limits.output_bytes, stop);
     pump.say(&Frame::Accepted).await;
-    let ending = match permit(&house, &request.operation) {
-        Err(refusal) => refusal.into(),
-        Ok(_permit) => perform(&house, &mut pump, &request.operation, limits.processes)
-            .await
-            .unwrap_or_else(Ending::from),
+    let outcome = match permit(&house, &request.operation) {
+        Err(refusal) => Err(refusal),
+        Ok(_permit) => perform(&house, &mut pump, &request.operation, limits.processes).await,
     };
     house.strays.sweep();
-    log(&request, &ending, begun);
+    log(&house, &request, &outcome, begun);
+    let ending = outcome.unwrap_or_else(Ending::from);
     pump.say(&Frame::End(ending)).await;
 }
 
@@ -59,7 +61,12 @@ async fn read_request(stream: &mut UnixStream) -> Result<Request, String> {
     let mut bytes = vec![0; 16 * 1024];
     loop {
         if let Some(request) = decoder.next_request().map_err(|e| e.to_string())? {
-            return Ok(request);
+            // What follows would be thrown away or taken for hanging up, as it happens to arrive.
+            return if decoder.is_empty() {
+                Ok(request)
+            } else {
+                Err("bytes after its request".to_owned())
+            };
         }
         match stream.read(&mut bytes).await.map_err(|e| e.to_string())? {
             0 => return Err("closed before its request".to_owned()),
@@ -271,17 +278,53 @@ async fn print(
     Ok(Ending::Exited { code: 0 })
 }
 
+fn no_request(house: &House, cause: &str) {
+    let cause = beginning(cause, REASON_CHARS);
+    house
+        .complaints
+        .say(|unsaid| tracing::warn!(cause, unsaid, "no request"));
+}
+
 /// One line an operation: what changes something as information, what only looks for whoever wants to
 /// know. No argument and no variable's value is in it: they may be secret.
-fn log(request: &Request, ending: &Ending, begun: Instant) {
-    let reference: String = request.reference.chars().take(REFERENCE_CHARS).collect();
-    let reference = reference.escape_debug().to_string();
+fn log(house: &House, request: &Request, outcome: &Result<Ending, Refusal>, begun: Instant) {
+    // As texts, which are written with everything that would begin a new line or command a terminal escaped.
+    let reference = beginning(&request.reference, REFERENCE_CHARS);
+    let ending = match outcome {
+        Ok(ending) => ending.to_string(),
+        Err(refusal) => Ending::from(refusal.clone()).to_string(),
+    };
+    let ending = beginning(&ending, REASON_CHARS);
     let operation = request.operation.name();
     let container = request.operation.container().map(ContainerName::as_str);
     let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let say = |unsaid: Option<u64>| {
+        tracing::info!(
+            reference,
+            operation,
+            container,
+            ending,
+            duration_ms,
+            unsaid,
+            "operation"
+        );
+    };
     if request.operation.only_looks() {
-        tracing::debug!(reference, operation, container, %ending, duration_ms, "operation");
+        tracing::debug!(
+            reference,
+            operation,
+            container,
+            ending,
+            duration_ms,
+            "operation"
+        );
+    } else if outcome.as_ref().is_err_and(Refusal::is_of_the_request) {
+        house.complaints.say(say);
     } else {
-        tracing::info!(reference, operation, container, %ending, duration_ms, "operation");
+        say(None);
     }
+}
+
+fn beginning(text: &str, chars: usize) -> String {
+    text.chars().take(chars).collect()
 }

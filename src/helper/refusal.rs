@@ -27,6 +27,11 @@ impl Refusal {
     pub fn bad_command(message: impl Into<String>) -> Self {
         Self::new(RefusalCode::BadCommand, message)
     }
+
+    /// Whether it came before anything was started.
+    pub fn is_of_the_request(&self) -> bool {
+        self.code != RefusalCode::Failed
+    }
 }
 
 impl From<Refusal> for Ending {

@@ -80,7 +80,7 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
         tokio::select! {
             why = ends.next() => break why,
             accepted = listener.accept(), if calls.len() < MAX_CONNECTIONS => match accepted {
-                Ok((stream, _)) if may_enter(&stream, settings.allow_uid) => {
+                Ok((stream, _)) if may_enter(&stream, settings.allow_uid, &house) => {
                     calls.spawn(serve_connection(Arc::clone(&house), stream));
                 }
                 Ok(_) => {}
@@ -120,15 +120,24 @@ async fn end_calls(house: &House, mut calls: JoinSet<()>) {
 }
 
 /// The socket's mode keeps strangers out already; this holds when somebody changed it.
-fn may_enter(stream: &UnixStream, allow_uid: u32) -> bool {
+fn may_enter(stream: &UnixStream, allow_uid: u32, house: &House) -> bool {
     match stream.peer_cred() {
         Ok(peer) if peer.uid() == allow_uid => true,
         Ok(peer) => {
-            tracing::warn!(uid = peer.uid(), pid = peer.pid(), "a stranger was refused");
+            house.complaints.say(|unsaid| {
+                tracing::warn!(
+                    uid = peer.uid(),
+                    pid = peer.pid(),
+                    unsaid,
+                    "a stranger was refused"
+                );
+            });
             false
         }
         Err(cause) => {
-            tracing::warn!(%cause, "a peer without credentials was refused");
+            house.complaints.say(|unsaid| {
+                tracing::warn!(%cause, unsaid, "a peer without credentials was refused");
+            });
             false
         }
     }

@@ -6,6 +6,7 @@ use super::rules::mode;
 use crate::auth::Principal;
 use crate::config::Mode;
 use crate::registry::{Permit, Scope, Tool};
+use crate::vault::Begun;
 
 /// What becomes of one call.
 #[must_use]
@@ -17,8 +18,12 @@ pub enum Verdict {
     Confirm,
     /// The person at the client has said so: it runs, with this key.
     Confirmed(Permit),
+    /// The owner has allowed such calls for a while: it runs, with this key.
+    Granted(Permit),
     /// It waits for the owner's approval.
     Propose,
+    /// The owner has approved just this: it runs, with this key.
+    Approved(Permit),
     /// There is no such tool for this agent.
     Deny,
 }
@@ -30,7 +35,9 @@ impl Verdict {
             Self::Allow(_) => "allow",
             Self::Confirm => "confirm",
             Self::Confirmed(_) => "confirmed",
+            Self::Granted(_) => "granted",
             Self::Propose => "propose",
+            Self::Approved(_) => "approved",
             Self::Deny => "deny",
         }
     }
@@ -41,8 +48,10 @@ pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Ve
     if !tool.scope().is_within(who.reach()) || names_beyond(who, tool, arguments) {
         return Verdict::Deny;
     }
+    let granted = || who.is_granted(tool.name(), tool.target(arguments));
     match mode(who.policy(), tool) {
         Mode::Allow => Verdict::Allow(Permit::granted_by_policy()),
+        Mode::Confirm | Mode::Propose if granted() => Verdict::Granted(Permit::granted_by_policy()),
         Mode::Confirm => Verdict::Confirm,
         Mode::Propose => Verdict::Propose,
         Mode::Deny => Verdict::Deny,
@@ -52,6 +61,15 @@ pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Ve
 /// Whether calls of a tool by an agent are put to the person at its client.
 pub fn confirms(who: &Principal, tool: &Tool) -> bool {
     mode(who.policy(), tool) == Mode::Confirm
+}
+
+/// Judges a change that the owner has approved and that was begun. What has come to be denied since is denied.
+pub fn judge_approved(who: &Principal, tool: &Tool, begun: &Begun) -> Verdict {
+    let arguments = begun.change().proven_arguments();
+    match arguments.map(|arguments| judge(who, tool, &arguments)) {
+        None | Some(Verdict::Deny) => Verdict::Deny,
+        Some(_) => Verdict::Approved(Permit::granted_by_policy()),
+    }
 }
 
 /// Whether a call is about a container that the agent does not reach.

@@ -107,6 +107,17 @@ impl Tool {
         self.scope
     }
 
+    /// What a call of it is about, such as a container's name, if it names something.
+    pub fn target<'a>(&self, arguments: &'a Map<String, Value>) -> Option<&'a str> {
+        let named = |name: &str| arguments.get(name)?.as_str();
+        match self.scope {
+            Scope::Container(argument) => named(argument),
+            Scope::Box | Scope::Host | Scope::Within => {
+                ["unit", "pointer"].into_iter().find_map(named)
+            }
+        }
+    }
+
     /// Whether its answer waits until the state shows its effect.
     pub fn syncs_state(&self) -> bool {
         self.syncs_state

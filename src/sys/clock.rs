@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::libc;
 use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// A clock whose error may be larger has not been set by anything for long; systemd draws the same line.
 const MAX_ERROR_US: libc::c_long = 16_000_000;
@@ -34,6 +35,17 @@ pub fn rfc3339(ms: u64) -> String {
         u8::from(date.month()),
         date.day()
     )
+}
+
+/// A date, whose midnight in UTC is meant, or a time as RFC 3339 has it; in milliseconds since 1970.
+pub fn moment_ms(text: &str) -> Option<u64> {
+    let whole = if text.len() == "2026-07-28".len() {
+        format!("{text}T00:00:00Z")
+    } else {
+        text.to_owned()
+    };
+    let moment = OffsetDateTime::parse(&whole, &Rfc3339).ok()?;
+    u64::try_from(moment.unix_timestamp_nanos() / 1_000_000).ok()
 }
 
 /// Whether something keeps the clock right, such as NTP (adjtimex(2)); nothing where the kernel may not be

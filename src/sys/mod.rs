@@ -30,7 +30,7 @@ pub use cgroup::{
     Cgroup, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
 };
 pub use child::{Child, Exit};
-pub use clock::{clock_is_synchronised, now_ms, rfc3339};
+pub use clock::{clock_is_synchronised, moment_ms, now_ms, rfc3339};
 pub use datagram::send_datagram;
 pub use descriptors::{adopt_socket, launch_pipes, pipe};
 pub use disk_space::disk_space;

@@ -1,31 +1,11 @@
 //! The chain through the audit: each row's hash covers the hash of the row before it.
 
-use std::fmt;
-
 use ring::digest::{SHA256, digest};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
-/// The columns that a row's hash covers, in the order in which it does.
-pub(super) const HASHED: [&str; 17] = [
-    "seq",
-    "at_ms",
-    "call",
-    "kind",
-    "agent",
-    "session",
-    "request",
-    "address",
-    "tool",
-    "risk",
-    "arguments",
-    "arguments_sha256",
-    "target",
-    "decision",
-    "outcome",
-    "duration_ms",
-    "revision",
-];
+use super::audit_columns::{self, HASHED, hashed};
+use super::checkpoint::{self, Checkpoint};
 
 /// What the hash of the first row covers in place of a row before it.
 pub(super) const BEGINNING: [u8; 32] = [0; 32];
@@ -37,6 +17,8 @@ pub enum Chain {
     Intact {
         /// How many rows there are.
         rows: u64,
+        /// How many there were before them, as the checkpoint vouches for.
+        trimmed: u64,
     },
     /// The first row that is not.
     Broken {
@@ -56,32 +38,28 @@ pub enum Fault {
     Misplaced,
     /// It is not what was written.
     Altered,
+    /// It is the last one that was trimmed, and what says so is not what was written, or is told nowhere in
+    /// the audit.
+    Checkpoint,
 }
 
-impl fmt::Display for Chain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Fault {
+    /// What is wrong, in a word.
+    pub fn as_str(self) -> &'static str {
         match self {
-            Self::Intact { rows } => write!(f, "all {rows} rows of the audit are intact"),
-            Self::Broken { seq, fault } => {
-                let fault = match fault {
-                    Fault::Missing => "is missing",
-                    Fault::Misplaced => "does not follow on the row before it",
-                    Fault::Altered => "was altered",
-                };
-                write!(
-                    f,
-                    "row {seq} of the audit {fault}; the rows before it are intact"
-                )
-            }
+            Self::Missing => "missing",
+            Self::Misplaced => "misplaced",
+            Self::Altered => "altered",
+            Self::Checkpoint => "checkpoint",
         }
     }
 }
 
-/// The SHA-256 of a row: the hash before it, then each value with its type and length.
-pub(super) fn hash(previous: &[u8; 32], values: &[Value]) -> [u8; 32] {
+/// The SHA-256 of a row: its format, the hash before it, then each value with its type and length.
+pub(super) fn hash(format: i64, previous: &[u8; 32], values: &[Value]) -> [u8; 32] {
     // In one piece: fed in its fifty parts, the digest takes a quarter more instructions.
     let mut row = Vec::with_capacity(1024);
-    row.extend_from_slice(b"gatewren audit 1\n");
+    row.extend_from_slice(format!("gatewren audit {format}\n").as_bytes());
     row.extend_from_slice(previous);
     let mut put = |kind: u8, bytes: &[u8]| {
         row.push(kind);
@@ -114,7 +92,7 @@ pub(super) fn end(connection: &Connection) -> Result<(i64, [u8; 32]), rusqlite::
 }
 
 /// The highest number that a row ever had.
-fn highest(connection: &Connection) -> Result<i64, rusqlite::Error> {
+pub(super) fn highest(connection: &Connection) -> Result<i64, rusqlite::Error> {
     let highest = connection
         .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'audit'")?
         .query_row([], |row| row.get(0))
@@ -122,51 +100,131 @@ fn highest(connection: &Connection) -> Result<i64, rusqlite::Error> {
     Ok(highest.unwrap_or(0))
 }
 
-/// Looks at every row in its order.
+/// What the first kept row follows on.
+pub(super) struct Start {
+    /// The number of the row before it.
+    pub trimmed: i64,
+    /// When that was trimmed, in milliseconds since 1970; 0 if nothing ever was.
+    pub at_ms: i64,
+    sha256: [u8; 32],
+    checkpoint: Option<Checkpoint>,
+}
+
+/// A number and what is wrong with the row that has it, or should have it.
+type Broken = (i64, Fault);
+
+/// What the kept rows follow on, if its seal is good.
+pub(super) fn start(connection: &Connection) -> Result<Result<Start, Broken>, rusqlite::Error> {
+    let Some((checkpoint, good)) = checkpoint::find(connection)? else {
+        return Ok(Ok(Start {
+            trimmed: 0,
+            at_ms: 0,
+            sha256: BEGINNING,
+            checkpoint: None,
+        }));
+    };
+    if !good {
+        return Ok(Err((checkpoint.through, Fault::Checkpoint)));
+    }
+    Ok(Ok(Start {
+        trimmed: checkpoint.through,
+        at_ms: checkpoint.at_ms,
+        sha256: checkpoint.sha256,
+        checkpoint: Some(checkpoint),
+    }))
+}
+
+/// Whether the audit itself tells of the checkpoint, which somebody who has read its key could have sealed.
+pub(super) fn told(
+    connection: &Connection,
+    start: &Start,
+) -> Result<Result<(), Broken>, rusqlite::Error> {
+    match &start.checkpoint {
+        Some(known) if !checkpoint::is_told(connection, known)? => {
+            Ok(Err((known.through, Fault::Checkpoint)))
+        }
+        _ => Ok(Ok(())),
+    }
+}
+
+/// Looks at the checkpoint and at every row in its order.
 pub(super) fn verify(connection: &Connection) -> Result<Chain, rusqlite::Error> {
     // One transaction, so that rows written meanwhile are not half seen.
     let transaction = connection.unchecked_transaction()?;
-    let query = format!(
-        "SELECT {}, previous_sha256, sha256 FROM audit ORDER BY seq",
-        HASHED.join(", ")
-    );
-    let mut statement = transaction.prepare(&query)?;
-    let mut rows = statement.query([])?;
-    let (mut count, mut previous) = (0, BEGINNING);
+    let start = match start(&transaction)? {
+        Ok(start) => start,
+        Err((seq, fault)) => return Ok(broken(seq, fault)),
+    };
+    let last = match walk(&transaction, &start, i64::MAX)? {
+        Ok((last, _)) => last,
+        Err((seq, fault)) => return Ok(broken(seq, fault)),
+    };
+    if highest(&transaction)? > last {
+        return Ok(broken(last + 1, Fault::Missing));
+    }
+    if let Err((seq, fault)) = told(&transaction, &start)? {
+        return Ok(broken(seq, fault));
+    }
+    let counted = |number: i64| u64::try_from(number).unwrap_or(0);
+    Ok(Chain::Intact {
+        rows: counted(last - start.trimmed),
+        trimmed: counted(start.trimmed),
+    })
+}
+
+/// Goes from row to row as far as `through`; the number and the hash of the last one if all are as they were
+/// written.
+pub(super) fn walk(
+    connection: &Connection,
+    start: &Start,
+    through: i64,
+) -> Result<Result<(i64, [u8; 32]), Broken>, rusqlite::Error> {
+    let columns = audit_columns::all(connection)?;
+    let query = format!("SELECT {columns} FROM audit WHERE seq <= ?1 ORDER BY seq");
+    let mut statement = connection.prepare(&query)?;
+    let mut rows = statement.query([through])?;
+    let (mut last, mut previous) = (start.trimmed, start.sha256);
     while let Some(row) = rows.next()? {
-        match fault(row, count + 1, &previous)? {
+        match fault(row, last + 1, &previous)? {
             Ok(sha256) => previous = sha256,
-            Err((seq, fault)) => return Ok(broken(seq, fault)),
+            Err(broken) => return Ok(Err(broken)),
         }
-        count += 1;
+        last += 1;
     }
-    if highest(&transaction)? > count {
-        return Ok(broken(count + 1, Fault::Missing));
-    }
-    let rows = u64::try_from(count).unwrap_or(0);
-    Ok(Chain::Intact { rows })
+    Ok(Ok((last, previous)))
 }
 
 /// The row's hash if it is the expected one, else what is wrong with which number.
-type Checked = Result<[u8; 32], (i64, Fault)>;
+type Checked = Result<[u8; 32], Broken>;
 
 fn fault(row: &Row<'_>, expected: i64, previous: &[u8; 32]) -> Result<Checked, rusqlite::Error> {
     let seq: i64 = row.get("seq")?;
     if seq != expected {
+        // What was trimmed and has come back is as foreign as what follows on a gap.
         return Ok(Err((expected, Fault::Missing)));
     }
     let values = (0..HASHED.len())
         .map(|column| row.get(column))
         .collect::<Result<Vec<Value>, _>>()?;
+    let format: i64 = row.get("format")?;
     let sha256: [u8; 32] = row.get("sha256")?;
     let follows: [u8; 32] = row.get("previous_sha256")?;
-    if hash(&follows, &values) != sha256 {
+    let covered = covered(format, &values);
+    if covered.is_none_or(|covered| hash(format, &follows, covered) != sha256) {
         return Ok(Err((seq, Fault::Altered)));
     }
     if follows != *previous {
         return Ok(Err((seq, Fault::Misplaced)));
     }
     Ok(Ok(sha256))
+}
+
+/// The values that the hash covers, if the format is known and the others are empty.
+fn covered(format: i64, values: &[Value]) -> Option<&[Value]> {
+    let (covered, rest) = values.split_at_checked(hashed(format)?)?;
+    rest.iter()
+        .all(|value| *value == Value::Null)
+        .then_some(covered)
 }
 
 fn broken(seq: i64, fault: Fault) -> Chain {

@@ -40,13 +40,34 @@ pub enum VaultError {
         /// What SQLite says.
         cause: String,
     },
+    /// The audit was altered, so that nothing is taken out of it.
+    Tampered {
+        /// The first row that is not as it was written.
+        seq: u64,
+    },
+    /// The audit has no row with this number, or no longer.
+    NoSuchRow(i64),
     /// There are as many agents as there may be.
     TooManyAgents,
+    /// There are as many grants as there may be.
+    TooManyGrants,
     /// No random bytes for a key or an id.
     Random(RandomError),
     /// The writer has ended: gatewren is stopping.
     Stopped,
 }
+
+/// A word in the vault that stands for no status.
+#[derive(Debug)]
+pub(super) struct UnknownStatus(pub String);
+
+impl fmt::Display for UnknownStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no status of a change", self.0)
+    }
+}
+
+impl std::error::Error for UnknownStatus {}
 
 impl VaultError {
     /// What an error of SQLite means for the vault at `path`.
@@ -97,8 +118,20 @@ impl fmt::Display for VaultError {
                 f,
                 "the vault could not {doing}: {cause}. Check the disk for space and errors"
             ),
+            Self::Tampered { seq } => write!(
+                f,
+                "the audit is not as it was written from row {seq} on, and nothing is trimmed from it until \
+                 somebody has looked: `gatewren audit verify` says more"
+            ),
+            Self::NoSuchRow(seq) => write!(
+                f,
+                "the audit has no row {seq}, or no longer; leave the number out to begin with the first one"
+            ),
             Self::TooManyAgents => f.write_str(
                 "there are as many agents as gatewren keeps; revoke one that is no longer used",
+            ),
+            Self::TooManyGrants => f.write_str(
+                "there are as many grants as gatewren keeps; end one with gatewren inbox ungrant",
             ),
             Self::Random(cause) => cause.fmt(f),
             Self::Stopped => f.write_str("the vault is closed: gatewren is stopping"),

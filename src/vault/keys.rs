@@ -14,12 +14,7 @@ pub(super) async fn find_or_make(
 ) -> Result<[u8; 32], VaultError> {
     let fresh: [u8; 32] = random_bytes()?;
     let work = move |connection: &Connection| {
-        let known = connection
-            .query_row("SELECT bytes FROM key WHERE name = ?1", [name], |row| {
-                row.get(0)
-            })
-            .optional()?;
-        if let Some(known) = known {
+        if let Some(known) = find(connection, name)? {
             return Ok(known);
         }
         connection.execute(
@@ -30,4 +25,16 @@ pub(super) async fn find_or_make(
     };
     let doing = "find or make a key";
     writer.write(doing, Durability::Power, work, |_| ()).await
+}
+
+/// The key of that name, if there is one.
+pub(super) fn find(
+    connection: &Connection,
+    name: &str,
+) -> Result<Option<[u8; 32]>, rusqlite::Error> {
+    connection
+        .query_row("SELECT bytes FROM key WHERE name = ?1", [name], |row| {
+            row.get(0)
+        })
+        .optional()
 }

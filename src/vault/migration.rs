@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::error::VaultError;
+use super::{audit_schema, changes, grants};
 use crate::sys::{files, now_ms, rfc3339};
 
 /// Marks the file as ours: "gwrv" as a big-endian number.
@@ -109,7 +110,12 @@ CREATE INDEX task_agent ON task (agent);
 ";
 
 /// Agents are kept in a space that their row names: until now no space stood for the whole box.
-const VERSION_4: &[&str] = &["UPDATE agent SET space = '*' WHERE space IS NULL;"];
+const VERSION_4: &[&str] = &[
+    "UPDATE agent SET space = '*' WHERE space IS NULL;",
+    audit_schema::SCHEMA,
+    changes::SCHEMA,
+    grants::SCHEMA,
+];
 
 /// The version that `steps` lead to.
 pub(super) fn newest(steps: &[&[&str]]) -> u32 {

@@ -2,6 +2,7 @@
 
 use std::fs::{OpenOptions, Permissions};
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,6 +41,22 @@ pub(super) fn reading(path: &Path) -> Result<Connection, VaultError> {
     Ok(connection)
 }
 
+/// A connection that only reads, whoever else has the file open, and changes nothing at it.
+///
+/// Reading needs two small files beside it, which SQLite makes. Where it may not, and nobody has it open, the
+/// file alone is read.
+pub(super) fn looking(path: &Path) -> Result<Connection, VaultError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let connection = connect(path, flags)?;
+    let seen = recognise(&connection, path);
+    let refused = matches!(&seen, Err(VaultError::Refused { .. }));
+    if !refused || std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0) {
+        return seen.map(|()| connection);
+    }
+    let connection = connect(&immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)?;
+    recognise(&connection, path).map(|()| connection)
+}
+
 /// Makes a new vault whole under another name first, so that an empty file is never taken for one.
 fn create(path: &Path, steps: &[&[&str]]) -> Result<(), VaultError> {
     let passing = passing_name(path)?;
@@ -71,6 +88,23 @@ fn passing_name(path: &Path) -> Result<PathBuf, VaultError> {
     Ok(PathBuf::from(name))
 }
 
+/// What SQLite keeps beside the file.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The file as a URI by which SQLite reads it without a lock.
+fn immutable(path: &Path) -> PathBuf {
+    let path = path.as_os_str().as_bytes().iter().map(|byte| match byte {
+        b'/' | b'.' | b'-' | b'_' => char::from(*byte).to_string(),
+        letter if letter.is_ascii_alphanumeric() => char::from(*letter).to_string(),
+        other => format!("%{other:02X}"),
+    });
+    PathBuf::from(format!("file:{}?immutable=1", path.collect::<String>()))
+}
+
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, VaultError> {
     let refused = |cause: rusqlite::Error| VaultError::from_sqlite(path, "be opened", &cause);
     let connection = Connection::open_with_flags(path, flags).map_err(refused)?;
@@ -90,17 +124,23 @@ fn check(connection: &Connection, path: &Path) -> Result<(), VaultError> {
             detail: finding.lines().next().unwrap_or_default().to_owned(),
         });
     }
+    recognise(connection, path)?;
+    connection
+        .pragma_update(None, "journal_mode", "WAL")
+        .map_err(refused)
+}
+
+/// Whether it is a vault.
+fn recognise(connection: &Connection, path: &Path) -> Result<(), VaultError> {
     let id: u32 = connection
         .pragma_query_value(None, "application_id", |row| row.get(0))
-        .map_err(refused)?;
+        .map_err(|cause| VaultError::from_sqlite(path, "be opened", &cause))?;
     if id != APPLICATION_ID {
         return Err(VaultError::Foreign {
             path: path.to_owned(),
         });
     }
-    connection
-        .pragma_update(None, "journal_mode", "WAL")
-        .map_err(refused)
+    Ok(())
 }
 
 /// Refuses what SQLite would take for a new database, and closes the file to others.
@@ -117,9 +157,7 @@ fn make_private(path: &Path) -> Result<(), VaultError> {
         });
     }
     for suffix in ["", "-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        let part = PathBuf::from(name);
+        let part = beside(path, suffix);
         let open_to_others = files::mode(&part).is_ok_and(|mode| mode & 0o077 != 0);
         if open_to_others {
             tracing::warn!(file = %part.display(), "others could open this file of the vault; it is private now");

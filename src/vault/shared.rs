@@ -1,6 +1,7 @@
 //! What the doors of the vault share: the writing thread, a connection that reads, a count of changes.
 
 use std::path::Path;
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
@@ -20,8 +21,12 @@ pub(super) struct Shared {
     pub reader: Mutex<Connection>,
     /// Counts changes to the agents, ours and those of other processes.
     pub agent_changes: watch::Sender<u64>,
+    /// Counts changes to the inbox and its grants, ours and those of other processes.
+    pub inbox_changes: watch::Sender<u64>,
     /// Where the audit's next row belongs.
     pub tail: Arc<Tail>,
+    /// The audit's last row before this run of the server: a call up to it that has no outcome gets none.
+    pub audit_run_after: AtomicI64,
     /// Names the calls in the audit.
     pub ids: Ids,
 }

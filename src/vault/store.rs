@@ -1,6 +1,7 @@
 //! The vault itself: one open file, one writing thread, and the doors to its tables.
 
 use std::path::Path;
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
 
 use rusqlite::Connection;
@@ -8,8 +9,10 @@ use tokio::sync::watch;
 
 use super::agents::Agents;
 use super::audit::Audit;
+use super::changes::Changes;
 use super::commit::Durability;
 use super::error::VaultError;
+use super::grants::Grants;
 use super::ids::Ids;
 use super::keys;
 use super::migration::STEPS;
@@ -35,8 +38,13 @@ impl Vault {
         let writing = open::writing(path, STEPS)?;
         let reading = open::reading(path)?;
         let changes = watch::Sender::new(0);
-        let count = changes.clone();
-        let elsewhere = move || count.send_modify(|changes| *changes += 1);
+        let inbox = watch::Sender::new(0);
+        let counts = [changes.clone(), inbox.clone()];
+        let elsewhere = move || {
+            for count in &counts {
+                count.send_modify(|changes| *changes += 1);
+            }
+        };
         let tail = Arc::new(Tail::default());
         let forgetful = Arc::clone(&tail);
         let writer = Writer::start(writing, path, elsewhere, move || forgetful.forget())?;
@@ -45,7 +53,9 @@ impl Vault {
             writer,
             reader: Mutex::new(reading),
             agent_changes: changes,
+            inbox_changes: inbox,
             tail,
+            audit_run_after: AtomicI64::new(0),
             ids: Ids::new()?,
         });
         Ok(Self { shared })
@@ -69,6 +79,16 @@ impl Vault {
     /// Calls whose results are asked for later.
     pub fn tasks(&self) -> Tasks<'_> {
         Tasks::new(&self.shared)
+    }
+
+    /// What agents propose, and what the owner says to it.
+    pub fn changes(&self) -> Changes<'_> {
+        Changes(&self.shared)
+    }
+
+    /// What the owner has allowed for a while.
+    pub fn grants(&self) -> Grants<'_> {
+        Grants::new(&self.shared)
     }
 
     /// What was done, by whom.

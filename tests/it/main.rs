@@ -7,6 +7,7 @@
     reason = "a test fails loudly"
 )]
 
+mod audit;
 mod check;
 mod checklist;
 #[cfg(feature = "everything")]
@@ -31,6 +32,7 @@ mod flow_updates;
 mod full_disk;
 mod fuzz_corpus;
 mod helper;
+mod helper_hostile;
 mod house_rules;
 mod killing;
 mod spec_base;

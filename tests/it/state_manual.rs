@@ -1,45 +1,23 @@
 //! What the man page of the state database says is so: its schema, its examples, its commands.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use rusqlite::Connection;
 use serde_json::json;
 
 use crate::support::machine::{IN_TIME, skip, wait_until};
+use crate::support::manual::Manual;
 use crate::support::server::{Directory, Server, has_sqlite3, server, shared};
 use crate::support::state::{said, told};
 
-fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/man/gatewren-state.5")
+fn page() -> Manual {
+    Manual::named("gatewren-state.5")
 }
 
-fn source() -> String {
-    std::fs::read_to_string(page()).unwrap()
-}
-
-/// The literal text after the comment `example: <name>`, as a reader would copy it.
 fn example(name: &str) -> String {
-    let source = source();
-    let (_, rest) = source
-        .split_once(&format!(".\\\" example: {name}\n"))
-        .unwrap_or_else(|| panic!("there is no example {name}"));
-    let (_, rest) = rest.split_once('\n').unwrap();
-    let (text, _) = rest.split_once("\n.Ed").unwrap();
-    [
-        ("\\-", "-"),
-        ("\\(aq", "'"),
-        ("\\(ga", "`"),
-        ("\\(ha", "^"),
-        ("\\(ti", "~"),
-        ("\\&", ""),
-        ("\\e", "\\"),
-    ]
-    .iter()
-    .fold(text.to_owned(), |text, (roff, plain)| {
-        text.replace(roff, plain)
-    })
+    page().example(name)
 }
 
 /// What a database says its schema is, by name, without regard to how lines are broken.
@@ -114,21 +92,8 @@ fn the_examples_in_the_man_page_write_what_they_say() {
 
 #[test]
 fn the_man_page_names_every_command_and_every_part_of_the_document() {
-    let help = Command::new(env!("CARGO_BIN_EXE_gatewren"))
-        .args(["state", "--help"])
-        .output()
-        .unwrap();
-    let help = String::from_utf8(help.stdout).unwrap();
-    let (_, rest) = help.split_once("Commands:\n").unwrap();
-    let (commands, _) = rest.split_once("\n\n").unwrap();
-    let commands = commands.lines().filter(|line| !line.starts_with("    "));
-    let names = commands.map(|line| line.split_whitespace().next().unwrap());
-    let source = source();
-    for name in names.filter(|name| *name != "help") {
-        let entry = format!(".It Nm gatewren state {name}");
-        assert!(source.contains(&entry), "`{name}` is not in the man page");
-    }
-
+    page().names_every_command("state");
+    let source = page().source;
     let server = server().start();
     let read = || server.client().call("state_get", json!({})).send().data();
     wait_until("the host is seen", IN_TIME, || {
@@ -153,18 +118,5 @@ fn the_man_page_names_every_command_and_every_part_of_the_document() {
 
 #[test]
 fn the_man_page_is_written_well() {
-    let checks: [&[&str]; 2] = [
-        &["mandoc", "-T", "lint", "-W", "warning"],
-        &["groff", "-ww", "-mdoc", "-T", "utf8", "-z"],
-    ];
-    let output = checks.iter().find_map(|words| {
-        let mut check = Command::new(words[0]);
-        check.args(&words[1..]).arg(page()).output().ok()
-    });
-    let Some(output) = output else {
-        return skip("there is neither mandoc nor groff");
-    };
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    page().is_written_well();
 }

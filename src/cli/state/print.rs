@@ -1,7 +1,6 @@
 //! How a revision is written for a person.
 
-use std::fmt::Write as _;
-
+use super::super::plain::plain;
 use crate::state::{Operation, Revision};
 use crate::sys::rfc3339;
 
@@ -36,20 +35,6 @@ pub fn who(actor: &str, cause: Option<&str>) -> String {
         || actor.clone(),
         |cause| format!("{actor} ({})", plain(cause)),
     )
-}
-
-/// The text with nothing in it that a terminal would obey: any program may have written it.
-pub fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_control() {
-            // Writing into a string does not fail.
-            let _ = write!(plain, "{}", letter.escape_unicode());
-        } else {
-            plain.push(letter);
-        }
-    }
-    plain
 }
 
 fn described(operation: &Operation) -> String {

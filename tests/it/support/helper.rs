@@ -132,6 +132,11 @@ impl Helper {
         front.wait().unwrap();
     }
 
+    /// Where it is spoken to.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
     /// Asks for one operation.
     pub fn ask(&self, operation: &Value, timeout_ms: u64) -> Call {
         self.ask_with(
@@ -145,11 +150,8 @@ impl Helper {
     /// Asks for one operation with limits of the test's own.
     pub fn ask_with(&self, operation: &Value, limits: &Value) -> Call {
         let request = json!({ "operation": operation, "limits": limits, "reference": "it" });
-        let payload = request.to_string();
-        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        let frame = [&[1], &length[..], payload.as_bytes()].concat();
         let mut stream = self.connect();
-        stream.write_all(&frame).unwrap();
+        stream.write_all(&frame(request.to_string())).unwrap();
         Call { stream }
     }
 
@@ -273,6 +275,13 @@ impl Call {
         self.stream.read_exact(&mut payload).ok()?;
         Some((head[0], payload))
     }
+}
+
+/// A request as it goes over the socket.
+pub fn frame(payload: impl AsRef<[u8]>) -> Vec<u8> {
+    let payload = payload.as_ref();
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&[1], &length[..], payload].concat()
 }
 
 /// A shell line on the host.

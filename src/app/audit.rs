@@ -1,0 +1,39 @@
+//! Keeps the audit as long as the settings say, and no longer.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::config::Audit;
+use crate::vault::{AuditRetention, Vault};
+
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_hours(1);
+
+/// Between two trimmings, where one was not enough: calls are written meanwhile.
+const BREATH: Duration = Duration::from_millis(200);
+
+/// Trims the audit from its oldest end, for as long as the server runs.
+pub async fn keep(vault: Vault, settings: Audit) {
+    let retention = AuditRetention {
+        age: settings.keep,
+        rows: settings.keep_rows.into(),
+    };
+    loop {
+        let more = match vault.audit().trim(retention).await {
+            Ok(trimmed) if trimmed.rows > 0 => {
+                tracing::info!(
+                    rows = trimmed.rows,
+                    "the oldest calls were trimmed from the audit"
+                );
+                trimmed.more
+            }
+            Ok(_) => false,
+            Err(cause) => {
+                tracing::error!(%cause, "the audit is not trimmed");
+                false
+            }
+        };
+        sleep(if more { BREATH } else { LOOK }).await;
+    }
+}

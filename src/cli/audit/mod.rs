@@ -1,0 +1,11 @@
+//! `gatewren audit`: what was done, by whom, and whether the record of it is as it was written.
+
+mod calls;
+mod entry;
+mod export;
+mod moment;
+mod print;
+mod status;
+mod verify;
+
+pub use entry::{Args, run};

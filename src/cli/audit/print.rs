@@ -1,0 +1,107 @@
+//! How calls are written for a person: a table that fits a terminal, and one call in full.
+
+use super::super::plain::plain;
+use super::status::Status;
+use crate::sys::rfc3339;
+use crate::vault::AuditCall;
+
+/// The columns of the table with their widths; with the spaces between them that is 80 characters.
+const COLUMNS: [(&str, usize); 6] = [
+    ("call", 7),
+    ("when (UTC)", 19),
+    ("agent", 11),
+    ("tool", 17),
+    ("target", 11),
+    ("outcome", 10),
+];
+
+/// A line for each call below a head, or a sentence if there is none.
+pub fn table<'a>(calls: impl Iterator<Item = (&'a AuditCall, Status)>) -> String {
+    let mut lines = vec![line(COLUMNS.map(|(name, _)| name.to_owned()))];
+    lines.extend(calls.map(|(call, status)| {
+        let text = |text: &Option<String>| plain(text.as_deref().unwrap_or("-"));
+        let when = moment(call.at_ms).replace('T', " ");
+        line([
+            call.seq.to_string(),
+            when.get(..19).unwrap_or(&when).to_owned(),
+            text(if call.agent_name.is_some() {
+                &call.agent_name
+            } else {
+                &call.agent
+            }),
+            text(&call.tool),
+            text(&call.target),
+            plain(status.word()),
+        ])
+    }));
+    if lines.len() == 1 {
+        return "there are no such calls".to_owned();
+    }
+    lines.join("\n")
+}
+
+fn line(cells: [String; 6]) -> String {
+    let cells = cells.into_iter().zip(COLUMNS);
+    let cells = cells.map(|(cell, (_, width))| format!("{:<width$}", cut(&cell, width)));
+    cells.collect::<Vec<_>>().join(" ").trim_end().to_owned()
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
+/// All that is known of one call, a line each.
+pub fn whole(call: &AuditCall, status: &Status) -> String {
+    let text = |text: &Option<String>| text.clone();
+    let end = call.ended.as_ref();
+    let agent = match (&call.agent_name, &call.agent) {
+        (Some(name), Some(id)) => Some(format!("{name} ({id})")),
+        (_, id) => id.clone(),
+    };
+    let rows = end.map_or_else(
+        || call.seq.to_string(),
+        |end| format!("{} and {}", call.seq, end.seq),
+    );
+    let number = |number: Option<i64>| number.map(|number| number.to_string());
+    let lines = [
+        ("rows", Some(rows)),
+        ("id", Some(call.call.clone())),
+        ("request", text(&call.request)),
+        ("began", Some(moment(call.at_ms))),
+        ("ended", end.map(|end| moment(end.at_ms))),
+        (
+            "took",
+            end.and_then(|end| Some(format!("{} ms", end.duration_ms?))),
+        ),
+        ("agent", agent),
+        ("token", text(&call.token)),
+        ("space", text(&call.space)),
+        ("session", text(&call.session)),
+        ("address", text(&call.address)),
+        ("tool", text(&call.tool)),
+        ("risk", text(&call.risk)),
+        ("target", text(&call.target)),
+        ("arguments", text(&call.arguments)),
+        ("sha256", text(&call.arguments_sha256)),
+        ("mode", text(&call.mode)),
+        ("decision", text(&call.decision)),
+        ("change", text(&call.change)),
+        ("outcome", Some(status.words().to_owned())),
+        ("from", number(end.and_then(|end| end.revision_before))),
+        ("revision", number(end.and_then(|end| end.revision))),
+    ];
+    let told = lines
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let told = told.map(|(name, value)| format!("{name:<11}{}", plain(&value)));
+    told.collect::<Vec<_>>().join("\n")
+}
+
+/// A moment as RFC 3339 has it.
+pub fn moment(ms: i64) -> String {
+    rfc3339(u64::try_from(ms).unwrap_or(0))
+}

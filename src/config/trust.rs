@@ -1,0 +1,142 @@
+//! Whether a file says what its owner wrote: who else could change it, or put another in its place.
+
+use std::fs::{self, Metadata};
+use std::os::linux::fs::MetadataExt as _;
+use std::path::{Path, absolute};
+
+use super::error::Problem;
+
+/// In the mode of a directory: only an entry's owner may rename or remove it.
+const STICKY: u32 = 0o1000;
+
+/// In a mode: who is not the owner may write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// The first reason to doubt a file: it, or a directory on the way to it, can be changed by somebody else than
+/// root and us. A file whose directory does not exist gives none.
+pub(super) fn doubt(path: &Path) -> Option<Problem> {
+    let named = absolute(path).ok()?;
+    if !named.parent()?.exists() {
+        return None;
+    }
+    // A link can be changed where it lies and where it leads.
+    let real = fs::canonicalize(path).ok();
+    let ways = [Some(named.as_path()), real.as_deref()];
+    let mut places = ways.into_iter().flatten().flat_map(Path::ancestors);
+    places.find_map(|place| {
+        let message = reason(place, &fs::metadata(place).ok()?)?;
+        Some(Problem {
+            file: place.to_owned(),
+            line: None,
+            message,
+        })
+    })
+}
+
+fn reason(place: &Path, facts: &Metadata) -> Option<String> {
+    let shown = place.display();
+    let others_write = facts.st_mode() & WRITABLE_BY_OTHERS != 0;
+    let keeps_entries = facts.is_dir() && facts.st_mode() & STICKY != 0;
+    if others_write && !keeps_entries {
+        return Some(format!(
+            "others than its owner may write it; run: chmod go-w {shown}"
+        ));
+    }
+    let trusted = facts.st_uid() == 0 || Some(facts.st_uid()) == own_uid();
+    (!trusted).then(|| {
+        format!("it belongs to neither root nor the helper's user; run: chown root {shown}")
+    })
+}
+
+/// The user we run as; the kernel says it as the owner of our own entry.
+fn own_uid() -> Option<u32> {
+    let own = fs::metadata("/proc/self");
+    own.as_ref().map(Metadata::st_uid).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    use super::*;
+    use crate::sys::{Scratch, is_root, skip};
+
+    const SOMEBODY: u32 = 65_534;
+
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// A policy in a directory of its own.
+    fn policy(scratch: &Scratch) -> std::path::PathBuf {
+        let folder = scratch.join("etc");
+        fs::create_dir(&folder).unwrap();
+        mode(&folder, 0o755);
+        let path = folder.join("helper.toml");
+        fs::write(&path, "").unwrap();
+        mode(&path, 0o644);
+        path
+    }
+
+    fn said(path: &Path) -> String {
+        doubt(path).map_or_else(String::new, |doubt| doubt.to_string())
+    }
+
+    #[test]
+    fn a_file_that_others_may_write_is_doubted() {
+        let scratch = Scratch::new();
+        let path = policy(&scratch);
+        assert_eq!(said(&path), "");
+        for bad in [0o664, 0o646, 0o666] {
+            mode(&path, bad);
+            let remedy = format!("run: chmod go-w {}", path.display());
+            assert!(said(&path).ends_with(&remedy), "{bad:o}: {}", said(&path));
+        }
+    }
+
+    #[test]
+    fn so_is_one_that_others_may_replace_or_take_away() {
+        let scratch = Scratch::new();
+        let path = policy(&scratch);
+        let folder = scratch.join("etc");
+        for bad in [0o775, 0o757, 0o777] {
+            mode(&folder, bad);
+            let remedy = format!("run: chmod go-w {}", folder.display());
+            assert!(said(&path).ends_with(&remedy), "{bad:o}: {}", said(&path));
+            // As if it had been taken away already.
+            assert!(said(&folder.join("other.toml")).ends_with(&remedy));
+        }
+        // In such a directory entries belong to their owners.
+        mode(&folder, 0o1777);
+        assert_eq!(said(&path), "");
+        assert_eq!(said(&scratch.join("none/helper.toml")), "");
+    }
+
+    #[test]
+    fn a_link_is_followed() {
+        let scratch = Scratch::new();
+        let path = policy(&scratch);
+        let link = scratch.join("link.toml");
+        symlink(&path, &link).unwrap();
+        assert_eq!(said(&link), "");
+        mode(&scratch.join("etc"), 0o777);
+        assert!(said(&link).ends_with("/etc"), "{}", said(&link));
+    }
+
+    #[test]
+    fn what_belongs_to_somebody_else_is_doubted() {
+        if !is_root() {
+            return skip("giving files away needs root");
+        }
+        let scratch = Scratch::new();
+        let path = policy(&scratch);
+        for place in [path.clone(), scratch.join("etc")] {
+            chown(&place, Some(SOMEBODY), None).unwrap();
+            let remedy = format!("run: chown root {}", place.display());
+            assert!(said(&path).ends_with(&remedy), "{}", said(&path));
+            chown(&place, Some(0), None).unwrap();
+        }
+        assert_eq!(said(&path), "");
+    }
+}

@@ -1,0 +1,105 @@
+//! A change as a task: one that waits for the owner, under the change's own id, and so outlives a restart.
+
+use serde_json::{Value, json};
+
+use super::{engine::Engine, reference};
+use crate::protocol::{RpcError, Task, TaskState};
+use crate::registry::{Answer, ToolError};
+use crate::sys::rfc3339;
+use crate::vault::{CHANGE_KEPT_MS, Change, ChangeStatus};
+
+/// The result of a call that became a change, for a client that knows of tasks.
+pub(super) fn created(change: &Change) -> Value {
+    task_of(change).to_created()
+}
+
+/// An agent's change as a task; another agent's is as if it were not there.
+pub(super) fn find(engine: &Engine, agent: &str, id: &str) -> Result<Option<Task>, RpcError> {
+    let Some(vault) = &engine.vault else {
+        return Ok(None);
+    };
+    let found = vault.changes().get_of(agent, id).map_err(|cause| {
+        let reference = reference::next();
+        tracing::error!(%cause, reference, "a change could not be read");
+        RpcError::internal(&reference)
+    })?;
+    Ok(found.as_ref().map(task_of))
+}
+
+/// Withdraws an agent's change, some time soon: one that has begun runs to its end.
+pub(super) fn cancel(engine: &Engine, agent: &str, id: &str) {
+    let Some(vault) = engine.vault.clone() else {
+        return;
+    };
+    let (agent, id) = (agent.to_owned(), id.to_owned());
+    tokio::spawn(async move {
+        if let Err(cause) = vault.changes().withdraw(&agent, &id).await {
+            tracing::error!(%cause, change = id, "a change could not be withdrawn");
+        }
+    });
+}
+
+fn task_of(change: &Change) -> Task {
+    let life_ms = change.expires_ms.saturating_sub(change.created_ms);
+    Task {
+        id: change.id.clone(),
+        state: state_of(change),
+        created_at: rfc3339(change.created_ms),
+        updated_at: rfc3339(change.updated_ms),
+        ttl_ms: life_ms.saturating_add(CHANGE_KEPT_MS),
+    }
+}
+
+/// What came of the call is its result, also when nothing did: then it says why, as a failure of the tool.
+fn state_of(change: &Change) -> TaskState {
+    match change.status {
+        ChangeStatus::Pending | ChangeStatus::Approved | ChangeStatus::Running => {
+            TaskState::Working
+        }
+        ChangeStatus::Withdrawn => TaskState::Cancelled,
+        _ => TaskState::Completed(result_of(change)),
+    }
+}
+
+fn result_of(change: &Change) -> Value {
+    let kept = change.result.as_deref().map(serde_json::from_str::<Value>);
+    if let Some(Ok(result)) = kept {
+        return result;
+    }
+    let mut result = Answer::from(ToolError::new(words_of(change))).into_result();
+    if let Some(object) = result.as_object_mut() {
+        object.insert("resultType".into(), json!("complete"));
+    }
+    result
+}
+
+/// How a change stands, or ended, in a sentence for the model.
+pub(super) fn words_of(change: &Change) -> String {
+    let Change { id, tool, .. } = change;
+    let words = change.words.as_deref().unwrap_or_default();
+    let said = change
+        .note
+        .as_ref()
+        .map_or_else(String::new, |note| format!(" The owner says: {note}"));
+    match change.status {
+        ChangeStatus::Pending => format!("Change {id} ({tool}) waits for the owner. {words}"),
+        ChangeStatus::Approved => format!("The owner has approved change {id} ({tool}).{said}"),
+        ChangeStatus::Running => format!("Change {id} ({tool}) runs."),
+        ChangeStatus::Applied => format!("Change {id} ({tool}) was done.{said}"),
+        ChangeStatus::Failed => format!("Change {id} ({tool}) failed. {words}{said}"),
+        ChangeStatus::Rejected => {
+            format!("The owner has rejected change {id} ({tool}). Nothing was done.{said}")
+        }
+        ChangeStatus::Expired => format!(
+            "Change {id} ({tool}) was not begun before its time was over. Nothing was done."
+        ),
+        ChangeStatus::Withdrawn => {
+            format!("Change {id} ({tool}) was withdrawn. Nothing was done. {words}")
+        }
+        ChangeStatus::Unknown => {
+            format!("What became of change {id} ({tool}) is not known. {words}")
+        }
+    }
+    .trim_end()
+    .to_owned()
+}

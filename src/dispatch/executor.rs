@@ -1,0 +1,366 @@
+//! Runs what the owner has approved, whoever approved it and whenever: once, as it was approved, or not at all.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::task::{Id as TaskId, JoinSet};
+
+use super::{
+    call::{Call, Context},
+    engine::Engine,
+    inbox::Inbox,
+    precondition::moved,
+    record::Record,
+    reference,
+    results::Caching,
+    rounds::surroundings,
+    tasks::bounded_result,
+    tools::run_allowed,
+    under_way::UnderWay,
+};
+use crate::auth::{AuthError, Principal};
+use crate::policy::{Verdict, judge, judge_approved};
+use crate::protocol::{Id, Inputs};
+use crate::registry::{Answer, Cx, Interruption, Permit, Tool};
+use crate::sys::now_ms;
+use crate::vault::{Begun, Change, ChangeEnd, Vault, VaultError};
+
+/// So many approved changes run at once, each about something else; further ones wait.
+const AT_ONCE: usize = 4;
+
+/// Without a notice the inbox is looked at so often: agents expire unheard.
+const LOOK: Duration = Duration::from_mins(1);
+
+/// What cannot be carried on at the moment is tried again after so long.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Characters of a failure's words that are kept beside its result.
+const MAX_WORDS: usize = 500;
+
+/// Says of the changes that a server which is no more left running that nobody knows what became of them. To be called
+/// before any is begun.
+pub async fn end_abandoned_changes(vault: &Vault) -> Result<(), VaultError> {
+    let ended = vault.changes().end_abandoned().await?;
+    if ended > 0 {
+        tracing::warn!(
+            ended,
+            "approved changes ran when the last run ended; what became of them is not known"
+        );
+    }
+    Ok(())
+}
+
+/// The worker behind the inbox.
+struct Executor {
+    engine: Arc<Engine>,
+    vault: Vault,
+    running: JoinSet<()>,
+    /// What runs, and what it is about.
+    under_way: HashMap<TaskId, (String, Option<String>)>,
+}
+
+impl Engine {
+    /// Runs approved changes, ends those whose time is over, and withdraws those of agents that were revoked, for as
+    /// long as it runs. When the server stops it begins no more.
+    pub async fn run_approved(self: Arc<Self>) {
+        let (Some(vault), true) = (self.vault.clone(), self.inbox.is_some()) else {
+            return;
+        };
+        let executor = Executor {
+            engine: self,
+            vault,
+            running: JoinSet::new(),
+            under_way: HashMap::new(),
+        };
+        executor.run().await;
+    }
+}
+
+impl Executor {
+    async fn run(mut self) {
+        let mut changes = self.vault.changes().bell();
+        let mut agents = self.vault.agents().changes();
+        let mut stop = self.engine.stopping();
+        loop {
+            changes.mark_unchanged();
+            agents.mark_unchanged();
+            let pause = self.look().await.unwrap_or_else(|cause| {
+                tracing::error!(%cause, "the inbox could not be looked at");
+                LOOK
+            });
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => break,
+                _ = changes.changed() => {}
+                _ = agents.changed() => {}
+                Some(ended) = self.running.join_next_with_id() => self.ended(ended),
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+        // Who drains the server waits for these.
+        while self.running.join_next().await.is_some() {}
+    }
+
+    fn ended(&mut self, ended: Result<(TaskId, ()), tokio::task::JoinError>) {
+        let id = ended.map_or_else(|broken| broken.id(), |(id, ())| id);
+        self.under_way.remove(&id);
+    }
+
+    /// Does what there is to do; how long there will be nothing to do unless something changes.
+    async fn look(&mut self) -> Result<Duration, VaultError> {
+        self.withdraw_of_the_gone().await?;
+        let next = self.vault.changes().sweep().await?;
+        for change in self.vault.changes().approved()? {
+            let busy = self.under_way.values().any(|(id, target)| {
+                *id == change.id || target.is_some() && *target == change.target
+            });
+            if !busy && self.under_way.len() < AT_ONCE {
+                let about = (change.id.clone(), change.target.clone());
+                let task = self.running.spawn(run_one(self.engine.clone(), change));
+                self.under_way.insert(task.id(), about);
+            }
+        }
+        let left = next.map(|next| Duration::from_millis(next.saturating_sub(now_ms()) + 1));
+        Ok(left.map_or(LOOK, |left| left.min(LOOK)))
+    }
+
+    async fn withdraw_of_the_gone(&self) -> Result<(), VaultError> {
+        let Some(inbox) = &self.engine.inbox else {
+            return Ok(());
+        };
+        let open = self.vault.changes().list(true)?.into_iter();
+        let agents: BTreeSet<String> = open.map(|change| change.agent).collect();
+        for agent in agents {
+            if let Err(error @ (AuthError::Revoked | AuthError::Unknown)) =
+                inbox.agents.present(&agent)
+            {
+                let words = format!("Its agent is out: {error}.");
+                let withdrawn = self.vault.changes().withdraw_all(&agent, words).await?;
+                tracing::info!(
+                    agent,
+                    withdrawn,
+                    "the changes of a revoked agent are withdrawn"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs one approved change, if it may still run; a failure to write down what became of it is logged.
+async fn run_one(engine: Arc<Engine>, change: Change) {
+    // Taken before the stop is looked at: either the drain waits for this, or this sees the stop.
+    let under_way = UnderWay::begin(&engine.under_way);
+    if *engine.stop.borrow() {
+        return;
+    }
+    let id = change.id.clone();
+    let attempted = attempt(&engine, change).await;
+    drop(under_way);
+    let hindered = match attempted {
+        Ok(hindered) => hindered,
+        Err(cause) => {
+            tracing::error!(%cause, change = id, "an approved change could not be carried on");
+            true
+        }
+    };
+    if hindered {
+        tokio::time::sleep(PATIENCE).await;
+    }
+}
+
+/// Runs it, or says why not; whether it is to be tried again.
+async fn attempt(engine: &Arc<Engine>, change: Change) -> Result<bool, VaultError> {
+    let (Some(inbox), Some(vault)) = (&engine.inbox, &engine.vault) else {
+        return Ok(false);
+    };
+    let changes = vault.changes();
+    let (who, tool) = match admitted(engine, inbox, &change) {
+        Ok(admitted) => admitted,
+        Err(Hindrance::Passing) => return Ok(true),
+        Err(Hindrance::Lasting(words)) => {
+            changes.refuse(&change.id, words).await?;
+            return Ok(false);
+        }
+    };
+    if let Some(revision) = moved(&inbox.state, &change) {
+        let words = format!(
+            "What it is about has moved since it was proposed (up to revision {revision} of the state). Nothing was \
+             done; the owner is asked again."
+        );
+        changes.ask_again(&change.id, revision, words).await?;
+        return Ok(false);
+    }
+    let Some(begun) = changes.begin(&change.id).await? else {
+        return Ok(false);
+    };
+    let end = carry_out(engine, (&who, tool), &begun).await;
+    let Change { id, tool, .. } = begun.change();
+    tracing::info!(
+        change = id,
+        applied = end.applied,
+        "approved {tool} has ended"
+    );
+    changes.end(begun, end).await?;
+    Ok(false)
+}
+
+/// Why an approved change cannot begin.
+enum Hindrance {
+    /// For the moment: it stays approved.
+    Passing,
+    /// For good, in words for the owner and the agent.
+    Lasting(String),
+}
+
+/// The agent as it is now, and the tool, if the one may still call the other so.
+fn admitted(
+    engine: &Engine,
+    inbox: &Inbox,
+    change: &Change,
+) -> Result<(Principal, Arc<Tool>), Hindrance> {
+    let who = inbox
+        .agents
+        .present(&change.agent)
+        .map_err(|error| match error {
+            AuthError::Unavailable => Hindrance::Passing,
+            error => Hindrance::Lasting(format!("Its agent is out: {error}. Nothing was done.")),
+        })?;
+    let tool = engine.catalog.tool(&change.tool).cloned();
+    let denied = || {
+        let words = "By now its agent's policy denies this. Nothing was done.";
+        Hindrance::Lasting(words.to_owned())
+    };
+    let tool = tool.ok_or_else(denied)?;
+    // Arguments that are not those that were proposed are found out when it begins.
+    let verdict = change
+        .proven_arguments()
+        .map(|arguments| judge(&who, &tool, &arguments));
+    match verdict {
+        Some(Verdict::Deny) => Err(denied()),
+        _ => Ok((who, tool)),
+    }
+}
+
+/// Runs a change that was begun, on record.
+async fn carry_out(
+    engine: &Arc<Engine>,
+    (who, tool): (&Principal, Arc<Tool>),
+    begun: &Begun,
+) -> ChangeEnd {
+    let arguments = begun.change().proven_arguments().unwrap_or_default();
+    let verdict = judge_approved(who, &tool, begun);
+    let call = call(who, begun.change());
+    let request = reference::next();
+    let record = Record::begin(engine, &call, (&tool, &arguments), &request, &verdict).await;
+    let record = match record {
+        Ok(record) => record,
+        Err(error) => {
+            let words = format!(
+                "It could not be written into the audit ({}). Nothing was done.",
+                error.message
+            );
+            return failed(words, None);
+        }
+    };
+    let ran_in = record.audit_id();
+    let Verdict::Approved(permit) = verdict else {
+        record.end("refused", None);
+        let words = "By now its agent's policy denies this. Nothing was done.";
+        return failed(words.to_owned(), ran_in);
+    };
+    let cx = surroundings(&call, request, Inputs::default());
+    let answer = watched(engine, who, (tool, permit), (arguments, cx)).await;
+    end_of(engine, answer, record)
+}
+
+fn end_of(
+    engine: &Engine,
+    answer: Result<(Answer, Option<u64>), String>,
+    record: Record,
+) -> ChangeEnd {
+    let ran_in = record.audit_id();
+    let (answer, revision) = match answer {
+        Ok(answered) => answered,
+        Err(words) => {
+            record.end("failed", None);
+            return failed(words, ran_in);
+        }
+    };
+    let applied = !answer.failed;
+    record.end(if applied { "ok" } else { "failed" }, revision);
+    let result = engine.completed(answer.into_result(), Caching::None);
+    let text = result.pointer("/content/0/text").and_then(Value::as_str);
+    let words = text.map(|text| text.chars().take(MAX_WORDS).collect());
+    ChangeEnd {
+        applied,
+        words: words.filter(|_| !applied),
+        result: Some(bounded_result(result).to_string()),
+        ran_in,
+    }
+}
+
+/// Runs the tool; what may be ended is ended when its agent would no longer come in.
+async fn watched(
+    engine: &Arc<Engine>,
+    who: &Principal,
+    (tool, permit): (Arc<Tool>, Permit),
+    (arguments, cx): (Map<String, Value>, Cx),
+) -> Result<(Answer, Option<u64>), String> {
+    let outlives = tool.risk().outlives_its_client();
+    let mut work = JoinSet::new();
+    let of = engine.clone();
+    // In a task of its own: one that breaks must not take the record of it along.
+    work.spawn(async move { run_allowed(&of, &tool, permit, (arguments, cx)).await });
+    let ended = tokio::select! {
+        biased;
+        ended = work.join_next() => ended,
+        () = engine.expelled(who), if !outlives => {
+            work.shutdown().await;
+            return Err("Its agent's token was ended while it ran, and it was ended with it. It may have been done \
+                        in part.".to_owned());
+        }
+    };
+    match ended {
+        Some(Ok(Ok(answered))) => Ok(answered),
+        Some(Ok(Err(Interruption::Failed(error)))) => Ok((error.into(), None)),
+        Some(Ok(Err(Interruption::Ask(_)))) => {
+            Err("It asks the person at the client, and an approved change has none.".to_owned())
+        }
+        Some(Ok(Err(Interruption::Rpc(error)))) => Err(error.message.into_owned()),
+        Some(Err(_)) | None => {
+            let reference = reference::next();
+            tracing::error!(
+                reference,
+                "an approved change did not end but break; the line above says where"
+            );
+            Err(format!(
+                "It broke (reference {reference}). It may have been done in part."
+            ))
+        }
+    }
+}
+
+fn failed(words: String, ran_in: Option<String>) -> ChangeEnd {
+    ChangeEnd {
+        applied: false,
+        words: Some(words),
+        result: None,
+        ran_in,
+    }
+}
+
+/// The call that a change is: the agent's, from the inbox.
+fn call(who: &Principal, change: &Change) -> Call {
+    let mut context = Context::of(who.clone(), None);
+    context.session = Some(change.id.clone());
+    Call {
+        id: Id::Number(0),
+        method: "tools/call".to_owned(),
+        params: Map::new(),
+        context,
+        inputs: None,
+        held: None,
+    }
+}

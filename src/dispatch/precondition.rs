@@ -1,0 +1,43 @@
+//! What a proposed call rests on: the state of its target, which must not have moved before it runs.
+
+use serde_json::{Map, Value};
+
+use crate::registry::{Scope, Tool};
+use crate::state::{Pointer, State};
+use crate::vault::Change;
+
+/// What of a container matters to a call about it: whether it runs, as which run, and how it is defined. Addresses
+/// and ports come and go by themselves.
+const OF_A_CONTAINER: [&str; 4] = ["config", "init_pid", "status", "unprivileged"];
+
+/// The same of a unit.
+const OF_A_UNIT: [&str; 4] = ["active", "enabled", "load", "main_pid"];
+
+/// The places in the state that a call of a tool rests on, as JSON Pointers; none for a call that may be about
+/// anything, such as a command on the host.
+pub(super) fn rests_on(tool: &Tool, arguments: &Map<String, Value>) -> Vec<String> {
+    let Some(target) = tool.target(arguments) else {
+        return Vec::new();
+    };
+    let (place, parts) = match tool.scope() {
+        Scope::Container(_) => ("packageData", OF_A_CONTAINER),
+        Scope::Host if arguments.contains_key("unit") => ("units", OF_A_UNIT),
+        Scope::Box | Scope::Host | Scope::Within => return Vec::new(),
+    };
+    let above = ["public", place, target].into_iter();
+    let above = above.fold(Pointer::root(), |above, key| above.child(key));
+    let pointers = parts.map(|part| above.child(part).to_string());
+    pointers.to_vec()
+}
+
+/// The revision of the state now, if what a change rests on has moved since it was proposed.
+pub(super) fn moved(state: &State, change: &Change) -> Option<u64> {
+    let moved = change.rests_on.iter().any(|pointer| {
+        // What cannot be read may have moved.
+        let pointer = Pointer::parse(pointer);
+        pointer.map_or(true, |place| {
+            state.touched(&place, change.revision).is_some()
+        })
+    });
+    moved.then(|| state.document().revision)
+}

@@ -1,0 +1,59 @@
+//! The columns of the audit, in the order in which hashes cover them and exports show them.
+
+use std::collections::HashSet;
+
+use rusqlite::Connection;
+
+/// The format of the rows that are written.
+pub(super) const FORMAT: i64 = 2;
+
+/// The columns that a row's hash covers.
+pub(super) const HASHED: [&str; 22] = [
+    "seq",
+    "at_ms",
+    "call",
+    "kind",
+    "agent",
+    "session",
+    "request",
+    "address",
+    "tool",
+    "risk",
+    "arguments",
+    "arguments_sha256",
+    "target",
+    "decision",
+    "outcome",
+    "duration_ms",
+    "revision",
+    "token",
+    "space",
+    "mode",
+    "change",
+    "revision_before",
+];
+
+/// How many of them the hash of a row covers; nothing for a format that nobody has written.
+pub(super) fn hashed(format: i64) -> Option<usize> {
+    match format {
+        1 => Some(17),
+        FORMAT => Some(HASHED.len()),
+        _ => None,
+    }
+}
+
+/// The other columns.
+pub(super) const UNHASHED: [&str; 3] = ["format", "previous_sha256", "sha256"];
+
+/// All of them for a SELECT, also from a vault that was made before there were so many.
+pub(super) fn all(connection: &Connection) -> rusqlite::Result<String> {
+    let mut statement = connection.prepare("SELECT name FROM pragma_table_info('audit')")?;
+    let known = statement.query_map([], |row| row.get(0))?;
+    let known = known.collect::<rusqlite::Result<HashSet<String>>>()?;
+    let columns = HASHED.iter().chain(&UNHASHED).map(|name| match *name {
+        name if known.contains(name) => name.to_owned(),
+        "format" => "1 AS format".to_owned(),
+        name => format!("NULL AS {name}"),
+    });
+    Ok(columns.collect::<Vec<_>>().join(", "))
+}

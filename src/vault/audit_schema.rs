@@ -1,0 +1,39 @@
+//! What the audit's tables became when its rows could be trimmed and told more.
+
+/// Rows of the first format stay as they were written and keep their hashes; `format` says which columns a
+/// row's hash covers. A row goes only if the newest checkpoint covers it, and a checkpoint comes only by way
+/// of a function that no connection has but the one that is trimming: elsewhere the statement fails.
+pub(super) const SCHEMA: &str = "
+ALTER TABLE audit ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE audit ADD COLUMN token TEXT;
+ALTER TABLE audit ADD COLUMN space TEXT;
+ALTER TABLE audit ADD COLUMN mode TEXT;
+ALTER TABLE audit ADD COLUMN change TEXT;
+ALTER TABLE audit ADD COLUMN revision_before INTEGER;
+
+-- What was trimmed: the rows up to `through`, the last of which had this hash. One row at most.
+CREATE TABLE audit_checkpoint (
+    through INTEGER PRIMARY KEY,
+    sha256  BLOB NOT NULL CHECK (length(sha256) = 32),
+    rows    INTEGER NOT NULL,
+    at_ms   INTEGER NOT NULL,
+    call    TEXT NOT NULL,
+    seal    BLOB NOT NULL CHECK (length(seal) = 32)
+) STRICT;
+
+DROP TRIGGER audit_is_never_removed;
+CREATE TRIGGER audit_is_trimmed_behind_a_checkpoint BEFORE DELETE ON audit
+    WHEN NOT gatewren_is_trimming()
+      OR OLD.seq > coalesce((SELECT max(through) FROM audit_checkpoint), 0)
+    BEGIN SELECT RAISE(ABORT, 'the audit is only ever added to'); END;
+CREATE TRIGGER audit_checkpoint_is_of_a_row BEFORE INSERT ON audit_checkpoint
+    WHEN NOT gatewren_is_trimming()
+      OR NOT EXISTS (SELECT 1 FROM audit WHERE seq = NEW.through AND sha256 = NEW.sha256)
+    BEGIN SELECT RAISE(ABORT, 'only the trimming of the audit makes a checkpoint'); END;
+CREATE TRIGGER audit_checkpoint_is_never_changed BEFORE UPDATE ON audit_checkpoint
+    BEGIN SELECT RAISE(ABORT, 'a checkpoint of the audit is never changed'); END;
+CREATE TRIGGER audit_checkpoint_gives_way_to_a_newer BEFORE DELETE ON audit_checkpoint
+    WHEN NOT gatewren_is_trimming()
+      OR OLD.through >= (SELECT max(through) FROM audit_checkpoint)
+    BEGIN SELECT RAISE(ABORT, 'a checkpoint of the audit is never removed'); END;
+";

@@ -1,0 +1,248 @@
+//! A change that an agent proposes: what it would do, how it stands, and what it is bound to.
+
+use ring::digest::{Context, SHA256, digest};
+use rusqlite::Row;
+use rusqlite::types::Type;
+use serde_json::{Map, Value};
+
+use super::error::UnknownStatus;
+use super::row::{from_column, from_optional};
+
+/// How a change stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChangeStatus {
+    /// It waits for the owner.
+    Pending,
+    /// The owner has approved it; it has not begun.
+    Approved,
+    /// It runs.
+    Running,
+    /// It was done.
+    Applied,
+    /// It was begun and failed, or could not be begun.
+    Failed,
+    /// The owner has refused it.
+    Rejected,
+    /// Its time was over before it began.
+    Expired,
+    /// The agent took it back, or is an agent no more.
+    Withdrawn,
+    /// The server ended while it ran: it may have been done in part or whole, and is never run again.
+    Unknown,
+}
+
+impl ChangeStatus {
+    /// All of them, in the order of a change's life.
+    pub const ALL: [Self; 9] = [
+        Self::Pending,
+        Self::Approved,
+        Self::Running,
+        Self::Applied,
+        Self::Failed,
+        Self::Rejected,
+        Self::Expired,
+        Self::Withdrawn,
+        Self::Unknown,
+    ];
+
+    /// The word that stands for it in the vault, in answers and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Running => "running",
+            Self::Applied => "applied",
+            Self::Failed => "failed",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Whether something can still come of it.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Pending | Self::Approved | Self::Running)
+    }
+}
+
+/// A change as the vault knows it. Times are milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Its id, `chg_` and 16 hexadecimal digits.
+    pub id: String,
+    /// The agent that proposes it.
+    pub agent: String,
+    /// The space that this agent was kept in then.
+    pub space: String,
+    /// The tool that would run.
+    pub tool: String,
+    /// What it is about, such as a container's name.
+    pub target: Option<String>,
+    /// The exact arguments as canonical JSON: keys sorted, no spaces. Not redacted: they are what would run.
+    pub arguments: String,
+    /// The SHA-256 of [`Self::arguments`].
+    pub arguments_sha256: [u8; 32],
+    /// The JSON Pointers of what it rests on in the state: moved since [`Self::revision`], it is asked anew.
+    pub rests_on: Vec<String>,
+    /// The revision of the state that it was proposed, or asked anew, at.
+    pub revision: u64,
+    /// Why, in the agent's own words.
+    pub reason: Option<String>,
+    /// When it was proposed.
+    pub created_ms: u64,
+    /// From when on it is begun no more.
+    pub expires_ms: u64,
+    /// When it last changed.
+    pub updated_ms: u64,
+    /// How it stands.
+    pub status: ChangeStatus,
+    /// The revision at which an approved change was found to rest on something that had moved.
+    pub moved: Option<u64>,
+    /// Who has decided on it.
+    pub decided_by: Option<String>,
+    /// When.
+    pub decided_ms: Option<u64>,
+    /// What they said to it.
+    pub note: Option<String>,
+    /// What is to be said of how it stands.
+    pub words: Option<String>,
+    /// The result of the call, as JSON.
+    pub result: Option<String>,
+    /// The audit id of the call that proposed it.
+    pub proposed_in: Option<String>,
+    /// The audit id of the call that ran it.
+    pub ran_in: Option<String>,
+    /// Grows with every change of any row: what is larger is newer.
+    pub serial: u64,
+}
+
+/// What an agent proposes.
+#[derive(Debug, Clone)]
+pub struct NewChange {
+    /// The agent.
+    pub agent: String,
+    /// The space that it is kept in.
+    pub space: String,
+    /// The tool.
+    pub tool: String,
+    /// What it is about.
+    pub target: Option<String>,
+    /// The arguments.
+    pub arguments: Map<String, Value>,
+    /// The JSON Pointers of what it rests on in the state.
+    pub rests_on: Vec<String>,
+    /// The revision of the state.
+    pub revision: u64,
+    /// Why, in the agent's own words.
+    pub reason: Option<String>,
+    /// From when on it is begun no more, in milliseconds since 1970.
+    pub expires_ms: u64,
+    /// The audit id of the call that proposes it.
+    pub proposed_in: Option<String>,
+}
+
+impl Change {
+    /// The arguments, if they are those that were proposed.
+    pub fn proven_arguments(&self) -> Option<Map<String, Value>> {
+        let proven = sha256(&self.arguments) == self.arguments_sha256;
+        let arguments = proven.then(|| serde_json::from_str(&self.arguments));
+        arguments.and_then(Result::ok)
+    }
+
+    /// What an approval is bound to: a digest of everything that decides what would run, for whom, on what.
+    pub fn binding(&self) -> [u8; 32] {
+        let mut context = Context::new(&SHA256);
+        let revision = self.revision.to_string();
+        let parts = [
+            &self.id,
+            &self.agent,
+            &self.space,
+            &self.tool,
+            &self.arguments,
+            &revision,
+        ];
+        for part in parts.into_iter().chain(&self.rests_on) {
+            // The length before each keeps two parts from being read as others.
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part.as_bytes());
+        }
+        whole(context.finish().as_ref())
+    }
+}
+
+/// Arguments as canonical JSON (as RFC 8785 has it: keys sorted, no spaces), with their SHA-256.
+pub(super) fn canonical(arguments: Map<String, Value>) -> (String, [u8; 32]) {
+    // The map keeps its keys sorted, at every depth.
+    let text = Value::Object(arguments).to_string();
+    let sha256 = sha256(&text);
+    (text, sha256)
+}
+
+fn sha256(text: &str) -> [u8; 32] {
+    whole(digest(&SHA256, text.as_bytes()).as_ref())
+}
+
+/// A SHA-256 as an array; it has no other length.
+fn whole(digest: &[u8]) -> [u8; 32] {
+    digest.try_into().unwrap_or_default()
+}
+
+/// Reads a row with all columns.
+pub(super) fn read(row: &Row<'_>) -> Result<Change, rusqlite::Error> {
+    let rests_on: String = row.get("rests_on")?;
+    Ok(Change {
+        id: row.get("id")?,
+        agent: row.get("agent")?,
+        space: row.get("space")?,
+        tool: row.get("tool")?,
+        target: row.get("target")?,
+        arguments: row.get("arguments")?,
+        arguments_sha256: row.get("arguments_sha256")?,
+        rests_on: serde_json::from_str(&rests_on).map_err(unreadable)?,
+        revision: from_column(row, "revision")?,
+        reason: row.get("reason")?,
+        created_ms: from_column(row, "created_ms")?,
+        expires_ms: from_column(row, "expires_ms")?,
+        updated_ms: from_column(row, "updated_ms")?,
+        status: status(&row.get::<_, String>("status")?)?,
+        moved: from_optional(row, "moved")?,
+        decided_by: row.get("decided_by")?,
+        decided_ms: from_optional(row, "decided_ms")?,
+        note: row.get("note")?,
+        words: row.get("words")?,
+        result: row.get("result")?,
+        proposed_in: row.get("proposed_in")?,
+        ran_in: row.get("ran_in")?,
+        serial: from_column(row, "serial")?,
+    })
+}
+
+fn status(word: &str) -> Result<ChangeStatus, rusqlite::Error> {
+    let known = ChangeStatus::ALL.into_iter().find(|s| s.as_str() == word);
+    known.ok_or_else(|| unreadable(UnknownStatus(word.to_owned())))
+}
+
+fn unreadable(cause: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_canonical_however_they_were_written() {
+        let map = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
+        let one = canonical(map(r#"{"b": [1, {"z": 1, "a": 2}], "a": "x"}"#));
+        let other = canonical(map(r#"{"a":"x","b":[1,{"a":2,"z":1}]}"#));
+        assert_eq!(one.0, r#"{"a":"x","b":[1,{"a":2,"z":1}]}"#);
+        assert_eq!(one, other);
+        let value = json!({ "n": 1.0, "big": 9_007_199_254_740_993_u64, "f": 0.1 });
+        let (text, _) = canonical(value.as_object().unwrap().clone());
+        let again: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(again, value, "what is kept is what runs");
+    }
+}

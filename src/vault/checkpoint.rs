@@ -1,0 +1,131 @@
+//! The checkpoint of the audit: what was trimmed, sealed with a key of the vault's own.
+
+use ring::hmac;
+use rusqlite::{Connection, OptionalExtension as _, Row};
+use serde_json::json;
+
+use super::keys;
+
+/// The key that seals.
+pub(super) const KEY: &str = "audit-checkpoint";
+
+/// The tool that the audit names where rows were trimmed; no tool of a client can have a space in its name.
+pub(super) const TOOL: &str = "audit trim";
+
+/// Where the kept rows follow on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The number of the last row that was trimmed; as rows have no gaps, also how many were trimmed in all.
+    pub through: i64,
+    /// That row's hash, which the first kept row follows on.
+    pub sha256: [u8; 32],
+    /// How many rows the last trimming took.
+    pub rows: i64,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The call in the audit that says so too.
+    pub call: String,
+}
+
+impl Checkpoint {
+    /// What that call has as its arguments.
+    pub(super) fn arguments(&self) -> serde_json::Value {
+        json!({ "through": self.through, "sha256": hex(&self.sha256), "rows": self.rows })
+    }
+
+    /// Takes the place of the one before. Refused but inside [`super::trim`].
+    pub(super) fn write(&self, connection: &Connection, key: &[u8; 32]) -> rusqlite::Result<()> {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, key);
+        let seal = hmac::sign(&key, &self.sealed_bytes());
+        connection.execute(
+            "INSERT INTO audit_checkpoint (through, sha256, rows, at_ms, call, seal)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            (
+                self.through,
+                self.sha256,
+                self.rows,
+                self.at_ms,
+                &self.call,
+                seal.as_ref(),
+            ),
+        )?;
+        let older = "DELETE FROM audit_checkpoint WHERE through < ?1";
+        connection.execute(older, [self.through]).map(drop)
+    }
+
+    /// The call comes last: it alone has no fixed length.
+    fn sealed_bytes(&self) -> Vec<u8> {
+        let mut bytes = b"gatewren audit checkpoint 1\n".to_vec();
+        for number in [self.through, self.rows, self.at_ms] {
+            bytes.extend_from_slice(&number.to_be_bytes());
+        }
+        bytes.extend_from_slice(&self.sha256);
+        bytes.extend_from_slice(self.call.as_bytes());
+        bytes
+    }
+}
+
+/// A checkpoint as it stands in the table, and whether its seal is ours.
+pub(super) type Found = Option<(Checkpoint, bool)>;
+
+/// The checkpoint, if rows were ever trimmed. More than one is none with a good seal.
+pub(super) fn find(connection: &Connection) -> rusqlite::Result<Found> {
+    // A vault that is only read may be of a time when nothing was trimmed.
+    let table = "SELECT 1 FROM sqlite_schema WHERE name = 'audit_checkpoint'";
+    if !connection.prepare_cached(table)?.exists([])? {
+        return Ok(None);
+    }
+    let Some((count, checkpoint, seal)) = connection
+        .prepare(
+            "SELECT count(*) OVER () AS count, * FROM audit_checkpoint ORDER BY through DESC LIMIT 1",
+        )?
+        .query_row([], read)
+        .optional()?
+    else {
+        return Ok(None);
+    };
+    let good = match keys::find(connection, KEY)? {
+        Some(key) if count == 1 => {
+            let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
+            hmac::verify(&key, &checkpoint.sealed_bytes(), &seal).is_ok()
+        }
+        _ => false,
+    };
+    Ok(Some((checkpoint, good)))
+}
+
+/// Whether the audit itself tells of this checkpoint, in a row that it still has.
+pub(super) fn is_told(connection: &Connection, checkpoint: &Checkpoint) -> rusqlite::Result<bool> {
+    let told = "SELECT count(*) FROM audit
+        WHERE call = ?1 AND kind = 'intent' AND tool = ?2 AND arguments = ?3";
+    let arguments = checkpoint.arguments().to_string();
+    connection
+        .prepare(told)?
+        .query_row((&checkpoint.call, TOOL, arguments), |row| {
+            row.get::<_, i64>(0)
+        })
+        .map(|count| count == 1)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<(i64, Checkpoint, [u8; 32])> {
+    let checkpoint = Checkpoint {
+        through: row.get("through")?,
+        sha256: row.get("sha256")?,
+        rows: row.get("rows")?,
+        at_ms: row.get("at_ms")?,
+        call: row.get("call")?,
+    };
+    Ok((row.get("count")?, checkpoint, row.get("seal")?))
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+    ];
+    let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or('?');
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
+}

@@ -1,0 +1,177 @@
+//! Grants: what the owner lets an agent do for a while without asking each time.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, Row, params};
+
+use super::commit::Durability;
+use super::error::VaultError;
+use super::row::{from_column, from_optional, to_column};
+use super::shared::Shared;
+use crate::sys::{now_ms, random_bytes};
+
+/// Grants that have not ended; at it, [`Grants::add`] refuses.
+const MAX_GRANTS: i64 = 1000;
+
+/// How long a grant is shown after its end.
+const KEPT_MS: u64 = 30 * 24 * 3_600_000;
+
+/// The part of the schema's fourth version.
+pub(super) const SCHEMA: &str = "
+CREATE TABLE agent_grant (
+    id         TEXT PRIMARY KEY,
+    agent      TEXT NOT NULL,
+    tool       TEXT NOT NULL,
+    target     TEXT,
+    given_by   TEXT NOT NULL,
+    given_ms   INTEGER NOT NULL,
+    until_ms   INTEGER NOT NULL,
+    ended_ms   INTEGER
+) STRICT;
+";
+
+/// A grant as the vault knows it. Times are milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// Its id, `grant_` and 16 hexadecimal digits.
+    pub id: String,
+    /// The agent that may.
+    pub agent: String,
+    /// The tool that it may call.
+    pub tool: String,
+    /// What its calls may be about, such as a container's name; whatever it reaches when absent.
+    pub target: Option<String>,
+    /// Who gave it.
+    pub given_by: String,
+    /// When it was given.
+    pub given_ms: u64,
+    /// When it ends by itself.
+    pub until_ms: u64,
+    /// When it was ended before that.
+    pub ended_ms: Option<u64>,
+}
+
+/// A grant to be given.
+#[derive(Debug, Clone)]
+pub struct NewGrant {
+    /// The agent that may.
+    pub agent: String,
+    /// The tool that it may call.
+    pub tool: String,
+    /// What its calls may be about; whatever it reaches when absent.
+    pub target: Option<String>,
+    /// Who gives it.
+    pub given_by: String,
+    /// When it ends by itself, in milliseconds since 1970.
+    pub until_ms: u64,
+}
+
+impl Grant {
+    /// Whether it holds at a time.
+    pub fn holds_at(&self, ms: u64) -> bool {
+        self.ended_ms.is_none() && self.until_ms > ms
+    }
+}
+
+/// The door to the table.
+pub struct Grants<'a>(&'a Arc<Shared>);
+
+impl<'a> Grants<'a> {
+    pub(super) fn new(shared: &'a Arc<Shared>) -> Self {
+        Self(shared)
+    }
+
+    /// Gives a grant; it holds when the answer comes.
+    pub async fn add(&self, new: NewGrant) -> Result<Grant, VaultError> {
+        let grant = Grant {
+            id: format!("grant_{:016x}", u64::from_be_bytes(random_bytes()?)),
+            agent: new.agent,
+            tool: new.tool,
+            target: new.target,
+            given_by: new.given_by,
+            given_ms: now_ms(),
+            until_ms: new.until_ms,
+            ended_ms: None,
+        };
+        let row = grant.clone();
+        let work = move |connection: &Connection| insert(connection, &row);
+        if self.change("give a grant", work).await? {
+            Ok(grant)
+        } else {
+            Err(VaultError::TooManyGrants)
+        }
+    }
+
+    /// Ends a grant; false if there is no such grant that still holds.
+    pub async fn end(&self, id: &str) -> Result<bool, VaultError> {
+        let id = id.to_owned();
+        let work = move |connection: &Connection| {
+            let sql = "UPDATE agent_grant SET ended_ms = ?2
+                       WHERE id = ?1 AND ended_ms IS NULL AND until_ms > ?2";
+            Ok(connection.execute(sql, params![id, to_column(now_ms())])? > 0)
+        };
+        self.change("end a grant", work).await
+    }
+
+    /// The grants that hold, the newest first.
+    pub fn holding(&self) -> Result<Vec<Grant>, VaultError> {
+        let query = "SELECT * FROM agent_grant WHERE ended_ms IS NULL AND until_ms > ?1
+                     ORDER BY given_ms DESC, id";
+        self.0.read("list the grants", |connection| {
+            connection
+                .prepare_cached(query)?
+                .query_map([to_column(now_ms())], read)?
+                .collect()
+        })
+    }
+
+    async fn change(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<bool, rusqlite::Error> + Send + 'static,
+    ) -> Result<bool, VaultError> {
+        let bell = self.0.inbox_changes.clone();
+        let then = move |_: &bool| bell.send_modify(|changes| *changes += 1);
+        let writer = &self.0.writer;
+        writer.write(doing, Durability::Power, work, then).await
+    }
+}
+
+/// False if there are too many. Those that ended long ago make room.
+fn insert(connection: &Connection, grant: &Grant) -> Result<bool, rusqlite::Error> {
+    let now = now_ms();
+    let old = "DELETE FROM agent_grant WHERE min(until_ms, coalesce(ended_ms, until_ms)) <= ?1";
+    connection.execute(old, [to_column(now.saturating_sub(KEPT_MS))])?;
+    let count = "SELECT count(*) FROM agent_grant WHERE ended_ms IS NULL AND until_ms > ?1";
+    let there: i64 = connection.query_row(count, [to_column(now)], |row| row.get(0))?;
+    if there >= MAX_GRANTS {
+        return Ok(false);
+    }
+    connection.execute(
+        "INSERT INTO agent_grant (id, agent, tool, target, given_by, given_ms, until_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            grant.id,
+            grant.agent,
+            grant.tool,
+            grant.target,
+            grant.given_by,
+            to_column(grant.given_ms),
+            to_column(grant.until_ms),
+        ],
+    )?;
+    Ok(true)
+}
+
+fn read(row: &Row<'_>) -> Result<Grant, rusqlite::Error> {
+    Ok(Grant {
+        id: row.get("id")?,
+        agent: row.get("agent")?,
+        tool: row.get("tool")?,
+        target: row.get("target")?,
+        given_by: row.get("given_by")?,
+        given_ms: from_column(row, "given_ms")?,
+        until_ms: from_column(row, "until_ms")?,
+        ended_ms: from_optional(row, "ended_ms")?,
+    })
+}

@@ -1,0 +1,569 @@
+//! Somebody else in the front's place: whatever is sent to the helper, it does nothing but what its owner's file lets
+//! it do, and serves on.
+
+use std::fs::{self, File, Permissions};
+use std::io::{IoSlice, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+use serde_json::{Value, json};
+
+use crate::support::chance::Chance;
+use crate::support::fort::{FRAME_BYTES, Fort, NOTHING, descriptors, everything, request};
+use crate::support::helper::frame;
+use crate::support::machine::{IN_TIME, is_root, skip, wait_until};
+use crate::support::server::Directory;
+
+/// Frames of chance, unless `GATEWREN_HOSTILE_FRAMES` says otherwise; `GATEWREN_SEED` repeats them.
+const FRAMES: usize = 10_000;
+
+#[test]
+fn what_is_switched_off_is_refused_to_everybody() {
+    let fort = Fort::new(&NOTHING.replace("containers = []", "containers = [\"*\"]"));
+    for operation in everything(&fort.trace()).iter().skip(1) {
+        let (code, message) = fort.helper.run(operation).refusal();
+        assert_eq!(code, "forbidden", "{operation}: {message}");
+    }
+    fort.stands();
+}
+
+#[test]
+fn a_container_that_is_not_in_the_list_is_answered_as_one_that_does_not_exist() {
+    let fort = Fort::new("containers = [\"web\", \"absent\"]\n");
+    // Without root and LXC those of the list are answered with what is missing.
+    let able = is_root() && Path::new("/usr/bin/lxc-attach").exists();
+    let absent = if able { "absent" } else { "other" };
+    for operation in everything(&fort.trace()) {
+        if operation.get("container").is_none() {
+            continue;
+        }
+        let answer = |name: &str| {
+            let mut operation = operation.clone();
+            operation["container"] = json!(name);
+            let (code, message) = fort.helper.run(&operation).refusal();
+            (code, message.replace(name, "NAME"))
+        };
+        let hidden = answer("vault");
+        assert_eq!(hidden, answer(absent), "{operation}");
+        assert_eq!(hidden.0, "no_such_container", "{operation}");
+    }
+    fort.stands();
+}
+
+#[test]
+fn no_name_leads_out_of_the_containers() {
+    let fort = Fort::new("");
+    let long = "x".repeat(65);
+    let names = [
+        "",
+        ".",
+        "..",
+        "../outside",
+        "../../etc",
+        "web/../vault",
+        "a/b",
+        "/etc",
+        "./web",
+        ".link",
+        "-n",
+        "-P",
+        "--help",
+        "web\0",
+        "\0",
+        "web\n",
+        "\nweb",
+        "web ",
+        " web",
+        "we b",
+        "web;id",
+        "$(id)",
+        "`id`",
+        "*",
+        "we?",
+        "web%2f..",
+        "ｗｅｂ",
+        "wéb",
+        "web\u{202e}",
+        "🐦",
+        "_web",
+        "%s%n",
+        "web\\..\\x",
+        &long,
+    ];
+    for operation in everything(&fort.trace()) {
+        if operation.get("container").is_none() {
+            continue;
+        }
+        for name in names {
+            let mut operation = operation.clone();
+            operation["container"] = json!(name);
+            let answer = fort.send(&frame(request(&operation).to_string()));
+            assert_eq!(answer, b"", "{operation}");
+        }
+    }
+    let very_long = json!({ "do": "container_start", "container": "x".repeat(200_000) });
+    assert_eq!(fort.send(&frame(request(&very_long).to_string())), b"");
+    fort.stands();
+}
+
+/// Bytes that are no frame of a request, or hold none, or more than one.
+fn no_frames(good: &str) -> Vec<Vec<u8>> {
+    let most = usize::try_from(FRAME_BYTES).unwrap();
+    let longer = [&[1], &(FRAME_BYTES + 1).to_be_bytes()[..], &[b' '; 100]].concat();
+    let bytes = good.as_bytes();
+    let utf16 = good.encode_utf16().flat_map(u16::to_le_bytes);
+    let mut bad = vec![
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
+        vec![0; 64],
+        vec![0xff; 64],
+        vec![1, 0, 0, 0, 0],
+        longer,
+        [&[1, 0xff, 0xff, 0xff, 0xff], &[b'{'; 100][..]].concat(),
+        frame(vec![b' '; most]),
+        frame(vec![b'['; most]),
+        frame("{\"a\":".repeat(most / 5)),
+        frame(utf16.collect::<Vec<u8>>()),
+        frame([b"\xef\xbb\xbf", bytes].concat()),
+        frame([bytes, b"\0"].concat()),
+        frame([bytes, bytes].concat()),
+        frame(good.replace("hostile", "\\ud800")),
+        frame([&bytes[..20], b"\xff\xfe", &bytes[20..]].concat()),
+        frame(good.replacen('{', "{\"reference\":\"a\",", 1)),
+        // A second request behind a good one, and less than that.
+        [
+            frame(request(&json!({ "do": "ping" })).to_string()),
+            frame(good),
+        ]
+        .concat(),
+        [frame(good), vec![0]].concat(),
+    ];
+    bad.extend((0..=255).filter(|kind| *kind != 1).map(|kind| {
+        let mut frame = frame(good);
+        frame[0] = kind;
+        frame
+    }));
+    let shapes = [
+        "null",
+        "true",
+        "7",
+        "\"ping\"",
+        "[]",
+        "{}",
+        "[{\"do\":\"ping\"}]",
+    ];
+    bad.extend(shapes.map(frame));
+    bad
+}
+
+/// Parts of a request that are wrong, and where they go.
+fn wrong_parts() -> Vec<(&'static str, Value)> {
+    let command =
+        |program: Value| json!({ "do": "host_command", "command": { "program": program } });
+    let limits =
+        |timeout: Value| json!({ "timeout_ms": timeout, "output_bytes": 1, "processes": 1 });
+    vec![
+        ("operation", json!("ping")),
+        ("operation", json!({ "do": "shell_everything" })),
+        ("operation", json!({ "do": ["ping"] })),
+        ("operation", json!({})),
+        ("operation", json!({ "do": "host_command" })),
+        ("operation", json!({ "do": "host_command", "command": {} })),
+        ("operation", command(json!({ "shell": ["id"] }))),
+        (
+            "operation",
+            command(json!({ "shell": "id", "argv": ["id"] })),
+        ),
+        ("operation", command(json!({ "exec": "id" }))),
+        (
+            "operation",
+            json!({ "do": "container_stop", "container": "web", "grace_s": -1 }),
+        ),
+        (
+            "operation",
+            json!({ "do": "container_start", "container": ["web"] }),
+        ),
+        (
+            "operation",
+            json!({ "do": "ping", "command": { "program": { "shell": "id" } } }),
+        ),
+        ("limits", json!({})),
+        ("limits", json!(null)),
+        ("limits", limits(json!(-1))),
+        ("limits", limits(json!(1e30))),
+        (
+            "limits",
+            json!({ "timeout_ms": 1, "output_bytes": 1, "processes": 1, "more": 1 }),
+        ),
+        ("reference", json!(null)),
+        ("reference", json!({ "a": 1 })),
+        ("uid", json!(0)),
+    ]
+}
+
+#[test]
+fn what_is_no_request_is_not_answered() {
+    let fort = Fort::new("");
+    let good = request(&fort.trace());
+    let mut bad = no_frames(&good.to_string());
+    bad.extend(wrong_parts().into_iter().map(|(at, wrong)| {
+        let mut request = good.clone();
+        request[at] = wrong;
+        frame(request.to_string())
+    }));
+    for bytes in bad {
+        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
+        assert_eq!(fort.send(&bytes), b"", "{shown}");
+    }
+    fort.stands();
+}
+
+#[test]
+fn half_a_request_is_none_wherever_it_is_cut() {
+    let fort = Fort::new("");
+    let whole = frame(request(&fort.trace()).to_string());
+    for length in 0..whole.len() {
+        assert_eq!(fort.send(&whole[..length]), b"", "{length} bytes");
+    }
+    fort.stands();
+    // What was looked for is there when the whole is sent.
+    let done = fort.helper.run(&fort.trace());
+    assert_eq!(done.ending, json!({ "exited": { "code": 0 } }));
+    assert!(fort.canary.exists());
+}
+
+#[test]
+fn a_command_that_cannot_be_one_is_not_begun() {
+    let fort = Fort::new("");
+    let trace = fort.trace();
+    let argv = |argv: Value| json!({ "argv": argv });
+    let touch = |name: &str| json!(["touch", fort.canary, name]);
+    let nul = format!("touch {}\0", fort.canary.display());
+    for (at, value) in [
+        ("program", argv(json!([]))),
+        ("program", argv(json!([""]))),
+        ("program", argv(touch("a\0b"))),
+        ("program", argv(json!(vec!["x"; 5000]))),
+        ("program", json!({ "shell": nul })),
+        ("program", json!({ "shell": "" })),
+        ("user", json!("")),
+        ("user", json!("root:x")),
+        ("user", json!("root\n")),
+        ("user", json!("../root")),
+        ("user", json!("-1")),
+        ("user", json!("4294967295")),
+        ("user", json!("4294967296")),
+        ("cwd", json!("")),
+        ("cwd", json!("tmp")),
+        ("cwd", json!("../../tmp")),
+        ("cwd", json!("/tmp\0")),
+        ("cwd", json!(format!("/{}", "x".repeat(5000)))),
+        (
+            "cwd",
+            json!(
+                "/nonexistent/\u{1b}[2J\n2026-01-01T00:00:00Z  INFO forged operation=\"host_command\""
+            ),
+        ),
+        ("env", json!({ "": "x" })),
+        ("env", json!({ "A=B": "x" })),
+        ("env", json!({ "LD PRELOAD": "x" })),
+        ("env", json!({ "A\0": "x" })),
+        ("env", json!({ "A": "x\0" })),
+    ] {
+        let mut operation = trace.clone();
+        operation["command"][at] = value;
+        let (code, message) = fort.helper.run(&operation).refusal();
+        assert_eq!(code, "bad_command", "{operation}: {message}");
+    }
+    // One line an operation, whatever stands in it.
+    for line in fort.log().lines() {
+        assert!(
+            line.starts_with("20") && !line.contains('\u{1b}'),
+            "{line:?}"
+        );
+        assert!(
+            !line
+                .split_once("Z ")
+                .unwrap()
+                .1
+                .trim_start()
+                .starts_with("INFO forged"),
+            "{line}"
+        );
+    }
+    fort.stands();
+}
+
+#[test]
+fn a_client_of_another_user_gets_nothing() {
+    if !is_root() {
+        return skip("becoming another user needs root");
+    }
+    if Command::new("python3").arg("--version").output().is_err() {
+        return skip("there is no python3 to be the client of another user");
+    }
+    let fort = Fort::new("");
+    // The mode of the socket would keep it out alone.
+    fs::set_permissions(fort.helper.socket(), Permissions::from_mode(0o666)).unwrap();
+    let script = "import os, socket, sys\n\
+                  s = socket.socket(socket.AF_UNIX)\n\
+                  s.connect(sys.argv[1])\n\
+                  got = b''\n\
+                  try:\n\
+                  \x20   s.sendall(sys.stdin.buffer.read())\n\
+                  \x20   got = s.recv(1000)\n\
+                  except (BrokenPipeError, ConnectionResetError):\n\
+                  \x20   pass\n\
+                  print(os.geteuid(), len(got))\n";
+    let ask = |uid: u32, operation: &Value| {
+        let mut client = Command::new("python3");
+        client
+            .args(["-c", script])
+            .arg(fort.helper.socket())
+            .uid(uid)
+            .gid(uid);
+        client
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut client = client.spawn().unwrap();
+        let bytes = frame(request(operation).to_string());
+        client.stdin.take().unwrap().write_all(&bytes).unwrap();
+        let output = client.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for uid in [65_534, 1] {
+        for operation in [fort.trace(), json!({ "do": "ping" })] {
+            assert_eq!(ask(uid, &operation), format!("{uid} 0\n"));
+        }
+    }
+    let log = fort.log();
+    for uid in ["65534", "1"] {
+        assert!(log.contains(&format!("uid={uid} ")), "{log}");
+    }
+    fort.stands();
+    // The same client, being who it should, is answered.
+    assert_ne!(ask(0, &json!({ "do": "ping" })), "0 0\n");
+}
+
+#[test]
+fn those_who_say_nothing_or_hand_over_descriptors_hold_up_nobody_for_long() {
+    let fort = Fort::new(NOTHING);
+    let before = descriptors(fort.helper.pid());
+    let half = [&[1], &FRAME_BYTES.to_be_bytes()[..], &[b' '; 1000]].concat();
+    let mut waiting = Vec::new();
+    // As many as it takes send nearly all of the longest frame; others wait to be let in.
+    for number in 0..150 {
+        let mut stream = fort.helper.connect();
+        // It may have lost patience with this one already.
+        let _ = stream.write_all(&half);
+        if number < 80 {
+            let _ = stream.write_all(&" ".repeat(250_000).into_bytes());
+        }
+        hand_over(&stream, 50);
+        waiting.push(stream);
+    }
+    // They are turned out one after the other, and then there is room.
+    assert!(fort.serves());
+    drop(waiting);
+    wait_until("what was handed over is closed", IN_TIME, || {
+        descriptors(fort.helper.pid()) <= before
+    });
+    fort.stands();
+}
+
+/// Sends some bytes with so many open files.
+fn hand_over(stream: &UnixStream, count: usize) {
+    let file = File::open("/dev/null").unwrap();
+    let files = vec![file.as_raw_fd(); count];
+    let rights = [ControlMessage::ScmRights(&files)];
+    let bytes = [IoSlice::new(b"  ")];
+    // It may have closed the connection already.
+    let _ = sendmsg::<()>(
+        stream.as_raw_fd(),
+        &bytes,
+        &rights,
+        MsgFlags::MSG_NOSIGNAL,
+        None,
+    );
+}
+
+#[test]
+fn nobody_fills_the_log() {
+    let fort = Fort::new(NOTHING);
+    let before = fort.log().len();
+    let unknown = json!({ "do": "x".repeat(100_000) });
+    for _ in 0..200 {
+        assert_eq!(fort.send(&frame(request(&unknown).to_string())), b"");
+        assert_eq!(fort.helper.run(&fort.trace()).refusal().0, "forbidden");
+    }
+    let log = fort.log();
+    // One minute's worth, and on a slow machine some minutes'; of each there would be 200.
+    let of = |what: &str| log.lines().filter(|line| line.contains(what)).count();
+    assert!(of("no request") > 0 && of("host_command") > 0, "{log}");
+    assert!(log.len() - before < 60_000, "{} bytes", log.len());
+    fort.stands();
+}
+
+/// A request as chance will have it: noise, noise with the head of a frame, or a good one with something wrong in it.
+fn by_chance(chance: &mut Chance, good: &[Vec<u8>]) -> Vec<u8> {
+    let noise = |chance: &mut Chance, most: usize| -> Vec<u8> {
+        let length = chance.below(most);
+        (0..length)
+            .map(|_| chance.next().to_be_bytes()[0])
+            .collect()
+    };
+    match chance.below(8) {
+        0 => noise(chance, 64),
+        1 => frame(noise(chance, 300)),
+        2 => {
+            let mut bytes = frame(noise(chance, 40));
+            bytes[1 + chance.below(4)] = chance.next().to_be_bytes()[0];
+            bytes
+        }
+        3 => {
+            let most = chance.pick(&[100, 10_000, 300_000]);
+            frame(vec![chance.pick(b"[{\"0 \\"); chance.below(most)])
+        }
+        _ => {
+            let mut payload = good[chance.below(good.len())][5..].to_vec();
+            for _ in 0..chance.below(4) {
+                damage(chance, &mut payload, good);
+            }
+            frame(payload)
+        }
+    }
+}
+
+fn damage(chance: &mut Chance, bytes: &mut Vec<u8>, good: &[Vec<u8>]) {
+    let at = chance.below(bytes.len() + 1);
+    match chance.below(6) {
+        0 => bytes.truncate(at),
+        1 => bytes.insert(at, chance.next().to_be_bytes()[0]),
+        2 => bytes.insert(at, chance.pick(b"{}[]\",:\\/.-\0 ")),
+        3 if at < bytes.len() => bytes[at] ^= 1 << chance.below(8),
+        4 if at < bytes.len() => drop(bytes.remove(at)),
+        _ => {
+            let other = &good[chance.below(good.len())][5..];
+            let from = chance.below(other.len());
+            bytes.truncate(at);
+            bytes.extend(&other[from..]);
+        }
+    }
+}
+
+/// Whether an answer is none, a refusal, or that of a ping.
+fn gives_nothing(mut answer: &[u8]) -> bool {
+    let mut kinds = Vec::new();
+    let mut last = Value::Null;
+    while let Some((&[kind, a, b, c, d], rest)) = answer.split_first_chunk::<5>() {
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
+        let (payload, rest) = rest.split_at(length.min(rest.len()));
+        kinds.push(kind);
+        last = serde_json::from_slice(payload).unwrap_or_default();
+        answer = rest;
+    }
+    match kinds[..] {
+        // Said to one who does not listen: it may be lost on the way.
+        [] | [2] => true,
+        [2, 5] => last.get("refused").is_some() || last == json!({ "exited": { "code": 0 } }),
+        _ => false,
+    }
+}
+
+#[test]
+fn frames_of_chance_get_nothing() {
+    let seed = Chance::seed("GATEWREN_SEED");
+    println!("GATEWREN_SEED={seed}");
+    let frames = std::env::var("GATEWREN_HOSTILE_FRAMES");
+    let frames = frames.map_or(FRAMES, |text| text.parse().unwrap());
+    let mut chance = Chance::new(seed);
+    let fort = Fort::new(NOTHING);
+    let good: Vec<Vec<u8>> = everything(&fort.trace())
+        .iter()
+        .map(|operation| frame(request(operation).to_string()))
+        .collect();
+    let before = descriptors(fort.helper.pid());
+    let mut open = Vec::new();
+    let mut answered = 0;
+    for number in 0..frames {
+        let bytes = by_chance(&mut chance, &good);
+        if chance.one_in(100) {
+            // Some say their piece and stay, a few at a time.
+            let mut stream = fort.helper.connect();
+            let _ = stream.write_all(&bytes);
+            open.push(stream);
+            open.drain(..open.len().saturating_sub(8));
+            continue;
+        }
+        let answer = fort.send(&bytes);
+        answered += usize::from(!answer.is_empty());
+        let sent = String::from_utf8_lossy(&bytes);
+        let got = String::from_utf8_lossy(&answer);
+        assert!(
+            gives_nothing(&answer),
+            "frame {number}: {sent:.300}\n{got:.300}"
+        );
+    }
+    drop(open);
+    println!("{frames} frames, {answered} of them answered");
+    assert!(
+        answered * 1000 > frames,
+        "too few come as far as the owner's file"
+    );
+    wait_until("what was opened is closed", IN_TIME, || {
+        descriptors(fort.helper.pid()) <= before
+    });
+    fort.stands();
+}
+
+#[test]
+fn a_policy_that_others_could_replace_is_none() {
+    let home = Directory::new();
+    fs::set_permissions(&home.0, Permissions::from_mode(0o755)).unwrap();
+    let folder = home.join("etc");
+    fs::create_dir(&folder).unwrap();
+    let file = folder.join("helper.toml");
+    fs::write(&file, NOTHING).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    let start = |file: &Path| {
+        let mut helper = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+        helper
+            .args(["helper", "--lxcpath", "/nonexistent", "--policy"])
+            .arg(file);
+        // A socket as it should be, so that only the policy is in the way.
+        let _ = fs::remove_file(home.join("socket"));
+        let socket = UnixListener::bind(home.join("socket")).unwrap();
+        helper
+            .args(["--socket-fd", "0"])
+            .stdin(OwnedFd::from(socket));
+        let output = helper.output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+    let said = start(&file);
+    assert!(
+        said.contains(&format!("run: chmod go-w {}", folder.display())),
+        "{said}"
+    );
+    fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+    if is_root() {
+        chown(&folder, Some(65_534), None).unwrap();
+        let said = start(&file);
+        assert!(
+            said.contains(&format!("run: chown root {}", folder.display())),
+            "{said}"
+        );
+    }
+    fs::remove_file(&file).unwrap();
+    assert!(
+        start(&file).contains("helper.toml"),
+        "one that was named must be there"
+    );
+}

@@ -1,0 +1,152 @@
+//! A helper under siege: its owner's file and its log, and a place where what is run would leave a trace.
+
+use std::fs::{self, File, Permissions};
+use std::io::{Read as _, Write as _};
+use std::net::Shutdown;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::helper::{Helper, LONG_MS, host};
+use super::machine::{IN_TIME, call_cgroups, is_alive, wait_until};
+use super::server::Directory;
+
+/// The most that the helper ever needs, in kB: as many connections as it takes, each with a frame as long as it may
+/// be, and itself.
+const MOST_KB: u64 = 110_000;
+
+/// The most that one frame carries.
+pub const FRAME_BYTES: u32 = 256 * 1024;
+
+/// Nothing is allowed.
+pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\nlxc_reads = false\n\
+                       lxc_writes = false\n";
+
+/// The helper and its surroundings.
+pub struct Fort {
+    pub helper: Helper,
+    log: PathBuf,
+    pub canary: PathBuf,
+    _home: Directory,
+}
+
+impl Fort {
+    pub fn new(policy: &str) -> Self {
+        let home = Directory::new();
+        fs::set_permissions(&home.0, Permissions::from_mode(0o755)).unwrap();
+        let (file, log, lxcpath) = (home.join("helper.toml"), home.join("log"), home.join("lxc"));
+        fs::write(&file, policy).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        for container in ["lxc/web", "lxc/vault", "outside"] {
+            fs::create_dir_all(home.join(container)).unwrap();
+            fs::write(home.join(container).join("config"), "secret\n").unwrap();
+        }
+        symlink("../outside", lxcpath.join(".link")).unwrap();
+        let helper = Helper::start_as(&lxcpath, |command| {
+            command.arg("--policy").arg(&file).args(["--log", "debug"]);
+            command.stderr(File::create(&log).unwrap());
+        });
+        let canary = home.join("canary");
+        let fort = Self {
+            helper,
+            log,
+            canary,
+            _home: home,
+        };
+        assert!(fort.serves());
+        fort
+    }
+
+    /// A command that leaves a trace, were it run.
+    pub fn trace(&self) -> Value {
+        host(&format!("touch {}", self.canary.display()))
+    }
+
+    /// Whether the honest front gets its answer.
+    pub fn serves(&self) -> bool {
+        let ping = self.helper.run(&json!({ "do": "ping" }));
+        ping.ending == json!({ "exited": { "code": 0 } })
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Sends bytes and nothing more; all that comes back.
+    pub fn send(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = self.helper.connect();
+        // It closes the connection at the first wrong byte, and then neither the rest nor the end can be told it.
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    }
+
+    /// It serves on, ran nothing but pings, and holds nothing.
+    pub fn stands(&self) {
+        assert!(self.serves());
+        assert!(!self.canary.exists(), "something was run");
+        for line in self
+            .log()
+            .lines()
+            .filter(|line| line.contains("operation="))
+        {
+            let refused = line.contains("ending=\"refused: ");
+            assert!(refused || line.contains("operation=\"ping\""), "{line}");
+        }
+        let pid = self.helper.pid();
+        wait_until("no process is left", IN_TIME, || children(pid).is_empty());
+        assert_eq!(call_cgroups(pid), [""; 0].map(PathBuf::from));
+        let most = status_kb(pid, "VmHWM:");
+        assert!(most > 0 && most < MOST_KB, "{most} kB");
+    }
+}
+
+fn children(pid: i32) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let lines = threads.map(|thread| {
+        let children = thread.path().join("children");
+        fs::read_to_string(children).unwrap_or_default()
+    });
+    let text: String = lines.collect();
+    let pids = text.split_whitespace().map(|pid| pid.parse().unwrap());
+    pids.filter(|pid| is_alive(*pid)).collect()
+}
+
+fn status_kb(pid: i32, key: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(key));
+    line.unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap()
+}
+
+/// How many descriptors a process has open.
+pub fn descriptors(pid: i32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+/// A request of one operation with the widest limits.
+pub fn request(operation: &Value) -> Value {
+    let limits = json!({ "timeout_ms": LONG_MS, "output_bytes": 1_u64 << 40, "processes": 5000 });
+    json!({ "operation": operation, "limits": limits, "reference": "hostile" })
+}
+
+/// One of each operation; the commands leave a trace.
+pub fn everything(trace: &Value) -> Vec<Value> {
+    let mut all = vec![
+        json!({ "do": "ping" }),
+        trace.clone(),
+        json!({ "do": "container_command", "container": "web", "command": trace["command"] }),
+        json!({ "do": "container_stop", "container": "web", "grace_s": 0 }),
+        json!({ "do": "container_vitals" }),
+    ];
+    all.extend(["list", "events"].map(|what| json!({ "do": format!("container_{what}") })));
+    let about = ["info", "config", "os_release", "vitals", "disk", "start"];
+    all.extend(about.map(|what| json!({ "do": format!("container_{what}"), "container": "web" })));
+    all
+}

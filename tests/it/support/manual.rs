@@ -1,0 +1,82 @@
+//! The man pages, as tests hold them to what they say.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::machine::skip;
+
+/// A page in `packaging/man`.
+pub struct Manual {
+    path: PathBuf,
+    /// Its roff source.
+    pub source: String,
+}
+
+impl Manual {
+    pub fn named(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/man");
+        let path = path.join(name);
+        let source = std::fs::read_to_string(&path).unwrap();
+        Self { path, source }
+    }
+
+    /// The literal text after the comment `example: <name>`, as a reader would copy it.
+    pub fn example(&self, name: &str) -> String {
+        let begin = format!(".\\\" example: {name}\n");
+        let (_, rest) = self
+            .source
+            .split_once(&begin)
+            .unwrap_or_else(|| panic!("there is no example {name}"));
+        let (_, rest) = rest.split_once('\n').unwrap();
+        let (text, _) = rest.split_once("\n.Ed").unwrap();
+        [
+            ("\\-", "-"),
+            ("\\(aq", "'"),
+            ("\\(ga", "`"),
+            ("\\(ha", "^"),
+            ("\\(ti", "~"),
+            ("\\&", ""),
+            ("\\e", "\\"),
+        ]
+        .iter()
+        .fold(text.to_owned(), |text, (roff, plain)| {
+            text.replace(roff, plain)
+        })
+    }
+
+    /// Each subcommand that `gatewren <command> --help` lists has an entry.
+    pub fn names_every_command(&self, command: &str) {
+        let help = Command::new(env!("CARGO_BIN_EXE_gatewren"))
+            .args([command, "--help"])
+            .output()
+            .unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let (_, rest) = help.split_once("Commands:\n").unwrap();
+        let (commands, _) = rest.split_once("\n\n").unwrap();
+        let commands = commands.lines().filter(|line| !line.starts_with("    "));
+        let names = commands.map(|line| line.split_whitespace().next().unwrap());
+        for name in names.filter(|name| *name != "help") {
+            let entry = format!(".It Nm gatewren {command} {name}");
+            let named = self.source.contains(&entry);
+            assert!(named, "`{name}` is not in the man page");
+        }
+    }
+
+    /// mandoc or groff have nothing to say against it.
+    pub fn is_written_well(&self) {
+        let checks: [&[&str]; 2] = [
+            &["mandoc", "-T", "lint", "-W", "warning"],
+            &["groff", "-ww", "-mdoc", "-T", "utf8", "-z"],
+        ];
+        let output = checks.iter().find_map(|words| {
+            let mut check = Command::new(words[0]);
+            check.args(&words[1..]).arg(&self.path).output().ok()
+        });
+        let Some(output) = output else {
+            return skip("there is neither mandoc nor groff");
+        };
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(output.status.success() && said.is_empty(), "{said}");
+    }
+}
