@@ -15,7 +15,7 @@ use super::{
 };
 use crate::policy::{Asking, Confirmation, Consent, PATIENCE, Verdict, question};
 use crate::protocol::{InputRequired, RpcError};
-use crate::registry::{Answer, Cx, Interruption, Result, Tool, ToolError};
+use crate::registry::{Answer, Cx, Tool, ToolError};
 
 /// The question's key on the wire.
 const KEY: &str = "confirm";
@@ -31,6 +31,14 @@ pub(super) enum Round {
     End(Outcome),
 }
 
+/// Why a question is not put.
+enum Refusal {
+    /// In words for the model.
+    Words(ToolError),
+    /// As an error of the protocol.
+    Error(RpcError),
+}
+
 /// Asks the person at the client, or takes their answer. An answer counts with the state that was given with its
 /// question alone, so nothing that a model writes into its call is one.
 pub(super) async fn confirm(
@@ -39,7 +47,7 @@ pub(super) async fn confirm(
     given: (&Tool, &Map<String, Value>),
     cx: &Cx,
     binding: &Binding,
-) -> std::result::Result<Round, RpcError> {
+) -> Result<Round, RpcError> {
     let (tool, arguments) = given;
     let context = &call.context;
     let asking = Asking {
@@ -56,9 +64,9 @@ pub(super) async fn confirm(
             let record = record.waiting();
             let close: Close = Box::new(move |outcome| record.end(outcome, None));
             let question = match put(engine, call, given, (asking, close)) {
-                Ok(question) | Err(Interruption::Ask(question)) => question,
-                Err(Interruption::Failed(words)) => return Ok(Round::End(refuse(engine, words))),
-                Err(Interruption::Rpc(error)) => return Err(error),
+                Ok(question) => question,
+                Err(Refusal::Words(words)) => return Ok(Round::End(refuse(engine, words))),
+                Err(Refusal::Error(error)) => return Err(error),
             };
             ask(engine, call, binding, question).map(Round::End)
         }
@@ -82,17 +90,17 @@ fn put(
     call: &Call,
     (tool, arguments): (&Tool, &Map<String, Value>),
     (asking, close): (Asking, Close),
-) -> Result<InputRequired> {
-    let refused = |close: Close, why: Interruption| {
+) -> Result<InputRequired, Refusal> {
+    let refused = |close: Close, why: Refusal| {
         close("refused");
         Err(why)
     };
     // Nobody is asked about a call that would fail on its arguments.
     if let Err(error) = tool.check_arguments(arguments.clone()) {
-        return refused(close, error.into());
+        return refused(close, Refusal::Words(error));
     }
     let Some(Consent { message, schema }) = question(&call.context.who, tool, arguments) else {
-        return refused(close, too_long(tool).into());
+        return refused(close, Refusal::Words(too_long(tool)));
     };
     let params = json!({ "mode": "form", "message": message, "requestedSchema": schema });
     let question = InputRequired::new().ask(KEY, "elicitation/create", params);
@@ -104,7 +112,7 @@ fn put(
             tokio::spawn(give_up_in_time(engine.clone(), id.clone()));
             Ok(question.remember(json!({ STATE: id })))
         }
-        Err(close) => refused(close, too_many().into()),
+        Err(close) => refused(close, Refusal::Words(too_many())),
     }
 }
 
@@ -162,7 +170,7 @@ fn not_open(tool: &Tool) -> ToolError {
 
 /// In 2026-07-28 a request that cannot go on for want of a capability is an error of the protocol; in a session it
 /// is a failure of the tool, which models are shown.
-fn cannot_ask(call: &Call, tool: &Tool, missing: RpcError) -> Interruption {
+fn cannot_ask(call: &Call, tool: &Tool, missing: RpcError) -> Refusal {
     let words = ToolError::new(format!(
         "{} runs only when the person at the client agrees, and this client cannot ask them: it has not declared \
          the capability elicitation with forms. Nothing was done.",
@@ -170,10 +178,10 @@ fn cannot_ask(call: &Call, tool: &Tool, missing: RpcError) -> Interruption {
     ))
     .hint(ELSEWHERE);
     if call.context.session.is_some() {
-        return words.into();
+        return Refusal::Words(words);
     }
     let message = words.to_string();
-    Interruption::Rpc(RpcError {
+    Refusal::Error(RpcError {
         message: message.into(),
         ..missing
     })
@@ -215,7 +223,7 @@ mod tests {
     use crate::auth::Principal;
     use crate::config::Preset;
     use crate::protocol::{ClientCapabilities, Id, Implementation};
-    use crate::registry::{Catalog, Risk, Toolset};
+    use crate::registry::{Catalog, Result, Risk, Toolset};
 
     /// Stops something.
     #[derive(Deserialize, JsonSchema)]

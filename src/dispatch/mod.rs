@@ -18,6 +18,7 @@ mod live_task;
 mod methods;
 mod precondition;
 mod prompts;
+mod proposals;
 mod record;
 mod reference;
 mod resources;

@@ -13,6 +13,7 @@ use super::{
     handover::{Answered, Handover},
     inbox::{Proposal, propose, proposed},
     listing::Listing,
+    proposals::{offers, wanted},
     record::Record,
     reference,
     resources::cursor,
@@ -24,7 +25,8 @@ use super::{
 use crate::policy::{Verdict, confirms, judge, sees};
 use crate::protocol::{RpcError, page, progress_token};
 use crate::registry::{
-    Answer, BoxFuture, Cx, Interruption, Permit, Question, TaskSupport, Tool, ToolError,
+    Answer, BoxFuture, Cx, Interruption, Permit, ProposedCall, Question, TaskSupport, Tool,
+    ToolError,
 };
 
 /// The list changes with the agent's policy and with upgrades.
@@ -82,6 +84,8 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
     let mut arguments = arguments(&mut call.params)?;
     tool.translate(&name, &mut arguments);
     let mut cx = surroundings(&call, reference::next(), inputs);
+    let (house, who) = (engine.clone(), call.context.who.clone());
+    cx = cx.with_offers(move || offers(&house, &who));
     let token = progress_token(&call.params)?;
     let mut notes = None;
     if call.context.hears_notes && (token.is_some() || call.context.log_level.is_some()) {
@@ -146,7 +150,8 @@ async fn run(
     let request = cx.reference().to_owned();
     let record = Record::begin(&engine, &call, given, &request, &verdict).await?;
     if let Verdict::Propose = verdict {
-        return Ok(put_into_inbox(&engine, &call, (&tool, arguments), record).await);
+        let proposal = (&*tool, arguments, None);
+        return Ok(put_into_inbox(&engine, &call, proposal, record).await);
     }
     let work = work(
         engine.clone(),
@@ -172,6 +177,9 @@ async fn run(
         Answered::Task(result) => Ok(Outcome::Complete(engine.signed(result))),
         Answered::Ended(Ok(result)) => Ok(Outcome::Complete(result)),
         Answered::Ended(Err(Stop::Ask(question))) => ask(&engine, &call, &binding, question),
+        Answered::Ended(Err(Stop::Propose(asked, record))) => {
+            Ok(propose_other(&engine, &call, asked, record).await)
+        }
         Answered::Ended(Err(Stop::Rpc(error))) => Err(error),
     }
 }
@@ -181,14 +189,14 @@ async fn run(
 async fn put_into_inbox(
     engine: &Engine,
     call: &Call,
-    (tool, arguments): (&Tool, Map<String, Value>),
+    (tool, arguments, reason): (&Tool, Map<String, Value>, Option<String>),
     record: Record,
 ) -> Outcome {
     let who = &call.context.who;
     let proposal = Proposal {
         tool,
         arguments,
-        reason: None,
+        reason,
         proposed_in: record.audit_id(),
     };
     match propose(engine, who, proposal).await {
@@ -198,6 +206,25 @@ async fn put_into_inbox(
                 return Outcome::Complete(engine.signed(created(&change)));
             }
             engine.complete(proposed(engine, who, &change).into_result(), Caching::None)
+        }
+        Err(error) => {
+            record.end("failed", None);
+            engine.complete(Answer::from(error).into_result(), Caching::None)
+        }
+    }
+}
+
+/// Puts a call into the inbox that another call proposes, if it may be proposed.
+async fn propose_other(
+    engine: &Engine,
+    call: &Call,
+    asked: ProposedCall,
+    record: Record,
+) -> Outcome {
+    match wanted(engine, &call.context.who, asked) {
+        Ok((tool, arguments, reason)) => {
+            let proposal = (&*tool, arguments, Some(reason));
+            put_into_inbox(engine, call, proposal, record).await
         }
         Err(error) => {
             record.end("failed", None);
@@ -236,6 +263,7 @@ async fn work(
             record.end("asked", None);
             Err(Stop::Ask(question))
         }
+        Err(Interruption::Propose(asked)) => Err(Stop::Propose(asked, record)),
         Err(Interruption::Rpc(error)) => {
             record.end("refused", None);
             Err(Stop::Rpc(error))

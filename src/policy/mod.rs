@@ -8,4 +8,4 @@ mod verdict;
 
 pub use confirmation::{Asking, Confirmations, PATIENCE, Reply as Confirmation};
 pub use question::{Question as Consent, question};
-pub use verdict::{Verdict, confirms, judge, judge_approved, sees};
+pub use verdict::{Verdict, confirms, judge, judge_approved, proposes, sees};

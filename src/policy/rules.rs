@@ -7,14 +7,54 @@ use Mode::{Allow, Confirm, Deny, Propose};
 
 /// Preset, then read, write, disrupt, execute, reveal, persist.
 ///
-/// `suggest` sees four tools that come with the inbox, so nothing until then.
+/// What `suggest` may have done it proposes with tools of its own; it calls no other.
 #[rustfmt::skip]
 const TABLE: [(Preset, [Mode; 6]); 4] = [
-    (Preset::Observe, [Allow, Deny,  Deny,    Deny,    Deny,    Deny   ]),
-    (Preset::Suggest, [Deny,  Deny,  Deny,    Deny,    Deny,    Deny   ]),
-    (Preset::Operate, [Allow, Allow, Propose, Propose, Deny,    Deny   ]),
-    (Preset::Admin,   [Allow, Allow, Confirm, Allow,   Confirm, Confirm]),
+    (Preset::Observe, [Allow, Deny,    Deny,    Deny,    Deny,    Deny   ]),
+    (Preset::Suggest, [Allow, Propose, Propose, Propose, Deny,    Deny   ]),
+    (Preset::Operate, [Allow, Allow,   Propose, Propose, Deny,    Deny   ]),
+    (Preset::Admin,   [Allow, Allow,   Confirm, Allow,   Confirm, Confirm]),
 ];
+
+/// The tools of the preset `suggest`. Others have better ones for the same, and see these where their owner names
+/// them.
+const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
+
+/// What an agent may ask about its own proposals: for those that make some.
+const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
+
+/// Whether a policy shows a tool: whether it is listed, and can be called.
+pub fn shows(policy: &Policy, tool: &Tool) -> bool {
+    let name = tool.name();
+    let named = policy.overrides.tools.get(name);
+    let suggests = policy.preset == Preset::Suggest;
+    match mode(policy, tool) {
+        Deny => false,
+        // What its owner lets it call itself.
+        Allow | Confirm if named.is_some() => true,
+        _ if SUGGESTING.contains(&name) => suggests,
+        _ if suggests => false,
+        _ if ASKING_AFTER.contains(&name) => proposes_any(policy),
+        _ => true,
+    }
+}
+
+/// Whether a policy lets a tool be proposed.
+pub fn lets_propose(policy: &Policy, tool: &Tool) -> bool {
+    let name = tool.name();
+    let about_itself = SUGGESTING.contains(&name) || ASKING_AFTER.contains(&name);
+    tool.risk() != Risk::Read && !about_itself && mode(policy, tool) != Deny
+}
+
+/// Whether something comes into the inbox under a policy.
+fn proposes_any(policy: &Policy) -> bool {
+    let class = |risk: &Risk| {
+        let said = policy.overrides.modes.get(risk).copied();
+        said.unwrap_or_else(|| preset(policy.preset, *risk))
+    };
+    let mut named = policy.overrides.tools.values();
+    Risk::ALL.iter().any(|risk| class(risk) == Propose) || named.any(|mode| *mode == Propose)
+}
 
 /// What a policy says to a tool, wherever it is used.
 pub fn mode(policy: &Policy, tool: &Tool) -> Mode {
@@ -45,7 +85,12 @@ mod tests {
         for risk in Risk::ALL {
             let expected = if risk == Risk::Read { Allow } else { Deny };
             assert_eq!(preset(Preset::Observe, risk), expected, "{risk:?}");
-            assert_eq!(preset(Preset::Suggest, risk), Deny, "{risk:?}");
+            let suggested = match risk {
+                Risk::Read => Allow,
+                Risk::Reveal | Risk::Persist => Deny,
+                _ => Propose,
+            };
+            assert_eq!(preset(Preset::Suggest, risk), suggested, "{risk:?}");
         }
         assert_eq!(preset(Preset::Operate, Risk::Execute), Propose);
         assert_eq!(preset(Preset::Admin, Risk::Execute), Allow);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::rules::mode;
+use super::rules::{lets_propose, mode, shows};
 use crate::auth::Principal;
 use crate::config::Mode;
 use crate::registry::{Permit, Scope, Tool};
@@ -87,5 +87,10 @@ fn names_beyond(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) ->
 /// Whether a tool exists for an agent: what its policy denies, and what is of a part of the box that it does not
 /// reach, is neither listed nor callable.
 pub fn sees(who: &Principal, tool: &Tool) -> bool {
-    tool.scope().is_within(who.reach()) && mode(who.policy(), tool) != Mode::Deny
+    tool.scope().is_within(who.reach()) && shows(who.policy(), tool)
+}
+
+/// Whether an agent may propose calls of a tool.
+pub fn proposes(who: &Principal, tool: &Tool) -> bool {
+    tool.scope().is_within(who.reach()) && lets_propose(who.policy(), tool)
 }

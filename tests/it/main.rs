@@ -27,6 +27,7 @@ mod flow_sessions;
 mod flow_settings;
 mod flow_siege;
 mod flow_streams;
+mod flow_suggest;
 mod flow_tasks;
 mod flow_updates;
 mod full_disk;
