@@ -19,13 +19,15 @@ use crate::vault::{AuditId, Entry, Outcome, Promise, Vault};
 
 /// The record of one call. One that is dropped before its end was cancelled, and says so.
 pub struct Record {
-    _under_way: UnderWay,
+    under_way: Option<UnderWay>,
     metrics: Arc<Metrics>,
     audit: Option<(Vault, AuditId)>,
     tool: String,
     agent: String,
     space: String,
     request: String,
+    /// The revision of the state from which on a call that changes the box may have caused some.
+    revision_before: Option<u64>,
     /// Whose work it is part of, if its caller said so.
     trace: Option<TraceParent>,
     began: Instant,
@@ -51,17 +53,25 @@ impl Record {
             None => None,
         };
         Ok(Self {
-            _under_way: UnderWay::begin(&engine.under_way),
+            under_way: Some(UnderWay::begin(&engine.under_way)),
             metrics: engine.metrics.clone(),
             audit,
             tool: tool.name().to_owned(),
             agent: context.who.agent_id().to_string(),
             space: context.who.space().to_owned(),
             request: reference.to_owned(),
+            revision_before: engine.newest_of_all().filter(|_| tool.syncs_state()),
             trace: TraceParent::read(params),
             began: Instant::now(),
             ended: false,
         })
+    }
+
+    /// The record of a call that waits for a person: the server may end before they answer.
+    #[must_use]
+    pub fn waiting(mut self) -> Self {
+        self.under_way = None;
+        self
     }
 
     /// What the audit knows the call by; nothing where there is no audit.
@@ -104,7 +114,7 @@ impl Record {
                 Outcome {
                     status: outcome,
                     duration_ms,
-                    revision_before: None,
+                    revision_before: revision.and(self.revision_before),
                     revision,
                 },
             )
