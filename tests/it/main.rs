@@ -39,6 +39,7 @@ mod full_disk;
 mod fuzz_corpus;
 mod helper;
 mod helper_hostile;
+mod hostile_container;
 mod house_rules;
 mod killing;
 mod secrets;
