@@ -145,7 +145,7 @@ fn an_agent_comes_from_where_it_may_also_into_a_session_begun_there() {
 fn an_agent_has_a_rate_of_its_own() {
     let house = house(&["--policy", "observe"]);
     house.edit(&["--rate", "1"]);
-    let list = || house.client.modern("tools/list").send();
+    let list = || house.client.modern("tools/list").send_once();
     let mut last = list();
     wait_until("it has used up its calls", IN_TIME, || {
         last = list();
