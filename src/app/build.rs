@@ -19,13 +19,13 @@ use crate::config::{Settings, Tasks};
 use crate::dispatch::{
     Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
 };
-use crate::guard::{Guard, Identity};
+use crate::guard::{Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
 use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle, Units};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError, Scope, Tool};
-use crate::state::{Retention, State};
+use crate::state::{Retention, State, Views};
 use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
@@ -212,6 +212,7 @@ async fn door(
 ) -> Result<(Arc<Guard>, Sessions), BuildError> {
     let agents = Agents::new(vault.clone(), settings.spaces.clone()).map_err(failed)?;
     let guard = Guard::new(Identity::Agents(agents), hosts(settings), &settings.limits);
+    let guard = guard.behind(Edge::of(&settings.edge_jwt));
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {
         vault: vault.clone(),
@@ -261,6 +262,7 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     });
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
+    let views = Views::new(state.clone());
     catalog.add(toolsets::access())?;
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
@@ -271,10 +273,10 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     if Systemd::runs_here() {
         catalog.add(toolsets::units(Arc::new(on.systemd)))?;
     }
-    catalog.add(toolsets::state(Arc::new(state.clone())))?;
+    catalog.add(toolsets::state(Arc::new(views.clone())))?;
     catalog.require_portable_names()?;
     catalog.set_resources(Arc::new(StateResources::new(
-        state.clone(),
+        views,
         INSTRUCTIONS.to_owned(),
     )));
     let observer = on.observer;
