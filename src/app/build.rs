@@ -19,7 +19,7 @@ use crate::config::{Settings, Tasks};
 use crate::dispatch::{
     Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
 };
-use crate::guard::{Guard, Identity};
+use crate::guard::{Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
 use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle, Units};
@@ -212,6 +212,7 @@ async fn door(
 ) -> Result<(Arc<Guard>, Sessions), BuildError> {
     let agents = Agents::new(vault.clone(), settings.spaces.clone()).map_err(failed)?;
     let guard = Guard::new(Identity::Agents(agents), hosts(settings), &settings.limits);
+    let guard = guard.behind(Edge::of(&settings.edge_jwt));
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {
         vault: vault.clone(),

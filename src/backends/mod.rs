@@ -16,8 +16,9 @@ mod threshold;
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
 pub use host::{
-    Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, Interface, Metrics, Mounted,
-    NetworkTraffic, Partition, Route, ServerInfo, ServerTime, Temperature,
+    Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, HostListener, Interface, Metrics,
+    Mounted, Neighbor, NetworkTraffic, Partition, ReachableAddress, Route, ServerInfo, ServerTime,
+    Temperature,
 };
 pub use lxc::{
     ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc, LxcView,

@@ -206,7 +206,7 @@ async fn work(
     (arguments, cx): (Map<String, Value>, Cx),
 ) -> Ended {
     let answer = match verdict {
-        Verdict::Allow(permit) | Verdict::Granted(permit) | Verdict::Approved(permit) => {
+        Verdict::Allow(permit) | Verdict::Granted(permit) | Verdict::Approved(permit, _) => {
             run_allowed(&engine, &tool, permit, (arguments, cx)).await
         }
         Verdict::Confirm | Verdict::Propose => Err(needs_approval().into()),

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::{
     admitted::Admitted,
     body::BodyLimit,
+    edge::Edge,
     framing::check_framing,
     host::Hosts,
     identity::Identity,
@@ -25,6 +26,7 @@ use crate::http::Upload;
 /// Everything that stands between a socket and the engine.
 pub struct Guard {
     hosts: RwLock<Arc<Hosts>>,
+    edge: Option<Edge>,
     pub(super) identity: Identity,
     body: BodyLimit,
     by_address: Rate<IpAddr>,
@@ -47,6 +49,7 @@ impl Guard {
     pub fn new(identity: Identity, hosts: Hosts, limits: &Limits) -> Self {
         Self {
             hosts: RwLock::new(Arc::new(hosts)),
+            edge: None,
             identity,
             body: BodyLimit {
                 bytes: limits.body_limit,
@@ -66,6 +69,12 @@ impl Guard {
                 streams: limits.max_streams_per_agent,
             },
         }
+    }
+
+    /// The same behind a proxy that says who is there.
+    #[must_use]
+    pub fn behind(self, edge: Option<Edge>) -> Self {
+        Self { edge, ..self }
     }
 
     /// The names and origins as they are now.
@@ -98,9 +107,16 @@ impl Guard {
     ) -> Result<Admitted, Refusal> {
         let (head, body) = request.into_parts();
         let posts = head.method == Method::POST;
-        let who = self
-            .known(&head, peer, posts.then_some(&body))
-            .map_err(|refusal| self.charge(peer, refusal))?;
+        let fits = if posts {
+            self.check_body(&head.headers, &body)
+        } else {
+            Ok(())
+        };
+        let who = match fits {
+            Ok(()) => self.known(&head.headers, peer).await,
+            Err(refusal) => Err(refusal),
+        };
+        let who = who.map_err(|refusal| self.charge(peer, refusal))?;
         self.charge_agent(&who)?;
         // Only POST has a body that means anything.
         let body = if posts {
@@ -142,18 +158,18 @@ impl Guard {
         })
     }
 
-    /// Who asks, from the head alone.
-    fn known(
-        &self,
-        head: &Parts,
-        peer: SocketAddr,
-        body: Option<&Upload>,
-    ) -> Result<Principal, Refusal> {
-        if let Some(body) = body {
-            check_type(&head.headers)?;
-            self.body.check_declared(body)?;
+    /// What a head says of its body.
+    fn check_body(&self, headers: &HeaderMap, body: &Upload) -> Result<(), Refusal> {
+        check_type(headers)?;
+        self.body.check_declared(body)
+    }
+
+    /// Who asks, from the headers alone.
+    async fn known(&self, headers: &HeaderMap, peer: SocketAddr) -> Result<Principal, Refusal> {
+        if let Some(edge) = &self.edge {
+            edge.check(headers).await?;
         }
-        self.identity.identify(&head.headers, peer.ip())
+        self.identity.identify(headers, peer.ip())
     }
 
     /// A place among an agent's calls. What is no call needs none: an answer or a cancellation, which may be

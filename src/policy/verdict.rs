@@ -20,8 +20,8 @@ pub enum Verdict {
     Granted(Permit),
     /// It waits for the owner's approval.
     Propose,
-    /// The owner has approved just this: it runs, with this key.
-    Approved(Permit),
+    /// The owner has approved just this, as the change of this id: it runs, with this key.
+    Approved(Permit, String),
     /// There is no such tool for this agent.
     Deny,
 }
@@ -34,8 +34,16 @@ impl Verdict {
             Self::Confirm => "confirm",
             Self::Granted(_) => "granted",
             Self::Propose => "propose",
-            Self::Approved(_) => "approved",
+            Self::Approved(..) => "approved",
             Self::Deny => "deny",
+        }
+    }
+
+    /// The change of the inbox that the call carries out.
+    pub fn change(&self) -> Option<&str> {
+        match self {
+            Self::Approved(_, change) => Some(change),
+            _ => None,
         }
     }
 }
@@ -61,7 +69,10 @@ pub fn judge_approved(who: &Principal, tool: &Tool, begun: &Begun) -> Verdict {
     let arguments = begun.change().proven_arguments();
     match arguments.map(|arguments| judge(who, tool, &arguments)) {
         None | Some(Verdict::Deny) => Verdict::Deny,
-        Some(_) => Verdict::Approved(Permit::granted_by_policy()),
+        Some(_) => {
+            let change = begun.change().id.clone();
+            Verdict::Approved(Permit::granted_by_policy(), change)
+        }
     }
 }
 

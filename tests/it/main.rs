@@ -10,6 +10,7 @@
 mod audit;
 mod check;
 mod checklist;
+mod crash_daemon;
 #[cfg(feature = "everything")]
 mod everything;
 mod flow_agents;
@@ -17,7 +18,9 @@ mod flow_agents_cli;
 mod flow_calls;
 mod flow_converge;
 mod flow_crowd;
+mod flow_edge;
 mod flow_host;
+mod flow_inbox;
 mod flow_lifecycle;
 mod flow_names;
 mod flow_overrides;
