@@ -304,7 +304,7 @@ impl Link {
         self.streams.spawn(async move {
             tokio::select! {
                 () = heard => {}
-                () = endpoint.guard().expelled(&who) => {}
+                () = endpoint.guard().displaced(&who) => {}
             }
         });
     }
@@ -324,7 +324,7 @@ async fn over(endpoint: &Endpoint, sender: &Context, lines: &mpsc::Sender<Line>)
     tokio::select! {
         () = lines.closed() => Ended::Unheard,
         _ = stop.wait_for(|stop| *stop) => Ended::Stopped,
-        () = endpoint.guard().expelled(&sender.who) => Ended::Expelled,
+        () = endpoint.guard().displaced(&sender.who) => Ended::Expelled,
     }
 }
 

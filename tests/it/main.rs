@@ -39,6 +39,7 @@ mod helper;
 mod helper_hostile;
 mod house_rules;
 mod killing;
+mod spaces;
 mod spec_base;
 mod spec_cancel;
 mod spec_chain;
