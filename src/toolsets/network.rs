@@ -58,11 +58,13 @@ struct Counted {
     traffic: Option<NetworkTraffic>,
 }
 
-async fn interfaces(host: Arc<Host>, Interfaces {}: Interfaces, _: Cx) -> Result<AllInterfaces> {
-    let all = host.interfaces().await.map_err(failed)?.into_iter();
+async fn interfaces(host: Arc<Host>, Interfaces {}: Interfaces, cx: Cx) -> Result<AllInterfaces> {
+    let mut all = host.interfaces().await.map_err(failed)?;
+    // Whose end of a wire it is, nothing says for sure.
+    all.retain(|(one, _)| cx.caller().reach.is_everything() || !one.is_port());
     let counted = |(interface, traffic)| Counted { interface, traffic };
     Ok(AllInterfaces {
-        interfaces: all.map(counted).collect(),
+        interfaces: all.into_iter().map(counted).collect(),
     })
 }
 

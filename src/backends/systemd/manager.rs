@@ -7,11 +7,14 @@ use zbus::zvariant::OwnedObjectPath;
 
 use super::super::bus::{Properties, SystemBus};
 use super::super::error::{BackendError, ErrorKind};
+use super::super::threshold::Threshold;
 use super::events::UnitEvents;
 use super::files::UnitFileState;
 use super::interface::{self, MANAGER, MANAGER_INTERFACE, UNIT_INTERFACE};
 use super::name::UnitName;
 use super::unit::{Unit, UnitLine, UnitStatus};
+use super::view::SystemdView;
+use crate::config::Reach;
 
 /// The facts that only some kinds of units have. They are asked for one by one: all that systemd tells of a
 /// service is measured for the answer.
@@ -21,7 +24,7 @@ const SPECIFIC: &[(&str, &[&str])] = &[
     ("Result", &["service", "socket", "mount", "automount", "swap", "timer", "path", "scope"]),
 ];
 
-/// The units of this box; a clone is a pointer.
+/// The units of this box; what can be asked is asked by a view of them. A clone is a pointer.
 ///
 /// What is asked here needs no privilege. systemd loads a unit that is asked about by its path and unloads it
 /// again, and says so in signals: who follows those asks [`Self::loaded`] first.
@@ -51,6 +54,11 @@ impl Systemd {
         Self { bus }
     }
 
+    /// The units that are within reach.
+    pub fn seen_by(&self, reach: &Reach) -> SystemdView {
+        SystemdView::new(self.clone(), Threshold::of(reach))
+    }
+
     /// Whether systemd runs this machine, as `sd_booted(3)` finds out.
     pub fn runs_here() -> bool {
         Path::new("/run/systemd/system").is_dir()
@@ -60,7 +68,7 @@ impl Systemd {
     ///
     /// # Errors
     /// `Unavailable` without a bus or systemd.
-    pub async fn list(&self) -> Result<Vec<UnitLine>, BackendError> {
+    pub(super) async fn list(&self) -> Result<Vec<UnitLine>, BackendError> {
         let listed: Vec<ListedUnit> = self.manager("ListUnits", &()).await?;
         Ok(lines(listed))
     }
@@ -69,7 +77,7 @@ impl Systemd {
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub async fn loaded(&self, names: &[UnitName]) -> Result<Vec<UnitLine>, BackendError> {
+    pub(super) async fn loaded(&self, names: &[UnitName]) -> Result<Vec<UnitLine>, BackendError> {
         // systemd takes patterns, in which a backslash stands for the character behind it.
         let literal = |name: &UnitName| name.as_str().replace('\\', r"\\");
         let patterns: Vec<String> = names.iter().map(literal).collect();
@@ -83,7 +91,7 @@ impl Systemd {
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub async fn files(&self) -> Result<BTreeMap<UnitName, UnitFileState>, BackendError> {
+    pub(super) async fn files(&self) -> Result<BTreeMap<UnitName, UnitFileState>, BackendError> {
         let listed: Vec<(String, String)> = self.manager("ListUnitFiles", &()).await?;
         let file = |(path, state): (String, String)| {
             let name = path.rsplit('/').next()?.parse().ok()?;
@@ -96,7 +104,7 @@ impl Systemd {
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub async fn unit(&self, name: &UnitName) -> Result<Unit, BackendError> {
+    pub(super) async fn unit(&self, name: &UnitName) -> Result<Unit, BackendError> {
         let path = name.path();
         let (common, specific) = tokio::join!(
             self.bus.properties(interface::unit(&path), UNIT_INTERFACE),
@@ -109,7 +117,7 @@ impl Systemd {
     ///
     /// # Errors
     /// `NotFound` when there is no such unit; otherwise as [`Self::list`].
-    pub async fn status(&self, name: &UnitName) -> Result<UnitStatus, BackendError> {
+    pub(super) async fn status(&self, name: &UnitName) -> Result<UnitStatus, BackendError> {
         let path: OwnedObjectPath = self.manager("LoadUnit", &name.as_str()).await?;
         let kind = interface::of_kind(name);
         let (common, specific) = tokio::join!(
@@ -129,7 +137,7 @@ impl Systemd {
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub async fn events(&self) -> Result<UnitEvents, BackendError> {
+    pub(super) async fn events(&self) -> Result<UnitEvents, BackendError> {
         UnitEvents::open(&self.bus).await
     }
 
