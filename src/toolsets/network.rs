@@ -122,8 +122,16 @@ struct AllListeners {
     left_out: usize,
 }
 
-async fn listeners(host: Arc<Host>, Listeners {}: Listeners, _: Cx) -> Result<AllListeners> {
+async fn listeners(host: Arc<Host>, Listeners {}: Listeners, cx: Cx) -> Result<AllListeners> {
     let mut listeners = host.listeners().await.map_err(failed)?;
+    let reach = &cx.caller().reach;
+    listeners.retain(|one| {
+        let unit = one.unit.as_deref().is_none_or(|unit| reach.unit(unit));
+        unit && one
+            .container
+            .as_deref()
+            .is_none_or(|name| reach.container(name))
+    });
     let left_out = listeners.len().saturating_sub(MOST);
     listeners.truncate(MOST);
     Ok(AllListeners {

@@ -7,14 +7,11 @@ use zbus::zvariant::OwnedObjectPath;
 
 use super::super::bus::{Properties, SystemBus};
 use super::super::error::{BackendError, ErrorKind};
-use super::super::threshold::Threshold;
 use super::events::UnitEvents;
 use super::files::UnitFileState;
 use super::interface::{self, MANAGER, MANAGER_INTERFACE, UNIT_INTERFACE};
 use super::name::UnitName;
 use super::unit::{Unit, UnitLine, UnitStatus};
-use super::view::SystemdView;
-use crate::config::Reach;
 
 /// The facts that only some kinds of units have. They are asked for one by one: all that systemd tells of a
 /// service is measured for the answer.
@@ -52,11 +49,6 @@ impl Systemd {
     /// The systemd that answers on `bus`.
     pub fn new(bus: SystemBus) -> Self {
         Self { bus }
-    }
-
-    /// The units that are within reach.
-    pub fn seen_by(&self, reach: &Reach) -> SystemdView {
-        SystemdView::new(self.clone(), Threshold::of(reach))
     }
 
     /// Whether systemd runs this machine, as `sd_booted(3)` finds out.

@@ -9,6 +9,7 @@ use super::files::UnitFileState;
 use super::manager::Systemd;
 use super::name::UnitName;
 use super::unit::{Unit, UnitLine, UnitStatus};
+use crate::config::Reach;
 
 /// The units within somebody's reach; a clone is a pointer.
 #[derive(Debug, Clone)]
@@ -17,11 +18,17 @@ pub struct SystemdView {
     threshold: Threshold,
 }
 
-impl SystemdView {
-    pub(super) fn new(systemd: Systemd, threshold: Threshold) -> Self {
-        Self { systemd, threshold }
+impl Systemd {
+    /// The units that are within reach.
+    pub fn seen_by(&self, reach: &Reach) -> SystemdView {
+        SystemdView {
+            systemd: self.clone(),
+            threshold: Threshold::of(reach),
+        }
     }
+}
 
+impl SystemdView {
     /// Every loaded unit, sorted by name.
     ///
     /// # Errors
