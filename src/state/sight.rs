@@ -112,9 +112,8 @@ impl Sight {
         match tokens {
             [] | ["public"] | ["public", "packageData"] => Part,
             ["public", "packageData", name, ..] => if_so(self.reach.container(name), Whole),
-            ["public", "serverInfo"]
-            | ["public", "serverInfo", "mounts" | "network"]
-            | ["public", "units" | "observer"] => if_so(host, Part),
+            ["public", "serverInfo" | "units" | "observer"]
+            | ["public", "serverInfo", "mounts" | "network"] => if_so(host, Part),
             // Whose port it is, the place does not say: some are of containers on the host's network.
             ["public", "serverInfo", "network", "listeners", ..] => Nothing,
             ["public", "serverInfo", "mounts", path, ..] => {
