@@ -110,7 +110,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let stop = watch::Sender::new(false);
     let lxc = Lxc::new(helper.clone());
     let systemd = Systemd::new(SystemBus::new());
-    let units = Units::new(systemd.clone(), settings.observer.units.clone());
+    let units = Units::new(&systemd, settings.observer.units.clone());
     let observer = Observer::new(state.clone(), lxc.clone(), Host::new(), units);
     let backends = Backends {
         lxc,
