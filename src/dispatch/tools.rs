@@ -244,13 +244,15 @@ pub(super) async fn run_allowed(
     let settling = tool
         .syncs_state()
         .then(|| engine.catalog.settling(cx.reference()));
+    let viewer = cx.caller().viewer();
     let mut answer = tool.run(permit, arguments, cx).await?;
     let revision = match settling {
         Some(settling) => settling.await,
         None => None,
     };
     if let Some(revision) = revision {
-        answer.reflect(revision);
+        // As the caller sees them: what came later, elsewhere, has no number for it.
+        answer.reflect(revision.min(engine.newest(&viewer)));
     }
     Ok((answer, revision))
 }

@@ -4,4 +4,5 @@
 mod rules;
 mod verdict;
 
+pub use rules::{Subject, class, mode};
 pub use verdict::{Verdict, judge, judge_approved, sees};

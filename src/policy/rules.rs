@@ -17,14 +17,46 @@ const TABLE: [(Preset, [Mode; 6]); 4] = [
     (Preset::Admin,   [Allow, Allow, Allow,   Allow,   Propose, Propose]),
 ];
 
-/// What a policy says to a tool, wherever it is used.
-pub fn mode(policy: &Policy, tool: &Tool) -> Mode {
+/// What a policy looks at in a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The group that it belongs to.
+    pub toolset: &'a str,
+    /// Its class.
+    pub risk: Risk,
+}
+
+impl<'a> From<&'a Tool> for Subject<'a> {
+    fn from(tool: &'a Tool) -> Self {
+        Self {
+            name: tool.name(),
+            toolset: tool.toolset(),
+            risk: tool.risk(),
+        }
+    }
+}
+
+/// What a policy says to a tool, wherever it is used. The narrower word counts: what is said to the tool by its
+/// name, then whether its group is among those that there are, then what is said to its class, then the preset.
+pub fn mode<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> Mode {
+    let tool = tool.into();
     let overrides = &policy.overrides;
-    let named = overrides.tools.get(tool.name());
-    let class = named.or_else(|| overrides.modes.get(&tool.risk()));
-    class
-        .copied()
-        .unwrap_or_else(|| preset(policy.preset, tool.risk()))
+    if let Some(mode) = overrides.tools.get(tool.name) {
+        return *mode;
+    }
+    let toolsets = overrides.toolsets.as_ref();
+    if toolsets.is_some_and(|named| named.iter().all(|name| name != tool.toolset)) {
+        return Deny;
+    }
+    class(policy, tool.risk)
+}
+
+/// What a policy says to a class, where nothing is said to the tool.
+pub fn class(policy: &Policy, risk: Risk) -> Mode {
+    let said = policy.overrides.modes.get(&risk);
+    said.copied().unwrap_or_else(|| preset(policy.preset, risk))
 }
 
 /// What a preset says to a class; what the table does not hold is denied.
@@ -50,5 +82,34 @@ mod tests {
         }
         assert_eq!(preset(Preset::Operate, Risk::Execute), Propose);
         assert_eq!(preset(Preset::Admin, Risk::Execute), Allow);
+    }
+
+    #[test]
+    fn the_narrower_word_counts() {
+        let overrides = r#"{"toolsets":["containers"],"tools":{"server_time":"allow","container_stop":"deny"},
+            "modes":{"disrupt":"confirm","read":"deny"}}"#;
+        let policy = Policy {
+            preset: Preset::Operate,
+            overrides: serde_json::from_str(overrides).unwrap(),
+        };
+        #[rustfmt::skip]
+        let table = [
+            ("server_time",       "server",     Risk::Read,    Allow),
+            ("server_info",       "server",     Risk::Read,    Deny),
+            ("container_list",    "containers", Risk::Read,    Deny),
+            ("container_start",   "containers", Risk::Write,   Allow),
+            ("container_stop",    "containers", Risk::Disrupt, Deny),
+            ("container_restart", "containers", Risk::Disrupt, Mode::Confirm),
+            ("system_shell",      "shell",      Risk::Execute, Deny),
+            ("nameless",          "",           Risk::Write,   Deny),
+        ];
+        for (name, toolset, risk, expected) in table {
+            let subject = Subject {
+                name,
+                toolset,
+                risk,
+            };
+            assert_eq!(mode(&policy, subject), expected, "{name}");
+        }
     }
 }

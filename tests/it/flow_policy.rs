@@ -7,14 +7,17 @@ use serde_json::{Value, json};
 use crate::support::machine::is_root;
 use crate::support::server::shared;
 
-const READING: [&str; 14] = [
+const READING: [&str; 17] = [
     "changes_since",
     "container_info",
     "container_list",
     "container_ports",
     "container_stats",
     "disk_list",
+    "network_addresses",
     "network_interfaces",
+    "network_listeners",
+    "network_neighbors",
     "network_routes",
     "server_info",
     "server_metrics",
