@@ -5,4 +5,4 @@ mod rules;
 mod verdict;
 
 pub use rules::{Subject, class, mode};
-pub use verdict::{Verdict, judge, judge_approved, sees};
+pub use verdict::{Verdict, is_proposed, judge, judge_approved, sees};
