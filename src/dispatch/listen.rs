@@ -128,7 +128,7 @@ fn tasks(engine: &Engine, call: &Call, filter: &mut Filter) -> Result<Option<Tas
     }
     let agent = call.context.who.agent_id().as_str();
     let ids = filter.tasks.drain(..).collect();
-    let (watch, honoured) = TaskWatch::new(&engine.tasks, agent, &ids);
+    let (watch, honoured) = TaskWatch::new(engine, agent, &ids);
     filter.tasks = honoured;
     Ok(Some(watch))
 }

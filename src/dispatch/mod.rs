@@ -31,6 +31,7 @@ mod task_runner;
 mod task_store;
 mod task_watch;
 mod tasks;
+mod tool_list;
 mod tools;
 mod under_way;
 
