@@ -226,4 +226,19 @@ mod tests {
         assert_eq!(at(pure, "cgroup2", None).unwrap(), "/sys/fs/cgroup");
         assert_eq!(at("", "cgroup2", None), None);
     }
+
+    #[test]
+    fn a_group_is_found_by_its_number() {
+        let Some(own) = own_cgroup().filter(|path| path.is_dir()) else {
+            return super::super::skip::skip("there is no cgroup of version 2");
+        };
+        let mount = cgroup2_mount().unwrap();
+        let number = |path: &Path| fs::metadata(path).unwrap().ino();
+        let wanted = BTreeSet::from([number(&own), number(&mount), u64::MAX]);
+        let found = cgroup_paths(&wanted);
+        let below = own.strip_prefix(&mount).unwrap().display().to_string();
+        assert_eq!(found[&number(&own)], format!("/{below}"));
+        assert!(found.contains_key(&number(&mount)) && !found.contains_key(&u64::MAX));
+        assert!(cgroup_paths(&BTreeSet::new()).is_empty());
+    }
 }
