@@ -11,6 +11,7 @@ mod outcome;
 mod shell;
 mod source;
 mod systemd;
+mod threshold;
 
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
@@ -20,7 +21,7 @@ pub use host::{
     Temperature,
 };
 pub use lxc::{
-    ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc,
+    ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc, LxcView,
 };
 pub use neutral::neutralise;
 pub use outcome::ShellOutcome;

@@ -3,28 +3,97 @@
 use crate::config::{Mode, Policy, Preset};
 use crate::registry::{Risk, Tool};
 
-use Mode::{Allow, Deny, Propose};
+use Mode::{Allow, Confirm, Deny, Propose};
 
 /// Preset, then read, write, disrupt, execute, reveal, persist.
 ///
-/// `admin` runs what disrupts without asking the person at the client: there is no confirmation yet.
-/// `suggest` sees four tools that come with the inbox, so nothing until then.
+/// What `suggest` may have done it proposes with tools of its own; it calls no other.
 #[rustfmt::skip]
 const TABLE: [(Preset, [Mode; 6]); 4] = [
-    (Preset::Observe, [Allow, Deny,  Deny,    Deny,    Deny,    Deny   ]),
-    (Preset::Suggest, [Deny,  Deny,  Deny,    Deny,    Deny,    Deny   ]),
-    (Preset::Operate, [Allow, Allow, Propose, Propose, Deny,    Deny   ]),
-    (Preset::Admin,   [Allow, Allow, Allow,   Allow,   Propose, Propose]),
+    (Preset::Observe, [Allow, Deny,    Deny,    Deny,    Deny,    Deny   ]),
+    (Preset::Suggest, [Allow, Propose, Propose, Propose, Deny,    Deny   ]),
+    (Preset::Operate, [Allow, Allow,   Propose, Propose, Deny,    Deny   ]),
+    (Preset::Admin,   [Allow, Allow,   Confirm, Allow,   Confirm, Confirm]),
 ];
 
-/// What a policy says to a tool, wherever it is used.
-pub fn mode(policy: &Policy, tool: &Tool) -> Mode {
+/// What a policy looks at in a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The group that it belongs to.
+    pub toolset: &'a str,
+    /// Its class.
+    pub risk: Risk,
+}
+
+impl<'a> From<&'a Tool> for Subject<'a> {
+    fn from(tool: &'a Tool) -> Self {
+        Self {
+            name: tool.name(),
+            toolset: tool.toolset(),
+            risk: tool.risk(),
+        }
+    }
+}
+
+/// The tools of the preset `suggest`. Others have better ones for the same, and see these where their owner names
+/// them.
+const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
+
+/// What an agent may ask about its own proposals: for those that make some.
+const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
+
+/// Whether a policy shows a tool: whether it is listed, and can be called.
+pub fn shows<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
+    let tool = tool.into();
+    let name = tool.name;
+    let named = policy.overrides.tools.get(name);
+    let suggests = policy.preset == Preset::Suggest;
+    match mode(policy, tool) {
+        Deny => false,
+        // What its owner lets it call itself.
+        Allow | Confirm if named.is_some() => true,
+        _ if SUGGESTING.contains(&name) => suggests,
+        _ if suggests => false,
+        _ if ASKING_AFTER.contains(&name) => proposes_any(policy),
+        _ => true,
+    }
+}
+
+/// Whether a policy lets a tool be proposed.
+pub fn lets_propose(policy: &Policy, tool: &Tool) -> bool {
+    let name = tool.name();
+    let about_itself = SUGGESTING.contains(&name) || ASKING_AFTER.contains(&name);
+    tool.risk() != Risk::Read && !about_itself && mode(policy, tool) != Deny
+}
+
+/// Whether something comes into the inbox under a policy.
+fn proposes_any(policy: &Policy) -> bool {
+    let mut named = policy.overrides.tools.values();
+    let mut classes = Risk::ALL.into_iter().map(|risk| class(policy, risk));
+    classes.any(|mode| mode == Propose) || named.any(|mode| *mode == Propose)
+}
+
+/// What a policy says to a tool, wherever it is used. The narrower word counts: what is said to the tool by its
+/// name, then whether its group is among those that there are, then what is said to its class, then the preset.
+pub fn mode<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> Mode {
+    let tool = tool.into();
     let overrides = &policy.overrides;
-    let named = overrides.tools.get(tool.name());
-    let class = named.or_else(|| overrides.modes.get(&tool.risk()));
-    class
-        .copied()
-        .unwrap_or_else(|| preset(policy.preset, tool.risk()))
+    if let Some(mode) = overrides.tools.get(tool.name) {
+        return *mode;
+    }
+    let toolsets = overrides.toolsets.as_ref();
+    if toolsets.is_some_and(|named| named.iter().all(|name| name != tool.toolset)) {
+        return Deny;
+    }
+    class(policy, tool.risk)
+}
+
+/// What a policy says to a class, where nothing is said to the tool.
+pub fn class(policy: &Policy, risk: Risk) -> Mode {
+    let said = policy.overrides.modes.get(&risk);
+    said.copied().unwrap_or_else(|| preset(policy.preset, risk))
 }
 
 /// What a preset says to a class; what the table does not hold is denied.
@@ -46,9 +115,52 @@ mod tests {
         for risk in Risk::ALL {
             let expected = if risk == Risk::Read { Allow } else { Deny };
             assert_eq!(preset(Preset::Observe, risk), expected, "{risk:?}");
-            assert_eq!(preset(Preset::Suggest, risk), Deny, "{risk:?}");
+            let suggested = match risk {
+                Risk::Read => Allow,
+                Risk::Reveal | Risk::Persist => Deny,
+                _ => Propose,
+            };
+            assert_eq!(preset(Preset::Suggest, risk), suggested, "{risk:?}");
         }
         assert_eq!(preset(Preset::Operate, Risk::Execute), Propose);
         assert_eq!(preset(Preset::Admin, Risk::Execute), Allow);
+    }
+
+    #[test]
+    fn the_narrower_word_counts() {
+        let overrides = r#"{"toolsets":["containers"],"tools":{"server_time":"allow","container_stop":"deny"},
+            "modes":{"disrupt":"confirm","read":"deny"}}"#;
+        let policy = Policy {
+            preset: Preset::Operate,
+            overrides: serde_json::from_str(overrides).unwrap(),
+        };
+        #[rustfmt::skip]
+        let table = [
+            ("server_time",       "server",     Risk::Read,    Allow),
+            ("server_info",       "server",     Risk::Read,    Deny),
+            ("container_list",    "containers", Risk::Read,    Deny),
+            ("container_start",   "containers", Risk::Write,   Allow),
+            ("container_stop",    "containers", Risk::Disrupt, Deny),
+            ("container_restart", "containers", Risk::Disrupt, Mode::Confirm),
+            ("system_shell",      "shell",      Risk::Execute, Deny),
+            ("nameless",          "",           Risk::Write,   Deny),
+        ];
+        for (name, toolset, risk, expected) in table {
+            let subject = Subject {
+                name,
+                toolset,
+                risk,
+            };
+            assert_eq!(mode(&policy, subject), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_admin_is_asked_before_it_cuts_shows_or_leaves_something() {
+        for risk in Risk::ALL {
+            let asked = matches!(risk, Risk::Disrupt | Risk::Reveal | Risk::Persist);
+            let expected = if asked { Confirm } else { Allow };
+            assert_eq!(preset(Preset::Admin, risk), expected, "{risk:?}");
+        }
     }
 }

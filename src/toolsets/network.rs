@@ -17,6 +17,7 @@ const MOST: usize = 256;
 /// The group, as a table.
 pub fn tools(host: Arc<Host>) -> Toolset<Host> {
     Toolset::over(host)
+        .named("network")
         .tool("network_interfaces", Risk::Read, interfaces)
         .about(Scope::Host)
         .titled("Network interfaces")

@@ -19,8 +19,11 @@ mod error;
 mod grants;
 mod ids;
 mod keys;
+mod logins;
 mod migration;
+mod offer;
 mod open;
+mod owner;
 mod redact;
 mod row;
 mod sessions;
@@ -44,6 +47,10 @@ pub use changes::{Added, ChangeRoom, Decision, Ruling};
 pub use checkpoint::hex;
 pub use error::VaultError;
 pub use grants::{Grant, NewGrant};
+pub use logins::{Login, NewLogin, OWNER, Stay};
+pub use offer::OfferedTool;
+pub use owner::{Guesses, StoredPassword};
+pub use redact::redact;
 pub use sessions::{SessionUse, StateSeen, StoredSession};
 pub use store::Vault;
 pub use subscriptions::Subscription;
@@ -51,4 +58,4 @@ pub use tasks::{TaskEnd, TaskRoom, TaskRow, WORKING as TASK_WORKING};
 pub use trim::Retention as AuditRetention;
 
 #[cfg(feature = "fuzzing")]
-pub use redact::{redact, redact_text};
+pub use redact::redact_text;
