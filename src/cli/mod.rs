@@ -10,6 +10,7 @@ mod entry;
 #[cfg(feature = "everything")]
 mod everything;
 mod helper;
+mod owner;
 mod place;
 mod plain;
 mod reaper;

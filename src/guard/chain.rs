@@ -28,7 +28,7 @@ pub struct Guard {
     hosts: RwLock<Arc<Hosts>>,
     edge: Option<Edge>,
     pub(super) identity: Identity,
-    body: BodyLimit,
+    pub(super) body: BodyLimit,
     by_address: Rate<IpAddr>,
     by_agent: Rate<AgentId>,
     bodies: Concurrency,
@@ -113,7 +113,7 @@ impl Guard {
             Ok(())
         };
         let who = match fits {
-            Ok(()) => self.known(&head.headers, peer).await,
+            Ok(()) => self.known(&head, peer).await,
             Err(refusal) => Err(refusal),
         };
         let who = who.map_err(|refusal| self.charge(peer, refusal))?;
@@ -164,12 +164,18 @@ impl Guard {
         self.body.check_declared(body)
     }
 
-    /// Who asks, from the headers alone.
-    async fn known(&self, headers: &HeaderMap, peer: SocketAddr) -> Result<Principal, Refusal> {
-        if let Some(edge) = &self.edge {
-            edge.check(headers).await?;
+    /// Who asks, from the head alone.
+    async fn known(&self, head: &Parts, peer: SocketAddr) -> Result<Principal, Refusal> {
+        self.check_edge(&head.headers).await?;
+        self.identity.identify(head, peer.ip())
+    }
+
+    /// What a proxy at the edge must say, where there is one.
+    pub(super) async fn check_edge(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        match &self.edge {
+            Some(edge) => edge.check(headers).await,
+            None => Ok(()),
         }
-        self.identity.identify(headers, peer.ip())
     }
 
     /// A place among an agent's calls. What is no call needs none: an answer or a cancellation, which may be
@@ -236,7 +242,8 @@ fn later(error: &'static str, words: &str, after_s: u64) -> Refusal {
     Refusal::later(StatusCode::SERVICE_UNAVAILABLE, error, words, after_s)
 }
 
-fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+/// Refuses a body that does not say that it is JSON (415).
+pub fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     let media = types
         .next()
