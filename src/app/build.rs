@@ -24,8 +24,8 @@ use crate::helper_client::{Helper, HelperChild};
 use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle, Units};
 use crate::protocol::Implementation;
-use crate::registry::{Catalog, CatalogError, Scope, Tool};
-use crate::state::{Retention, State};
+use crate::registry::{Catalog, CatalogError, ResourceSource, Scope, Tool};
+use crate::state::{Retention, State, Views};
 use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
@@ -271,6 +271,7 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     });
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
+    let views = Views::new(state.clone());
     catalog.add(toolsets::access())?;
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
@@ -281,12 +282,13 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     if Systemd::runs_here() {
         catalog.add(toolsets::units(Arc::new(on.systemd)))?;
     }
-    catalog.add(toolsets::state(Arc::new(state.clone())))?;
+    catalog.add(toolsets::state(Arc::new(views.clone())))?;
+    let resources = StateResources::new(views, INSTRUCTIONS.to_owned());
+    let resources: Arc<dyn ResourceSource> = Arc::new(resources);
+    catalog.add(toolsets::library(resources.clone()))?;
+    catalog.add(toolsets::proposals())?;
     catalog.require_portable_names()?;
-    catalog.set_resources(Arc::new(StateResources::new(
-        state.clone(),
-        INSTRUCTIONS.to_owned(),
-    )));
+    catalog.set_resources(resources);
     let observer = on.observer;
     catalog.set_settle(Box::new(move |audit_id| {
         Box::pin(observer.begin(audit_id).seen())

@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 #[cfg(feature = "everything")]
 use super::everything;
 use super::{
-    agent, audit, check, completions, describe, helper, owner, reaper, serve, state, trial,
+    agent, audit, check, completions, describe, helper, inbox, owner, reaper, serve, state, trial,
 };
 
 /// The gate between AI clients and a home server.
@@ -31,6 +31,8 @@ enum Commands {
     Agent(agent::Args),
     /// Set the owner's password, and see and end what was signed in.
     Owner(owner::Args),
+    /// Decide on what agents propose, and allow things for a while.
+    Inbox(inbox::Args),
     /// Check the record of every call.
     Audit(audit::Args),
     /// Say whether the settings are good, and what to mend.
@@ -62,6 +64,7 @@ pub fn main() -> ExitCode {
         Commands::Helper(args) => helper::run(args),
         Commands::Agent(args) => agent::run(&args),
         Commands::Owner(args) => owner::run(&args),
+        Commands::Inbox(args) => inbox::run(&args),
         Commands::Audit(args) => audit::run(&args),
         Commands::Check(args) => check::run(&args),
         Commands::Describe(args) => describe::run(&args),

@@ -16,13 +16,17 @@ use super::{
     tasks::{TaskLimits, Tasks},
 };
 use crate::auth::Principal;
+use crate::policy::Confirmations;
 use crate::protocol::{Level, RpcError};
-use crate::registry::{BoxFuture, Catalog};
+use crate::registry::{BoxFuture, Catalog, Viewer};
 use crate::telemetry::Metrics;
 use crate::vault::Vault;
 
 /// Waits until an agent that came in would no longer come in.
 type Expulsion = dyn Fn(Principal) -> BoxFuture<()> + Send + Sync;
+
+/// Writes down what came of a call that waits for a person; dropped, it says that the call was cancelled.
+pub(super) type Close = Box<dyn FnOnce(&'static str) + Send>;
 
 /// The first change of a resource after quiet is told at once, further ones so far apart, unless something
 /// else is set.
@@ -45,6 +49,8 @@ pub struct Engine {
     pub(super) under_way: watch::Sender<usize>,
     /// The calls that go on after their answer.
     pub(super) tasks: Tasks,
+    /// The calls that wait for a person's yes.
+    pub(super) questions: Confirmations<Close>,
     /// What agents propose; fixtures have no owner who could approve.
     pub(super) inbox: Option<Inbox>,
     /// A client hears of one resource at most so often.
@@ -69,6 +75,7 @@ impl Engine {
             tasks: Tasks::new(store, task_limits),
             update_interval: UPDATE_INTERVAL,
             expulsion: None,
+            questions: Confirmations::default(),
             inbox: None,
             catalog,
             vault,
@@ -120,8 +127,12 @@ impl Engine {
 
     /// The newest revision of the resources that there is for a caller.
     pub fn revision(&self, caller: &Context) -> u64 {
+        self.newest(&caller.viewer())
+    }
+
+    pub(super) fn newest(&self, viewer: &Viewer) -> u64 {
         let source = self.catalog.resources();
-        source.map_or(0, |source| source.newest(&caller.viewer()))
+        source.map_or(0, |source| source.newest(viewer))
     }
 
     /// Whether a caller may ask to hear of changes of a resource.

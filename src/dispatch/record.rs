@@ -19,7 +19,7 @@ use crate::vault::{AuditId, Entry, Outcome, Promise, Vault};
 
 /// The record of one call. One that is dropped before its end was cancelled, and says so.
 pub struct Record {
-    _under_way: UnderWay,
+    under_way: Option<UnderWay>,
     metrics: Arc<Metrics>,
     audit: Option<(Vault, AuditId)>,
     tool: String,
@@ -51,7 +51,7 @@ impl Record {
             None => None,
         };
         Ok(Self {
-            _under_way: UnderWay::begin(&engine.under_way),
+            under_way: Some(UnderWay::begin(&engine.under_way)),
             metrics: engine.metrics.clone(),
             audit,
             tool: tool.name().to_owned(),
@@ -62,6 +62,13 @@ impl Record {
             began: Instant::now(),
             ended: false,
         })
+    }
+
+    /// The record of a call that waits for a person: the server may end before they answer.
+    #[must_use]
+    pub fn waiting(mut self) -> Self {
+        self.under_way = None;
+        self
     }
 
     /// What the audit knows the call by; nothing where there is no audit.
@@ -149,7 +156,7 @@ async fn intent(
         target,
         mode: Some(verdict.as_str()),
         decision: verdict.as_str(),
-        change: None,
+        change: verdict.change(),
     };
     let promise = if tool.risk() == Risk::Read {
         Promise::Queued

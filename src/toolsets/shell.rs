@@ -69,7 +69,8 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
         cwd: asked.cwd,
         env: asked.env,
     };
-    answer(&shell.host(call, cx.reference()).await.map_err(failed)?)
+    let shell = shell.seen_by(&cx.caller().reach, cx.reference());
+    answer(&shell.host(call).await.map_err(failed)?)
 }
 
 /// Runs a command in a running LXC container with `/bin/sh -c`, in a clean environment, without input
@@ -106,9 +107,8 @@ async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<A
         cwd: asked.cwd,
         env: asked.env,
     };
-    let outcome = shell
-        .container(&asked.container, call, cx.reference())
-        .await;
+    let shell = shell.seen_by(&cx.caller().reach, cx.reference());
+    let outcome = shell.container(&asked.container, call).await;
     answer(&outcome.map_err(failed)?)
 }
 

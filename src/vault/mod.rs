@@ -50,6 +50,7 @@ pub use grants::{Grant, NewGrant};
 pub use logins::{Login, NewLogin, OWNER, Stay};
 pub use offer::OfferedTool;
 pub use owner::{Guesses, StoredPassword};
+pub use redact::redact;
 pub use sessions::{SessionUse, StateSeen, StoredSession};
 pub use store::Vault;
 pub use subscriptions::Subscription;
@@ -57,4 +58,4 @@ pub use tasks::{TaskEnd, TaskRoom, TaskRow, WORKING as TASK_WORKING};
 pub use trim::Retention as AuditRetention;
 
 #[cfg(feature = "fuzzing")]
-pub use redact::{redact, redact_text};
+pub use redact::redact_text;

@@ -10,15 +10,18 @@
 mod audit;
 mod check;
 mod checklist;
+mod crash_daemon;
 #[cfg(feature = "everything")]
 mod everything;
 mod flow_agents;
 mod flow_agents_cli;
 mod flow_calls;
+mod flow_confirm;
 mod flow_converge;
 mod flow_crowd;
 mod flow_edge;
 mod flow_host;
+mod flow_inbox;
 mod flow_lifecycle;
 mod flow_names;
 mod flow_overrides;
@@ -30,6 +33,7 @@ mod flow_sessions;
 mod flow_settings;
 mod flow_siege;
 mod flow_streams;
+mod flow_suggest;
 mod flow_tasks;
 mod flow_updates;
 mod full_disk;
