@@ -221,7 +221,12 @@ async fn door(
         owner_on_mcp: settings.access.owner_on_mcp,
     };
     let guard = Guard::new(Identity::Agents(callers), hosts(settings), &settings.limits);
-    let guard = guard.behind(Edge::of(&settings.edge_jwt));
+    let guard = guard.behind(Edge::of(&settings.edge_jwt).map_err(failed)?);
+    let required = settings.access.required_header.as_str();
+    let guard = match required {
+        "" => guard,
+        name => guard.requiring(name.parse().map_err(failed)?),
+    };
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {
         vault: vault.clone(),

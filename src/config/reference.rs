@@ -49,6 +49,9 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
          of a reverse proxy."),
     key!("access", "allowed_origins", access.allowed_origins, ORIGINS,
         "Web pages that may call us beside our own, such as \"https://chat.lan\"."),
+    key!("access", "required_header", access.required_header, HeaderName,
+        "A header that each request of an agent must carry beside its token, whatever its value, such as\n\
+         one that a reverse proxy adds. Empty means none."),
     key!("access", "http_sse", access.http_sse, Flag,
         "Whether HTTP+SSE, the transport of 2024-11-05, is served too, at /sse and /message. It is\n\
          deprecated: turn it on only for a client that has no other."),

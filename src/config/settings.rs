@@ -78,6 +78,8 @@ pub struct Access {
     pub allowed_hosts: Vec<String>,
     /// `Origin` values allowed beside the box's own; lower case.
     pub allowed_origins: Vec<String>,
+    /// A header that every request of an agent must carry, in lower case; empty for none.
+    pub required_header: String,
     /// Whether HTTP+SSE is served at `/sse` and `/message`.
     pub http_sse: bool,
     /// Without a use for so long, a login with a cookie ends.
@@ -234,6 +236,7 @@ impl Default for Access {
             owner_on_mcp: false,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            required_header: String::new(),
             http_sse: false,
             login_idle: Duration::from_hours(12),
             login_max: Duration::from_hours(30 * 24),

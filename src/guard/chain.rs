@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use tokio::time::Instant;
@@ -27,6 +27,7 @@ use crate::http::Upload;
 pub struct Guard {
     hosts: RwLock<Arc<Hosts>>,
     edge: Option<Edge>,
+    required: Option<HeaderName>,
     pub(super) identity: Identity,
     pub(super) body: BodyLimit,
     by_address: Rate<IpAddr>,
@@ -50,6 +51,7 @@ impl Guard {
         Self {
             hosts: RwLock::new(Arc::new(hosts)),
             edge: None,
+            required: None,
             identity,
             body: BodyLimit {
                 bytes: limits.body_limit,
@@ -75,6 +77,13 @@ impl Guard {
     #[must_use]
     pub fn behind(self, edge: Option<Edge>) -> Self {
         Self { edge, ..self }
+    }
+
+    /// The same for requests that all carry a header, whatever its value.
+    #[must_use]
+    pub fn requiring(self, header: HeaderName) -> Self {
+        let required = Some(header);
+        Self { required, ..self }
     }
 
     /// The names and origins as they are now.
@@ -167,7 +176,25 @@ impl Guard {
     /// Who asks, from the head alone.
     async fn known(&self, head: &Parts, peer: SocketAddr) -> Result<Principal, Refusal> {
         self.check_edge(&head.headers).await?;
-        self.identity.identify(head, peer.ip())
+        let who = self.identity.identify(head, peer.ip())?;
+        self.check_required(&head.headers)?;
+        Ok(who)
+    }
+
+    /// The header that the owner wants every request to carry.
+    fn check_required(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        match &self.required {
+            Some(name) if !headers.contains_key(name) => {
+                let words =
+                    format!("the owner of this box wants each request to carry the header {name}");
+                Err(Refusal::new(
+                    StatusCode::FORBIDDEN,
+                    "header_required",
+                    words,
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What a proxy at the edge must say, where there is one.
