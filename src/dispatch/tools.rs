@@ -28,6 +28,7 @@ use crate::registry::{
     Answer, BoxFuture, Cx, Interruption, Permit, ProposedCall, Question, TaskSupport, Tool,
     ToolError,
 };
+use crate::telemetry::redact_text;
 
 /// The list changes with the agent's policy and with upgrades.
 const LIST_TTL_MS: u64 = 300_000;
@@ -259,7 +260,10 @@ async fn work(
         }
         Err(Interruption::Failed(error)) => {
             record.end("failed", None);
-            Ok(engine.completed(Answer::from(error).into_result(), Caching::None))
+            Ok(engine.completed(
+                Answer::from(without_secrets(error)).into_result(),
+                Caching::None,
+            ))
         }
         Err(Interruption::Ask(question)) => {
             record.end("asked", None);
@@ -294,6 +298,14 @@ pub(super) async fn run_allowed(
         answer.reflect(revision.min(engine.newest(&viewer)));
     }
     Ok((answer, revision))
+}
+
+/// What a program said as it failed may name what its caller is not to see.
+fn without_secrets(error: ToolError) -> ToolError {
+    ToolError {
+        message: redact_text(&error.message).into_owned(),
+        ..error
+    }
 }
 
 fn needs_approval() -> ToolError {

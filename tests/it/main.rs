@@ -42,6 +42,7 @@ mod helper;
 mod helper_hostile;
 mod house_rules;
 mod killing;
+mod secrets;
 mod spec_base;
 mod spec_cancel;
 mod spec_chain;
