@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use super::{
     call::{Context, Outcome},
     inbox::Inbox,
+    interests::Since,
     listing::Listings,
     results::{self, Caching},
     sealed::Sealer,
@@ -129,6 +130,14 @@ impl Engine {
     pub fn revision(&self, caller: &Context) -> u64 {
         let source = self.catalog.resources();
         source.map_or(0, |source| source.newest(&caller.viewer()))
+    }
+
+    /// From where on a resource is of interest to a caller who asks now.
+    pub fn since(&self, caller: &Context, uri: &str) -> Since {
+        match self.catalog.resources() {
+            Some(source) if source.is_apart(uri) => Since::Apart(source.newest_apart()),
+            _ => Since::Revision(self.revision(caller)),
+        }
     }
 
     /// Whether a caller may ask to hear of changes of a resource.

@@ -56,10 +56,14 @@ fn proposes_any(policy: &Policy) -> bool {
     Risk::ALL.iter().any(|risk| class(risk) == Propose) || named.any(|mode| *mode == Propose)
 }
 
-/// What a policy says to a tool, wherever it is used.
+/// What a policy says to a tool, wherever it is used. To ask after a proposal and to take it back, which undoes
+/// nothing, is not of any class.
 pub fn mode(policy: &Policy, tool: &Tool) -> Mode {
     let overrides = &policy.overrides;
     let named = overrides.tools.get(tool.name());
+    if named.is_none() && ASKING_AFTER.contains(&tool.name()) {
+        return Allow;
+    }
     let class = named.or_else(|| overrides.modes.get(&tool.risk()));
     class
         .copied()

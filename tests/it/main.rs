@@ -14,6 +14,7 @@ mod checklist;
 mod everything;
 mod flow_agents;
 mod flow_calls;
+mod flow_changes;
 mod flow_confirm;
 mod flow_converge;
 mod flow_crowd;
