@@ -20,18 +20,18 @@ use crate::dispatch::{
     Engine, Inbox, InboxLimits, TaskLimits, WithChanges, change_tools, end_abandoned_changes,
     end_abandoned_tasks,
 };
-use crate::guard::{Guard, Identity};
+use crate::guard::{Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
 use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle, Units};
 use crate::protocol::Implementation;
-use crate::registry::{Catalog, CatalogError, ResourceSource};
-use crate::state::{Retention, State};
+use crate::registry::{Catalog, CatalogError, ResourceSource, Scope, Tool};
+use crate::state::{Retention, State, Views};
 use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::vault::{ChangeRoom, TaskRoom, Vault};
+use crate::vault::{ChangeRoom, OfferedTool, TaskRoom, Vault};
 
 /// What a model is told of this server first.
 const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
@@ -162,6 +162,8 @@ async fn engine(
     (settings, stop): (&Settings, &watch::Sender<bool>),
 ) -> Result<Engine, BuildError> {
     end_abandoned_tasks(vault).await.map_err(failed)?;
+    let offered: Vec<OfferedTool> = catalog.tools().map(|tool| offered(tool)).collect();
+    vault.offer().keep(&offered).await.map_err(failed)?;
     end_abandoned_changes(vault).await.map_err(failed)?;
     let key = vault.key("request-state").await.map_err(failed)?;
     let limits = task_limits(&settings.tasks);
@@ -173,6 +175,17 @@ async fn engine(
         let guard = guard.clone();
         Box::pin(async move { guard.expelled(&who).await })
     })))
+}
+
+/// What a policy looks at in a tool.
+fn offered(tool: &Tool) -> OfferedTool {
+    OfferedTool {
+        name: tool.name().to_owned(),
+        toolset: tool.toolset().to_owned(),
+        risk: tool.risk(),
+        needs_host: tool.scope() == Scope::Host,
+        needs_everything: tool.scope() == Scope::Box,
+    }
 }
 
 /// When calls become tasks, and how many there may be.
@@ -200,6 +213,7 @@ async fn door(
 ) -> Result<(Arc<Guard>, Sessions), BuildError> {
     let agents = Agents::new(vault.clone(), settings.spaces.clone()).map_err(failed)?;
     let guard = Guard::new(Identity::Agents(agents), hosts(settings), &settings.limits);
+    let guard = guard.behind(Edge::of(&settings.edge_jwt));
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {
         vault: vault.clone(),
@@ -249,6 +263,7 @@ fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, Catalo
         version: env!("CARGO_PKG_VERSION").to_owned(),
     });
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
+    let views = Views::new(state.clone());
     catalog.add(toolsets::access())?;
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
@@ -259,8 +274,8 @@ fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, Catalo
     if Systemd::runs_here() {
         catalog.add(toolsets::units(Arc::new(on.systemd)))?;
     }
-    catalog.add(toolsets::state(Arc::new(state.clone())))?;
-    let resources = StateResources::new(state.clone(), INSTRUCTIONS.to_owned());
+    catalog.add(toolsets::state(Arc::new(views.clone())))?;
+    let resources = StateResources::new(views, INSTRUCTIONS.to_owned());
     let resources = WithChanges::new(Arc::new(resources), vault.clone());
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);
     catalog.add(toolsets::library(resources.clone()))?;

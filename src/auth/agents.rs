@@ -1,62 +1,27 @@
 //! From a token to the agent behind it, without asking the disk.
 
 use std::collections::HashMap;
-use std::fmt;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::error::AuthError;
 use super::grants::GrantBook;
 use super::principal::{AgentId, Identity, Principal};
-use super::token::{Token, TokenHash};
-use crate::config::{Overrides, Policy, Reach, Spaces, WHOLE_BOX};
+use super::standing::identity;
+use super::token::Token;
+use crate::config::Spaces;
 use crate::sys::now_ms;
 use crate::vault::{Agent, Vault, VaultError};
 
 /// How exactly it is known when an agent was last seen.
 const TOUCH_EVERY_MS: u64 = 60_000;
 
-/// Why nobody comes in with this token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AuthError {
-    /// It is no token.
-    Malformed,
-    /// No agent has it.
-    Unknown,
-    /// Its time is over.
-    Expired,
-    /// Its owner ended it.
-    Revoked,
-    /// Its agent is kept in no space, or in one that is not there.
-    NoSpace,
-    /// Its agent's policy cannot be read.
-    Unreadable,
-    /// The vault cannot be asked at the moment; the log says why.
-    Unavailable,
-}
-
-impl fmt::Display for AuthError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Malformed => {
-                "this is not a whole gatewren token; copy it again, all 52 characters from gw_ on"
-            }
-            Self::Unknown => "no agent has this token; ask the owner of the box for a new one",
-            Self::Expired => "this token has expired; ask the owner of the box for a new one",
-            Self::Revoked => "this token was revoked by the owner of the box",
-            Self::NoSpace => {
-                "this agent is kept in no space of this box; its owner gives it one with gatewren agent edit"
-            }
-            Self::Unreadable => {
-                "this agent's policy cannot be read; its owner writes it again with gatewren agent edit"
-            }
-            Self::Unavailable => "tokens cannot be checked at the moment; try again soon",
-        })
-    }
-}
-
-impl std::error::Error for AuthError {}
+/// Who waits for an agent's end looks again so often at least: a clock that is set is heard by nobody.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// All agents in memory, read again whenever the vault says that they changed.
 pub struct Agents {
@@ -95,46 +60,80 @@ impl Agents {
         })
     }
 
-    /// The agent that a `Bearer` token belongs to.
-    pub fn identify(&self, bearer: &str) -> Result<Principal, AuthError> {
-        self.identify_at(bearer, now_ms())
+    /// The agent that a `Bearer` token belongs to, and that comes from this address, where a network lies between.
+    pub fn identify(&self, bearer: &str, from: Option<IpAddr>) -> Result<Principal, AuthError> {
+        self.identify_at(bearer, from, now_ms())
     }
 
     /// An agent as it would come in now, by its id: for what runs on its behalf while it is away.
     pub fn present(&self, id: &str) -> Result<Principal, AuthError> {
         let known = self.known()?;
-        let record = known
-            .by_token
-            .values()
-            .find(|record| record.id.as_str() == id);
-        let record = record.ok_or(AuthError::Unknown)?;
-        let identity = record.admitted(now_ms())?;
-        Ok(Principal::of(identity, &self.grants))
+        let mut records = known.by_token.values();
+        let record = records.find(|record| record.id.as_str() == id);
+        self.admit(record.ok_or(AuthError::Unknown)?, None, now_ms())
     }
 
-    fn identify_at(&self, bearer: &str, now: u64) -> Result<Principal, AuthError> {
+    fn identify_at(
+        &self,
+        bearer: &str,
+        from: Option<IpAddr>,
+        now: u64,
+    ) -> Result<Principal, AuthError> {
         let known = self.known()?;
-        let record = Token::hash(bearer).and_then(|hash| known.find(&hash));
+        let record = Token::hash(bearer).and_then(|hash| known.find(hash.as_bytes()));
         let record = record.ok_or_else(|| nobody(bearer))?;
-        let identity = record.admitted(now)?;
+        let who = self.admit(record, from, now)?;
         self.touch(record, now);
-        Ok(Principal::of(identity, &self.grants))
+        Ok(who)
     }
 
-    /// A number that changes whenever agents were added or revoked: who holds something open for an
-    /// agent looks with [`Agents::is_active`] whether it may stay open.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.clone()
+    /// An agent that came in, as it would come in now: with the token that it had, from where it was. `None` if it
+    /// would not.
+    pub fn current(&self, who: &Principal) -> Option<Principal> {
+        let known = self.known().ok()?;
+        let record = known.find(&who.identity.token);
+        self.admit(record?, who.from, now_ms()).ok()
     }
 
-    /// Whether an agent that came in would still come in.
-    pub fn is_active(&self, id: &AgentId) -> bool {
-        let now = now_ms();
-        self.known().is_ok_and(|known| {
-            known.by_token.values().any(|record| {
-                let in_time = record.expires_ms.is_none_or(|expires| expires > now);
-                record.id == *id && record.identity.is_ok() && !record.revoked && in_time
-            })
+    /// Waits until an agent would come in with another policy, reach or name: it as it would then. `None` if it
+    /// would not come in any more.
+    pub async fn changed(&self, who: &Principal) -> Option<Principal> {
+        let mut changes = self.changes.clone();
+        loop {
+            changes.mark_unchanged();
+            let now = self.current(who)?;
+            if now.identity != who.identity {
+                return Some(now);
+            }
+            // The end of its time changes nothing that would be heard.
+            let left = now
+                .expires_ms
+                .map(|expires| expires.saturating_sub(now_ms()));
+            let left = left.map_or(LOOK, |ms| Duration::from_millis(ms.saturating_add(1)));
+            let _ = tokio::time::timeout(LOOK.min(left), changes.changed()).await;
+        }
+    }
+
+    /// Waits until an agent that came in would no longer come in.
+    pub async fn expelled(&self, who: &Principal) {
+        let mut who = who.clone();
+        while let Some(now) = self.changed(&who).await {
+            who = now;
+        }
+    }
+
+    fn admit(
+        &self,
+        record: &Record,
+        from: Option<IpAddr>,
+        now: u64,
+    ) -> Result<Principal, AuthError> {
+        let identity = record.admitted(from, now)?;
+        Ok(Principal {
+            identity: Arc::clone(identity),
+            from,
+            expires_ms: record.expires_ms,
+            grants: Some(Arc::clone(&self.grants)),
         })
     }
 
@@ -174,15 +173,22 @@ impl Agents {
 }
 
 impl Record {
-    /// Who it is, if they come in at a time.
-    fn admitted(&self, now: u64) -> Result<&Arc<Identity>, AuthError> {
+    /// Who it is, if they come in at a time from an address.
+    fn admitted(&self, from: Option<IpAddr>, now: u64) -> Result<&Arc<Identity>, AuthError> {
         if self.revoked {
             return Err(AuthError::Revoked);
         }
         if self.expires_ms.is_some_and(|expires| expires <= now) {
             return Err(AuthError::Expired);
         }
-        self.identity.as_ref().map_err(|error| *error)
+        let identity = self.identity.as_ref().map_err(|error| *error)?;
+        let networks = identity.policy.overrides.networks.as_deref();
+        if let (Some(networks), Some(from)) = (networks, from)
+            && !networks.iter().any(|network| network.contains(from))
+        {
+            return Err(AuthError::Elsewhere);
+        }
+        Ok(identity)
     }
 }
 
@@ -196,8 +202,8 @@ impl Known {
 
     /// What is looked up is a hash that nobody can choose, so the time that the search takes tells
     /// nothing about the tokens.
-    fn find(&self, hash: &TokenHash) -> Option<&Record> {
-        self.by_token.get(hash.as_bytes())
+    fn find(&self, hash: &[u8; 32]) -> Option<&Record> {
+        self.by_token.get(hash)
     }
 }
 
@@ -221,33 +227,9 @@ fn record(agent: &Agent, spaces: &Spaces) -> ([u8; 32], Record) {
     (agent.token_sha256, record)
 }
 
-fn identity(agent: &Agent, spaces: &Spaces) -> Result<Identity, AuthError> {
-    let overrides: Overrides =
-        serde_json::from_str(&agent.overrides).map_err(|_| AuthError::Unreadable)?;
-    let space = agent.space.clone().ok_or(AuthError::NoSpace)?;
-    let reach = if space == WHOLE_BOX {
-        Reach::everything()
-    } else {
-        Reach::of(spaces.get(&space).ok_or(AuthError::NoSpace)?)
-    };
-    Ok(Identity {
-        id: AgentId::from(agent.id.as_str()),
-        name: agent.name.clone(),
-        reach: match &overrides.containers {
-            Some(containers) => reach.narrowed(containers),
-            None => reach,
-        },
-        policy: Policy {
-            preset: agent.preset,
-            overrides,
-        },
-        space,
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::bootstrap::bootstrap;
+    use super::super::bootstrap::{bootstrap, rotate_token};
     use super::*;
     use crate::config::{Preset, Space};
     use crate::sys::{Scratch, Secret};
@@ -292,22 +274,25 @@ mod tests {
     async fn a_token_leads_to_its_agent_at_once() {
         let House { vault, agents, .. } = &house();
         let (secret, agent) = added(vault, None).await;
-        let who = agents.identify(secret.expose()).unwrap();
+        let who = agents.identify(secret.expose(), None).unwrap();
         assert_eq!(who.agent_id().as_str(), agent.id);
         assert_eq!((who.name(), who.preset()), ("claude", Preset::Operate));
         assert_eq!(who.space(), "media");
         assert!(who.reach().container("jellyfin") && !who.reach().host());
-        assert!(agents.is_active(who.agent_id()));
+        assert!(agents.current(&who).is_some());
     }
 
     #[tokio::test]
     async fn a_token_that_is_none_or_nobodys() {
         let House { agents, .. } = &house();
-        assert_eq!(agents.identify("gw_x").unwrap_err(), AuthError::Malformed);
-        assert_eq!(agents.identify("").unwrap_err(), AuthError::Malformed);
+        assert_eq!(
+            agents.identify("gw_x", None).unwrap_err(),
+            AuthError::Malformed
+        );
+        assert_eq!(agents.identify("", None).unwrap_err(), AuthError::Malformed);
         let (secret, _) = Token::mint().unwrap();
         assert_eq!(
-            agents.identify(secret.expose()).unwrap_err(),
+            agents.identify(secret.expose(), None).unwrap_err(),
             AuthError::Unknown
         );
     }
@@ -316,11 +301,13 @@ mod tests {
     async fn a_token_ends_at_its_time() {
         let House { vault, agents, .. } = &house();
         let (secret, _) = added(vault, Some(1_000)).await;
-        assert!(agents.identify_at(secret.expose(), 999).is_ok());
-        let error = agents.identify_at(secret.expose(), 1_000).unwrap_err();
+        assert!(agents.identify_at(secret.expose(), None, 999).is_ok());
+        let error = agents
+            .identify_at(secret.expose(), None, 1_000)
+            .unwrap_err();
         assert_eq!(error, AuthError::Expired);
         assert_eq!(
-            agents.identify(secret.expose()).unwrap_err(),
+            agents.identify(secret.expose(), None).unwrap_err(),
             AuthError::Expired
         );
     }
@@ -329,13 +316,13 @@ mod tests {
     async fn a_revoked_token_is_good_no_longer_than_the_answer_takes() {
         let House { vault, agents, .. } = &house();
         let (secret, agent) = added(vault, None).await;
-        let who = agents.identify(secret.expose()).unwrap();
+        let who = agents.identify(secret.expose(), None).unwrap();
         vault.agents().revoke(&agent.id).await.unwrap();
         assert_eq!(
-            agents.identify(secret.expose()).unwrap_err(),
+            agents.identify(secret.expose(), None).unwrap_err(),
             AuthError::Revoked
         );
-        assert!(!agents.is_active(who.agent_id()));
+        assert!(agents.current(&who).is_none());
     }
 
     #[tokio::test]
@@ -346,15 +333,15 @@ mod tests {
             scratch,
         } = &house();
         let (secret, agent) = added(vault, None).await;
-        agents.identify(secret.expose()).unwrap();
-        let mut changes = agents.changes();
+        agents.identify(secret.expose(), None).unwrap();
+        let mut changes = vault.agents().changes();
         changes.mark_unchanged();
         let other = Vault::open(&scratch.join("vault.db")).unwrap();
         other.agents().revoke(&agent.id).await.unwrap();
-        let wait = tokio::time::timeout(std::time::Duration::from_mins(2), changes.changed());
+        let wait = tokio::time::timeout(Duration::from_mins(2), changes.changed());
         wait.await.unwrap().unwrap();
         assert_eq!(
-            agents.identify(secret.expose()).unwrap_err(),
+            agents.identify(secret.expose(), None).unwrap_err(),
             AuthError::Revoked
         );
     }
@@ -368,7 +355,7 @@ mod tests {
             (1_059_999, 1_000_000),
             (1_060_000, 1_060_000),
         ] {
-            agents.identify_at(secret.expose(), now).unwrap();
+            agents.identify_at(secret.expose(), None, now).unwrap();
             vault.probe().await.unwrap();
             assert_eq!(vault.agents().list().unwrap()[0].last_used_ms, Some(noted));
         }
@@ -380,17 +367,17 @@ mod tests {
         let first = bootstrap(vault, "try", Preset::Admin).await.unwrap();
         let observer = bootstrap(vault, "try", Preset::Observe).await.unwrap();
         assert_eq!(
-            agents.identify(first.expose()).unwrap().preset(),
+            agents.identify(first.expose(), None).unwrap().preset(),
             Preset::Admin
         );
         let second = bootstrap(vault, "try", Preset::Admin).await.unwrap();
         assert_eq!(
-            agents.identify(first.expose()).unwrap_err(),
+            agents.identify(first.expose(), None).unwrap_err(),
             AuthError::Revoked
         );
-        assert!(agents.identify(second.expose()).is_ok());
+        assert!(agents.identify(second.expose(), None).is_ok());
         assert!(
-            agents.identify(observer.expose()).is_ok(),
+            agents.identify(observer.expose(), None).is_ok(),
             "another preset is another agent"
         );
     }
@@ -412,10 +399,82 @@ mod tests {
                 space: space.map(str::to_owned),
                 expires_ms: None,
             };
-            let agent = vault.agents().add(agent).await.unwrap();
-            assert_eq!(agents.identify(secret.expose()).unwrap_err(), expected);
-            assert!(!agents.is_active(&AgentId::from(agent.id.as_str())));
+            vault.agents().add(agent).await.unwrap();
+            assert_eq!(
+                agents.identify(secret.expose(), None).unwrap_err(),
+                expected
+            );
         }
+    }
+
+    #[tokio::test]
+    async fn an_agent_comes_from_where_it_may() {
+        let House { vault, agents, .. } = &house();
+        let (secret, agent) = added(vault, None).await;
+        let from = |address: &str| Some(address.parse().unwrap());
+        let who = agents.identify(secret.expose(), from("192.0.2.1")).unwrap();
+        let after = Agent {
+            overrides: r#"{"networks":["10.0.0.0/8","fd00::/8"]}"#.to_owned(),
+            ..agent.clone()
+        };
+        assert!(vault.agents().replace(&agent, &after).await.unwrap());
+        for (address, comes_in) in [
+            (from("10.1.2.3"), true),
+            (from("::ffff:10.1.2.3"), true),
+            (from("fd00::1"), true),
+            (None, true),
+            (from("192.0.2.1"), false),
+            (from("::1"), false),
+        ] {
+            let known = agents.identify(secret.expose(), address);
+            assert_eq!(known.is_ok(), comes_in, "{address:?}");
+            assert!(comes_in || known.unwrap_err() == AuthError::Elsewhere);
+        }
+        agents.expelled(&who).await;
+    }
+
+    #[tokio::test]
+    async fn who_waits_hears_of_a_change_and_of_the_end() {
+        let House { vault, agents, .. } = &house();
+        let (secret, agent) = added(vault, None).await;
+        let who = agents.identify(secret.expose(), None).unwrap();
+        let after = Agent {
+            preset: Preset::Observe,
+            space: Some("*".to_owned()),
+            ..agent.clone()
+        };
+        let rows = vault.agents();
+        let (changed, replaced) = tokio::join!(agents.changed(&who), rows.replace(&agent, &after));
+        assert!(replaced.unwrap());
+        let changed = changed.unwrap();
+        assert_eq!(changed.preset(), Preset::Observe);
+        assert!(changed.reach().is_everything() && !who.reach().is_everything());
+        // A change of somebody else's is none.
+        added(vault, None).await;
+        assert_eq!(agents.current(&changed).unwrap().identity, changed.identity);
+        let (ended, token) = tokio::join!(agents.changed(&changed), rotate_token(vault, &after));
+        assert!(ended.is_none(), "it has the token of before");
+        let token = token.unwrap().unwrap();
+        assert!(agents.identify(token.expose(), None).is_ok());
+        assert_eq!(
+            agents.identify(secret.expose(), None).unwrap_err(),
+            AuthError::Unknown
+        );
+        assert!(rotate_token(vault, &after).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn who_waits_hears_of_the_end_of_its_time() {
+        let House { vault, agents, .. } = &house();
+        let (secret, _) = added(vault, Some(now_ms() + 300)).await;
+        // On a machine that is slow enough it is over already.
+        if let Ok(who) = agents.identify(secret.expose(), None) {
+            agents.expelled(&who).await;
+        }
+        assert_eq!(
+            agents.identify(secret.expose(), None).unwrap_err(),
+            AuthError::Expired
+        );
     }
 
     #[tokio::test]
@@ -426,8 +485,8 @@ mod tests {
             scratch,
         } = &house();
         let (secret, _) = added(vault, None).await;
-        agents.identify(secret.expose()).unwrap();
+        agents.identify(secret.expose(), None).unwrap();
         std::fs::write(scratch.join("vault.db"), "gone").unwrap();
-        assert!(agents.identify(secret.expose()).is_ok());
+        assert!(agents.identify(secret.expose(), None).is_ok());
     }
 }

@@ -1,6 +1,6 @@
 //! One token for everybody, chosen on the command line: fixtures have no vault.
 
-use super::agents::AuthError;
+use super::error::AuthError;
 use super::principal::Principal;
 use crate::sys::Secret;
 

@@ -1,16 +1,29 @@
-//! Who is asking: tokens, and the agents that they belong to.
+//! Who is asking: tokens and the agents that they belong to, and what a proxy at the edge says.
 #![forbid(unsafe_code)]
 
 mod agents;
 mod bootstrap;
+mod edge;
+mod error;
 #[cfg(feature = "everything")]
 mod fixed;
 mod grants;
+mod jwks;
+mod lockout;
+mod logins;
+mod password;
 mod principal;
+mod standing;
 mod token;
 
-pub use agents::{Agents, AuthError};
-pub use bootstrap::{add_agent, bootstrap};
+pub use agents::Agents;
+pub use bootstrap::{Admission, add_agent, bootstrap, rotate_token};
+pub use edge::{EdgeError, EdgeRules};
+pub use error::AuthError;
 #[cfg(feature = "everything")]
 pub use fixed::FixedToken;
+pub use jwks::KeySet;
+pub use logins::{LoginError, LoginKey, Logins, SignedIn};
+pub use password::{PasswordError, hash_password};
 pub use principal::{AgentId, Principal};
+pub use standing::{policy_of, reach_of};

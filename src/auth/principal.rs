@@ -1,6 +1,7 @@
 //! Who is asking, once that is known.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::grants::GrantBook;
@@ -31,70 +32,87 @@ impl fmt::Display for AgentId {
 
 /// An agent that has proved who it is: [`super::agents::Agents::identify`] makes one from a token.
 #[derive(Debug, Clone)]
-pub struct Principal(Arc<Identity>, Option<Arc<GrantBook>>);
+pub struct Principal {
+    pub(super) identity: Arc<Identity>,
+    /// Where it came in from, if a network lies between.
+    pub(super) from: Option<IpAddr>,
+    pub(super) expires_ms: Option<u64>,
+    pub(super) grants: Option<Arc<GrantBook>>,
+}
 
 /// What is known of an agent that came in.
-#[derive(Debug)]
+#[derive(PartialEq, Eq)]
 pub(super) struct Identity {
     pub id: AgentId,
     pub name: String,
     pub policy: Policy,
     pub space: String,
     pub reach: Reach,
+    /// The SHA-256 of its token, by which it is known again.
+    pub token: [u8; 32],
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Principal {
-    pub(super) fn of(identity: &Arc<Identity>, grants: &Arc<GrantBook>) -> Self {
-        Self(Arc::clone(identity), Some(Arc::clone(grants)))
-    }
-
     /// One that no token stands for, and that reaches the whole box: fixtures on loopback, and the watchdog's own
     /// probe.
     pub fn without_token(name: &str, preset: Preset) -> Self {
-        let identity = Identity {
-            id: AgentId::from(name),
-            name: name.to_owned(),
-            policy: preset.into(),
-            space: WHOLE_BOX.to_owned(),
-            reach: Reach::everything(),
-        };
-        Self(Arc::new(identity), None)
+        Self {
+            identity: Arc::new(Identity {
+                id: AgentId::from(name),
+                name: name.to_owned(),
+                policy: preset.into(),
+                space: WHOLE_BOX.to_owned(),
+                reach: Reach::everything(),
+                token: [0; 32],
+            }),
+            from: None,
+            expires_ms: None,
+            grants: None,
+        }
     }
 
     /// The agent's id.
     pub fn agent_id(&self) -> &AgentId {
-        &self.0.id
+        &self.identity.id
     }
 
     /// What its owner calls it.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.identity.name
     }
 
     /// What it may do.
     pub fn policy(&self) -> &Policy {
-        &self.0.policy
+        &self.identity.policy
     }
 
     /// Where its policy starts from.
     pub fn preset(&self) -> Preset {
-        self.0.policy.preset
+        self.identity.policy.preset
     }
 
     /// The space that it is kept in; [`WHOLE_BOX`] is everything.
     pub fn space(&self) -> &str {
-        &self.0.space
+        &self.identity.space
     }
 
     /// Whether its owner allows it, at this moment and for a while, to call a tool about something.
     pub fn is_granted(&self, tool: &str, target: Option<&str>) -> bool {
-        let Self(identity, grants) = self;
-        let granted = |grants: &Arc<GrantBook>| grants.holds(identity.id.as_str(), tool, target);
-        grants.as_ref().is_some_and(granted)
+        let agent = self.identity.id.as_str();
+        let granted = |grants: &Arc<GrantBook>| grants.holds(agent, tool, target);
+        self.grants.as_ref().is_some_and(granted)
     }
 
     /// What of the box there is for it.
     pub fn reach(&self) -> &Reach {
-        &self.0.reach
+        &self.identity.reach
     }
 }

@@ -11,15 +11,17 @@ mod outcome;
 mod shell;
 mod source;
 mod systemd;
+mod threshold;
 
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
 pub use host::{
-    Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, Interface, Metrics, Mounted,
-    NetworkTraffic, Partition, Route, ServerInfo, ServerTime, Temperature,
+    Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, HostListener, Interface, Metrics,
+    Mounted, Neighbor, NetworkTraffic, Partition, ReachableAddress, Route, ServerInfo, ServerTime,
+    Temperature,
 };
 pub use lxc::{
-    ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc,
+    ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc, LxcView,
 };
 pub use neutral::neutralise;
 pub use outcome::ShellOutcome;

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::config::Reach;
 use crate::helper_client::{Command, ContainerName, Helper, Limits, Operation, Program, finish};
 
 use super::{
     error::BackendError,
     outcome::{INLINE, ShellOutcome},
+    threshold::Threshold,
 };
 
 /// The most that a command may print before it is killed.
@@ -36,11 +38,19 @@ pub struct ShellCall {
     pub env: BTreeMap<String, String>,
 }
 
-/// Runs commands through the helper. To drop the future of a call is to kill what it runs.
+/// Runs commands through the helper, for those who reach where they are to run.
 #[derive(Debug, Clone)]
 pub struct Shell {
     helper: Helper,
     stop: watch::Receiver<bool>,
+}
+
+/// Runs commands within somebody's reach. To drop the future of a call is to kill what it runs.
+#[derive(Debug)]
+pub struct ShellView<'s> {
+    shell: &'s Shell,
+    threshold: Threshold,
+    reference: &'s str,
 }
 
 impl Shell {
@@ -50,18 +60,25 @@ impl Shell {
         Self { helper, stop }
     }
 
-    /// Runs a command on the host; `reference` names the call in the helper's log.
+    /// As far as it is within reach; `reference` names the call in the helper's log.
+    pub fn seen_by<'s>(&'s self, reach: &Reach, reference: &'s str) -> ShellView<'s> {
+        ShellView {
+            shell: self,
+            threshold: Threshold::of(reach),
+            reference,
+        }
+    }
+}
+
+impl ShellView<'_> {
+    /// Runs a command on the host.
     ///
     /// # Errors
     /// When it could not be started; a command that fails is an outcome and no error.
-    pub async fn host(
-        &self,
-        call: ShellCall,
-        reference: &str,
-    ) -> Result<ShellOutcome, BackendError> {
+    pub async fn host(&self, call: ShellCall) -> Result<ShellOutcome, BackendError> {
+        self.threshold.host()?;
         let (command, limits) = split(call);
-        self.run(Operation::HostCommand { command }, limits, reference)
-            .await
+        self.run(Operation::HostCommand { command }, limits).await
     }
 
     /// Runs a command inside a running container, in the same way.
@@ -72,26 +89,29 @@ impl Shell {
         &self,
         container: &ContainerName,
         call: ShellCall,
-        reference: &str,
     ) -> Result<ShellOutcome, BackendError> {
         let (command, limits) = split(call);
-        let container = container.clone();
-        let operation = Operation::ContainerCommand { container, command };
-        self.run(operation, limits, reference).await
+        let asked = self.threshold.name(container);
+        let operation = Operation::ContainerCommand {
+            container: asked.clone(),
+            command,
+        };
+        let outcome = self.run(operation, limits).await;
+        self.threshold.told(container, &asked, outcome)
     }
 
     async fn run(
         &self,
         operation: Operation,
         limits: Limits,
-        reference: &str,
     ) -> Result<ShellOutcome, BackendError> {
-        let running = self.helper.start(operation, limits, reference).await?;
+        let helper = &self.shell.helper;
+        let running = helper.start(operation, limits, self.reference).await?;
         ShellOutcome::of(finish(running, limits, INLINE, self.stopped()).await?)
     }
 
     async fn stopped(&self) {
-        let _ = self.stop.clone().wait_for(|stop| *stop).await;
+        let _ = self.shell.stop.clone().wait_for(|stop| *stop).await;
         tokio::time::sleep(GRACE).await;
     }
 }

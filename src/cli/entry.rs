@@ -6,7 +6,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 #[cfg(feature = "everything")]
 use super::everything;
-use super::{agent, audit, check, completions, describe, helper, reaper, serve, state, trial};
+use super::{
+    agent, audit, check, completions, describe, helper, inbox, reaper, serve, state, trial,
+};
 
 /// The gate between AI clients and a home server.
 #[derive(Debug, Parser)]
@@ -27,6 +29,8 @@ enum Commands {
     Everything(everything::Args),
     /// Give out, list and revoke the tokens of AI clients.
     Agent(agent::Args),
+    /// Decide on what agents propose, and allow things for a while.
+    Inbox(inbox::Args),
     /// Check the record of every call.
     Audit(audit::Args),
     /// Say whether the settings are good, and what to mend.
@@ -57,6 +61,7 @@ pub fn main() -> ExitCode {
         Commands::Everything(args) => everything::run(args),
         Commands::Helper(args) => helper::run(args),
         Commands::Agent(args) => agent::run(&args),
+        Commands::Inbox(args) => inbox::run(&args),
         Commands::Audit(args) => audit::run(&args),
         Commands::Check(args) => check::run(&args),
         Commands::Describe(args) => describe::run(&args),

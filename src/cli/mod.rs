@@ -10,6 +10,7 @@ mod entry;
 #[cfg(feature = "everything")]
 mod everything;
 mod helper;
+mod inbox;
 mod place;
 mod plain;
 mod reaper;

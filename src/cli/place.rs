@@ -1,6 +1,6 @@
 //! Which gatewren a command is about: the daemon of the settings, or a directory of `try`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::config::{SETTINGS_FILE, Settings};
 use crate::vault::Vault;
@@ -8,9 +8,9 @@ use crate::vault::Vault;
 /// Options that several commands have.
 #[derive(Debug, clap::Args)]
 pub struct Place {
-    /// The settings whose state directory is meant
-    #[arg(long, value_name = "FILE", default_value = SETTINGS_FILE, global = true)]
-    config: PathBuf,
+    /// The settings whose state directory is meant [default: /etc/gatewren/gatewren.toml]
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
 
     /// The state directory itself, such as the --dir of `gatewren try`
     #[arg(long, value_name = "DIR", global = true)]
@@ -22,11 +22,7 @@ impl Place {
     pub fn file(&self, name: &str) -> Result<PathBuf, String> {
         let directory = match &self.dir {
             Some(directory) => directory.clone(),
-            None => {
-                Settings::load(&self.config)
-                    .map_err(|e| e.to_string())?
-                    .state_dir
-            }
+            None => self.settings()?.state_dir,
         };
         let file = directory.join(name);
         if file.exists() {
@@ -36,6 +32,16 @@ impl Place {
             "there is no {}; start gatewren once, or name its state directory with --dir",
             file.display()
         ))
+    }
+
+    /// The settings of that gatewren; a directory that is named alone runs on the defaults, as `try` does.
+    pub fn settings(&self) -> Result<Settings, String> {
+        let file = match (&self.config, &self.dir) {
+            (Some(file), _) => file,
+            (None, Some(_)) => return Ok(Settings::default()),
+            (None, None) => Path::new(SETTINGS_FILE),
+        };
+        Settings::load(file).map_err(|e| e.to_string())
     }
 
     /// The vault there.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::runtime;
-use crate::app::{HelperPlan, Plan, build, open_sockets, run as run_house};
+use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house};
 use crate::config::Settings;
 use crate::telemetry;
 
@@ -65,10 +65,22 @@ async fn serve(settings: Settings) -> ExitCode {
         Ok(house) => {
             run_house(house, sockets, |house| {
                 tracing::info!(url = house.url, "serving");
+                say_if_nobody_can_come_in(house);
             })
             .await
         }
         Err(error) => fail(&error),
+    }
+}
+
+/// No token is made that nobody asked for, so a first start serves nobody.
+fn say_if_nobody_can_come_in(house: &House) {
+    let agents = house.vault.agents().list().unwrap_or_default();
+    if agents.iter().all(|agent| agent.revoked_ms.is_some()) {
+        tracing::info!(
+            "there are no agents yet; this makes one and shows its token once: gatewren agent add NAME --policy \
+             observe"
+        );
     }
 }
 

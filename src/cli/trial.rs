@@ -182,7 +182,7 @@ async fn token(house: &House, directory: &Path, policy: Preset) -> Result<Secret
         .map_err(|e| e.to_string())?;
     if let Ok(bytes) = files::read_bounded(&file, MAX_TOKEN_FILE)
         && let Ok(text) = String::from_utf8(bytes)
-        && agents.identify(text.trim()).is_ok()
+        && agents.identify(text.trim(), None).is_ok()
     {
         return Ok(Secret::new(text.trim()));
     }

@@ -58,6 +58,7 @@ impl Settings {
             ),
             _ => {}
         }
+        broken.extend(self.edge_jwt.broken_rule());
         let limits = &self.limits;
         if limits.max_streams_per_agent > limits.max_streams {
             broken.push(format!(
@@ -288,6 +289,11 @@ gatewren.toml:16: log.level must be one of error, warn, info, debug, trace, in q
 
     #[test]
     fn rules_between_values() {
+        assert_eq!(
+            problems("[edge_jwt]\nheader = \"x-id\"\n"),
+            "gatewren.toml: edge_jwt needs all of header, jwks, audience and issuer; set those that are \
+             missing, or remove the others"
+        );
         assert_eq!(
             problems("[tls]\nmode = \"files\"\ncert = \"/c.pem\"\n"),
             "gatewren.toml: tls.mode is \"files\", so tls.cert and tls.key must both name a PEM \

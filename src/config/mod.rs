@@ -1,6 +1,7 @@
 //! Settings: read once from files, checked, then plain values; each has a default, so no file is needed.
 #![forbid(unsafe_code)]
 
+mod edge;
 mod error;
 mod glob;
 mod helper_policy;
@@ -21,7 +22,8 @@ mod space;
 mod space_keys;
 mod trust;
 
-pub use error::{ConfigError, Problem, UnknownWord};
+pub use edge::{EdgeJwt, KeysAt};
+pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob};
 pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, Shell};
 pub use level::LogLevel;

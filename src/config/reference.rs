@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::edge::{HeaderName, Keys, Text};
 use super::helper_policy::HelperPolicy;
 use super::key::{Key, commented, key, sample};
 use super::reading::Family;
@@ -50,6 +51,20 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("access", "http_sse", access.http_sse, Flag,
         "Whether HTTP+SSE, the transport of 2024-11-05, is served too, at /sse and /message. It is\n\
          deprecated: turn it on only for a client that has no other."),
+
+    key!("edge_jwt", "header", edge_jwt.header, HeaderName,
+        "A proxy with an identity provider in front of gatewren puts a signed token (JWT) into this header\n\
+         of every request, such as Cf-Access-Jwt-Assertion. Once set, a request without a good one is\n\
+         refused; an agent's token is needed as well. All of the four, or none."),
+    key!("edge_jwt", "jwks", edge_jwt.jwks, Keys,
+        "The provider's public keys (JWKS): an absolute path, or https://. RS256 and ES256 count."),
+    key!("edge_jwt", "audience", edge_jwt.audience, Text,
+        "For whom the token must be made (aud)."),
+    key!("edge_jwt", "issuer", edge_jwt.issuer, Text,
+        "Who must have made it (iss)."),
+    key!("edge_jwt", "refresh", edge_jwt.refresh, Time(SECOND..=DAY),
+        "How often the keys are fetched. A token of an unknown key has them fetched sooner, at most ten\n\
+         times as often; keys that cannot be fetched any more count for twelve times as long."),
 
     key!("limits", "max_connections", limits.max_connections, Count(1..=65_536),
         "Connections at once; further ones wait to be accepted."),

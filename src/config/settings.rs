@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::edge::EdgeJwt;
 use super::error::UnknownWord;
 use super::glob::Glob;
 use super::level::LogLevel;
@@ -26,6 +27,8 @@ pub struct Settings {
     pub access: Access,
     /// `[spaces.NAME]`
     pub spaces: Spaces,
+    /// `[edge_jwt]`
+    pub edge_jwt: EdgeJwt,
     /// `[limits]`
     pub limits: Limits,
     /// `[tasks]`
@@ -203,6 +206,7 @@ impl Default for Settings {
             },
             access: Access::default(),
             spaces: Spaces::new(),
+            edge_jwt: EdgeJwt::default(),
             limits: Limits::default(),
             tasks: Tasks::default(),
             inbox: Inbox::default(),

@@ -74,12 +74,54 @@ impl Reach {
         self.0.as_ref().is_some_and(|bounds| bounds.host)
     }
 
+    /// Whether a unit of systemd, which is the host's, says nothing of a container that is not there: the units that
+    /// LXC and Proxmox VE make for each container have its name in theirs.
+    pub fn unit(&self, name: &str) -> bool {
+        container_of_unit(name).is_none_or(|container| self.container(&container))
+    }
+
+    /// The same for a path of the host: below a directory `lxc` stands a directory for each container.
+    pub fn path(&self, path: &str) -> bool {
+        let mut parts = path.split('/').skip_while(|part| *part != "lxc");
+        let container = parts.nth(1).filter(|part| !part.is_empty());
+        container.is_none_or(|container| self.container(container))
+    }
+
     /// Whether the whole box is there: the host and every container, whatever its name.
     pub fn is_everything(&self) -> bool {
         self.0
             .as_ref()
             .is_some_and(|bounds| bounds.host && bounds.containers.is_empty())
     }
+}
+
+/// The container that a unit is made for, such as `web` for `lxc@web.service`.
+fn container_of_unit(name: &str) -> Option<String> {
+    const TEMPLATES: [&str; 3] = ["lxc", "pve-container", "pve-container-debug"];
+    let (template, rest) = name.split_once('@')?;
+    let (instance, _) = rest.rsplit_once('.')?;
+    let is_one = TEMPLATES.contains(&template) && !instance.is_empty();
+    is_one.then(|| unescaped(instance))
+}
+
+/// Text in the name of a unit as it was before `systemd-escape`, where `\x2d` stands for a byte. What is not
+/// written so stays as it is.
+fn unescaped(instance: &str) -> String {
+    let mut pieces = instance.split("\\x");
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let code = piece
+            .get(..2)
+            .and_then(|code| u8::from_str_radix(code, 16).ok());
+        match (code, piece.get(2..)) {
+            (Some(byte), Some(rest)) => {
+                bytes.push(byte);
+                bytes.extend(rest.bytes());
+            }
+            _ => bytes.extend([b"\\x", piece.as_bytes()].concat()),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -102,6 +144,41 @@ mod tests {
         let narrow = reach.narrowed(&globs(&["*-sonarr"]));
         assert!(narrow.container("arr-sonarr") && !narrow.container("jellyfin"));
         assert!(!reach.narrowed(&[]).container("jellyfin"));
+    }
+
+    #[test]
+    fn what_is_named_after_a_container_is_there_with_it() {
+        let reach = Reach::of(&Space {
+            containers: globs(&["web", "my-db"]),
+            host: true,
+        });
+        for (unit, is_there) in [
+            ("ssh.service", true),
+            ("lxc.service", true),
+            ("lxc@.service", true),
+            ("getty@tty1.service", true),
+            ("lxc@web.service", true),
+            ("lxc@my\\x2ddb.service", true),
+            ("lxc@other.service", false),
+            ("lxc@my\\x2ddb2.service", false),
+            ("lxc@web\\x.service", false),
+            ("pve-container@101.service", false),
+        ] {
+            assert_eq!(reach.unit(unit), is_there, "{unit}");
+        }
+        for (path, is_there) in [
+            ("/", true),
+            ("/var/lib/lxc", true),
+            ("/var/lib/lxc/", true),
+            ("/var/lib/lxc/web/rootfs", true),
+            ("/var/lib/lxc/other", false),
+            ("/srv/lxc/other/rootfs", false),
+            ("/srv/other", true),
+        ] {
+            assert_eq!(reach.path(path), is_there, "{path}");
+        }
+        let all = Reach::everything();
+        assert!(all.unit("lxc@other.service") && all.path("/var/lib/lxc/other"));
     }
 
     #[test]

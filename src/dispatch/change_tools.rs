@@ -17,6 +17,7 @@ const MAX_LISTED: usize = 50;
 /// The group, as a table.
 pub fn change_tools(vault: Arc<Vault>) -> Toolset<Vault> {
     Toolset::over(vault)
+        .named("changes")
         .tool("change_get", Risk::Read, get)
         .about(Scope::Within)
         .titled("How a proposal stands")

@@ -19,7 +19,7 @@ use super::{
 use crate::auth::Principal;
 use crate::policy::Confirmations;
 use crate::protocol::{Level, RpcError};
-use crate::registry::{BoxFuture, Catalog};
+use crate::registry::{BoxFuture, Catalog, Viewer};
 use crate::telemetry::Metrics;
 use crate::vault::Vault;
 
@@ -128,8 +128,12 @@ impl Engine {
 
     /// The newest revision of the resources that there is for a caller.
     pub fn revision(&self, caller: &Context) -> u64 {
+        self.newest(&caller.viewer())
+    }
+
+    pub(super) fn newest(&self, viewer: &Viewer) -> u64 {
         let source = self.catalog.resources();
-        source.map_or(0, |source| source.newest(&caller.viewer()))
+        source.map_or(0, |source| source.newest(viewer))
     }
 
     /// From where on a resource is of interest to a caller who asks now.

@@ -251,7 +251,7 @@ async fn carry_out(
 ) -> ChangeEnd {
     let arguments = begun.change().proven_arguments().unwrap_or_default();
     let verdict = judge_approved(who, &tool, begun);
-    let call = call(who, begun.change());
+    let call = call(who);
     let request = reference::next();
     let record = Record::begin(engine, &call, (&tool, &arguments), &request, &verdict).await;
     let record = match record {
@@ -265,7 +265,7 @@ async fn carry_out(
         }
     };
     let ran_in = record.audit_id();
-    let Verdict::Approved(permit) = verdict else {
+    let Verdict::Approved(permit, _) = verdict else {
         record.end("refused", None);
         let words = "By now its agent's policy denies this. Nothing was done.";
         return failed(words.to_owned(), ran_in);
@@ -354,15 +354,13 @@ fn failed(words: String, ran_in: Option<String>) -> ChangeEnd {
     }
 }
 
-/// The call that a change is: the agent's, from the inbox.
-fn call(who: &Principal, change: &Change) -> Call {
-    let mut context = Context::of(who.clone(), None);
-    context.session = Some(change.id.clone());
+/// The call that a change is: the agent's, and nobody is at the other end.
+fn call(who: &Principal) -> Call {
     Call {
         id: Id::Number(0),
         method: "tools/call".to_owned(),
         params: Map::new(),
-        context,
+        context: Context::of(who.clone(), None),
         inputs: None,
         held: None,
     }

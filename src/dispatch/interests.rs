@@ -482,7 +482,11 @@ mod tests {
         assert_eq!((update.after, update.revision), (Some(2), 3));
         assert_eq!(due(), Due::At(now + EVERY));
         interests.rewind(0);
-        assert_eq!(interests.heard(), Some(5), "a revision that the client names");
+        assert_eq!(
+            interests.heard(),
+            Some(5),
+            "a revision that the client names"
+        );
 
         // After a restart nobody knows what was told of it.
         let interests = Interests::default();

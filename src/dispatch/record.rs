@@ -156,7 +156,7 @@ async fn intent(
         target,
         mode: Some(verdict.as_str()),
         decision: verdict.as_str(),
-        change: None,
+        change: verdict.change(),
     };
     let promise = if tool.risk() == Risk::Read {
         Promise::Queued

@@ -244,7 +244,9 @@ async fn work(
         Verdict::Allow(permit)
         | Verdict::Confirmed(permit)
         | Verdict::Granted(permit)
-        | Verdict::Approved(permit) => run_allowed(&engine, &tool, permit, (arguments, cx)).await,
+        | Verdict::Approved(permit, _) => {
+            run_allowed(&engine, &tool, permit, (arguments, cx)).await
+        }
         Verdict::Confirm | Verdict::Propose => Err(needs_approval().into()),
         Verdict::Deny => {
             Err(RpcError::invalid_params(format!("unknown tool: {}", tool.name())).into())
@@ -281,13 +283,15 @@ pub(super) async fn run_allowed(
     let settling = tool
         .syncs_state()
         .then(|| engine.catalog.settling(cx.reference()));
+    let viewer = cx.caller().viewer();
     let mut answer = tool.run(permit, arguments, cx).await?;
     let revision = match settling {
         Some(settling) => settling.await,
         None => None,
     };
     if let Some(revision) = revision {
-        answer.reflect(revision);
+        // As the caller sees them: what came later, elsewhere, has no number for it.
+        answer.reflect(revision.min(engine.newest(&viewer)));
     }
     Ok((answer, revision))
 }

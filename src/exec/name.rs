@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// The name of an LXC container.
 ///
@@ -17,6 +18,11 @@ pub struct ContainerName(String);
 const PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
 
 impl ContainerName {
+    /// A name that no container has: nobody can have guessed it.
+    pub fn of_none() -> Self {
+        Self(Uuid::new_v4().simple().to_string())
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -110,5 +116,8 @@ mod tests {
         for good in ["alpha", "a", "0", "arr-sonarr_2.1", &"x".repeat(64)] {
             assert_eq!(good.parse::<ContainerName>().unwrap().as_str(), good);
         }
+        let none = ContainerName::of_none();
+        assert_eq!(none.as_str().parse(), Ok(none.clone()));
+        assert_ne!(none, ContainerName::of_none());
     }
 }

@@ -12,10 +12,11 @@ use tokio::time::Instant;
 use super::{
     admitted::Admitted,
     body::BodyLimit,
+    edge::Edge,
     framing::check_framing,
     host::Hosts,
     identity::Identity,
-    rate::{Concurrency, Place, Rate, household},
+    rate::{Concurrency, Pace, Place, Rate, household},
     refusal::Refusal,
 };
 use crate::auth::{AgentId, Principal};
@@ -25,6 +26,7 @@ use crate::http::Upload;
 /// Everything that stands between a socket and the engine.
 pub struct Guard {
     hosts: RwLock<Arc<Hosts>>,
+    edge: Option<Edge>,
     pub(super) identity: Identity,
     body: BodyLimit,
     by_address: Rate<IpAddr>,
@@ -32,14 +34,22 @@ pub struct Guard {
     bodies: Concurrency,
     calls: Concurrency,
     streams: Concurrency,
+    of_all: PerAgent,
+}
+
+/// What holds for every agent; a policy can only lower it.
+struct PerAgent {
+    calls_per_minute: u32,
+    calls: u32,
+    streams: u32,
 }
 
 impl Guard {
     /// A guard with these limits.
     pub fn new(identity: Identity, hosts: Hosts, limits: &Limits) -> Self {
-        let per_second = f64::from(limits.agent_rate) / 60.0;
         Self {
             hosts: RwLock::new(Arc::new(hosts)),
+            edge: None,
             identity,
             body: BodyLimit {
                 bytes: limits.body_limit,
@@ -49,12 +59,22 @@ impl Guard {
                 f64::from(limits.address_rate),
                 f64::from(limits.address_burst),
             ),
-            by_agent: Rate::new(per_second, f64::from(limits.agent_rate)),
-            bodies: Concurrency::new(limits.agent_calls as usize),
-            calls: Concurrency::new(limits.agent_calls as usize),
-            streams: Concurrency::new(limits.max_streams_per_agent as usize)
-                .together(limits.max_streams as usize),
+            by_agent: Rate::at(Pace::a_minute(limits.agent_rate)),
+            bodies: Concurrency::default(),
+            calls: Concurrency::default(),
+            streams: Concurrency::together(limits.max_streams as usize),
+            of_all: PerAgent {
+                calls_per_minute: limits.agent_rate,
+                calls: limits.agent_calls,
+                streams: limits.max_streams_per_agent,
+            },
         }
+    }
+
+    /// The same behind a proxy that says who is there.
+    #[must_use]
+    pub fn behind(self, edge: Option<Edge>) -> Self {
+        Self { edge, ..self }
     }
 
     /// The names and origins as they are now.
@@ -87,9 +107,16 @@ impl Guard {
     ) -> Result<Admitted, Refusal> {
         let (head, body) = request.into_parts();
         let posts = head.method == Method::POST;
-        let who = self
-            .known(&head, posts.then_some(&body))
-            .map_err(|refusal| self.charge(peer, refusal))?;
+        let fits = if posts {
+            self.check_body(&head.headers, &body)
+        } else {
+            Ok(())
+        };
+        let who = match fits {
+            Ok(()) => self.known(&head.headers, peer).await,
+            Err(refusal) => Err(refusal),
+        };
+        let who = who.map_err(|refusal| self.charge(peer, refusal))?;
         self.charge_agent(&who)?;
         // Only POST has a body that means anything.
         let body = if posts {
@@ -108,7 +135,8 @@ impl Guard {
     /// Reads a body, of which an agent may be sending as many at once as it may have calls: what arrives is
     /// bounded before it is known to be a call, or only an answer to one.
     async fn read(&self, who: &Principal, body: Upload) -> Result<Bytes, Refusal> {
-        let _place = self.bodies.enter(who.agent_id()).ok_or_else(|| {
+        let place = self.bodies.enter(who.agent_id(), self.of_all.calls);
+        let _place = place.ok_or_else(|| {
             let words = "this agent is sending as many requests at once as it may";
             later("too_many_bodies", words, 1)
         })?;
@@ -130,19 +158,25 @@ impl Guard {
         })
     }
 
-    /// Who asks, from the head alone.
-    fn known(&self, head: &Parts, body: Option<&Upload>) -> Result<Principal, Refusal> {
-        if let Some(body) = body {
-            check_type(&head.headers)?;
-            self.body.check_declared(body)?;
+    /// What a head says of its body.
+    fn check_body(&self, headers: &HeaderMap, body: &Upload) -> Result<(), Refusal> {
+        check_type(headers)?;
+        self.body.check_declared(body)
+    }
+
+    /// Who asks, from the headers alone.
+    async fn known(&self, headers: &HeaderMap, peer: SocketAddr) -> Result<Principal, Refusal> {
+        if let Some(edge) = &self.edge {
+            edge.check(headers).await?;
         }
-        self.identity.identify(&head.headers)
+        self.identity.identify(headers, peer.ip())
     }
 
     /// A place among an agent's calls. What is no call needs none: an answer or a cancellation, which may be
     /// what frees one, is never refused for want of a place.
     pub fn call(&self, who: &Principal) -> Result<Place, Refusal> {
-        self.calls.enter(who.agent_id()).ok_or_else(|| {
+        let most = lowered(who.policy().overrides.concurrent_calls, self.of_all.calls);
+        self.calls.enter(who.agent_id(), most).ok_or_else(|| {
             let words = "this agent has as many calls at once as it may; wait for one to end";
             later("too_many_calls", words, 1)
         })
@@ -155,7 +189,8 @@ impl Guard {
 
     /// A place among an agent's open streams, which are counted apart from its calls.
     pub fn stream(&self, who: &Principal) -> Result<Place, Refusal> {
-        self.streams.enter(who.agent_id()).ok_or_else(|| {
+        let place = self.streams.enter(who.agent_id(), self.of_all.streams);
+        place.ok_or_else(|| {
             let words =
                 "as many streams are open as this agent, or all together, may have; close one";
             later("too_many_streams", words, 5)
@@ -167,6 +202,12 @@ impl Guard {
         self.body.bytes
     }
 
+    /// Waits until an agent that came in would come in with another policy or reach: it as it would then; `None`
+    /// when it would not come in any more.
+    pub async fn changed(&self, who: &Principal) -> Option<Principal> {
+        self.identity.changed(who).await
+    }
+
     /// Waits until an agent that came in would no longer come in.
     pub async fn expelled(&self, who: &Principal) {
         self.identity.expelled(who).await;
@@ -174,13 +215,20 @@ impl Guard {
 
     /// Charges an agent for a message; it may send so many a minute.
     pub fn charge_agent(&self, who: &Principal) -> Result<(), Refusal> {
-        self.by_agent
-            .take(who.agent_id().clone(), Instant::now())
-            .map_err(|after| {
-                let words = "this agent has used up its calls for now";
-                Refusal::later(StatusCode::TOO_MANY_REQUESTS, "agent_rate", words, after)
-            })
+        let own = who.policy().overrides.calls_per_minute;
+        let pace = Pace::a_minute(lowered(own, self.of_all.calls_per_minute));
+        let agent = who.agent_id().clone();
+        let taken = self.by_agent.take_at(pace, agent, Instant::now());
+        taken.map_err(|after| {
+            let words = "this agent has used up its calls for now";
+            Refusal::later(StatusCode::TOO_MANY_REQUESTS, "agent_rate", words, after)
+        })
     }
+}
+
+/// A limit of an agent's own, where it is the lower one.
+fn lowered(own: Option<u32>, of_all: u32) -> u32 {
+    own.map_or(of_all, |own| own.min(of_all))
 }
 
 /// 503: what there is too much of will be less in a while.

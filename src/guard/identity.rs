@@ -1,15 +1,12 @@
 //! Who asks, from the headers alone: a stranger's body is never read.
 
-use std::time::Duration;
+use std::net::IpAddr;
 
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 
 use super::refusal::Refusal;
 use crate::auth::{Agents, AuthError, Principal};
-
-/// A token's expiry ends its open streams so soon after.
-const LOOK: Duration = Duration::from_secs(30);
 
 /// How callers of the door `Agent` are known.
 pub enum Identity {
@@ -24,44 +21,49 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// Waits until an agent would no longer come in: its token was revoked or has expired.
+    /// Waits until an agent would come in with another policy or reach: it as it would then; `None` when it would
+    /// not come in any more.
+    pub async fn changed(&self, who: &Principal) -> Option<Principal> {
+        match self {
+            Self::Agents(agents) => agents.changed(who).await,
+            #[cfg(feature = "everything")]
+            Self::Anybody(_) | Self::Fixed(_) => std::future::pending().await,
+        }
+    }
+
+    /// Waits until an agent would no longer come in: its token was revoked, replaced or has expired, or it may not
+    /// come from where it is.
     pub async fn expelled(&self, who: &Principal) {
         match self {
-            Self::Agents(agents) => until_inactive(agents, who).await,
+            Self::Agents(agents) => agents.expelled(who).await,
             #[cfg(feature = "everything")]
             Self::Anybody(_) | Self::Fixed(_) => std::future::pending().await,
         }
     }
 
     /// Identifies the sender of these headers.
-    pub fn identify(&self, headers: &HeaderMap) -> Result<Principal, Refusal> {
-        self.identify_by(|| bearer(headers))
+    pub fn identify(&self, headers: &HeaderMap, from: IpAddr) -> Result<Principal, Refusal> {
+        self.identify_by(|| bearer(headers), Some(from))
     }
 
-    /// Identifies the holder of a token that came in another way.
+    /// Identifies the holder of a token that came in another way, over no network.
     pub fn identify_token(&self, token: Option<&str>) -> Result<Principal, Refusal> {
-        self.identify_by(|| token.ok_or_else(|| unauthorized("there is no token of an agent")))
+        let words = "there is no token of an agent";
+        self.identify_by(|| token.ok_or_else(|| unauthorized(words)), None)
     }
 
     fn identify_by<'a>(
         &self,
         token: impl FnOnce() -> Result<&'a str, Refusal>,
+        from: Option<IpAddr>,
     ) -> Result<Principal, Refusal> {
         match self {
             #[cfg(feature = "everything")]
             Self::Anybody(who) => Ok(who.clone()),
             #[cfg(feature = "everything")]
             Self::Fixed(door) => door.identify(token()?).map_err(refused),
-            Self::Agents(agents) => agents.identify(token()?).map_err(refused),
+            Self::Agents(agents) => agents.identify(token()?, from).map_err(refused),
         }
-    }
-}
-
-async fn until_inactive(agents: &Agents, who: &Principal) {
-    let mut changes = agents.changes();
-    while agents.is_active(who.agent_id()) {
-        // Expiry changes nothing that would be heard.
-        let _ = tokio::time::timeout(LOOK, changes.changed()).await;
     }
 }
 
@@ -92,6 +94,11 @@ fn refused(error: AuthError) -> Refusal {
         AuthError::NoSpace => {
             Refusal::new(StatusCode::FORBIDDEN, "no_space_scope", error.to_string())
         }
+        AuthError::Elsewhere => Refusal::new(
+            StatusCode::FORBIDDEN,
+            "address_not_allowed",
+            error.to_string(),
+        ),
         AuthError::Unreadable => Refusal::new(
             StatusCode::FORBIDDEN,
             "policy_unreadable",

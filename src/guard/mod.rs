@@ -1,4 +1,4 @@
-//! Who and what may come in, in this order: host, origin, type and length, identity, rate, body.
+//! Who and what may come in, in this order: framing, host, origin, type and length, identity, rate, body.
 #![forbid(unsafe_code)]
 
 mod admitted;
@@ -7,6 +7,8 @@ mod body;
 mod chain;
 mod cors;
 mod door;
+mod edge;
+mod edge_keys;
 mod framing;
 mod host;
 mod identity;
@@ -18,6 +20,7 @@ pub use attached::Attached;
 pub use chain::Guard;
 pub use cors::{expose, preflight};
 pub use door::Door;
+pub use edge::Edge;
 pub use host::Hosts;
 pub use identity::Identity;
 pub use refusal::Refusal;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use crate::exec::{Listener, Transport};
-use crate::sys::source::text;
+use crate::sys::{open_ports_of, source::text};
 
 /// Addresses and ports that are kept, each; what a container has more of is left out.
 const MOST: usize = 256;
@@ -30,21 +30,16 @@ impl Network {
 
     /// Its open ports, sorted.
     pub fn listeners(&self) -> Vec<Listener> {
-        let files = [
-            ("tcp", Transport::Tcp),
-            ("tcp6", Transport::Tcp),
-            ("udp", Transport::Udp),
-            ("udp6", Transport::Udp),
-        ];
-        let all = files.into_iter().flat_map(|(file, protocol)| {
-            let sockets = self.read(file);
-            let found: Vec<_> = sockets
-                .lines()
-                .filter_map(|line| listener(line, protocol))
-                .collect();
-            found
-        });
-        sorted(all)
+        let open = open_ports_of(&self.0).into_iter();
+        sorted(open.map(|open| Listener {
+            protocol: if open.tcp {
+                Transport::Tcp
+            } else {
+                Transport::Udp
+            },
+            port: open.port,
+            address: open.address,
+        }))
     }
 
     /// Bytes received and sent by all interfaces but the loopback.
@@ -92,45 +87,6 @@ fn address_v6(line: &str) -> Option<Ipv6Addr> {
     let address = u128::from_str_radix(words.next()?, 16).ok()?;
     let global = words.nth(2)? == "00";
     global.then(|| Ipv6Addr::from(address))
-}
-
-/// An open port in a line of `tcp`, `udp` and the like (`proc_net(5)`): number, local, remote, state.
-fn listener(line: &str, protocol: Transport) -> Option<Listener> {
-    let mut words = line.split_whitespace();
-    let (address, port) = words.nth(1)?.split_once(':')?;
-    let remote = words.next()?;
-    let state = words.next()?;
-    let open = match protocol {
-        Transport::Tcp => state == "0A",
-        // Datagram sockets do not listen; one that nobody is connected to takes from everybody.
-        Transport::Udp => state == "07" && remote.ends_with(":0000"),
-    };
-    let port = u16::from_str_radix(port, 16).ok()?;
-    let address = socket_address(address)?;
-    open.then_some(Listener {
-        protocol,
-        port,
-        address,
-    })
-}
-
-/// Words of four bytes, each printed as the number that it is in memory.
-fn socket_address(hex: &str) -> Option<IpAddr> {
-    if !matches!(hex.len(), 8 | 32) {
-        return None;
-    }
-    let words = hex.as_bytes().chunks(8);
-    let bytes: Option<Vec<[u8; 4]>> = words
-        .map(|word| {
-            let number = u32::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok()?;
-            Some(number.to_ne_bytes())
-        })
-        .collect();
-    let bytes = bytes?.concat();
-    match <[u8; 4]>::try_from(bytes.as_slice()) {
-        Ok(v4) => Some(Ipv4Addr::from(v4).into()),
-        Err(_) => Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).into()),
-    }
 }
 
 /// Bytes received and sent in a line of `dev` (`proc_net(5)`).
@@ -197,21 +153,10 @@ mod tests {
 
     #[test]
     fn odd_lines_are_nothing() {
-        for odd in [
-            "",
-            "sl local",
-            "0: x:y z 0A",
-            "0: 0100007F:1F90",
-            ":",
-            "eth0: x",
-        ] {
-            assert_eq!(listener(odd, Transport::Tcp), None, "{odd}");
+        for odd in ["", ":", "eth0: x"] {
             assert_eq!(interface(odd), None, "{odd}");
         }
-        let connected = "1: 0100007F:1F90 0100007F:C001 01";
-        assert_eq!(listener(connected, Transport::Tcp), None);
         let line = "  eth0:  1500 10 0 0 0 0 0 0  2500 20 0 0 0 0 0 0";
         assert_eq!(interface(line), Some((1500, 2500)));
-        assert_eq!(socket_address("0100007"), None);
     }
 }

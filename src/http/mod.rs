@@ -5,6 +5,7 @@ mod authority;
 mod body;
 mod certificate;
 mod connection;
+mod fetch;
 mod issue;
 mod listen;
 mod open;
@@ -16,6 +17,7 @@ mod upload;
 
 pub use body::Body;
 pub use connection::{Server, Timeouts};
+pub use fetch::fetch;
 pub use listen::{ConnectionCap, ListenError, bind, inherit};
 pub use reply::{empty, events, json, text};
 pub use sse::{Closed, EventSender};

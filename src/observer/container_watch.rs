@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use crate::backends::{BackendError, ContainerEvents, ContainerNews, Lxc};
+use crate::backends::{BackendError, ContainerEvents, ContainerNews, Lxc, LxcView};
+use crate::config::Reach;
 
 use super::containers::{Containers, Look};
 use super::handle::Requests;
@@ -37,7 +38,7 @@ const AGAIN: [Duration; 3] = [
 /// The watcher of `/public/packageData`.
 #[derive(Debug)]
 pub struct ContainerWatch {
-    lxc: Lxc,
+    lxc: LxcView,
     containers: Containers,
     scribe: Scribe,
     requests: Requests,
@@ -74,7 +75,8 @@ enum Occasion {
 
 impl ContainerWatch {
     /// One that has seen nothing yet.
-    pub fn new(lxc: Lxc, scribe: Scribe, requests: Requests) -> Self {
+    pub fn new(lxc: &Lxc, scribe: Scribe, requests: Requests) -> Self {
+        let lxc = lxc.seen_by(&Reach::everything(), "observer");
         Self {
             containers: Containers::new(lxc.clone()),
             events: None,

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::backends::{
     BackendError, ContainerDetails, ContainerName, ContainerState, ContainerStatus, ErrorKind,
-    Listener, Lxc, Vitals,
+    Listener, LxcView, Vitals,
 };
 
 use super::container_facts;
@@ -39,7 +39,7 @@ pub enum Look {
 /// The containers as they were seen last.
 #[derive(Debug)]
 pub struct Containers {
-    lxc: Lxc,
+    lxc: LxcView,
     known: BTreeMap<ContainerName, Known>,
     failing_since: Option<Instant>,
     why_not: Option<String>,
@@ -68,7 +68,7 @@ enum Found {
 
 impl Containers {
     /// None is known yet.
-    pub fn new(lxc: Lxc) -> Self {
+    pub fn new(lxc: LxcView) -> Self {
         Self {
             lxc,
             known: BTreeMap::new(),
@@ -278,7 +278,7 @@ impl Known {
 
 /// Asks about one container: how it stands, and everything else if it is of another run than `known`.
 async fn question(
-    lxc: Lxc,
+    lxc: LxcView,
     known: Option<Run>,
     name: ContainerName,
 ) -> (ContainerName, Result<Found, BackendError>) {

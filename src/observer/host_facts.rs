@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::backends::{
-    Content, Data, Disk, HostFacts, Interface, Mounted, Partition, Route, Temperature,
+    Content, Data, Disk, HostFacts, HostListener, Interface, Mounted, Partition, Route,
+    Temperature, Transport,
 };
 
 use super::level::{Level, Levels, Limits};
@@ -98,6 +99,7 @@ fn network(host: &HostFacts) -> Value {
     json!({
         "interfaces": named(lasting.map(interface)),
         "default_routes": defaults.take(MAX_ITEMS).map(route).collect::<Vec<_>>(),
+        "listeners": listeners(&host.listeners),
         "dns": host.resolver,
     })
 }
@@ -116,6 +118,30 @@ fn interface(one: &Interface) -> (String, Value) {
 
 fn route(route: &Route) -> Value {
     json!({ "gateway": route.gateway, "interface": route.interface, "metric": route.metric })
+}
+
+/// The open ports by protocol and number, such as `tcp:22`; those that the kernel gave to whoever asked for any
+/// come and go, and are left to the tools. So are the neighbours on the network: they come and go by themselves.
+fn listeners(all: &[HostListener]) -> Value {
+    let mut ports: BTreeMap<(Transport, u16), Vec<&HostListener>> = BTreeMap::new();
+    for one in all.iter().filter(|one| one.is_lasting) {
+        ports.entry((one.protocol, one.port)).or_default().push(one);
+    }
+    named(ports.into_iter().map(|((protocol, port), all)| {
+        let protocol = match protocol {
+            Transport::Tcp => "tcp",
+            Transport::Udp => "udp",
+        };
+        let mut addresses: Vec<String> = all.iter().map(|one| one.address.to_string()).collect();
+        addresses.dedup();
+        let (addresses, left_out) = listed(&addresses);
+        let value = json!({
+            "addresses": addresses,
+            "unit": all.iter().find_map(|one| one.unit.as_ref()),
+            "container": all.iter().find_map(|one| one.container.as_ref()),
+        });
+        (format!("{protocol}:{port}"), with_left_out(value, left_out))
+    }))
 }
 
 fn disk(disk: &Disk) -> (String, Value) {
@@ -246,6 +272,11 @@ mod tests {
         ("sys/block/nvme0n1/nvme0n1p2/size", "999000000\n"),
         ("sys/block/nvme0n1/nvme0n1p2/dev", "259:2\n"),
         ("etc/resolv.conf", "nameserver 192.168.1.1\n"),
+        (
+            "proc/net/tcp6",
+            "0: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A \
+             00000000:00000000 00:00000000 00000000 0 0 1002 1\n",
+        ),
     ];
 
     /// What moves all the time.
@@ -266,6 +297,12 @@ mod tests {
             (
                 "proc/pressure/cpu",
                 "some avg10=0.# avg60=0.# avg300=0.# total=#\n",
+            ),
+            (
+                "proc/net/tcp",
+                "0: 00000000:0016 00000000:0000 0A 00000000:0000000# 00:00000000 00000000 0 0 1001 1\n\
+                 1: 0100007F:C00# 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 200# 1\n\
+                 2: 0100007F:0016 0100007F:C00# 01 00000000:00000000 00:00000000 00000000 0 0 300# 1\n",
             ),
             ("sys/class/net/enp1s0/statistics/rx_bytes", "#\n"),
             ("sys/class/hwmon/hwmon0/temp1_input", "4#500\n"),
@@ -307,6 +344,8 @@ mod tests {
         );
         assert_eq!(first["network"]["default_routes"][0]["gateway"], "fe80::1");
         assert_eq!(first["network"]["interfaces"]["enp1s0"]["state"], "up");
+        let ssh = json!({ "addresses": ["0.0.0.0", "::"] });
+        assert_eq!(first["network"]["listeners"], json!({ "tcp:22": ssh }));
         for n in 2..10 {
             moving(scratch.path(), n);
             let mut next = document.of(&host.facts());

@@ -30,7 +30,7 @@ impl Observer {
         let causes = nudges.causes();
         let scribe = || Scribe::new(state.clone(), causes.clone());
         Self {
-            containers: ContainerWatch::new(lxc, scribe(), nudges.requests()),
+            containers: ContainerWatch::new(&lxc, scribe(), nudges.requests()),
             host: HostWatch::new(host, scribe(), nudges.requests()),
             units: UnitWatch::new(units, scribe(), nudges.requests()),
             handle: nudges.handle(state),

@@ -23,51 +23,94 @@ const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
 /// What an agent may ask about its own proposals: for those that make some.
 const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
 
+/// What a policy looks at in a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The group that it belongs to.
+    pub toolset: &'a str,
+    /// Its class.
+    pub risk: Risk,
+}
+
+impl<'a> From<&'a Tool> for Subject<'a> {
+    fn from(tool: &'a Tool) -> Self {
+        Self {
+            name: tool.name(),
+            toolset: tool.toolset(),
+            risk: tool.risk(),
+        }
+    }
+}
+
+impl Subject<'_> {
+    fn suggests(&self) -> bool {
+        SUGGESTING.contains(&self.name)
+    }
+
+    fn asks_after(&self) -> bool {
+        ASKING_AFTER.contains(&self.name)
+    }
+}
+
 /// Whether a policy shows a tool: whether it is listed, and can be called.
-pub fn shows(policy: &Policy, tool: &Tool) -> bool {
-    let name = tool.name();
-    let named = policy.overrides.tools.get(name);
+pub fn shows<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
+    let tool = tool.into();
+    let overrides = &policy.overrides;
     let suggests = policy.preset == Preset::Suggest;
+    let toolsets = overrides.toolsets.as_ref();
     match mode(policy, tool) {
         Deny => false,
         // What its owner lets it call itself.
-        Allow | Confirm if named.is_some() => true,
-        _ if SUGGESTING.contains(&name) => suggests,
+        Allow | Confirm if overrides.tools.contains_key(tool.name) => true,
+        _ if tool.suggests() => {
+            suggests || toolsets.is_some_and(|named| named.iter().any(|name| name == tool.toolset))
+        }
         _ if suggests => false,
-        _ if ASKING_AFTER.contains(&name) => proposes_any(policy),
+        _ if tool.asks_after() => proposes_any(policy),
         _ => true,
     }
 }
 
 /// Whether a policy lets a tool be proposed.
-pub fn lets_propose(policy: &Policy, tool: &Tool) -> bool {
-    let name = tool.name();
-    let about_itself = SUGGESTING.contains(&name) || ASKING_AFTER.contains(&name);
-    tool.risk() != Risk::Read && !about_itself && mode(policy, tool) != Deny
+pub fn lets_propose<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
+    let tool = tool.into();
+    let about_itself = tool.suggests() || tool.asks_after();
+    tool.risk != Risk::Read && !about_itself && mode(policy, tool) != Deny
 }
 
 /// Whether something comes into the inbox under a policy.
 fn proposes_any(policy: &Policy) -> bool {
-    let class = |risk: &Risk| {
-        let said = policy.overrides.modes.get(risk).copied();
-        said.unwrap_or_else(|| preset(policy.preset, *risk))
-    };
     let mut named = policy.overrides.tools.values();
-    Risk::ALL.iter().any(|risk| class(risk) == Propose) || named.any(|mode| *mode == Propose)
+    let mut classes = Risk::ALL.into_iter();
+    classes.any(|risk| class(policy, risk) == Propose) || named.any(|mode| *mode == Propose)
 }
 
-/// What a policy says to a tool, wherever it is used. To ask after a proposal and to take it back, which undoes
-/// nothing, is not of any class.
-pub fn mode(policy: &Policy, tool: &Tool) -> Mode {
+/// What a policy says to a tool, wherever it is used. The narrower word counts: what is said to the tool by its
+/// name, then whether its group is among those that there are, then what is said to its class, then the preset. To
+/// ask after a proposal, and to take it back, is of no class: it undoes nothing.
+pub fn mode<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> Mode {
+    let tool = tool.into();
     let overrides = &policy.overrides;
-    let named = overrides.tools.get(tool.name());
-    if named.is_none() && ASKING_AFTER.contains(&tool.name()) {
+    if let Some(mode) = overrides.tools.get(tool.name) {
+        return *mode;
+    }
+    let own = policy.preset == Preset::Suggest && tool.suggests();
+    let toolsets = overrides.toolsets.as_ref().filter(|_| !own);
+    if toolsets.is_some_and(|named| named.iter().all(|name| name != tool.toolset)) {
+        return Deny;
+    }
+    if tool.asks_after() {
         return Allow;
     }
-    let class = named.or_else(|| overrides.modes.get(&tool.risk()));
-    class
-        .copied()
-        .unwrap_or_else(|| preset(policy.preset, tool.risk()))
+    class(policy, tool.risk)
+}
+
+/// What a policy says to a class, where nothing is said to the tool.
+pub fn class(policy: &Policy, risk: Risk) -> Mode {
+    let said = policy.overrides.modes.get(&risk);
+    said.copied().unwrap_or_else(|| preset(policy.preset, risk))
 }
 
 /// What a preset says to a class; what the table does not hold is denied.
@@ -89,12 +132,6 @@ mod tests {
         for risk in Risk::ALL {
             let expected = if risk == Risk::Read { Allow } else { Deny };
             assert_eq!(preset(Preset::Observe, risk), expected, "{risk:?}");
-            let suggested = match risk {
-                Risk::Read => Allow,
-                Risk::Reveal | Risk::Persist => Deny,
-                _ => Propose,
-            };
-            assert_eq!(preset(Preset::Suggest, risk), suggested, "{risk:?}");
         }
         assert_eq!(preset(Preset::Operate, Risk::Execute), Propose);
         assert_eq!(preset(Preset::Admin, Risk::Execute), Allow);
@@ -106,6 +143,85 @@ mod tests {
             let asked = matches!(risk, Risk::Disrupt | Risk::Reveal | Risk::Persist);
             let expected = if asked { Confirm } else { Allow };
             assert_eq!(preset(Preset::Admin, risk), expected, "{risk:?}");
+        }
+    }
+
+    const NOTHING: &str = "{}";
+
+    #[test]
+    fn who_suggests_sees_its_own_tools_and_proposes_the_others() {
+        use Preset::{Admin, Observe, Operate, Suggest};
+        let subject = |name: &'static str, toolset: &'static str, risk| Subject {
+            name,
+            toolset,
+            risk,
+        };
+        let search = subject("search", "suggest", Risk::Read);
+        let list = subject("container_list", "containers", Risk::Read);
+        let stop = subject("container_stop", "containers", Risk::Disrupt);
+        let shell = subject("system_shell", "shell", Risk::Execute);
+        let reveal = subject("file_read", "files", Risk::Reveal);
+        let withdraw = subject("change_withdraw", "changes", Risk::Write);
+        let containers = r#"{"toolsets":["containers"]}"#;
+        #[rustfmt::skip]
+        let table = [
+            (Suggest, NOTHING,                                   search,   true,  false),
+            (Suggest, NOTHING,                                   list,     false, false),
+            (Suggest, NOTHING,                                   stop,     false, true),
+            (Suggest, NOTHING,                                   shell,    false, true),
+            (Suggest, NOTHING,                                   reveal,   false, false),
+            (Suggest, NOTHING,                                   withdraw, false, false),
+            (Suggest, r#"{"tools":{"change_withdraw":"allow"}}"#, withdraw, true,  false),
+            (Suggest, r#"{"tools":{"container_list":"allow"}}"#, list,     true,  false),
+            (Suggest, r#"{"tools":{"container_stop":"propose"}}"#, stop,   false, true),
+            (Suggest, containers,                                search,   true,  false),
+            (Suggest, containers,                                stop,     false, true),
+            (Suggest, containers,                                shell,    false, false),
+            (Operate, NOTHING,                                   search,   false, false),
+            (Operate, NOTHING,                                   withdraw, true,  false),
+            (Operate, r#"{"modes":{"write":"propose"}}"#,        withdraw, true,  false),
+            (Operate, r#"{"tools":{"search":"allow"}}"#,         search,   true,  false),
+            (Operate, r#"{"toolsets":["suggest"]}"#,             search,   true,  false),
+            (Observe, NOTHING,                                   withdraw, false, false),
+            (Admin,   NOTHING,                                   withdraw, false, false),
+            (Admin,   r#"{"modes":{"disrupt":"propose"}}"#,      withdraw, true,  false),
+        ];
+        for (preset, overrides, tool, shown, proposed) in table {
+            let policy = Policy {
+                preset,
+                overrides: serde_json::from_str(overrides).unwrap(),
+            };
+            let got = (shows(&policy, tool), lets_propose(&policy, tool));
+            assert_eq!(got, (shown, proposed), "{preset} {overrides} {}", tool.name);
+        }
+    }
+
+    #[test]
+    fn the_narrower_word_counts() {
+        let overrides = r#"{"toolsets":["containers"],"tools":{"server_time":"allow","container_stop":"deny"},
+            "modes":{"disrupt":"confirm","read":"deny"}}"#;
+        let policy = Policy {
+            preset: Preset::Operate,
+            overrides: serde_json::from_str(overrides).unwrap(),
+        };
+        #[rustfmt::skip]
+        let table = [
+            ("server_time",       "server",     Risk::Read,    Allow),
+            ("server_info",       "server",     Risk::Read,    Deny),
+            ("container_list",    "containers", Risk::Read,    Deny),
+            ("container_start",   "containers", Risk::Write,   Allow),
+            ("container_stop",    "containers", Risk::Disrupt, Deny),
+            ("container_restart", "containers", Risk::Disrupt, Confirm),
+            ("system_shell",      "shell",      Risk::Execute, Deny),
+            ("nameless",          "",           Risk::Write,   Deny),
+        ];
+        for (name, toolset, risk, expected) in table {
+            let subject = Subject {
+                name,
+                toolset,
+                risk,
+            };
+            assert_eq!(mode(&policy, subject), expected, "{name}");
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::rules::{lets_propose, mode, shows};
 use crate::auth::Principal;
 use crate::config::Mode;
-use crate::registry::{Permit, Scope, Tool};
+use crate::registry::{Permit, Tool};
 use crate::vault::Begun;
 
 /// What becomes of one call.
@@ -22,8 +22,8 @@ pub enum Verdict {
     Granted(Permit),
     /// It waits for the owner's approval.
     Propose,
-    /// The owner has approved just this: it runs, with this key.
-    Approved(Permit),
+    /// The owner has approved just this, as the change of this id: it runs, with this key.
+    Approved(Permit, String),
     /// There is no such tool for this agent.
     Deny,
 }
@@ -37,15 +37,24 @@ impl Verdict {
             Self::Confirmed(_) => "confirmed",
             Self::Granted(_) => "granted",
             Self::Propose => "propose",
-            Self::Approved(_) => "approved",
+            Self::Approved(..) => "approved",
             Self::Deny => "deny",
+        }
+    }
+
+    /// The change of the inbox that the call carries out.
+    pub fn change(&self) -> Option<&str> {
+        match self {
+            Self::Approved(_, change) => Some(change),
+            _ => None,
         }
     }
 }
 
-/// Judges a call of a tool by an agent.
+/// Judges a call of a tool by an agent. What its arguments name is for the tool to find: a container beyond the
+/// agent's reach is answered by the same hands, in the same words, as one that does not exist.
 pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Verdict {
-    if !tool.scope().is_within(who.reach()) || names_beyond(who, tool, arguments) {
+    if !tool.scope().is_within(who.reach()) {
         return Verdict::Deny;
     }
     let granted = || who.is_granted(tool.name(), tool.target(arguments));
@@ -68,20 +77,11 @@ pub fn judge_approved(who: &Principal, tool: &Tool, begun: &Begun) -> Verdict {
     let arguments = begun.change().proven_arguments();
     match arguments.map(|arguments| judge(who, tool, &arguments)) {
         None | Some(Verdict::Deny) => Verdict::Deny,
-        Some(_) => Verdict::Approved(Permit::granted_by_policy()),
+        Some(_) => {
+            let change = begun.change().id.clone();
+            Verdict::Approved(Permit::granted_by_policy(), change)
+        }
     }
-}
-
-/// Whether a call is about a container that the agent does not reach.
-fn names_beyond(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> bool {
-    let Scope::Container(argument) = tool.scope() else {
-        return false;
-    };
-    let named = arguments.get(argument).and_then(Value::as_str);
-    !named.map_or_else(
-        || who.reach().is_everything(),
-        |name| who.reach().container(name),
-    )
 }
 
 /// Whether a tool exists for an agent: what its policy denies, and what is of a part of the box that it does not

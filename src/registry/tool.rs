@@ -19,6 +19,7 @@ type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<Answer>> + Se
 /// A tool that can be listed and run.
 pub struct Tool {
     definition: protocol::Tool,
+    toolset: &'static str,
     risk: Risk,
     scope: Scope,
     syncs_state: bool,
@@ -45,6 +46,7 @@ impl Tool {
     pub fn new(definition: protocol::Tool, risk: Risk, function: Box<Function>) -> Self {
         Self {
             definition,
+            toolset: "",
             risk,
             scope: Scope::default(),
             syncs_state: false,
@@ -95,6 +97,11 @@ impl Tool {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.definition.name
+    }
+
+    /// The group that it belongs to; empty where nobody has named it.
+    pub fn toolset(&self) -> &'static str {
+        self.toolset
     }
 
     /// Its class.
@@ -161,6 +168,10 @@ impl Tool {
         parameters: &'static [(&'static str, &'static str)],
     ) {
         self.alias = Some(Alias { name, parameters });
+    }
+
+    pub(super) fn set_toolset(&mut self, name: &'static str) {
+        self.toolset = name;
     }
 
     pub(super) fn set_scope(&mut self, scope: Scope) {

@@ -22,6 +22,7 @@ use crate::protocol::{self, ToolAnnotations};
 
 /// Tools over a backend `B`, as a table.
 pub struct Toolset<B> {
+    name: &'static str,
     backend: Arc<B>,
     tools: Vec<Tool>,
 }
@@ -30,9 +31,16 @@ impl<B: Send + Sync + 'static> Toolset<B> {
     /// An empty table over a backend.
     pub fn over(backend: Arc<B>) -> Self {
         Self {
+            name: "",
             backend,
             tools: Vec::new(),
         }
+    }
+
+    /// Calls the group so: policies name it. It holds for the rows that follow.
+    #[must_use]
+    pub fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
     }
 
     /// A row whose answer is data. The arguments' doc comment is the description.
@@ -171,7 +179,8 @@ impl<B: Send + Sync + 'static> Toolset<B> {
             Box::pin(async move { function(backend, read?, cx).await })
                 as super::resource::BoxFuture<_>
         };
-        let tool = Tool::new(definition, risk, Box::new(run));
+        let mut tool = Tool::new(definition, risk, Box::new(run));
+        tool.set_toolset(self.name);
         let tool = tool.reading(|arguments| read_arguments::<A>(arguments).map(drop));
         self.tools.push(tool);
         self

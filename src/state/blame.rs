@@ -11,6 +11,7 @@ use super::history::{History, kept};
 use super::log;
 use super::pointer::Pointer;
 use super::replay::{oldest_snapshot, replay};
+use super::sight::{Extent, Sight};
 use super::traces::Traces;
 
 /// Who wrote a part of the document.
@@ -57,6 +58,16 @@ impl History {
     /// A value that was written again as it stood keeps its author; elements of a list keep theirs when the
     /// list is shifted.
     pub fn blame(&self, pointer: &Pointer, most: usize) -> Result<Option<Blame>, StateError> {
+        self.blame_in_sight(&Sight::whole(), pointer, most)
+    }
+
+    /// The same for somebody who sees only some of it, and hears of nothing else.
+    pub fn blame_in_sight(
+        &self,
+        sight: &Sight,
+        pointer: &Pointer,
+        most: usize,
+    ) -> Result<Option<Blame>, StateError> {
         let said = |error: rusqlite::Error| self.said(&error);
         let view = self.view()?;
         let snapshot = oldest_snapshot(self.path(), &view)?;
@@ -66,29 +77,25 @@ impl History {
                 traces.follow(step.row.id, change);
             }
         })?;
-        let Some(value) = pointer.get(&document.root) else {
+        let value = pointer.get(&document.root);
+        let Some(value) = value.and_then(|value| sight.part(pointer, value)) else {
             return Ok(None);
         };
-        let mut found = Vec::new();
-        let mut count = 0;
-        leaves(pointer, value, &mut |leaf| {
-            count += 1;
-            if found.len() < most {
-                found.push(leaf.clone());
-            }
-        });
+        let Marked {
+            found,
+            count,
+            newest,
+        } = marked((sight, &traces), (pointer, &value), most);
         let mut known = BTreeMap::new();
-        let last = match traces.newest_within(pointer) {
-            Some(id) => writing(&view, id, &mut known).map_err(said)?,
-            None => None,
+        let mut writing = |id: Option<u64>| match id {
+            Some(id) => writing((&view, sight), id, &mut known).map_err(said),
+            None => Ok(None),
         };
+        let last = writing(newest)?;
         let left_out = count - found.len();
         let mut leaves = Vec::with_capacity(found.len());
-        for pointer in found {
-            let written = match traces.of(&pointer) {
-                Some(id) => writing(&view, id, &mut known).map_err(said)?,
-                None => None,
-            };
+        for (pointer, id) in found {
+            let written = writing(id)?;
             leaves.push(Leaf { pointer, written });
         }
         Ok(Some(Blame {
@@ -99,6 +106,43 @@ impl History {
             left_out,
         }))
     }
+}
+
+/// Values with the revisions that wrote them.
+struct Marked {
+    found: Vec<(Pointer, Option<u64>)>,
+    /// How many there are, also of those that were not kept.
+    count: usize,
+    /// The newest revision that wrote any.
+    newest: Option<u64>,
+}
+
+/// The values in `value`, which is what is seen at `pointer`; at most `most` of them are kept.
+fn marked(
+    (sight, traces): (&Sight, &Traces),
+    (pointer, value): (&Pointer, &Value),
+    most: usize,
+) -> Marked {
+    let mut marked = Marked {
+        found: Vec::new(),
+        count: 0,
+        newest: None,
+    };
+    leaves(pointer, value, &mut |leaf| {
+        // An object that seems empty may have been written by what is not seen of it.
+        let is_whole = sight.extent(leaf) == Extent::Whole;
+        let id = traces.of(leaf).filter(|_| is_whole);
+        marked.newest = marked.newest.max(id);
+        marked.count += 1;
+        if marked.found.len() < most {
+            marked.found.push((leaf.clone(), id));
+        }
+    });
+    if sight.extent(pointer) == Extent::Whole {
+        // Also what took something away.
+        marked.newest = traces.newest_within(pointer);
+    }
+    marked
 }
 
 /// Shows every value that has none below it.
@@ -116,7 +160,7 @@ fn leaves(at: &Pointer, value: &Value, visit: &mut dyn FnMut(&Pointer)) {
 }
 
 fn writing(
-    connection: &Connection,
+    (connection, sight): (&Connection, &Sight),
     id: u64,
     known: &mut BTreeMap<u64, Option<Writing>>,
 ) -> rusqlite::Result<Option<Writing>> {
@@ -126,8 +170,8 @@ fn writing(
     let found = log::row(connection, id)?.map(|row| Writing {
         revision: row.id,
         at_ms: row.at_ms,
-        actor: row.actor,
-        cause: row.cause,
+        actor: sight.author(row.actor),
+        cause: sight.cause(row.cause),
     });
     known.insert(id, found.clone());
     Ok(found)

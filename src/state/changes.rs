@@ -7,6 +7,7 @@ use super::log::LogRow;
 use super::operation::Operation;
 use super::patch::Patch;
 use super::pointer::{Pointer, array_index};
+use super::sight::Sight;
 
 /// What happened after the revision of a cursor.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,21 +47,26 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// The revision in `row` as far as it touches `scope`; nothing if it does not.
+    /// The revision in `row` as far as it touches `scope` and is seen; nothing if it does not or is not.
     ///
     /// `document` is the document now: it tells a list's index from a key of digits.
-    pub fn within(scope: &Pointer, row: LogRow, document: &Value) -> Option<Self> {
+    pub fn within(
+        (sight, scope): (&Sight, &Pointer),
+        row: LogRow,
+        document: &Value,
+    ) -> Option<Self> {
         let patch = Patch::parse(&row.patch).ok()?;
         let touching = patch
             .operations()
             .iter()
-            .filter_map(|op| narrowed(op, scope, document));
+            .filter_map(|op| narrowed(op, scope, document))
+            .filter_map(|op| sight.operation(op));
         let patch = Patch::new(touching.collect());
         (!patch.is_empty()).then_some(Self {
             id: row.id,
             at_ms: row.at_ms,
-            actor: row.actor,
-            cause: row.cause,
+            actor: sight.author(row.actor),
+            cause: sight.cause(row.cause),
             patch,
         })
     }
@@ -126,7 +132,7 @@ mod tests {
         };
         let document = json!({"public": {"list": [0, 1, 2], "jobs": {"1": 0, "2": 0}}});
         let scope = Pointer::parse(scope).unwrap();
-        let revision = Revision::within(&scope, row, &document)?;
+        let revision = Revision::within((&Sight::whole(), &scope), row, &document)?;
         Some(serde_json::to_value(revision.patch).unwrap())
     }
 

@@ -9,6 +9,7 @@ use super::changes::{Changes, Revision};
 use super::document::Document;
 use super::log;
 use super::pointer::Pointer;
+use super::sight::Sight;
 
 /// The most revisions that one question reads from the log; the rest is asked for with the next cursor.
 const MAX_SCAN: u64 = 10_000;
@@ -21,10 +22,25 @@ const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 pub struct Question<'q> {
     /// The revision after which to look.
     pub after: u64,
+    /// The newest revision that matters; beyond the newest that there is, that one.
+    pub upto: u64,
+    /// Who asks.
+    pub sight: &'q Sight,
     /// The place that matters.
     pub scope: &'q Pointer,
     /// The most revisions of the answer; at least one is given.
     pub most: usize,
+}
+
+impl Question<'_> {
+    /// The last revision to be read. For who sees only some of them that is no matter of how many there are.
+    fn last(&self) -> u64 {
+        if self.sight.is_whole() {
+            self.upto.min(self.after.saturating_add(MAX_SCAN))
+        } else {
+            self.upto
+        }
+    }
 }
 
 /// What has happened up to the revision of `now`, the newest document that is known.
@@ -36,17 +52,18 @@ pub fn answer(
     question: &Question<'_>,
     is_refused: &mut dyn FnMut(u64) -> rusqlite::Result<bool>,
 ) -> rusqlite::Result<Changes> {
-    let Question { after, scope, most } = *question;
+    let after = question.after;
     let kept = log::kept(reader)?;
     let floor = kept.map_or(now.revision + 1, |(oldest, _)| oldest);
     let next = after.saturating_add(1);
-    if after > now.revision || next < floor {
+    let newest = question.upto.min(now.revision);
+    if after > newest || next < floor {
         return Ok(Changes::Resync {
             floor,
-            upto: now.revision,
+            upto: newest,
         });
     }
-    let last = now.revision.min(after.saturating_add(MAX_SCAN));
+    let last = question.last().min(newest);
     let mut answer = Answer {
         revisions: Vec::new(),
         upto: last,
@@ -56,7 +73,7 @@ pub fn answer(
     log::walk(reader, next..=last, &mut |row| {
         refused = is_refused(row.id);
         match refused {
-            Ok(false) => answer.take(row, scope, &now.root, most.max(1)),
+            Ok(false) => answer.take(row, question, &now.root),
             Ok(true) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         }
@@ -68,7 +85,7 @@ pub fn answer(
     Ok(Changes::Revisions {
         revisions,
         upto,
-        more: upto < now.revision,
+        more: upto < newest,
     })
 }
 
@@ -83,16 +100,16 @@ impl Answer {
     fn take(
         &mut self,
         row: log::LogRow,
-        scope: &Pointer,
+        question: &Question<'_>,
         document: &Value,
-        most: usize,
     ) -> ControlFlow<()> {
+        let Question { sight, scope, .. } = *question;
         let (id, bytes) = (row.id, row.patch.len());
-        let Some(revision) = Revision::within(scope, row, document) else {
+        let Some(revision) = Revision::within((sight, scope), row, document) else {
             return ControlFlow::Continue(());
         };
         self.bytes += bytes;
-        let full = self.revisions.len() >= most || self.bytes > MAX_ANSWER_BYTES;
+        let full = self.revisions.len() >= question.most.max(1) || self.bytes > MAX_ANSWER_BYTES;
         if full && !self.revisions.is_empty() {
             self.upto = id - 1;
             return ControlFlow::Break(());

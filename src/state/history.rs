@@ -16,6 +16,7 @@ use super::log::{self, LogRow};
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::replay::{replay, snapshot_before};
+use super::sight::Sight;
 
 /// A state database that is only read. A server that runs, or starts, or stops meanwhile is not disturbed.
 #[derive(Debug)]
@@ -217,7 +218,7 @@ fn entry(
     let revision = if scope.tokens().is_empty() {
         whole(row)
     } else {
-        Revision::within(scope, row, &document.root)?
+        Revision::within((&Sight::whole(), scope), row, &document.root)?
     };
     Some(Entry { revision, refused })
 }

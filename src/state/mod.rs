@@ -24,6 +24,7 @@ mod recent;
 mod replay;
 mod schema;
 mod shared;
+mod sight;
 mod size;
 mod store;
 mod tail;
@@ -31,6 +32,7 @@ mod tail;
 mod testing;
 mod traces;
 mod trouble;
+mod view;
 mod writer;
 
 pub use author::{Actor, Author};
@@ -47,6 +49,7 @@ pub use patch::Patch;
 pub use pointer::Pointer;
 pub use store::State;
 pub use tail::{News, Tail};
+pub use view::{View, Views};
 
 #[cfg(feature = "fuzzing")]
 pub use diff::{diff, put};

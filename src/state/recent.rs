@@ -1,11 +1,13 @@
 //! What the last revisions changed, kept in memory: says in microseconds whether a subscriber has news.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
 use super::effect::Effect;
 use super::pointer::Pointer;
+use super::sight::{Extent, Sight};
 
 /// The most revisions that are remembered; the oldest is forgotten first, and the log asked instead.
 const MAX_REVISIONS: usize = 4096;
@@ -66,14 +68,36 @@ impl Recent {
         }
     }
 
+    /// The revisions up to here are forgotten.
+    pub fn knows_after(&self) -> u64 {
+        self.knows_after
+    }
+
     /// Whether a revision after `after` changed what stands at `scope` or below it.
     pub fn touched(&self, scope: &Pointer, after: u64) -> Touch {
+        self.newest(after..=u64::MAX, &|effect| affects(effect, scope))
+    }
+
+    /// The same for somebody who sees only some of it.
+    pub fn touched_in_sight(
+        &self,
+        sight: &Sight,
+        scope: &Pointer,
+        ids: RangeInclusive<u64>,
+    ) -> Touch {
+        self.newest(ids, &|effect| shows(sight, effect, scope))
+    }
+
+    /// The newest revision after the first of these, up to the last, of which this holds.
+    fn newest(&self, ids: RangeInclusive<u64>, holds: &dyn Fn(&Effect) -> bool) -> Touch {
+        let (after, last) = ids.into_inner();
         let newest = self
             .revisions
             .iter()
             .rev()
+            .skip_while(|entry| entry.id > last)
             .take_while(|entry| entry.id > after)
-            .find(|entry| entry.effects.iter().any(|effect| affects(effect, scope)));
+            .find(|entry| entry.effects.iter().any(holds));
         match newest {
             Some(entry) => Touch::At(entry.id),
             None if after >= self.knows_after => Touch::No,
@@ -82,11 +106,31 @@ impl Recent {
     }
 }
 
+fn below<'v>(value: Option<&'v Value>, way: &Pointer) -> Option<&'v Value> {
+    value.and_then(|value| way.get(value))
+}
+
+/// Whether another value is seen at `scope` because of it.
+fn shows(sight: &Sight, effect: &Effect, scope: &Pointer) -> bool {
+    let part = |at: &Pointer, value: Option<&Value>| value.and_then(|value| sight.part(at, value));
+    match (sight.extent(scope), sight.extent(&effect.at)) {
+        (Extent::Nothing, _) | (_, Extent::Nothing) => false,
+        (Extent::Whole, _) | (_, Extent::Whole) => affects(effect, scope),
+        (Extent::Part, Extent::Part) if scope.covers(&effect.at) => {
+            part(&effect.at, effect.old.as_ref()) != part(&effect.at, effect.new.as_ref())
+        }
+        (Extent::Part, Extent::Part) => effect.at.way_to(scope).is_some_and(|way| {
+            let (old, new) = (
+                below(effect.old.as_ref(), &way),
+                below(effect.new.as_ref(), &way),
+            );
+            part(scope, old) != part(scope, new)
+        }),
+    }
+}
+
 /// Whether another value stands at `scope` because of it.
 fn affects(effect: &Effect, scope: &Pointer) -> bool {
-    fn below<'v>(value: Option<&'v Value>, way: &Pointer) -> Option<&'v Value> {
-        value.and_then(|value| way.get(value))
-    }
     if scope.covers(&effect.at) {
         return true;
     }
@@ -123,6 +167,7 @@ mod tests {
     use super::super::effect::effects;
     use super::super::patch::Patch;
     use super::*;
+    use crate::config::{Reach, Space};
 
     fn recent(document: &mut Value, patches: &[Value]) -> Recent {
         let mut recent = Recent::since(10);
@@ -175,6 +220,44 @@ mod tests {
                 touch,
                 "{scope} after {after}"
             );
+        }
+    }
+
+    #[test]
+    fn a_change_is_seen_by_those_who_see_its_place() {
+        let mut document = json!({"public": {"packageData": {"web": 1, "db": 1}, "other": 1}});
+        let recent = recent(
+            &mut document,
+            &[
+                json!([{"op": "replace", "path": "/public/packageData/web", "value": 2}]),
+                json!([{"op": "replace", "path": "/public/packageData/db", "value": 2}]),
+                json!([{"op": "replace", "path": "/public/packageData", "value": {"web": 2}}]),
+                json!([{"op": "replace", "path": "/public", "value": {"packageData": {}}}]),
+                json!([{"op": "add", "path": "/public/serverInfo", "value": {}}]),
+            ],
+        );
+        let space = |container: &str| Space {
+            containers: vec![container.parse().unwrap()],
+            host: false,
+        };
+        let web = Sight::of("a", &Reach::of(&space("web")));
+        let db = Sight::of("b", &Reach::of(&space("db")));
+        for (sight, scope, ids, touch) in [
+            (&web, "", 10..=99, Touch::At(14)),
+            (&web, "", 10..=13, Touch::At(11)),
+            (&web, "", 11..=13, Touch::No),
+            (&web, "/public/packageData", 10..=13, Touch::At(11)),
+            (&web, "/public/packageData/web", 10..=99, Touch::At(14)),
+            (&web, "/public/packageData/db", 10..=99, Touch::No),
+            (&web, "/public/other", 10..=99, Touch::No),
+            (&db, "/public", 10..=99, Touch::At(13)),
+            (&db, "/public", 13..=99, Touch::No),
+            (&db, "/public/serverInfo", 10..=99, Touch::No),
+            (&Sight::whole(), "/public", 10..=99, Touch::At(15)),
+            (&db, "/public", 9..=10, Touch::ForgottenBefore(10)),
+        ] {
+            let found = recent.touched_in_sight(sight, &at(scope), ids.clone());
+            assert_eq!(found, touch, "{scope} {ids:?}");
         }
     }
 

@@ -18,6 +18,7 @@ use super::operation::Operation;
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::recent::{Recent, Touch};
+use super::sight::{Extent, Sight};
 
 /// The most revisions that a look on behalf of one subscriber reads from the log; one that is further behind is
 /// told without a look. A thousand may come back at once after a restart, each with many resources.
@@ -95,22 +96,53 @@ impl Shared {
             Touch::No => None,
             // What cannot be answered is answered with yes: a needless look is better than a missed one.
             Touch::ForgottenBefore(known) => self
-                .logged_touch(scope, after.saturating_add(1)..=known.min(now))
+                .logged_touch(
+                    (&Sight::whole(), scope),
+                    after.saturating_add(1)..=known.min(now),
+                )
                 .unwrap_or(Some(now)),
         }
     }
 
-    /// The revisions after `after` that touch `scope`, at most `most`.
-    pub fn changes_since(
+    /// The newest revision of `ids` but the first that changed what somebody sees at `scope`.
+    ///
+    /// One that is further behind than can be looked through is told so: of the last that is not in memory.
+    pub fn touched_in_sight(
         &self,
-        after: u64,
+        sight: &Sight,
         scope: &Pointer,
-        most: usize,
-    ) -> Result<Changes, StateError> {
+        ids: RangeInclusive<u64>,
+    ) -> Option<u64> {
+        let (after, last) = (*ids.start(), *ids.end());
+        let touch = self.recent().touched_in_sight(sight, scope, ids);
+        match touch {
+            Touch::At(id) => Some(id),
+            Touch::No => None,
+            Touch::ForgottenBefore(known) => {
+                let before = known.min(last);
+                self.logged_touch((sight, scope), after.saturating_add(1)..=before)
+                    .unwrap_or(Some(before))
+            }
+        }
+    }
+
+    /// The newest revision of `ids` but the first that changed anything that somebody sees; the last that is not
+    /// in memory, where those that are did not.
+    pub fn newest_in_sight(&self, sight: &Sight, ids: RangeInclusive<u64>) -> u64 {
+        let (after, last) = (*ids.start(), *ids.end());
+        let recent = self.recent();
+        let after = after.max(recent.knows_after());
+        match recent.touched_in_sight(sight, &Pointer::root(), after..=last) {
+            Touch::At(id) => id,
+            Touch::No | Touch::ForgottenBefore(_) => after.min(last),
+        }
+    }
+
+    /// What has happened, as far as the question goes.
+    pub fn changes(&self, question: &Question<'_>) -> Result<Changes, StateError> {
         let now = self.document();
         let reader = self.reader();
-        let question = Question { after, scope, most };
-        cursor::answer(&reader, &now, &question, &mut |id| {
+        cursor::answer(&reader, &now, question, &mut |id| {
             log::is_refused(&reader, id)
         })
         .map_err(|error| StateError::sqlite(&self.path, &error))
@@ -125,7 +157,7 @@ impl Shared {
 
     fn logged_touch(
         &self,
-        scope: &Pointer,
+        (sight, scope): (&Sight, &Pointer),
         ids: RangeInclusive<u64>,
     ) -> Result<Option<u64>, StateError> {
         let said = |error| StateError::sqlite(&self.path, &error);
@@ -142,7 +174,7 @@ impl Shared {
             if patch
                 .operations()
                 .iter()
-                .any(|operation| overlaps(operation, scope))
+                .any(|operation| overlaps(operation, sight, scope))
             {
                 newest = Some(row.id);
             }
@@ -174,9 +206,16 @@ impl Shared {
     }
 }
 
-/// Whether an operation may change `scope`, by its path alone; an insertion into a list may move all of it.
-fn overlaps(operation: &Operation, scope: &Pointer) -> bool {
+/// Whether an operation may change what is seen at `scope`, by its path alone; an insertion into a list may move
+/// all of it.
+fn overlaps(operation: &Operation, sight: &Sight, scope: &Pointer) -> bool {
     let at = operation.path();
+    if [at, scope]
+        .map(|place| sight.extent(place))
+        .contains(&Extent::Nothing)
+    {
+        return false;
+    }
     let list = at.split_last().is_some_and(|(list, key)| {
         key.bytes().all(|b| b.is_ascii_digit() || b == b'-') && list.covers(scope)
     });

@@ -12,18 +12,21 @@ use crate::sys::{Waiter, Waker, now_ms};
 
 use super::aside::move_aside;
 use super::author::Author;
-use super::blame::Blame;
+#[cfg(test)]
 use super::changes::Changes;
+#[cfg(test)]
+use super::cursor::Question;
 use super::document::Document;
 use super::error::StateError;
 use super::follow::load;
-use super::history::History;
 use super::log::Retention;
 use super::migration::{Rebuilt, STEPS};
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::schema;
 use super::shared::Shared;
+#[cfg(test)]
+use super::sight::Sight;
 use super::writer::{Job, Wish, Writer};
 
 /// The most changes that wait for the writer; further callers wait to be let in.
@@ -123,21 +126,20 @@ impl State {
     /// The revisions after `after` that touch `scope`, at most `most`.
     ///
     /// Reads the log from the disk, for some milliseconds at most.
+    #[cfg(test)]
     pub fn changes_since(
         &self,
         after: u64,
         scope: &Pointer,
         most: usize,
     ) -> Result<Changes, StateError> {
-        self.inner.shared.changes_since(after, scope, most)
-    }
-
-    /// Who wrote what stands at `pointer`, with at most `most` values below it; nothing if nothing stands
-    /// there.
-    ///
-    /// Reads all of the log from the disk: up to some hundred milliseconds, for a thread that may block.
-    pub fn blame(&self, pointer: &Pointer, most: usize) -> Result<Option<Blame>, StateError> {
-        History::open(self.path())?.blame(pointer, most)
+        self.shared().changes(&Question {
+            after,
+            upto: u64::MAX,
+            sight: &Sight::whole(),
+            scope,
+            most,
+        })
     }
 
     /// The number of the newest revision, with a wake-up whenever it moves.
@@ -152,6 +154,11 @@ impl State {
     /// in memory.
     pub fn touched(&self, scope: &Pointer, after: u64) -> Option<u64> {
         self.inner.shared.touched(scope, after)
+    }
+
+    /// What the views of it are made from.
+    pub(super) fn shared(&self) -> &Shared {
+        &self.inner.shared
     }
 
     /// The id that the database was given when it was made; another one means that cursors are void.

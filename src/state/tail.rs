@@ -11,6 +11,7 @@ use super::history::History;
 use super::log;
 use super::pointer::Pointer;
 use super::replay::replay;
+use super::sight::Sight;
 
 /// The most revisions of one piece of news; the rest is the next piece.
 const MOST: usize = 1000;
@@ -142,6 +143,8 @@ impl Tail {
     fn ask(&self) -> Result<Changes, StateError> {
         let question = Question {
             after: self.cursor,
+            upto: u64::MAX,
+            sight: &Sight::whole(),
             scope: &self.scope,
             most: MOST,
         };

@@ -1,8 +1,10 @@
 //! Control groups, version 2: where a call's processes are born, and how all of them are killed at once.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// How deep the sweep looks for groups that were left behind, and how deep a removal goes.
@@ -146,6 +148,32 @@ pub fn stale_cgroups(prefix: &str) -> Vec<PathBuf> {
             } else if depth > 0 {
                 next.push((below, depth - 1));
             }
+        }
+    }
+    found
+}
+
+/// The paths of the groups with these numbers, below the mount and beginning with `/`; a group that is gone, or
+/// lies too deep, has none.
+pub fn cgroup_paths(wanted: &BTreeSet<u64>) -> BTreeMap<u64, String> {
+    let mut found = BTreeMap::new();
+    let Some(mount) = cgroup2_mount() else {
+        return found;
+    };
+    let mut next = vec![(mount.clone(), MAX_DEPTH)];
+    while let Some((path, depth)) = next.pop() {
+        let Ok(facts) = fs::metadata(&path) else {
+            continue;
+        };
+        if wanted.contains(&facts.ino()) {
+            let below = path.strip_prefix(&mount).unwrap_or(&path);
+            found.insert(facts.ino(), format!("/{}", below.display()));
+        }
+        if found.len() == wanted.len() {
+            break;
+        }
+        if depth > 0 {
+            next.extend(folders(&path).into_iter().map(|below| (below, depth - 1)));
         }
     }
     found

@@ -14,9 +14,12 @@ mod hints;
 mod keeper;
 mod lock;
 mod names;
+mod neighbors;
 mod netlink;
+mod netlink_list;
 mod network;
 mod open_files;
+mod open_ports;
 mod process_table;
 mod random;
 mod rooted;
@@ -27,7 +30,7 @@ mod waiter;
 
 pub use activation::inherited_sockets;
 pub use cgroup::{
-    Cgroup, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
+    Cgroup, cgroup_paths, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
 };
 pub use child::{Child, Exit};
 pub use clock::{clock_is_synchronised, moment_ms, now_ms, rfc3339};
@@ -40,8 +43,10 @@ pub use folder_watch::{FolderEvent, FolderWatch};
 pub use hints::Hints;
 pub use keeper::{Keeper, Wake, adopt_orphans, reap, reap_any};
 pub use lock::{DirectoryLock, lock_directory};
+pub use neighbors::{FoundNeighbor, neighbors};
 pub use network::{end_when_stalled, interface_addresses};
 pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
+pub use open_ports::{OpenPort, open_ports, open_ports_of};
 pub use process_table::{
     children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
 };

@@ -10,6 +10,7 @@ use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 /// The group, as a table.
 pub fn tools() -> Toolset<()> {
     Toolset::over(Arc::new(()))
+        .named("access")
         .tool("whoami", Risk::Read, whoami)
         .about(Scope::Within)
         .titled("Who am I")

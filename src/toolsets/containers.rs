@@ -16,8 +16,9 @@ use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
     const ID: &[(&str, &str)] = &[("id", "container")];
     Toolset::over(lxc)
+        .named("containers")
         .tool("container_list", Risk::Read, list)
-        .about(Scope::Box)
+        .about(Scope::Within)
         .titled("List containers")
         .startos("package.list", &[])
         .tool("container_info", Risk::Read, info)
@@ -62,7 +63,7 @@ struct Containers {
 }
 
 async fn list(lxc: Arc<Lxc>, List {}: List, cx: Cx) -> Result<Containers> {
-    let lxc = lxc.named(cx.reference());
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
     Ok(Containers {
         containers: lxc.all().await.map_err(failed)?,
     })
@@ -78,7 +79,7 @@ struct Info {
 }
 
 async fn info(lxc: Arc<Lxc>, Info { container }: Info, cx: Cx) -> Result<ContainerDetails> {
-    let lxc = lxc.named(cx.reference());
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
     let details = lxc.info(&container).await.map_err(failed)?;
     Ok(ContainerDetails {
         disk_bytes: lxc.disk_bytes(&container).await,
@@ -117,7 +118,7 @@ struct Use {
 }
 
 async fn stats(lxc: Arc<Lxc>, Stats { container }: Stats, cx: Cx) -> Result<Measured> {
-    let lxc = lxc.named(cx.reference());
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
     let begun = Instant::now();
     let before = lxc.vitals_of(container.as_ref()).await.map_err(failed)?;
     sleep(SAMPLE).await;
@@ -162,7 +163,7 @@ struct OpenPorts {
 }
 
 async fn ports(lxc: Arc<Lxc>, Ports { container }: Ports, cx: Cx) -> Result<OpenPorts> {
-    let lxc = lxc.named(cx.reference());
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
     let vitals = lxc.vitals(&container).await.map_err(failed)?;
     Ok(OpenPorts {
         addresses: vitals.addresses,
@@ -180,7 +181,7 @@ struct Start {
 }
 
 async fn start(lxc: Arc<Lxc>, Start { container }: Start, cx: Cx) -> Result<ContainerDetails> {
-    let lxc = lxc.named(cx.reference());
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
     lxc.start(&container).await.map_err(failed)?;
     lxc.info(&container).await.map_err(failed)
 }
@@ -206,7 +207,7 @@ async fn stop(
     Stop { container, grace_s }: Stop,
     cx: Cx,
 ) -> Result<ContainerDetails> {
-    let lxc = lxc.named(cx.reference());
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
     lxc.stop(&container, grace_s.seconds())
         .await
         .map_err(failed)?;
@@ -229,7 +230,7 @@ async fn restart(
     Restart { container, grace_s }: Restart,
     cx: Cx,
 ) -> Result<ContainerDetails> {
-    let lxc = lxc.named(cx.reference());
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
     lxc.restart(&container, grace_s.seconds())
         .await
         .map_err(failed)?;

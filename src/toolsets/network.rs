@@ -1,4 +1,4 @@
-//! `network_*`: the host's interfaces and routes.
+//! `network_*`: the host's interfaces, addresses, routes, open ports and neighbours.
 
 use std::sync::Arc;
 
@@ -6,12 +6,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::failure::failed;
-use crate::backends::{Host, Interface, NetworkTraffic, Route};
+use crate::backends::{
+    Host, HostListener, Interface, Neighbor, NetworkTraffic, ReachableAddress, Route,
+};
 use crate::registry::{Cx, Result, Risk, Scope, Toolset};
+
+/// The most open ports, and the most neighbours, of one answer; what is beyond them is counted in `left_out`.
+const MOST: usize = 256;
 
 /// The group, as a table.
 pub fn tools(host: Arc<Host>) -> Toolset<Host> {
     Toolset::over(host)
+        .named("network")
         .tool("network_interfaces", Risk::Read, interfaces)
         .about(Scope::Host)
         .titled("Network interfaces")
@@ -19,6 +25,17 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
         .tool("network_routes", Risk::Read, routes)
         .about(Scope::Host)
         .titled("Routes")
+        .tool("network_addresses", Risk::Read, addresses)
+        .about(Scope::Host)
+        .titled("Addresses of the host")
+        .startos("server.host.address.list", &[])
+        .tool("network_listeners", Risk::Read, listeners)
+        .about(Scope::Host)
+        .titled("Open ports of the host")
+        .startos("server.host.binding.list", &[])
+        .tool("network_neighbors", Risk::Read, neighbors)
+        .about(Scope::Host)
+        .titled("Neighbours on the network")
 }
 
 /// Lists the host's network interfaces: what each is, whether it is up, its speed, hardware address and
@@ -63,5 +80,76 @@ struct AllRoutes {
 async fn routes(host: Arc<Host>, Routes {}: Routes, _: Cx) -> Result<AllRoutes> {
     Ok(AllRoutes {
         routes: host.routes().await.map_err(failed)?,
+    })
+}
+
+/// Tells how the host can be reached: its name, and its addresses with their interfaces and from where each can
+/// be reached. Loopback, link-local and temporary addresses are left out.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Addresses {}
+
+#[derive(Serialize, JsonSchema)]
+struct AllAddresses {
+    /// The host's name.
+    hostname: String,
+    /// Sorted by interface.
+    addresses: Vec<ReachableAddress>,
+}
+
+async fn addresses(host: Arc<Host>, Addresses {}: Addresses, _: Cx) -> Result<AllAddresses> {
+    let (hostname, addresses) = host.addresses().await.map_err(failed)?;
+    Ok(AllAddresses {
+        hostname,
+        addresses,
+    })
+}
+
+/// Lists the open ports of the host itself: TCP ports that are listened on and UDP ports that take from
+/// everybody, with the user and, where the kernel tells, the systemd unit, container or program that opened each.
+/// `container_ports` tells those of containers.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Listeners {}
+
+#[derive(Serialize, JsonSchema)]
+struct AllListeners {
+    /// Sorted by protocol, port and address.
+    listeners: Vec<HostListener>,
+    /// How many more there are.
+    left_out: usize,
+}
+
+async fn listeners(host: Arc<Host>, Listeners {}: Listeners, _: Cx) -> Result<AllListeners> {
+    let mut listeners = host.listeners().await.map_err(failed)?;
+    let left_out = listeners.len().saturating_sub(MOST);
+    listeners.truncate(MOST);
+    Ok(AllListeners {
+        listeners,
+        left_out,
+    })
+}
+
+/// Lists the machines on the host's networks that it has met (ARP and IPv6 neighbour discovery): address, hardware
+/// address, interface, and whether each has answered lately. Who was never talked to is not among them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Neighbors {}
+
+#[derive(Serialize, JsonSchema)]
+struct AllNeighbors {
+    /// Sorted by interface and address.
+    neighbors: Vec<Neighbor>,
+    /// How many more there are.
+    left_out: usize,
+}
+
+async fn neighbors(host: Arc<Host>, Neighbors {}: Neighbors, _: Cx) -> Result<AllNeighbors> {
+    let mut neighbors = host.neighbors().await.map_err(failed)?;
+    let left_out = neighbors.len().saturating_sub(MOST);
+    neighbors.truncate(MOST);
+    Ok(AllNeighbors {
+        neighbors,
+        left_out,
     })
 }

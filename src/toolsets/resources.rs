@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
 use crate::registry::{BoxFuture, ResourceSource, Viewer};
-use crate::state::{Changes, Pointer, State};
+use crate::state::{Changes, Pointer, View, Views};
 
 /// Our scheme, and the one that `StartOS` clients use for the same paths.
 const SCHEMES: [&str; 2] = ["gatewren://", "startos://"];
@@ -22,7 +22,7 @@ const MAX_TOLD_BYTES: usize = 8 << 10;
 
 /// Serves the state document.
 pub struct StateResources {
-    state: State,
+    views: Views,
     /// The text behind `/mcp/system-prompt`.
     prompt: String,
 }
@@ -35,8 +35,12 @@ enum Place {
 
 impl StateResources {
     /// Resources over a state; `prompt` is what a model is told first.
-    pub fn new(state: State, prompt: String) -> Self {
-        Self { state, prompt }
+    pub fn new(views: Views, prompt: String) -> Self {
+        Self { views, prompt }
+    }
+
+    fn view(&self, viewer: &Viewer) -> View {
+        self.views.seen_by(&viewer.agent, &viewer.reach)
     }
 }
 
@@ -55,7 +59,7 @@ fn place(uri: &str) -> Option<Place> {
 }
 
 impl ResourceSource for StateResources {
-    fn resources(&self, _: &Viewer) -> Vec<Resource> {
+    fn resources(&self, viewer: &Viewer) -> Vec<Resource> {
         let row = |path: &str, name: &str, description: &str, mime: &str| Resource {
             uri: format!("gatewren://{path}"),
             name: name.to_owned(),
@@ -63,7 +67,7 @@ impl ResourceSource for StateResources {
             mime_type: Some(mime.to_owned()),
             ..Resource::default()
         };
-        vec![
+        let mut all = vec![
             row(
                 SYSTEM_PROMPT,
                 "system-prompt",
@@ -82,13 +86,16 @@ impl ResourceSource for StateResources {
                 "The LXC containers by name",
                 "application/json",
             ),
-            row(
+        ];
+        if viewer.reach.host() {
+            all.push(row(
                 "/public/serverInfo",
                 "serverInfo",
                 "The host: system, hardware, addresses",
                 "application/json",
-            ),
-        ]
+            ));
+        }
+        all
     }
 
     fn templates(&self, _: &Viewer) -> Vec<ResourceTemplate> {
@@ -115,7 +122,7 @@ impl ResourceSource for StateResources {
 
     fn read(
         &self,
-        _: &Viewer,
+        viewer: &Viewer,
         uri: &str,
     ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
         let contents = match place(uri) {
@@ -127,14 +134,14 @@ impl ResourceSource for StateResources {
                 ..ResourceContents::default()
             }),
             Some(Place::Public(pointer)) => {
-                let document = self.state.document();
-                pointer.get(&document.root).map(|value| ResourceContents {
-                    uri: uri.to_owned(),
-                    mime_type: Some("application/json".to_owned()),
-                    text: Some(value.to_string()),
-                    meta: Some(json!({ "gatewren/revision": document.revision })),
-                    ..ResourceContents::default()
-                })
+                self.view(viewer)
+                    .at(&pointer, |value, revision| ResourceContents {
+                        uri: uri.to_owned(),
+                        mime_type: Some("application/json".to_owned()),
+                        text: Some(value.to_string()),
+                        meta: Some(json!({ "gatewren/revision": revision })),
+                        ..ResourceContents::default()
+                    })
             }
         };
         Box::pin(std::future::ready(Ok(
@@ -147,17 +154,21 @@ impl ResourceSource for StateResources {
     }
 
     fn bell(&self) -> watch::Receiver<u64> {
-        self.state.bell()
+        self.views.bell()
     }
 
-    fn touched(&self, _: &Viewer, uri: &str, after: u64) -> Option<u64> {
+    fn newest(&self, viewer: &Viewer) -> u64 {
+        self.view(viewer).revision()
+    }
+
+    fn touched(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
         match place(uri)? {
             Place::Prompt => None,
-            Place::Public(pointer) => self.state.touched(&pointer, after),
+            Place::Public(pointer) => self.view(viewer).touched(&pointer, after),
         }
     }
 
-    fn patches(&self, _: &Viewer, uri: &str, revisions: RangeInclusive<u64>) -> Option<Value> {
+    fn patches(&self, viewer: &Viewer, uri: &str, revisions: RangeInclusive<u64>) -> Option<Value> {
         let (after, last) = revisions.into_inner();
         let Place::Public(pointer) = place(uri)? else {
             return None;
@@ -165,16 +176,14 @@ impl ResourceSource for StateResources {
         if last.saturating_sub(after) > MAX_TOLD_REVISIONS {
             return None;
         }
-        let found = self.state.changes_since(after, &pointer, usize::MAX);
+        let view = self.view(viewer);
+        let found = view.changes((after, last), &pointer, usize::MAX);
         let Ok(Changes::Revisions {
-            mut revisions,
-            upto,
-            ..
+            revisions, upto, ..
         }) = found
         else {
             return None;
         };
-        revisions.retain(|revision| revision.id <= last);
         let patches = serde_json::to_value(revisions).ok()?;
         let short = patches.to_string().len() <= MAX_TOLD_BYTES;
         (upto >= last && short).then_some(patches)

@@ -12,6 +12,7 @@ use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 /// The group, as a table.
 pub fn tools(host: Arc<Host>) -> Toolset<Host> {
     Toolset::over(host)
+        .named("server")
         .tool("server_info", Risk::Read, info)
         .about(Scope::Host)
         .titled("About the server")

@@ -15,6 +15,7 @@ use crate::registry::{Answer, Cx, Result, Risk, Scope, ToolError, Toolset};
 /// The group, as a table.
 pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
     Toolset::over(shell)
+        .named("shell")
         .answering("system_shell", Risk::Execute, on_host)
         .about(Scope::Host)
         .titled("Run a command on the host")
@@ -68,7 +69,8 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
         cwd: asked.cwd,
         env: asked.env,
     };
-    answer(&shell.host(call, cx.reference()).await.map_err(failed)?)
+    let shell = shell.seen_by(&cx.caller().reach, cx.reference());
+    answer(&shell.host(call).await.map_err(failed)?)
 }
 
 /// Runs a command in a running LXC container with `/bin/sh -c`, in a clean environment, without input
@@ -105,9 +107,8 @@ async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<A
         cwd: asked.cwd,
         env: asked.env,
     };
-    let outcome = shell
-        .container(&asked.container, call, cx.reference())
-        .await;
+    let shell = shell.seen_by(&cx.caller().reach, cx.reference());
+    let outcome = shell.container(&asked.container, call).await;
     answer(&outcome.map_err(failed)?)
 }
 

@@ -10,18 +10,22 @@ use tokio::task::spawn_blocking;
 
 use super::number::Number;
 
-use crate::registry::{Cx, Result, Risk, ToolError, Toolset};
-use crate::state::{Changes, Pointer, State};
+use crate::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
+use crate::state::{Changes, Pointer, View, Views};
 
 /// The group, as a table.
-pub fn tools(state: Arc<State>) -> Toolset<State> {
-    Toolset::over(state)
+pub fn tools(views: Arc<Views>) -> Toolset<Views> {
+    Toolset::over(views)
+        .named("state")
         .tool("state_get", Risk::Read, get)
+        .about(Scope::Within)
         .titled("Read the state")
         .startos("db.dump", &[])
         .tool("changes_since", Risk::Read, changes)
+        .about(Scope::Within)
         .titled("What has changed")
         .tool("state_blame", Risk::Read, blame)
+        .about(Scope::Within)
         .titled("Who wrote it")
 }
 
@@ -91,16 +95,21 @@ struct Part {
     value: Value,
 }
 
-async fn get(state: Arc<State>, Get { pointer }: Get, _: Cx) -> Result<Part> {
-    let document = state.document();
-    let value = pointer.0.get(&document.root).cloned();
-    let value = value.ok_or_else(|| nothing_at(&pointer))?;
-    Ok(Part {
-        revision: document.revision,
-        database: state.database_id().to_owned(),
+async fn get(views: Arc<Views>, Get { pointer }: Get, cx: Cx) -> Result<Part> {
+    let view = seen_by(&views, &cx);
+    let part = view.at(&pointer.0, |value, revision| Part {
+        revision,
+        database: view.database_id().to_owned(),
         pointer: pointer.0.to_string(),
-        value,
-    })
+        value: value.clone(),
+    });
+    Ok(part.ok_or_else(|| nothing_at(&pointer))?)
+}
+
+/// The state as the caller sees it.
+fn seen_by(views: &Views, cx: &Cx) -> View {
+    let caller = cx.caller();
+    views.seen_by(&caller.agent, &caller.reach)
 }
 
 /// Says what has changed after a revision: who changed it, when, why, and the patch (RFC 6902). Use it
@@ -138,7 +147,7 @@ struct History {
     /// True when the log does not reach back so far: `value` is then what stands at the pointer at
     /// `revision`, absent when nothing does.
     resync: bool,
-    /// The oldest revision in the log.
+    /// The oldest revision in the log, for those who see all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     floor: Option<u64>,
     /// With `resync`: what stands at the pointer now.
@@ -146,9 +155,16 @@ struct History {
     value: Option<Value>,
 }
 
-async fn changes(state: Arc<State>, since: Since, _: Cx) -> Result<History> {
+async fn changes(views: Arc<Views>, since: Since, cx: Cx) -> Result<History> {
+    let view = seen_by(&views, &cx);
+    // Reads the log from the disk.
+    let found = spawn_blocking(move || changes_in(&view, &since)).await;
+    found.map_err(|error| ToolError::new(error.to_string()))?
+}
+
+fn changes_in(view: &View, since: &Since) -> Result<History> {
     let scope = &since.pointer.0;
-    let database = state.database_id().to_owned();
+    let database = view.database_id().to_owned();
     // A cursor of another database, with a number that this one has by chance, is told apart by its name.
     let after = if since.database.is_empty() || since.database == database {
         since.revision
@@ -156,7 +172,7 @@ async fn changes(state: Arc<State>, since: Since, _: Cx) -> Result<History> {
         u64::MAX
     };
     let most = usize::try_from(since.limit.get()).unwrap_or(usize::MAX);
-    let found = state.changes_since(after, scope, most);
+    let found = view.changes((after, u64::MAX), scope, most);
     match found.map_err(|error| ToolError::new(error.to_string()))? {
         Changes::Revisions {
             revisions,
@@ -176,15 +192,16 @@ async fn changes(state: Arc<State>, since: Since, _: Cx) -> Result<History> {
         }),
         Changes::Resync { floor, .. } => {
             // Value and revision of one document, whichever that is by now.
-            let document = state.document();
+            let now = view.at(scope, |value, revision| (revision, Some(value.clone())));
+            let (revision, value) = now.unwrap_or_else(|| (view.revision(), None));
             Ok(History {
-                revision: document.revision,
+                revision,
                 database,
                 revisions: Vec::new(),
                 more: false,
                 resync: true,
-                floor: Some(floor),
-                value: scope.get(&document.root).cloned(),
+                floor: view.floor(floor),
+                value,
             })
         }
     }
@@ -206,8 +223,9 @@ const MOST_VALUES: usize = 200;
 struct Authors {
     /// The revision of the document.
     revision: u64,
-    /// The oldest revision in the log: what is older has no author.
-    floor: u64,
+    /// The oldest revision in the log, for those who see all of it: what is older has no author.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    floor: Option<u64>,
     /// The last writing anywhere at or below the pointer: `revision`, `at_ms`, `actor`, `cause`.
     #[serde(skip_serializing_if = "Option::is_none")]
     last: Option<Value>,
@@ -217,17 +235,21 @@ struct Authors {
     left_out: usize,
 }
 
-async fn blame(state: Arc<State>, Blamed { pointer }: Blamed, _: Cx) -> Result<Authors> {
-    let place = pointer.0.clone();
+async fn blame(views: Arc<Views>, Blamed { pointer }: Blamed, cx: Cx) -> Result<Authors> {
+    let (view, place) = (seen_by(&views, &cx), pointer.0.clone());
     // Reads the log from the disk.
-    let found = spawn_blocking(move || state.blame(&place, MOST_VALUES)).await;
+    let look = move || {
+        let found = view.blame(&place, MOST_VALUES);
+        found.map(|found| found.map(|blame| (view.floor(blame.floor), blame)))
+    };
+    let found = spawn_blocking(look).await;
     let found = found.map_err(|error| ToolError::new(error.to_string()))?;
-    let blame = found
+    let (floor, blame) = found
         .map_err(|error| ToolError::new(error.to_string()))?
         .ok_or_else(|| nothing_at(&pointer))?;
     Ok(Authors {
         revision: blame.revision,
-        floor: blame.floor,
+        floor,
         last: blame.last.map(|last| json!(last)),
         leaves: blame.leaves.iter().map(|leaf| json!(leaf)).collect(),
         left_out: blame.left_out,

@@ -18,6 +18,7 @@ const MAX_LISTED: usize = 200;
 /// The group, as a table.
 pub fn tools(systemd: Arc<Systemd>) -> Toolset<Systemd> {
     Toolset::over(systemd)
+        .named("units")
         .tool("unit_list", Risk::Read, list)
         .about(Scope::Host)
         .titled("List systemd units")

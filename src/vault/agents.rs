@@ -92,6 +92,14 @@ impl<'a> Agents<'a> {
         }
     }
 
+    /// Writes what its owner can change of an agent: name, token, policy, space and expiry. False if the row is no
+    /// longer as `before` says, or was revoked: nothing is changed then, and whoever asks looks again.
+    pub async fn replace(&self, before: &Agent, after: &Agent) -> Result<bool, VaultError> {
+        let (before, after) = (before.clone(), after.clone());
+        let work = move |connection: &Connection| update(connection, &before, &after);
+        self.change("change an agent", work).await
+    }
+
     /// Ends an agent's access; false if there is no such agent, or it was ended before.
     pub async fn revoke(&self, id: &str) -> Result<bool, VaultError> {
         let id = id.to_owned();
@@ -170,6 +178,31 @@ fn insert(connection: &Connection, agent: &Agent) -> Result<bool, rusqlite::Erro
     Ok(true)
 }
 
+/// False if the row is not as it was.
+fn update(connection: &Connection, before: &Agent, after: &Agent) -> Result<bool, rusqlite::Error> {
+    let changed = connection.execute(
+        "UPDATE agent SET name = ?2, token_sha256 = ?3, preset = ?4, overrides = ?5, space = ?6, expires_ms = ?7
+         WHERE id = ?1 AND name = ?8 AND token_sha256 = ?9 AND preset = ?10 AND overrides = ?11
+           AND space IS ?12 AND expires_ms IS ?13 AND revoked_ms IS NULL",
+        rusqlite::params![
+            before.id,
+            after.name,
+            after.token_sha256,
+            after.preset.as_str(),
+            after.overrides,
+            after.space,
+            after.expires_ms.map(to_column),
+            before.name,
+            before.token_sha256,
+            before.preset.as_str(),
+            before.overrides,
+            before.space,
+            before.expires_ms.map(to_column),
+        ],
+    )?;
+    Ok(changed > 0)
+}
+
 fn agent(row: &Row<'_>) -> Result<Agent, rusqlite::Error> {
     let preset: String = row.get("preset")?;
     let preset = preset.parse().map_err(|cause| {
@@ -235,6 +268,37 @@ mod tests {
         );
         assert!(!vault.agents().revoke("nobody").await.unwrap());
         assert!(vault.agents().list().unwrap()[0].revoked_ms.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_change_is_made_only_of_what_was_seen() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let agents = vault.agents();
+        let before = agents.add(new("a", 1)).await.unwrap();
+        let after = Agent {
+            name: "b".to_owned(),
+            token_sha256: [2; 32],
+            preset: Preset::Observe,
+            overrides: r#"{"calls_per_minute":1}"#.to_owned(),
+            space: None,
+            expires_ms: None,
+            ..before.clone()
+        };
+        let changes = *agents.changes().borrow();
+        assert!(agents.replace(&before, &after).await.unwrap());
+        assert!(*agents.changes().borrow() > changes);
+        assert!(
+            !agents.replace(&before, &after).await.unwrap(),
+            "it has changed"
+        );
+        assert_eq!(agents.list().unwrap(), std::slice::from_ref(&after));
+        assert!(agents.replace(&after, &before).await.unwrap());
+        agents.revoke(&before.id).await.unwrap();
+        assert!(
+            !agents.replace(&before, &after).await.unwrap(),
+            "it was revoked"
+        );
     }
 
     #[tokio::test]

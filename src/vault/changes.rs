@@ -310,3 +310,294 @@ fn add(
     let added = find(connection, id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     Ok(Added::New(added))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use serde_json::json;
+
+    use super::super::change_runs::ChangeEnd;
+    use super::super::store::Vault;
+    use super::*;
+    use crate::sys::Scratch;
+
+    const ROOM: ChangeRoom = ChangeRoom {
+        per_agent: 2,
+        total: 3,
+    };
+
+    fn vault() -> (Vault, Scratch) {
+        let scratch = Scratch::new();
+        (Vault::open(&scratch.join("vault.db")).unwrap(), scratch)
+    }
+
+    fn new(agent: &str, line: &str) -> NewChange {
+        NewChange {
+            agent: agent.into(),
+            space: "media".into(),
+            tool: "container_shell".into(),
+            target: Some("jellyfin".into()),
+            arguments: json!({ "container": "jellyfin", "command": line })
+                .as_object()
+                .unwrap()
+                .clone(),
+            rests_on: vec!["/public/packageData/jellyfin/status".into()],
+            revision: 7,
+            reason: None,
+            expires_ms: now_ms() + 3_600_000,
+            proposed_in: None,
+        }
+    }
+
+    fn by_owner() -> Decision {
+        Decision {
+            by: "local:root".into(),
+            note: Some("go on".into()),
+        }
+    }
+
+    async fn added(vault: &Vault, new: NewChange) -> Change {
+        match vault.changes().add(new, ROOM).await.unwrap() {
+            Added::New(change) => change,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn approved(vault: &Vault, change: &Change) -> Change {
+        let changes = vault.changes();
+        match changes
+            .approve(&change.id, change.binding(), by_owner())
+            .await
+        {
+            Ok(Ruling::Done(change)) => change,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn status(vault: &Vault, change: &Change) -> ChangeStatus {
+        vault.changes().get(&change.id).unwrap().unwrap().status
+    }
+
+    fn well() -> ChangeEnd {
+        ChangeEnd {
+            applied: true,
+            words: None,
+            result: Some("{}".into()),
+            ran_in: Some("a1".into()),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_change_lives_from_its_proposal_to_its_end_and_no_step_is_taken_twice() {
+        let (vault, _scratch) = vault();
+        let changes = vault.changes();
+        let change = added(&vault, new("a", "x")).await;
+        assert_eq!(change.status, ChangeStatus::Pending);
+        assert!(changes.begin(&change.id).await.unwrap().is_none());
+        let decided = approved(&vault, &change).await;
+        assert_eq!(decided.decided_by.as_deref(), Some("local:root"));
+        assert!(decided.serial > change.serial);
+        let again = changes.approve(&change.id, decided.binding(), by_owner());
+        assert!(matches!(
+            again.await,
+            Ok(Ruling::Past(ChangeStatus::Approved))
+        ));
+        let begun = changes.begin(&change.id).await.unwrap().unwrap();
+        assert!(changes.begin(&change.id).await.unwrap().is_none());
+        let late = changes.withdraw("a", &change.id).await;
+        assert!(matches!(late, Ok(Ruling::Past(ChangeStatus::Running))));
+        let late = changes.reject(&change.id, by_owner()).await;
+        assert!(matches!(late, Ok(Ruling::Past(ChangeStatus::Running))));
+        changes.end(begun, well()).await.unwrap();
+        let ended = changes.get(&change.id).unwrap().unwrap();
+        assert_eq!(ended.status, ChangeStatus::Applied);
+        assert_eq!(ended.note.as_deref(), Some("go on"));
+        assert_eq!(ended.ran_in.as_deref(), Some("a1"));
+    }
+
+    #[tokio::test]
+    async fn an_agent_has_its_own_changes_alone() {
+        let (vault, _scratch) = vault();
+        let changes = vault.changes();
+        let change = added(&vault, new("a", "x")).await;
+        assert!(changes.get_of("b", &change.id).unwrap().is_none());
+        assert!(changes.list_of("b", false).unwrap().is_empty());
+        let others = changes.withdraw("b", &change.id).await;
+        assert!(matches!(others, Ok(Ruling::Absent)));
+        assert_eq!(status(&vault, &change), ChangeStatus::Pending);
+        let own = changes.withdraw("a", &change.id).await;
+        assert!(matches!(own, Ok(Ruling::Done(_))));
+        assert_eq!(changes.list_of("a", true).unwrap(), []);
+        assert_eq!(changes.list_of("a", false).unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_same_proposal_is_the_same_change_while_it_waits() {
+        let (vault, _scratch) = vault();
+        let changes = vault.changes();
+        let change = added(&vault, new("a", "x")).await;
+        let same = changes.add(new("a", "x"), ROOM).await.unwrap();
+        assert!(matches!(same, Added::Same(there) if there.id == change.id));
+        let other = added(&vault, new("b", "x")).await;
+        assert_ne!(other.id, change.id);
+        changes.reject(&change.id, by_owner()).await.unwrap();
+        assert_ne!(added(&vault, new("a", "x")).await.id, change.id);
+    }
+
+    #[tokio::test]
+    async fn there_is_room_for_so_many_and_ends_make_room() {
+        let (vault, _scratch) = vault();
+        let changes = vault.changes();
+        let first = added(&vault, new("a", "1")).await;
+        added(&vault, new("a", "2")).await;
+        let full = changes.add(new("a", "3"), ROOM).await.unwrap();
+        assert!(matches!(full, Added::NoRoom), "of one agent");
+        added(&vault, new("b", "1")).await;
+        let full = changes.add(new("c", "1"), ROOM).await.unwrap();
+        assert!(matches!(full, Added::NoRoom), "of all");
+        changes.withdraw("a", &first.id).await.unwrap();
+        added(&vault, new("c", "1")).await;
+    }
+
+    #[tokio::test]
+    async fn what_is_past_its_time_is_neither_approved_nor_begun() {
+        let (vault, _scratch) = vault();
+        let changes = vault.changes();
+        let over = NewChange {
+            expires_ms: now_ms(),
+            ..new("a", "x")
+        };
+        let change = added(&vault, over).await;
+        let late = changes.approve(&change.id, change.binding(), by_owner());
+        assert!(matches!(
+            late.await,
+            Ok(Ruling::Past(ChangeStatus::Expired))
+        ));
+        assert_eq!(changes.sweep().await.unwrap(), None);
+        assert_eq!(status(&vault, &change), ChangeStatus::Expired);
+        let lasting = added(&vault, new("a", "y")).await;
+        assert_eq!(changes.sweep().await.unwrap(), Some(lasting.expires_ms));
+        assert_eq!(status(&vault, &lasting), ChangeStatus::Pending);
+    }
+
+    #[tokio::test]
+    async fn a_row_that_was_worked_on_is_refused() {
+        let (vault, scratch) = vault();
+        let changes = vault.changes();
+        let other = Connection::open(scratch.join("vault.db")).unwrap();
+        let worked_on = |sql: &str, change: &Change| {
+            let sql = format!("UPDATE change SET {sql} WHERE id = ?1");
+            assert_eq!(other.execute(&sql, [&change.id]).unwrap(), 1);
+        };
+        let bad = "arguments = replace(arguments, 'jellyfin', 'postgres')";
+        let pending = added(&vault, new("a", "x")).await;
+        worked_on(bad, &pending);
+        let ruling = changes.approve(&pending.id, pending.binding(), by_owner());
+        assert!(matches!(ruling.await, Ok(Ruling::Altered)), "before it");
+        let shown = changes.get(&pending.id).unwrap().unwrap();
+        let ruling = changes.approve(&pending.id, shown.binding(), by_owner());
+        assert!(matches!(ruling.await, Ok(Ruling::Altered)), "and as it is");
+        changes.withdraw("a", &pending.id).await.unwrap();
+        for bad in [
+            bad,
+            "tool = 'system_shell'",
+            "agent = 'b'",
+            "space = '*'",
+            "revision = 99",
+        ] {
+            let change = added(&vault, new("a", bad)).await;
+            approved(&vault, &change).await;
+            worked_on(bad, &change);
+            assert!(changes.begin(&change.id).await.unwrap().is_none(), "{bad}");
+            let refused = changes.get(&change.id).unwrap().unwrap();
+            assert_eq!(refused.status, ChangeStatus::Failed, "{bad}");
+            assert!(
+                refused
+                    .words
+                    .unwrap()
+                    .contains("not what the owner approved")
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn what_ran_when_the_server_ended_is_unknown_and_never_begun_again() {
+        let (vault, scratch) = vault();
+        let change = added(&vault, new("a", "x")).await;
+        approved(&vault, &change).await;
+        drop(vault.changes().begin(&change.id).await.unwrap().unwrap());
+        drop(vault);
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let changes = vault.changes();
+        assert_eq!(changes.end_abandoned().await.unwrap(), 1);
+        assert_eq!(status(&vault, &change), ChangeStatus::Unknown);
+        assert!(changes.begin(&change.id).await.unwrap().is_none());
+        assert_eq!(changes.end_abandoned().await.unwrap(), 0);
+    }
+
+    /// Eight openings of the file stand for eight processes: none shares anything with another.
+    #[test]
+    fn of_many_who_approve_or_begin_at_once_one_does() {
+        let (vault, scratch) = vault();
+        let runtime = || {
+            let mut builder = tokio::runtime::Builder::new_current_thread();
+            builder.build().unwrap()
+        };
+        let change = runtime().block_on(added(&vault, new("a", "x")));
+        let path = scratch.join("vault.db");
+        let start = Barrier::new(8);
+        let done: Vec<(bool, bool)> = std::thread::scope(|scope| {
+            let racer = || {
+                let vault = Vault::open(&path).unwrap();
+                start.wait();
+                runtime().block_on(async {
+                    let changes = vault.changes();
+                    let ruling = changes.approve(&change.id, change.binding(), by_owner());
+                    let approved = matches!(ruling.await, Ok(Ruling::Done(_)));
+                    let begun = changes.begin(&change.id).await.unwrap();
+                    (approved, begun.is_some())
+                })
+            };
+            let racers: Vec<_> = (0..8).map(|_| scope.spawn(racer)).collect();
+            racers.into_iter().map(|r| r.join().unwrap()).collect()
+        });
+        assert_eq!(done.iter().filter(|(approved, _)| *approved).count(), 1);
+        assert_eq!(done.iter().filter(|(_, begun)| *begun).count(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_bell_rings_for_other_processes_too() {
+        let (ours, scratch) = vault();
+        let theirs = Vault::open(&scratch.join("vault.db")).unwrap();
+        let change = added(&ours, new("a", "x")).await;
+        let mut bell = ours.changes().bell();
+        bell.mark_unchanged();
+        approved(&theirs, &change).await;
+        let rung = tokio::time::timeout(std::time::Duration::from_mins(2), bell.changed());
+        rung.await.unwrap().unwrap();
+        let mut found = ours.changes().approved().unwrap();
+        assert_eq!(found.pop().map(|change| change.id), Some(change.id));
+    }
+
+    #[tokio::test]
+    async fn what_ended_long_ago_is_taken_away_and_numbers_go_on() {
+        let (vault, scratch) = vault();
+        let changes = vault.changes();
+        let old = added(&vault, new("a", "1")).await;
+        let newest = added(&vault, new("a", "2")).await;
+        for change in [&old, &newest] {
+            changes.reject(&change.id, by_owner()).await.unwrap();
+        }
+        let other = Connection::open(scratch.join("vault.db")).unwrap();
+        other
+            .execute("UPDATE change SET updated_ms = 0", [])
+            .unwrap();
+        for _ in 0..2 {
+            changes.sweep().await.unwrap();
+            assert!(changes.get(&old.id).unwrap().is_none());
+        }
+        let newest = changes.get(&newest.id).unwrap().unwrap();
+        assert!(added(&vault, new("a", "3")).await.serial > newest.serial);
+    }
+}

@@ -41,10 +41,11 @@ pub(super) struct Job {
 
 /// Runs jobs until nobody can send any more.
 ///
-/// `elsewhere` is called after another process has written. `forget` is called before a job that can
+/// `version` is what [`data_version`] said when the vault was opened: what was written elsewhere since then is
+/// noticed. `elsewhere` is called after another process has written. `forget` is called before a job that can
 /// no longer trust what earlier jobs have seen: another process has written, or rows were undone.
 pub(super) fn run(
-    connection: &Connection,
+    (connection, version): (&Connection, Option<i64>),
     jobs: &Receiver<Job>,
     elsewhere: &dyn Fn(),
     forget: &dyn Fn(),
@@ -53,7 +54,7 @@ pub(super) fn run(
         connection,
         forget,
         synchronous: None,
-        version: data_version(connection),
+        version,
     };
     let mut told = file.version;
     loop {
@@ -159,7 +160,7 @@ impl File<'_> {
 }
 
 /// The number that the file's other writers change; one that cannot be asked for is none.
-fn data_version(connection: &Connection) -> Option<i64> {
+pub(super) fn data_version(connection: &Connection) -> Option<i64> {
     connection
         .prepare_cached("PRAGMA data_version")
         .and_then(|mut asked| asked.query_row([], |row| row.get(0)))

@@ -175,3 +175,34 @@ fn read(row: &Row<'_>) -> Result<Grant, rusqlite::Error> {
         ended_ms: from_optional(row, "ended_ms")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::Vault;
+    use super::*;
+    use crate::sys::Scratch;
+
+    #[tokio::test]
+    async fn a_grant_holds_until_its_time_or_its_end() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let grants = vault.grants();
+        let bell = vault.changes().bell();
+        let new = |until_ms| NewGrant {
+            agent: "a".into(),
+            tool: "container_restart".into(),
+            target: Some("jellyfin".into()),
+            given_by: "local:root".into(),
+            until_ms,
+        };
+        let grant = grants.add(new(now_ms() + 3_600_000)).await.unwrap();
+        assert!(bell.has_changed().unwrap());
+        assert!(grant.holds_at(grant.until_ms - 1) && !grant.holds_at(grant.until_ms));
+        let over = grants.add(new(now_ms())).await.unwrap();
+        assert_eq!(grants.holding().unwrap(), [grant.clone()]);
+        assert!(!grants.end(&over.id).await.unwrap());
+        assert!(grants.end(&grant.id).await.unwrap());
+        assert!(!grants.end(&grant.id).await.unwrap());
+        assert_eq!(grants.holding().unwrap(), []);
+    }
+}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::error::VaultError;
-use super::{audit_schema, changes, grants};
+use super::{audit_schema, changes, grants, logins, owner};
 use crate::sys::{files, now_ms, rfc3339};
 
 /// Marks the file as ours: "gwrv" as a big-endian number.
@@ -115,6 +115,8 @@ const VERSION_4: &[&str] = &[
     audit_schema::SCHEMA,
     changes::SCHEMA,
     grants::SCHEMA,
+    logins::SCHEMA,
+    owner::SCHEMA,
 ];
 
 /// The version that `steps` lead to.

@@ -15,8 +15,11 @@ use super::error::VaultError;
 use super::grants::Grants;
 use super::ids::Ids;
 use super::keys;
+use super::logins::Logins;
 use super::migration::STEPS;
+use super::offer::Offer;
 use super::open;
+use super::owner::Owner;
 use super::sessions::Sessions;
 use super::shared::Shared;
 use super::subscriptions::Subscriptions;
@@ -64,6 +67,21 @@ impl Vault {
     /// Who may come in.
     pub fn agents(&self) -> Agents<'_> {
         Agents::new(&self.shared)
+    }
+
+    /// The owner's password.
+    pub fn owner(&self) -> Owner<'_> {
+        Owner::new(&self.shared)
+    }
+
+    /// Who is signed in with a cookie.
+    pub fn logins(&self) -> Logins<'_> {
+        Logins::new(&self.shared)
+    }
+
+    /// What policies can speak of.
+    pub fn offer(&self) -> Offer<'_> {
+        Offer::new(&self.shared)
     }
 
     /// Which sessions are open.

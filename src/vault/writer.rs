@@ -32,9 +32,10 @@ impl Writer {
         forget: impl Fn() + Send + 'static,
     ) -> Result<Self, VaultError> {
         let (jobs, waiting) = mpsc::channel();
+        let version = commit::data_version(&connection);
         let thread = std::thread::Builder::new()
             .name("vault".to_owned())
-            .spawn(move || commit::run(&connection, &waiting, &elsewhere, &forget))
+            .spawn(move || commit::run((&connection, version), &waiting, &elsewhere, &forget))
             .map_err(|cause| VaultError::Refused {
                 doing: "start its writing thread",
                 cause: cause.to_string(),

@@ -16,7 +16,9 @@ fn operating(home: &Directory) -> Server {
 /// Another agent of the same policy.
 fn visitor(server: &Server, home: &Directory) -> Client {
     let mut add = Command::new(env!("CARGO_BIN_EXE_gatewren"));
-    add.args(["agent", "add", "visitor", "--policy", "operate", "--json", "--dir"]);
+    add.args([
+        "agent", "add", "visitor", "--policy", "operate", "--json", "--dir",
+    ]);
     let added = add.arg(&home.0).output().unwrap();
     let added: Value = serde_json::from_slice(&added.stdout).unwrap();
     let visitor = server.client().with_token(added["token"].as_str().unwrap());
@@ -29,7 +31,10 @@ fn visitor(server: &Server, home: &Directory) -> Client {
 fn propose(client: &Client, container: &str) -> String {
     let answer = client.call("container_stop", json!({ "container": container }));
     let change = answer.send().data();
-    assert_eq!((&change["status"], &change["applied"]), (&json!("pending"), &json!(false)));
+    assert_eq!(
+        (&change["status"], &change["applied"]),
+        (&json!("pending"), &json!(false))
+    );
     change["change"].as_str().unwrap().to_owned()
 }
 
@@ -42,9 +47,16 @@ fn uri(change: &str) -> String {
 }
 
 fn read(client: &Client, change: &str) -> Value {
-    let result = client.modern("resources/read").uri(&uri(change)).send().result();
+    let result = client
+        .modern("resources/read")
+        .uri(&uri(change))
+        .send()
+        .result();
     let contents = &result["contents"][0];
-    assert_eq!((&contents["uri"], &contents["mimeType"]), (&json!(uri(change)), &json!("application/json")));
+    assert_eq!(
+        (&contents["uri"], &contents["mimeType"]),
+        (&json!(uri(change)), &json!("application/json"))
+    );
     serde_json::from_str(contents["text"].as_str().unwrap()).unwrap()
 }
 
@@ -54,7 +66,11 @@ fn listening(client: &Client, changes: &[&str]) -> Stream {
     let listen = client.modern("subscriptions/listen");
     let mut stream = listen.param("notifications", filter).open();
     let honoured = stream.message()["params"]["notifications"].clone();
-    assert_eq!(honoured, json!({ "resourceSubscriptions": uris }), "also those that are not there");
+    assert_eq!(
+        honoured,
+        json!({ "resourceSubscriptions": uris }),
+        "also those that are not there"
+    );
     stream
 }
 
@@ -66,22 +82,40 @@ fn an_agent_sees_what_it_has_proposed_and_takes_it_back() {
     let first = propose(&client, "web");
     let second = propose(&client, "db");
     let one = call(&client, "change_get", json!({ "change": first }));
-    assert_eq!((&one["change"], &one["status"]), (&json!(first), &json!("pending")));
-    assert_eq!((&one["tool"], &one["target"]), (&json!("container_stop"), &json!("web")));
+    assert_eq!(
+        (&one["change"], &one["status"]),
+        (&json!(first), &json!("pending"))
+    );
+    assert_eq!(
+        (&one["tool"], &one["target"]),
+        (&json!("container_stop"), &json!("web"))
+    );
     assert_eq!(one["arguments"], json!({ "container": "web" }));
-    assert_eq!((&one["applied"], &one["space"]), (&json!(false), &json!("*")));
-    assert_eq!(read(&client, &first), one, "tools and resources say the same");
+    assert_eq!(
+        (&one["applied"], &one["space"]),
+        (&json!(false), &json!("*"))
+    );
+    assert_eq!(
+        read(&client, &first),
+        one,
+        "tools and resources say the same"
+    );
     let ids = |arguments: Value| -> Vec<String> {
         let listed = call(&client, "change_list", arguments);
         let changes = listed["changes"].as_array().unwrap().iter();
-        changes.map(|change| change["change"].as_str().unwrap().to_owned()).collect()
+        changes
+            .map(|change| change["change"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(ids(json!({})), [second.clone(), first.clone()]);
 
     let session = client.session("2025-11-25");
     let back = session.call("change_withdraw", json!({ "change": first }));
     assert_eq!(back.send().data()["status"], "withdrawn");
-    let failure = client.call("change_withdraw", json!({ "change": first })).send().failure();
+    let failure = client
+        .call("change_withdraw", json!({ "change": first }))
+        .send()
+        .failure();
     assert!(failure.contains("withdrawn already"), "{failure}");
     assert_eq!(ids(json!({})), std::slice::from_ref(&second));
     assert_eq!(ids(json!({ "all": true })), [second, first.clone()]);
@@ -98,7 +132,10 @@ fn another_agents_change_is_as_if_it_were_not_there() {
     let none = "chg_0123456789abcdef";
     for tool in ["change_get", "change_withdraw"] {
         let said = |change: &str| {
-            let failure = theirs.call(tool, json!({ "change": change })).send().failure();
+            let failure = theirs
+                .call(tool, json!({ "change": change }))
+                .send()
+                .failure();
             failure.replace(change, "ID")
         };
         assert_eq!(said(&id), said(none), "{tool}");
@@ -117,8 +154,14 @@ fn another_agents_change_is_as_if_it_were_not_there() {
     for change in [id.as_str(), none] {
         session.subscribe(&uri(change));
     }
-    assert_eq!(call(&theirs, "change_list", json!({ "all": true }))["changes"], json!([]));
-    assert_eq!(call(&mine, "change_get", json!({ "change": id }))["status"], "pending");
+    assert_eq!(
+        call(&theirs, "change_list", json!({ "all": true }))["changes"],
+        json!([])
+    );
+    assert_eq!(
+        call(&mine, "change_get", json!({ "change": id }))["status"],
+        "pending"
+    );
 }
 
 #[test]

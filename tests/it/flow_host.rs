@@ -1,5 +1,7 @@
 //! The host in the state: what comes and goes on a machine of its own is seen, by the kernel's events.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -139,8 +141,21 @@ fn the_network_of_the_host_is_seen_to_change() {
     assert_eq!(routes[0]["destination"], "default");
     assert_eq!(routes[1]["destination"], "192.0.2.0/24");
     let info = watching.call("server_info");
-    let address = json!([{ "interface": "seen0", "address": "192.0.2.7", "prefix": 24 }]);
-    assert_eq!(info["addresses"], address);
+    let mut address = json!({ "interface": "seen0", "address": "192.0.2.7", "prefix": 24 });
+    assert_eq!(info["addresses"], json!([address]));
+    let reached = watching.call("network_addresses");
+    assert_eq!(reached["hostname"], info["hostname"]);
+    address["reach"] = json!("public");
+    assert_eq!(reached["addresses"], json!([address]));
+    let made = "ip neighbor add 192.0.2.9 lladdr 02:00:00:00:00:09 nud permanent dev seen0";
+    watching.machine.run(made);
+    let neighbor = json!({
+        "interface": "seen0", "address": "192.0.2.9", "mac": "02:00:00:00:00:09", "state": "fixed",
+        "router": false,
+    });
+    let neighbors = watching.call("network_neighbors");
+    let neighbors = neighbors["neighbors"].as_array().unwrap();
+    assert!(neighbors.contains(&neighbor), "{neighbors:?}");
 
     watching.see("ip link set seen1 down", |host| {
         host["network"]["interfaces"]["seen0"]["state"] == "no_carrier"
@@ -150,6 +165,77 @@ fn the_network_of_the_host_is_seen_to_change() {
         network["interfaces"] == json!({}) && network["default_routes"] == json!([])
     });
     watching.saw_by_events();
+}
+
+/// Opens a port of each kind until its input closes.
+const OPEN_PORTS: &str = "
+import socket, sys
+stream, datagrams = socket.socket(), socket.socket(type=socket.SOCK_DGRAM)
+stream.bind(('127.0.0.1', 2222))
+stream.listen()
+datagrams.bind(('127.0.0.1', 5353))
+chosen = socket.socket()
+chosen.bind(('127.0.0.1', 0))
+chosen.listen()
+print(chosen.getsockname()[1], flush=True)
+sys.stdin.read()
+";
+
+#[test]
+fn open_ports_are_told_with_who_opened_them() {
+    let Some(mut watching) = Watching::new() else {
+        return;
+    };
+    if Command::new("python3").arg("--version").output().is_err() {
+        return skip("there is no python3 to open ports");
+    }
+    let mut opener = watching.machine.inside("python3");
+    opener.args(["-c", OPEN_PORTS]);
+    let mut opener = opener
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut chosen = String::new();
+    let mut said = BufReader::new(opener.stdout.take().unwrap());
+    said.read_line(&mut chosen).unwrap();
+    let listed = watching.call("network_listeners")["listeners"].take();
+    let ports: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            (
+                one["protocol"].as_str().unwrap(),
+                one["port"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    let chosen = chosen.trim().parse().unwrap();
+    assert_eq!(ports, [("tcp", 2222), ("tcp", chosen), ("udp", 5353)]);
+    let first = &listed[0];
+    assert_eq!(
+        (&first["address"], &first["user"]),
+        (&json!("127.0.0.1"), &json!("root"))
+    );
+    assert!(
+        first["program"].as_str().unwrap().starts_with("python3"),
+        "{first}"
+    );
+
+    // Ports have no events; a change of the network leads to a look all the same.
+    let keys = |host: &Value| {
+        let listeners = host["network"]["listeners"].as_object().unwrap();
+        listeners.keys().cloned().collect::<Vec<_>>()
+    };
+    watching.see("ip address add 192.0.2.3/32 dev lo", |host| {
+        keys(host) == ["tcp:2222", "udp:5353"]
+    });
+    drop(opener.stdin.take());
+    opener.wait().unwrap();
+    watching.see("ip address add 192.0.2.4/32 dev lo", |host| {
+        keys(host).is_empty()
+    });
 }
 
 #[test]

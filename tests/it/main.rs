@@ -10,17 +10,22 @@
 mod audit;
 mod check;
 mod checklist;
+mod crash_daemon;
 #[cfg(feature = "everything")]
 mod everything;
 mod flow_agents;
+mod flow_agents_cli;
 mod flow_calls;
 mod flow_changes;
 mod flow_confirm;
 mod flow_converge;
 mod flow_crowd;
+mod flow_edge;
 mod flow_host;
+mod flow_inbox;
 mod flow_lifecycle;
 mod flow_names;
+mod flow_overrides;
 mod flow_policy;
 mod flow_refusals;
 mod flow_robustness;

@@ -13,6 +13,9 @@ use super::super::source::Tree;
 /// `IFA_F_TEMPORARY` in `/proc/net/if_inet6`: a privacy address (RFC 8981), which another soon replaces.
 const TEMPORARY: u32 = 0x01;
 
+/// The first ten bits of the addresses that providers and overlays share, 100.64.0.0/10.
+const SHARED: u32 = 0b01_1001_0001;
+
 /// An address and the interface that has it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct InterfaceAddress {
@@ -41,6 +44,50 @@ impl InterfaceAddress {
         };
         !self.address.is_loopback() && !link_local && !self.temporary
     }
+}
+
+/// From where an address can be reached, as far as it says so itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// From networks that it is on, and those behind the same router (RFC 1918, RFC 4193).
+    Private,
+    /// From a provider's network, or an overlay such as Tailscale (RFC 6598).
+    Shared,
+    /// From everywhere, if no firewall on the way is in the way.
+    Public,
+}
+
+/// An address by which others reach the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ReachableAddress {
+    #[serde(flatten)]
+    address: InterfaceAddress,
+    /// From where.
+    reach: Reach,
+}
+
+impl From<InterfaceAddress> for ReachableAddress {
+    fn from(address: InterfaceAddress) -> Self {
+        let reach = reach(address.address);
+        Self { address, reach }
+    }
+}
+
+fn reach(address: IpAddr) -> Reach {
+    match address {
+        IpAddr::V4(v4) if v4.is_private() => Reach::Private,
+        IpAddr::V4(v4) if v4.to_bits() >> 22 == SHARED => Reach::Shared,
+        IpAddr::V6(v6) if v6.is_unique_local() => Reach::Private,
+        _ => Reach::Public,
+    }
+}
+
+/// Those of all addresses by which others reach the machine, for long.
+pub fn lasting_addresses(tree: &Tree) -> Vec<InterfaceAddress> {
+    let mut all = addresses(tree);
+    all.retain(InterfaceAddress::is_lasting);
+    all
 }
 
 /// All addresses of the machine, sorted.
@@ -102,6 +149,24 @@ mod tests {
         let here = addresses(&Tree::of_this_machine());
         let loopback = here.iter().find(|found| found.interface == "lo").unwrap();
         assert!(loopback.with_prefix() == "127.0.0.1/8" && !loopback.is_lasting());
+    }
+
+    #[test]
+    fn an_address_says_from_where_it_is_reached() {
+        for (text, expected) in [
+            ("10.0.3.1", Reach::Private),
+            ("172.16.0.1", Reach::Private),
+            ("192.168.1.4", Reach::Private),
+            ("fd00::2", Reach::Private),
+            ("100.64.0.1", Reach::Shared),
+            ("100.127.255.1", Reach::Shared),
+            ("100.128.0.1", Reach::Public),
+            ("100.63.0.1", Reach::Public),
+            ("203.0.113.4", Reach::Public),
+            ("2001:db8::1", Reach::Public),
+        ] {
+            assert_eq!(reach(text.parse().unwrap()), expected, "{text}");
+        }
     }
 
     #[test]

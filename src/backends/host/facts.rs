@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::super::os_release::OsRelease;
 use super::super::source::Tree;
-use super::addresses::{InterfaceAddress, addresses};
+use super::addresses::{InterfaceAddress, lasting_addresses};
 use super::gpus::{Gpu, gpus};
 use super::meminfo::{memory, swap};
 use super::platform::{Cpu, Hardware, cpu, hardware, virtualization};
@@ -74,7 +74,7 @@ pub fn info(tree: &Tree, boot_time: Option<String>) -> ServerInfo {
     let kernel = |name: &str| tree.word(&format!("proc/sys/kernel/{name}"));
     let meminfo = text("proc/meminfo");
     ServerInfo {
-        hostname: kernel("hostname").unwrap_or_else(|| "localhost".to_owned()),
+        hostname: hostname(tree),
         os: OsRelease::parse(&os_release),
         kernel: kernel("osrelease").unwrap_or_default(),
         architecture: std::env::consts::ARCH.to_owned(),
@@ -95,15 +95,15 @@ pub fn info(tree: &Tree, boot_time: Option<String>) -> ServerInfo {
     }
 }
 
+/// The machine's name.
+pub fn hostname(tree: &Tree) -> String {
+    let name = tree.word("proc/sys/kernel/hostname");
+    name.unwrap_or_else(|| "localhost".to_owned())
+}
+
 /// Whole seconds since the machine started.
 pub fn uptime_s(tree: &Tree) -> u64 {
     whole_seconds(&tree.text("proc/uptime").unwrap_or_default())
-}
-
-fn lasting_addresses(tree: &Tree) -> Vec<InterfaceAddress> {
-    let mut all = addresses(tree);
-    all.retain(InterfaceAddress::is_lasting);
-    all
 }
 
 fn reboot_packages(text: &str) -> Vec<String> {

@@ -5,17 +5,19 @@ use std::time::{Duration, Instant};
 
 use tokio::task::spawn_blocking;
 
-use crate::sys::rfc3339;
+use crate::sys::{neighbors, rfc3339};
 
 use super::super::error::{BackendError, ErrorKind};
 use super::super::source::Tree;
-use super::addresses::addresses;
+use super::addresses::{ReachableAddress, addresses, lasting_addresses};
 use super::clock::{self, ServerTime};
 use super::disks::{Disk, disks};
 use super::facts::{self, ServerInfo};
 use super::interfaces::{Interface, interfaces};
+use super::listeners::{HostListener, listeners, listeners_with_programs};
 use super::metrics::{self, Metrics};
 use super::mounts::{Mounted, mounted};
+use super::neighbors::{Neighbor, known};
 use super::resolver::{Resolver, resolver};
 use super::routes::{Route, routes};
 use super::temperatures::{Sensors, Temperature, temperatures};
@@ -51,6 +53,8 @@ pub struct HostFacts {
     pub interfaces: Vec<Interface>,
     /// Its routes, the default ones first.
     pub routes: Vec<Route>,
+    /// Its open ports, sorted, without the programs that have them.
+    pub listeners: Vec<HostListener>,
     /// Whom it asks for names.
     pub resolver: Resolver,
     /// Its disks, sorted by name.
@@ -114,6 +118,33 @@ impl Host {
         self.ask(|host| routes(&host.tree)).await
     }
 
+    /// The machines on its networks that the kernel has met, sorted by interface and address.
+    pub async fn neighbors(self: &Arc<Self>) -> Result<Vec<Neighbor>, BackendError> {
+        let found = self.ask(|_| neighbors()).await?;
+        found.map(known).map_err(|cause| {
+            let words = format!("the kernel does not tell of its neighbours: {cause}");
+            BackendError::new(ErrorKind::Failed, words)
+        })
+    }
+
+    /// Its open ports, sorted by protocol, port and address, with the programs that have them where that may be
+    /// known.
+    pub async fn listeners(self: &Arc<Self>) -> Result<Vec<HostListener>, BackendError> {
+        self.ask(|host| listeners_with_programs(&host.tree)).await
+    }
+
+    /// Its name, and the addresses by which others reach it.
+    pub async fn addresses(
+        self: &Arc<Self>,
+    ) -> Result<(String, Vec<ReachableAddress>), BackendError> {
+        self.ask(|host| {
+            let all = lasting_addresses(&host.tree).into_iter();
+            let all = all.map(ReachableAddress::from).collect();
+            (facts::hostname(&host.tree), all)
+        })
+        .await
+    }
+
     /// Its disks, sorted by name, and its file systems, sorted by path.
     pub async fn disks(self: &Arc<Self>) -> Result<(Vec<Disk>, Vec<Mounted>), BackendError> {
         self.ask(|host| {
@@ -132,6 +163,7 @@ impl Host {
             ntp_synced: clock::ntp_synced(&self.tree),
             interfaces: self.look_at_interfaces(),
             routes: routes(&self.tree),
+            listeners: listeners(&self.tree),
             resolver: resolver(&self.tree),
             disks: disks(&self.tree, &mounts),
             temperatures: temperatures(&self.tree, Sensors::Quiet),

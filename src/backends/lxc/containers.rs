@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use tracing::debug;
 
+use crate::config::Reach;
 use crate::helper_client::{
     Capture, ContainerName, Ending, Helper, Limits, Operation, Usage, Vitals,
 };
 
 use super::super::error::{BackendError, ErrorKind};
 use super::super::os_release::OsRelease;
+use super::super::threshold::Threshold;
 use super::ask::{ask, limits};
 use super::config::ContainerConfig;
 use super::details::{ContainerDetails, ContainerState, ContainerStatus};
@@ -30,37 +32,45 @@ const DISK_CAPTURE: Capture = Capture {
     tail: 0,
 };
 
-/// The containers of the box; a clone is a pointer.
+/// The containers of the box; what can be asked and done is asked and done by a view of them.
 #[derive(Debug, Clone)]
 pub struct Lxc {
     helper: Helper,
+}
+
+/// The containers that are within somebody's reach: of the others it knows as little as of those that do not
+/// exist. A clone is a pointer.
+#[derive(Debug, Clone)]
+pub struct LxcView {
+    helper: Helper,
+    threshold: Threshold,
     reference: String,
 }
 
 impl Lxc {
     /// The containers that `helper` sees.
     pub fn new(helper: Helper) -> Self {
-        Self {
-            helper,
-            reference: "lxc".to_owned(),
-        }
+        Self { helper }
     }
 
-    /// The same containers, with another name for our calls in the helper's log.
-    #[must_use]
-    pub fn named(&self, reference: &str) -> Self {
-        Self {
+    /// Those that are within reach; `reference` names our calls in the helper's log.
+    pub fn seen_by(&self, reach: &Reach, reference: &str) -> LxcView {
+        LxcView {
             helper: self.helper.clone(),
+            threshold: Threshold::of(reach),
             reference: reference.to_owned(),
         }
     }
+}
 
+impl LxcView {
     /// All of them by name, sorted. Names that no tool of ours would take are left out.
     pub async fn list(&self) -> Result<Vec<ContainerName>, BackendError> {
         let text = self.ask(Operation::ContainerList {}, QUESTION_TIME).await?;
         let mut names: Vec<ContainerName> = text
             .split_whitespace()
             .filter_map(|name| name.parse().ok())
+            .filter(|name| self.threshold.shows(name))
             .collect();
         names.sort();
         names.dedup();
@@ -69,10 +79,8 @@ impl Lxc {
 
     /// How one stands, as LXC says.
     pub async fn status(&self, name: &ContainerName) -> Result<ContainerStatus, BackendError> {
-        let operation = Operation::ContainerInfo {
-            container: name.clone(),
-        };
-        let text = self.ask(operation, QUESTION_TIME).await?;
+        let operation = |container| Operation::ContainerInfo { container };
+        let text = self.about(name, operation, QUESTION_TIME).await?;
         let unclear = || {
             BackendError::new(
                 ErrorKind::Failed,
@@ -113,7 +121,7 @@ impl Lxc {
     /// What the root file system of one holds, in bytes; nothing if it cannot be counted in five seconds.
     pub async fn disk_bytes(&self, name: &ContainerName) -> Option<u64> {
         let operation = Operation::ContainerDisk {
-            container: name.clone(),
+            container: self.threshold.name(name),
         };
         let counted = self
             .helper
@@ -130,7 +138,11 @@ impl Lxc {
 
     /// What the kernel shows of one that runs.
     pub async fn vitals(&self, name: &ContainerName) -> Result<Vitals, BackendError> {
-        let found = self.read_vitals(Some(name)).await?;
+        let operation = |name| Operation::ContainerVitals {
+            container: Some(name),
+        };
+        let text = self.about(name, operation, QUESTION_TIME).await?;
+        let found = read_vitals(&text)?;
         let ended = || {
             let words = format!("container '{name}' is not running; start it first");
             BackendError::new(ErrorKind::NotRunning, words)
@@ -161,7 +173,10 @@ impl Lxc {
     /// What the kernel shows of all that [`Self::status`] has found running and that still run, but
     /// for what they use; cheap, for LXC is not asked.
     pub async fn all_vitals(&self) -> Result<Vec<Vitals>, BackendError> {
-        self.read_vitals(None).await
+        let operation = Operation::ContainerVitals { container: None };
+        let mut all = read_vitals(&self.ask(operation, QUESTION_TIME).await?)?;
+        all.retain(|vitals| self.threshold.shows(&vitals.container));
+        Ok(all)
     }
 
     /// All of them in full, sorted by name. One of which nothing can be learnt does not hide the others.
@@ -187,10 +202,8 @@ impl Lxc {
             ContainerState::Frozen => return Err(frozen(name)),
             ContainerState::Stopped | ContainerState::Stopping => {}
         }
-        let operation = Operation::ContainerStart {
-            container: name.clone(),
-        };
-        self.ask(operation, CHANGE_TIME).await.map(drop)
+        let operation = |container| Operation::ContainerStart { container };
+        self.about(name, operation, CHANGE_TIME).await.map(drop)
     }
 
     /// Asks one to stop, and forces it after `grace`; a stopped one is left alone.
@@ -199,11 +212,8 @@ impl Lxc {
             return Ok(());
         }
         let grace_s = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX);
-        let operation = Operation::ContainerStop {
-            container: name.clone(),
-            grace_s,
-        };
-        self.ask(operation, grace.saturating_add(CHANGE_TIME))
+        let operation = |container| Operation::ContainerStop { container, grace_s };
+        self.about(name, operation, grace.saturating_add(CHANGE_TIME))
             .await
             .map(drop)
     }
@@ -215,7 +225,11 @@ impl Lxc {
     }
 
     /// What happens to containers from now on: changes of state, appearances, new definitions.
+    ///
+    /// # Errors
+    /// Also for whoever does not reach all of them: events are of containers of any name.
     pub async fn events(&self) -> Result<ContainerEvents, BackendError> {
+        self.threshold.everything()?;
         // A monitor stays: neither time nor what it prints bounds it.
         let limits = Limits {
             output_bytes: u64::MAX,
@@ -228,41 +242,42 @@ impl Lxc {
         Ok(ContainerEvents::of(running))
     }
 
-    async fn read_vitals(
-        &self,
-        container: Option<&ContainerName>,
-    ) -> Result<Vec<Vitals>, BackendError> {
-        let operation = Operation::ContainerVitals {
-            container: container.cloned(),
-        };
-        let text = self.ask(operation, QUESTION_TIME).await?;
-        let all = text.lines().map(serde_json::from_str);
-        all.collect::<Result<_, _>>().map_err(|cause| {
-            let words = format!("the helper's words on containers make no sense: {cause}");
-            BackendError::new(ErrorKind::Failed, words)
-        })
-    }
-
     async fn config(&self, name: &ContainerName) -> Result<ContainerConfig, BackendError> {
-        let operation = Operation::ContainerConfig {
-            container: name.clone(),
-        };
-        let text = self.ask(operation, QUESTION_TIME).await?;
+        let operation = |container| Operation::ContainerConfig { container };
+        let text = self.about(name, operation, QUESTION_TIME).await?;
         Ok(ContainerConfig::parse(&text))
     }
 
     /// Nothing for a container without one, such as a busybox.
     async fn os_release(&self, name: &ContainerName) -> Option<OsRelease> {
-        let operation = Operation::ContainerOsRelease {
-            container: name.clone(),
-        };
-        let text = self.ask(operation, QUESTION_TIME).await.ok()?;
+        let operation = |container| Operation::ContainerOsRelease { container };
+        let text = self.about(name, operation, QUESTION_TIME).await.ok()?;
         (!text.trim().is_empty()).then(|| OsRelease::parse(&text))
+    }
+
+    /// Has the helper do something with one container.
+    async fn about(
+        &self,
+        name: &ContainerName,
+        operation: impl FnOnce(ContainerName) -> Operation,
+        time: Duration,
+    ) -> Result<String, BackendError> {
+        let asked = self.threshold.name(name);
+        let answer = self.ask(operation(asked.clone()), time).await;
+        self.threshold.told(name, &asked, answer)
     }
 
     async fn ask(&self, operation: Operation, time: Duration) -> Result<String, BackendError> {
         ask(&self.helper, operation, time, &self.reference).await
     }
+}
+
+fn read_vitals(text: &str) -> Result<Vec<Vitals>, BackendError> {
+    let all = text.lines().map(serde_json::from_str);
+    all.collect::<Result<_, _>>().map_err(|cause| {
+        let words = format!("the helper's words on containers make no sense: {cause}");
+        BackendError::new(ErrorKind::Failed, words)
+    })
 }
 
 fn frozen(name: &ContainerName) -> BackendError {
@@ -276,6 +291,7 @@ fn frozen(name: &ContainerName) -> BackendError {
 mod tests {
     use super::super::super::lab::Lab;
     use super::*;
+    use crate::config::Space;
 
     const NO_GRACE: Duration = Duration::ZERO;
 
@@ -284,7 +300,8 @@ mod tests {
         let Some(lab) = Lab::find() else { return };
         let (child, helper) = lab.helper();
         let container = lab.create("states", "lxc.start.auto = 1\n");
-        let (lxc, name) = (Lxc::new(helper), container.name.parse().unwrap());
+        let lxc = Lxc::new(helper).seen_by(&Reach::everything(), "test");
+        let name = container.name.parse().unwrap();
         assert!(lxc.list().await.unwrap().contains(&name));
         let details = lxc.info(&name).await.unwrap();
         assert_eq!(
@@ -330,7 +347,8 @@ mod tests {
     async fn a_container_that_does_not_exist_is_not_found() {
         let Some(lab) = Lab::find() else { return };
         let (child, helper) = lab.helper();
-        let (lxc, name) = (Lxc::new(helper), "nobody".parse().unwrap());
+        let lxc = Lxc::new(helper).seen_by(&Reach::everything(), "test");
+        let name = "nobody".parse().unwrap();
         for error in [
             lxc.info(&name).await.unwrap_err(),
             lxc.start(&name).await.unwrap_err(),
@@ -339,6 +357,52 @@ mod tests {
             assert_eq!(error.kind, ErrorKind::NotFound, "{error}");
             assert!(error.to_string().contains("nobody"), "{error}");
         }
+        child.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_container_beyond_reach_is_as_one_that_does_not_exist() {
+        let Some(lab) = Lab::find() else { return };
+        let (child, helper) = lab.helper();
+        let (near, far) = (lab.create("near", ""), lab.create("far", ""));
+        let lxc = Lxc::new(helper);
+        let whole = lxc.seen_by(&Reach::everything(), "test");
+        let space = Space {
+            containers: vec![near.name.parse().unwrap()],
+            host: true,
+        };
+        let within = lxc.seen_by(&Reach::of(&space), "test");
+        let name = |container: &str| -> ContainerName { container.parse().unwrap() };
+        assert_eq!(within.list().await.unwrap(), [name(&near.name)]);
+        assert!(whole.list().await.unwrap().contains(&name(&far.name)));
+
+        let (nobody, other) = (name("nobody"), far.name.clone());
+        for (far, none) in [
+            (
+                within.info(&name(&far.name)).await.map(drop),
+                whole.info(&nobody).await.map(drop),
+            ),
+            (
+                within.vitals(&name(&far.name)).await.map(drop),
+                whole.vitals(&nobody).await.map(drop),
+            ),
+            (
+                within.start(&name(&far.name)).await,
+                whole.start(&nobody).await,
+            ),
+            (
+                within.stop(&name(&far.name), NO_GRACE).await,
+                whole.stop(&nobody, NO_GRACE).await,
+            ),
+        ] {
+            let (far, none) = (far.unwrap_err(), none.unwrap_err());
+            let renamed = far.message.replace(&other, "nobody");
+            assert_eq!((far.kind, renamed), (none.kind, none.message));
+        }
+        assert_eq!(within.disk_bytes(&name(&far.name)).await, None);
+        assert_eq!(within.events().await.unwrap_err().kind, ErrorKind::Refused);
+        let state = whole.status(&name(&far.name)).await.unwrap().state;
+        assert_eq!(state, ContainerState::Stopped);
         child.stop().await;
     }
 }

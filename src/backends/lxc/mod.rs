@@ -6,6 +6,6 @@ mod containers;
 mod details;
 mod events;
 
-pub use containers::Lxc;
+pub use containers::{Lxc, LxcView};
 pub use details::{ContainerDetails, ContainerState, ContainerStatus};
 pub use events::{ContainerEvents, ContainerNews};

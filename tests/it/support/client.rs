@@ -69,6 +69,11 @@ impl Client {
         Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 77, 0, 1)) + count)
     }
 
+    /// Where it comes from.
+    pub fn source(&self) -> Ipv4Addr {
+        self.source
+    }
+
     /// The same client from another address.
     pub fn elsewhere(&self) -> Self {
         Self {

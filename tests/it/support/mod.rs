@@ -5,6 +5,7 @@ pub mod answer;
 pub mod apart;
 pub mod chance;
 pub mod client;
+pub mod command;
 pub mod consent;
 pub mod container;
 pub mod fort;

@@ -1,0 +1,287 @@
+//! Signing in and out: a password or a token for a cookie.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::lockout::{Lockout, together};
+use super::password::Passwords;
+use super::token::Token;
+use crate::sys::{Secret, now_ms};
+use crate::vault::{Login, NewLogin, Stay, Vault, VaultError};
+
+/// How exactly it is known when a login was last used.
+const TOUCH_EVERY_MS: u64 = 60_000;
+
+/// So many logins are known by when they were used; at it all are forgotten, and written down once more.
+const MAX_TOUCHED: usize = 4096;
+
+/// Who waits for a login's end looks again so often at least: time ends it too, and nobody hears of that.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// Why nobody is signed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoginError {
+    /// It is not the password, or none was set.
+    Wrong,
+    /// There were too many attempts; in so many seconds there may be one.
+    Later(u64),
+    /// Too many are being looked at.
+    Busy,
+    /// The vault cannot be asked; the log says why.
+    Unavailable,
+}
+
+impl fmt::Display for LoginError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Wrong => {
+                "this is not the owner's password; root sets it with gatewren owner set-password"
+            }
+            Self::Later(_) => "there were too many attempts to sign in; wait, then try again",
+            Self::Busy => "too many sign in at once; try again soon",
+            Self::Unavailable => "nobody can sign in at the moment; try again soon",
+        })
+    }
+}
+
+impl std::error::Error for LoginError {}
+
+impl From<VaultError> for LoginError {
+    fn from(cause: VaultError) -> Self {
+        tracing::error!("signing in failed: {cause}");
+        Self::Unavailable
+    }
+}
+
+/// A login as it is known again by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LoginKey([u8; 32]);
+
+/// Who holds a cookie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignedIn {
+    /// The owner.
+    Owner,
+    /// The agent whose token has this SHA-256, if it still has.
+    Agent([u8; 32]),
+}
+
+/// Who is signed in. The vault is asked each time: a login that another process ended is over at once.
+pub struct Logins {
+    vault: Vault,
+    stay: Stay,
+    passwords: Passwords,
+    lockout: Lockout,
+    /// When each was last written down as used.
+    touched: Mutex<HashMap<LoginKey, u64>>,
+}
+
+impl Logins {
+    /// Logins that last so long.
+    pub fn new(vault: Vault, stay: Stay) -> Self {
+        Self {
+            vault,
+            stay,
+            passwords: Passwords::new(),
+            lockout: Lockout::default(),
+            touched: Mutex::default(),
+        }
+    }
+
+    /// Exchanges the owner's password for a cookie. `from` is what counts as one stranger, such as an address.
+    pub async fn sign_in_owner(
+        &self,
+        password: Secret,
+        from: IpAddr,
+    ) -> Result<Secret, LoginError> {
+        let begun = self.lockout.begin(from, Instant::now());
+        begun.map_err(LoginError::Later)?;
+        let now = now_ms();
+        // Others who guess do not keep the owner from where it is signed in already.
+        if !self.is_familiar(from)? {
+            together(self.vault.owner().guesses()?, now).map_err(LoginError::Later)?;
+        }
+        self.vault.owner().note_guess(now).await?;
+        let stored = self.vault.owner().password()?;
+        let is_it = self.passwords.is(password, stored).await;
+        if !is_it.map_err(|_| LoginError::Busy)? {
+            tracing::warn!(%from, "somebody tried to sign in as the owner");
+            return Err(LoginError::Wrong);
+        }
+        self.lockout.forget(from);
+        self.vault.owner().forget_guesses().await?;
+        self.sign_in(None, from).await
+    }
+
+    /// Exchanges an agent's token, which was found good, for a cookie.
+    pub async fn sign_in_agent(&self, token: &str, from: IpAddr) -> Result<Secret, LoginError> {
+        let hash = Token::hash(token).ok_or(LoginError::Wrong)?;
+        self.sign_in(Some(*hash.as_bytes()), from).await
+    }
+
+    async fn sign_in(&self, agent: Option<[u8; 32]>, from: IpAddr) -> Result<Secret, LoginError> {
+        let (cookie, hash) = Token::mint().map_err(VaultError::from)?;
+        let login = NewLogin {
+            token_sha256: *hash.as_bytes(),
+            agent,
+            address: from.to_string(),
+        };
+        let login = self.vault.logins().add(login, self.stay).await?;
+        let who = if agent.is_some() {
+            "an agent"
+        } else {
+            "the owner"
+        };
+        tracing::info!(%from, login = login.id, "{who} has signed in");
+        Ok(cookie)
+    }
+
+    /// Who holds this cookie, and what it is known again by; none when it is over, or nobody's.
+    pub fn find(&self, cookie: &str) -> Result<Option<(LoginKey, SignedIn)>, LoginError> {
+        let Some(hash) = Token::hash(cookie) else {
+            return Ok(None);
+        };
+        let key = LoginKey(*hash.as_bytes());
+        let found = self.look(key)?;
+        Ok(found.map(|login| {
+            let who = login.agent.map_or(SignedIn::Owner, SignedIn::Agent);
+            (key, who)
+        }))
+    }
+
+    /// Signs out whoever holds this cookie.
+    pub async fn sign_out(&self, cookie: &str) -> Result<(), LoginError> {
+        if let Some(hash) = Token::hash(cookie) {
+            self.vault.logins().end(*hash.as_bytes()).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a login is over. What is kept open for it counts as use.
+    pub async fn ended(&self, key: LoginKey) {
+        let mut changes = self.vault.agents().changes();
+        loop {
+            changes.mark_unchanged();
+            // A vault that cannot be asked ends nothing.
+            if matches!(self.look(key), Ok(None)) {
+                return;
+            }
+            let _ = timeout(LOOK, changes.changed()).await;
+        }
+    }
+
+    /// How long a login lasts at most.
+    pub fn most(&self) -> Duration {
+        self.stay.most
+    }
+
+    fn look(&self, key: LoginKey) -> Result<Option<Login>, LoginError> {
+        let found = self.vault.logins().find(key.0, self.stay)?;
+        let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        match &found {
+            None => drop(touched.remove(&key)),
+            Some(login) => {
+                let now = now_ms();
+                if touched.len() >= MAX_TOUCHED {
+                    touched.clear();
+                }
+                let known = touched.entry(key).or_insert(login.used_ms);
+                if now >= known.saturating_add(TOUCH_EVERY_MS) {
+                    *known = now;
+                    self.vault.logins().touch(key.0, now);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether the owner is signed in from there.
+    fn is_familiar(&self, from: IpAddr) -> Result<bool, LoginError> {
+        let from = from.to_string();
+        let logins = self.vault.logins().list()?;
+        Ok(logins
+            .iter()
+            .any(|login| login.agent.is_none() && login.address == from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::password::hash_password;
+    use super::*;
+    use crate::sys::Scratch;
+
+    const PASSWORD: &str = "four words of mine";
+
+    fn here() -> IpAddr {
+        "192.0.2.1".parse().unwrap()
+    }
+
+    async fn house(scratch: &Scratch) -> Logins {
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let password = hash_password(&Secret::new(PASSWORD)).unwrap();
+        vault.owner().set_password(password).await.unwrap();
+        Logins::new(vault, Stay::default())
+    }
+
+    async fn sign_in(logins: &Logins, password: &str, from: &str) -> Result<Secret, LoginError> {
+        let from = from.parse().unwrap();
+        logins.sign_in_owner(Secret::new(password), from).await
+    }
+
+    #[tokio::test]
+    async fn a_cookie_is_good_until_it_is_signed_out() {
+        let scratch = Scratch::new();
+        let logins = house(&scratch).await;
+        let cookie = sign_in(&logins, PASSWORD, "192.0.2.1").await.unwrap();
+        let (key, who) = logins.find(cookie.expose()).unwrap().unwrap();
+        assert_eq!(who, SignedIn::Owner);
+        for nobody in ["", "gw_x", Token::mint().unwrap().0.expose()] {
+            assert_eq!(logins.find(nobody).unwrap(), None);
+        }
+        let other = Vault::open(&scratch.join("vault.db")).unwrap();
+        let ended = timeout(Duration::from_mins(2), logins.ended(key));
+        let others = other.logins();
+        let (ended, out) = tokio::join!(ended, others.end_owners());
+        assert_eq!((ended, out.unwrap()), (Ok(()), 1), "by another process");
+        assert_eq!(logins.find(cookie.expose()).unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn guesses_are_slowed_down_also_over_a_restart_but_not_where_the_owner_is() {
+        let scratch = Scratch::new();
+        let logins = house(&scratch).await;
+        sign_in(&logins, PASSWORD, "192.0.2.1").await.unwrap();
+        for _ in 0..5 {
+            let wrong = sign_in(&logins, "wrong", "192.0.2.9").await;
+            assert_eq!(wrong.unwrap_err(), LoginError::Wrong);
+        }
+        let locked = sign_in(&logins, PASSWORD, "192.0.2.9").await;
+        assert!(matches!(locked, Err(LoginError::Later(_))), "{locked:?}");
+        // A crowd, each from its own address; one after another would take as long as their hashes.
+        for _ in 0..50 {
+            logins.vault.owner().note_guess(now_ms()).await.unwrap();
+        }
+        drop(logins);
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let logins = Logins::new(vault, Stay::default());
+        let locked = sign_in(&logins, PASSWORD, "192.0.2.10").await;
+        assert!(matches!(locked, Err(LoginError::Later(_))), "{locked:?}");
+        sign_in(&logins, PASSWORD, "192.0.2.1").await.unwrap();
+        sign_in(&logins, PASSWORD, "192.0.2.10").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn nobody_signs_in_where_no_password_was_set() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let logins = Logins::new(vault, Stay::default());
+        let refused = logins.sign_in_owner(Secret::new(""), here()).await;
+        assert_eq!(refused.unwrap_err(), LoginError::Wrong);
+    }
+}

@@ -1,0 +1,229 @@
+//! The owner's password: argon2id (RFC 9106), few at a time and off the runtime's threads.
+
+use std::fmt;
+use std::sync::Arc;
+
+use argon2::{Algorithm, Argon2, Params, Version};
+use tokio::sync::Semaphore;
+
+use crate::sys::{RandomError, Secret, random_bytes};
+use crate::vault::StoredPassword;
+
+/// What one hash takes: OWASP's least for argon2id, which is 30 ms of one core of a small box.
+const MEMORY_KIB: u32 = 19 * 1024;
+const PASSES: u32 = 2;
+const LANES: u32 = 1;
+const HASH_BYTES: usize = 32;
+
+/// So many are hashed at once, which bounds the memory; so many more may wait, and then it is refused.
+const AT_ONCE: usize = 2;
+const WAITING: usize = 8;
+
+/// The fewest characters of a password.
+const MIN_CHARS: usize = 10;
+
+/// The most bytes of one: far beyond what people remember, and little to hash.
+const MAX_BYTES: usize = 1024;
+
+/// Why something cannot be the password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PasswordError {
+    /// It is easily guessed.
+    TooShort,
+    /// It is longer than is hashed.
+    TooLong,
+    /// No random bytes.
+    Random(RandomError),
+    /// It could not be hashed: there is no memory.
+    NotHashed,
+}
+
+impl fmt::Display for PasswordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooShort => write!(
+                f,
+                "the password has fewer than {MIN_CHARS} characters; take a longer one, such as four words"
+            ),
+            Self::TooLong => write!(f, "the password is longer than {MAX_BYTES} bytes"),
+            Self::Random(cause) => cause.fmt(f),
+            Self::NotHashed => {
+                f.write_str("the password could not be hashed: is there memory left?")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PasswordError {}
+
+/// As many are being looked at as may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Busy;
+
+/// Makes what is kept of a password. This blocks for as long as it takes.
+pub fn hash_password(password: &Secret) -> Result<StoredPassword, PasswordError> {
+    let text = password.expose();
+    if text.chars().count() < MIN_CHARS {
+        return Err(PasswordError::TooShort);
+    }
+    if text.len() > MAX_BYTES {
+        return Err(PasswordError::TooLong);
+    }
+    let salt: [u8; 16] = random_bytes().map_err(PasswordError::Random)?;
+    let mut stored = StoredPassword {
+        salt: salt.to_vec(),
+        hash: Vec::new(),
+        memory_kib: MEMORY_KIB,
+        passes: PASSES,
+        lanes: LANES,
+    };
+    stored.hash = hashed(password, &stored).ok_or(PasswordError::NotHashed)?;
+    Ok(stored)
+}
+
+/// Looks at passwords.
+pub(super) struct Passwords {
+    places: Arc<Semaphore>,
+    queue: Semaphore,
+}
+
+impl Passwords {
+    pub(super) fn new() -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(AT_ONCE)),
+            queue: Semaphore::new(AT_ONCE + WAITING),
+        }
+    }
+
+    /// Whether it is the password. Where there is none, it takes as long to say no.
+    pub(super) async fn is(
+        &self,
+        password: Secret,
+        stored: Option<StoredPassword>,
+    ) -> Result<bool, Busy> {
+        let _waiting = self.queue.try_acquire().map_err(|_| Busy)?;
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = place.map_err(|_| Busy)?;
+        let look = tokio::task::spawn_blocking(move || {
+            // Held by the work and not by who waits for it, who may go.
+            let _place = place;
+            let is_set = stored.is_some();
+            is_the_one(&password, &stored.unwrap_or_else(nobodys)) && is_set
+        });
+        look.await.map_err(|_| Busy)
+    }
+}
+
+fn is_the_one(password: &Secret, stored: &StoredPassword) -> bool {
+    if password.expose().len() > MAX_BYTES {
+        return false;
+    }
+    let hash = hashed(password, stored);
+    // As secrets, so that the comparison tells nothing.
+    hash.is_some_and(|hash| hash.len() == HASH_BYTES && equal(&hash, &stored.hash))
+}
+
+fn equal(one: &[u8], other: &[u8]) -> bool {
+    let differing = one.iter().zip(other).fold(0, |bits, (a, b)| bits | (a ^ b));
+    one.len() == other.len() && std::hint::black_box(differing) == 0
+}
+
+fn hashed(password: &Secret, stored: &StoredPassword) -> Option<Vec<u8>> {
+    let (m, t, p) = (stored.memory_kib, stored.passes, stored.lanes);
+    let params = Params::new(m, t, p, Some(HASH_BYTES)).ok()?;
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    let mut hash = vec![0; HASH_BYTES];
+    let text = password.expose().as_bytes();
+    argon2
+        .hash_password_into(text, &stored.salt, &mut hash)
+        .ok()?;
+    Some(hash)
+}
+
+/// What no password becomes.
+fn nobodys() -> StoredPassword {
+    StoredPassword {
+        salt: vec![0; 16],
+        hash: vec![0; HASH_BYTES],
+        memory_kib: MEMORY_KIB,
+        passes: PASSES,
+        lanes: LANES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept() -> StoredPassword {
+        hash_password(&Secret::new("correct horse battery")).unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_the_whole_password_is_it() {
+        let passwords = Passwords::new();
+        let stored = kept();
+        let is = async |text: &str| {
+            let kept = Some(stored.clone());
+            passwords.is(Secret::new(text), kept).await.unwrap()
+        };
+        assert!(is("correct horse battery").await);
+        for wrong in [
+            "",
+            "correct horse batter",
+            "correct horse battery ",
+            "Correct horse battery",
+        ] {
+            assert!(!is(wrong).await, "{wrong:?}");
+        }
+        assert!(!is(&"x".repeat(MAX_BYTES + 1)).await);
+        assert!(!passwords.is(Secret::new("x"), None).await.unwrap());
+        assert_ne!(kept(), stored, "each has its own salt");
+    }
+
+    #[tokio::test]
+    async fn more_than_may_wait_are_refused() {
+        let passwords = Passwords::new();
+        let stored = kept();
+        let look = || passwords.is(Secret::new("x"), Some(stored.clone()));
+        let _held = Arc::clone(&passwords.places)
+            .acquire_many_owned(2)
+            .await
+            .unwrap();
+        let mut waiting: Vec<_> = (0..AT_ONCE + WAITING).map(|_| Box::pin(look())).collect();
+        for look in &mut waiting {
+            let first = std::future::poll_fn(|cx| std::task::Poll::Ready(look.as_mut().poll(cx)));
+            assert!(first.await.is_pending());
+        }
+        assert_eq!(look().await, Err(Busy));
+        waiting.pop();
+        let mut next = Box::pin(look());
+        let first = std::future::poll_fn(|cx| std::task::Poll::Ready(next.as_mut().poll(cx)));
+        assert!(first.await.is_pending(), "there is room again");
+    }
+
+    #[test]
+    fn what_is_easily_guessed_is_refused() {
+        let refused = |text: &str| hash_password(&Secret::new(text)).unwrap_err();
+        assert_eq!(refused("ninechars"), PasswordError::TooShort);
+        assert_eq!(refused(&"x".repeat(1025)), PasswordError::TooLong);
+    }
+
+    /// From the tests of the reference implementation.
+    #[test]
+    fn it_is_argon2id_as_others_know_it() {
+        let stored = StoredPassword {
+            salt: b"somesalt".to_vec(),
+            hash: Vec::new(),
+            memory_kib: 65_536,
+            passes: 2,
+            lanes: 1,
+        };
+        let hash = hashed(&Secret::new("password"), &stored).unwrap();
+        let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(
+            hex,
+            "09316115d5cf24ed5a15a31a3ba326e5cf32edc24702987c02b6566f61913cf7"
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! What an agent's row means: what it may do, and how far it reaches.
+
+use super::error::AuthError;
+use super::principal::{AgentId, Identity};
+use crate::config::{Overrides, Policy, Reach, Spaces, WHOLE_BOX};
+use crate::vault::Agent;
+
+/// What an agent may do; an error for overrides that are not understood here.
+pub fn policy_of(agent: &Agent) -> Result<Policy, AuthError> {
+    let overrides: Overrides =
+        serde_json::from_str(&agent.overrides).map_err(|_| AuthError::Unreadable)?;
+    Ok(Policy {
+        preset: agent.preset,
+        overrides,
+    })
+}
+
+/// What of the box there is for an agent: its space, which must be there, narrowed by its policy.
+pub fn reach_of(agent: &Agent, policy: &Policy, spaces: &Spaces) -> Result<Reach, AuthError> {
+    let space = agent.space.as_ref().ok_or(AuthError::NoSpace)?;
+    let reach = if space == WHOLE_BOX {
+        Reach::everything()
+    } else {
+        Reach::of(spaces.get(space).ok_or(AuthError::NoSpace)?)
+    };
+    Ok(match &policy.overrides.containers {
+        Some(containers) => reach.narrowed(containers),
+        None => reach,
+    })
+}
+
+/// Who comes in with this row's token.
+pub(super) fn identity(agent: &Agent, spaces: &Spaces) -> Result<Identity, AuthError> {
+    let policy = policy_of(agent)?;
+    Ok(Identity {
+        id: AgentId::from(agent.id.as_str()),
+        name: agent.name.clone(),
+        reach: reach_of(agent, &policy, spaces)?,
+        policy,
+        space: agent.space.clone().unwrap_or_default(),
+        token: agent.token_sha256,
+    })
+}

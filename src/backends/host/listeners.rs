@@ -1,0 +1,294 @@
+//! The host's open ports, and who opened them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::helper_client::Transport;
+use crate::sys::{OpenPort, cgroup_paths, open_ports, open_ports_of};
+
+use super::super::source::Tree;
+
+/// The first port that the kernel gives to whoever asks for any, unless `ip_local_port_range` says otherwise.
+const FIRST_EPHEMERAL: u16 = 32_768;
+
+/// Open files that are looked at for the sockets among them; who has one of those that are left is not known then.
+const MAX_FILES: usize = 100_000;
+
+/// A port of the host that is open for others.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct HostListener {
+    /// How it is spoken to.
+    pub protocol: Transport,
+    /// Its number.
+    pub port: u16,
+    /// The address it is bound to; `0.0.0.0` or `::` for all.
+    pub address: IpAddr,
+    /// Who opened it: a user's name, or the number where there is no name.
+    pub user: String,
+    /// The systemd unit that opened it, as far as the kernel tells.
+    pub unit: Option<String>,
+    /// The container on the host's own network that opened it.
+    pub container: Option<String>,
+    /// The program that has it, as it calls itself; only where it may be known.
+    pub program: Option<String>,
+    /// Whether it is not one of those that the kernel gives to whoever asks for any, which come and go.
+    #[serde(skip)]
+    pub is_lasting: bool,
+}
+
+/// All of them, sorted by protocol, port and address; without programs.
+pub fn listeners(tree: &Tree) -> Vec<HostListener> {
+    described(tree, &open(tree), &BTreeMap::new())
+}
+
+/// The same with programs, for which the open files of every process are looked at that may be.
+pub fn listeners_with_programs(tree: &Tree) -> Vec<HostListener> {
+    let open = open(tree);
+    let sockets = open.iter().map(|one| one.inode).collect();
+    described(tree, &open, &programs(tree, sockets))
+}
+
+/// A recording has what its `/proc` shows, and so has a kernel that cannot be asked.
+fn open(tree: &Tree) -> Vec<OpenPort> {
+    let is_here = tree.path("") == Path::new("/");
+    let asked = is_here.then(open_ports).and_then(Result::ok);
+    asked.unwrap_or_else(|| open_ports_of(&tree.path("proc/net")))
+}
+
+fn described(
+    tree: &Tree,
+    open: &[OpenPort],
+    programs: &BTreeMap<u64, String>,
+) -> Vec<HostListener> {
+    let users = users(&tree.text("etc/passwd").unwrap_or_default());
+    let groups = cgroup_paths(&open.iter().filter_map(|one| one.cgroup).collect());
+    let ephemeral = first_ephemeral(tree);
+    let describe = |one: &OpenPort| {
+        let group = one.cgroup.and_then(|id| groups.get(&id));
+        let user = users.get(&one.uid).cloned();
+        HostListener {
+            protocol: if one.tcp {
+                Transport::Tcp
+            } else {
+                Transport::Udp
+            },
+            port: one.port,
+            address: one.address,
+            user: user.unwrap_or_else(|| one.uid.to_string()),
+            unit: group.and_then(|path| unit(path)),
+            container: group.and_then(|path| container(path)),
+            program: programs.get(&one.inode).cloned(),
+            is_lasting: one.port < ephemeral,
+        }
+    };
+    let mut all: Vec<_> = open.iter().map(describe).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn first_ephemeral(tree: &Tree) -> u16 {
+    let range = tree.text("proc/sys/net/ipv4/ip_local_port_range");
+    let first = range
+        .as_deref()
+        .and_then(|range| range.split_whitespace().next());
+    first
+        .and_then(|first| first.parse().ok())
+        .unwrap_or(FIRST_EPHEMERAL)
+}
+
+/// Names by number, as passwd(5) has them; the first of several.
+fn users(passwd: &str) -> BTreeMap<u32, String> {
+    let mut users = BTreeMap::new();
+    for line in passwd.lines() {
+        let mut fields = line.split(':');
+        let name = fields.next().filter(|name| !name.is_empty());
+        let uid = fields.nth(1).and_then(|uid| uid.parse().ok());
+        if let (Some(name), Some(uid)) = (name, uid) {
+            users.entry(uid).or_insert_with(|| name.to_owned());
+        }
+    }
+    users
+}
+
+/// The unit of the system's own manager: the first on the way, for a user's manager has units below its own. One
+/// that systemd opened for somebody else is nobody's.
+fn unit(group: &str) -> Option<String> {
+    let is_unit = |name: &&str| name.ends_with(".service") || name.ends_with(".scope");
+    let unit = group.split('/').find(is_unit)?;
+    (unit != "init.scope" && container(group).is_none()).then(|| unit.to_owned())
+}
+
+/// LXC's name for a container is in its cgroup's; Proxmox has a group for each number.
+fn container(group: &str) -> Option<String> {
+    let mut names = group
+        .split('/')
+        .skip_while(|name| name.is_empty())
+        .peekable();
+    let proxmox = names.peek() == Some(&"lxc");
+    let name = names.find_map(|name| {
+        let numbered = proxmox && name.bytes().all(|byte| byte.is_ascii_digit());
+        let named = name.strip_prefix("lxc.payload.");
+        named.or_else(|| numbered.then_some(name))
+    });
+    name.map(str::to_owned)
+}
+
+/// Which program has which of these sockets, of the processes whose open files may be seen.
+fn programs(tree: &Tree, mut sockets: BTreeSet<u64>) -> BTreeMap<u64, String> {
+    let mut found = BTreeMap::new();
+    let mut left = MAX_FILES;
+    let names = tree.names("proc");
+    for pid in names.iter().filter(|name| name.parse::<u32>().is_ok()) {
+        let files = fs::read_dir(tree.path(&format!("proc/{pid}/fd")));
+        for file in files.into_iter().flatten().flatten() {
+            if left == 0 || sockets.is_empty() {
+                return found;
+            }
+            left -= 1;
+            let link = fs::read_link(file.path()).unwrap_or_default();
+            let socket = link
+                .to_str()
+                .and_then(inode)
+                .filter(|one| sockets.remove(one));
+            let program = || tree.label(&format!("proc/{pid}/comm"));
+            if let Some((socket, program)) = socket.and_then(|socket| Some((socket, program()?))) {
+                found.insert(socket, program);
+            }
+        }
+    }
+    found
+}
+
+/// From a link such as `socket:[4711]`.
+fn inode(link: &str) -> Option<u64> {
+    link.strip_prefix("socket:[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use crate::sys::Scratch;
+
+    use super::super::recording::record;
+    use super::*;
+
+    /// As Linux 6.1 writes them: a listener on all addresses, one on the loopback, a connection, and a datagram
+    /// socket with a port that the kernel chose.
+    const TCP: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+        \x20  0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1001 1\n\
+        \x20  1: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 1002 1\n\
+        \x20  2: 0100007F:1F90 0100007F:C001 01 00000000:00000000 00:00000000 00000000  1000        0 1003 1\n";
+    const UDP: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+        \x20  9: 00000000:9C41 00000000:0000 07 00000000:00000000 00:00000000 00000000    33        0 1004 2\n";
+
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn ports_are_told_with_who_opened_them() {
+        let scratch = Scratch::new();
+        let tree = record(
+            &scratch,
+            &[
+                ("proc/net/tcp", TCP),
+                ("proc/net/udp", UDP),
+                ("proc/70/fd/3", "-> socket:[1001]"),
+                ("proc/70/fd/4", "-> /dev/null"),
+                ("proc/70/comm", "ssh\u{1b}d\n"),
+                (
+                    "etc/passwd",
+                    "root:x:0:0::/root:/bin/sh\nwren:x:1000:1000::/:/bin/sh\n",
+                ),
+            ],
+        );
+        let all = listeners_with_programs(&tree);
+        let seen: Vec<_> = all
+            .iter()
+            .map(|one| (one.protocol, one.port, one.user.as_str(), one.is_lasting))
+            .collect();
+        let expected = [
+            (Transport::Tcp, 22, "root", true),
+            (Transport::Tcp, 8080, "wren", true),
+            (Transport::Udp, 40_001, "33", false),
+        ];
+        assert_eq!(seen, expected);
+        let program = all[0].program.as_deref().unwrap();
+        assert!(
+            program.starts_with("ssh") && !program.contains('\u{1b}'),
+            "{program:?}"
+        );
+        assert_eq!(all[1].program, None);
+        assert!(listeners(&tree).iter().all(|one| one.program.is_none()));
+    }
+
+    #[test]
+    fn a_port_of_this_process_is_known_as_its_own() {
+        let opened = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = opened.local_addr().unwrap();
+        let all = listeners_with_programs(&Tree::of_this_machine());
+        let one = all.iter().find(|one| {
+            one.protocol == Transport::Tcp && one.port == at.port() && one.address == at.ip()
+        });
+        // Whose name it is may vary: a child that another test is just starting has it too.
+        assert!(one.unwrap().program.is_some(), "{one:?}");
+    }
+
+    #[test]
+    fn units_and_containers_are_told_by_their_groups() {
+        let units = [
+            ("/system.slice/nginx.service", Some("nginx.service")),
+            (
+                "/system.slice/system-getty.slice/getty@tty1.service",
+                Some("getty@tty1.service"),
+            ),
+            (
+                "/user.slice/user-1000.slice/user@1000.service/app.slice/x.service",
+                Some("user@1000.service"),
+            ),
+            (
+                "/user.slice/user-1000.slice/session-3.scope",
+                Some("session-3.scope"),
+            ),
+            ("/init.scope", None),
+            ("/", None),
+            ("/lxc.payload.web/system.slice/nginx.service", None),
+        ];
+        for (group, expected) in units {
+            assert_eq!(unit(group).as_deref(), expected, "{group}");
+        }
+        let containers = [
+            ("/lxc.payload.web/init.scope", Some("web")),
+            ("/lxc/101/ns/init.scope", Some("101")),
+            ("/system.slice/lxc/101", None),
+            ("/lxc/web", None),
+            ("/", None),
+        ];
+        for (group, expected) in containers {
+            assert_eq!(container(group).as_deref(), expected, "{group}");
+        }
+    }
+
+    #[test]
+    fn odd_input_is_nobody() {
+        for odd in [
+            "",
+            "socket:[]",
+            "socket:[x]",
+            "socket:7",
+            "pipe:[7]",
+            "/socket:[7]",
+        ] {
+            assert_eq!(inode(odd), None, "{odd}");
+        }
+        assert!(users("\n:x:1\nroot\nroot:x\nroot:x:y:0\n").is_empty());
+        assert!(listeners(&Tree::below("/no/such/place".as_ref())).is_empty());
+    }
+}

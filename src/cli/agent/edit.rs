@@ -1,0 +1,166 @@
+//! `gatewren agent edit`: another policy for an agent, in force with its next call.
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::super::plain::plain;
+use super::{
+    changes,
+    entry::House,
+    expiry::Expiry,
+    limits::Options,
+    name,
+    record::{Deed, recorded},
+    space,
+};
+use crate::auth::policy_of;
+use crate::config::{Overrides, Preset};
+use crate::vault::{Agent, VaultError};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Its name, or its id as `list` shows it
+    #[arg(value_name = "AGENT")]
+    agent: String,
+
+    /// Call it so
+    #[arg(long = "name", value_name = "NAME")]
+    name: Option<String>,
+
+    /// Where its policy starts from: observe, suggest, operate or admin
+    #[arg(long, value_name = "PRESET")]
+    policy: Option<Preset>,
+
+    /// The space that it is kept in, or '*' for the whole box
+    #[arg(long, value_name = "NAME")]
+    space: Option<String>,
+
+    /// When its token ends: after 30d, or on 2027-01-31
+    #[arg(long, value_name = "WHEN")]
+    expires: Option<Expiry>,
+
+    /// Its token has no end
+    #[arg(long, conflicts_with = "expires")]
+    no_expiry: bool,
+
+    #[command(flatten)]
+    options: Options,
+
+    /// Take back what differs from the preset, before anything else is said; again for more
+    #[arg(long, value_name = "WHAT", value_enum)]
+    clear: Vec<Clear>,
+}
+
+/// What can be taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Clear {
+    /// Every group of tools exists
+    Toolsets,
+    /// Every container of its space exists
+    Containers,
+    /// What was said to single tools
+    Tools,
+    /// What was said to classes
+    Modes,
+    /// It may come from anywhere
+    Networks,
+    /// As many calls a minute as for all agents
+    Rate,
+    /// As many calls at once as for all agents
+    Concurrent,
+    /// All of this
+    All,
+}
+
+impl Clear {
+    fn apply(self, overrides: &mut Overrides) {
+        match self {
+            Self::Toolsets => overrides.toolsets = None,
+            Self::Containers => overrides.containers = None,
+            Self::Tools => overrides.tools.clear(),
+            Self::Modes => overrides.modes.clear(),
+            Self::Networks => overrides.networks = None,
+            Self::Rate => overrides.calls_per_minute = None,
+            Self::Concurrent => overrides.concurrent_calls = None,
+            Self::All => *overrides = Overrides::default(),
+        }
+    }
+}
+
+pub async fn run(house: &House, args: &Args) -> Result<String, String> {
+    let before = name::find_active(&house.vault, &args.agent)?;
+    let after = changed(house, args, &before)?;
+    let changes = changes::between(&before, &after);
+    if changes.is_empty() {
+        return Err(format!(
+            "{} is so already; gatewren agent edit --help says what can be changed",
+            plain(&before.name)
+        ));
+    }
+    let deed = Deed {
+        command: "agent edit",
+        agent: &before.id,
+        what: Value::Object(changes.clone()),
+    };
+    let agents = house.vault.agents();
+    let replaced = async {
+        match agents.replace(&before, &after).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(
+                "the agent was changed by somebody else meanwhile; look at it and try again"
+                    .to_owned(),
+            ),
+            Err(cause) => Err(VaultError::to_string(&cause)),
+        }
+    };
+    recorded(&house.vault, deed, replaced).await?;
+    if house.json {
+        return Ok(json!({ "id": after.id, "name": after.name, "changed": changes }).to_string());
+    }
+    let (name, id) = (plain(&after.name), &after.id);
+    let lines = changes::lines(&changes).join("\n");
+    Ok(format!(
+        "{name} ({id}) is changed, from its next call on:\n{}",
+        plain_lines(&lines)
+    ))
+}
+
+fn plain_lines(text: &str) -> String {
+    text.lines().map(plain).collect::<Vec<_>>().join("\n")
+}
+
+fn changed(house: &House, args: &Args, before: &Agent) -> Result<Agent, String> {
+    // One that cannot be read is in the way of every call: what is said now takes its place.
+    let mut overrides = match policy_of(before) {
+        Ok(policy) => policy.overrides,
+        Err(_) if args.clear.contains(&Clear::All) => Overrides::default(),
+        Err(_) => return Err(unreadable(before)),
+    };
+    for clear in &args.clear {
+        clear.apply(&mut overrides);
+    }
+    args.options.apply(&mut overrides, &house.tools)?;
+    let mut after = before.clone();
+    after.overrides = overrides.to_text();
+    if let Some(name) = &args.name {
+        after.name = name::fit(name)?;
+    }
+    if let Some(asked) = &args.space {
+        after.space = Some(space::chosen(Some(asked), &house.spaces)?);
+    }
+    after.preset = args.policy.unwrap_or(before.preset);
+    after.expires_ms = match args.expires {
+        Some(Expiry(ms)) => Some(ms),
+        None if args.no_expiry => None,
+        None => before.expires_ms,
+    };
+    Ok(after)
+}
+
+fn unreadable(agent: &Agent) -> String {
+    format!(
+        "what differs from {}'s preset was written by another gatewren and is not understood here; --clear all \
+         takes it back",
+        plain(&agent.name)
+    )
+}

@@ -1,0 +1,109 @@
+//! What a person types after `gatewren agent`, and where it goes.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use super::super::{place::Place, runtime, say::conclude};
+use super::{add, edit, list, revoke, rotate, show};
+use crate::config::Spaces;
+use crate::vault::{OfferedTool, Vault};
+
+const EXAMPLES: &str = "\
+Examples:
+  gatewren agent add claude --policy observe
+  gatewren agent add claude --policy operate --space media --expires 30d
+  gatewren agent add n8n --policy operate --toolset containers --network 192.168.1.0/24 --rate 60
+  gatewren agent edit claude --mode execute=deny --tool container_restart=allow
+  gatewren agent edit claude --clear networks --no-expiry
+  gatewren agent show claude
+  gatewren agent rotate claude
+  gatewren agent revoke claude
+
+Policies:
+  observe   sees; changes nothing
+  suggest   sees, and proposes changes that the owner decides on
+  operate   changes what can be changed back, and proposes the rest
+  admin     does everything; the gravest only when it is confirmed
+Classes of tools: read, write (can be changed back), disrupt (stops, destroys, cuts access), execute (runs
+code), reveal (may show secrets), persist (creates lasting access).
+Modes: allow, confirm (the person at the client is asked), propose (waits in the inbox for the owner),
+deny (does not exist for the agent); default takes back what was said before.
+
+A running gatewren hears of each change within a second: the next call is judged by the new policy, and
+what a revoked or replaced token had open ends. Each change is a row of the audit.";
+
+/// Give out, list, change and revoke the tokens of AI clients.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Make an agent and show its token, this once
+    Add(add::Args),
+    /// List the agents
+    List,
+    /// Say what an agent may do, in words
+    Show(Which),
+    /// Change what an agent may do; its next call is judged by it
+    Edit(edit::Args),
+    /// End an agent's token, with everything that it has open
+    Revoke(Which),
+    /// Give an agent a new token, shown this once; the old one ends at once
+    Rotate(Which),
+}
+
+/// One agent.
+#[derive(Debug, clap::Args)]
+pub struct Which {
+    /// Its name, or its id as `list` shows it
+    #[arg(value_name = "AGENT")]
+    pub agent: String,
+}
+
+/// Where the agents are, and what their policies can speak of.
+pub struct House {
+    /// Their vault.
+    pub vault: Vault,
+    /// The spaces of the settings.
+    pub spaces: Spaces,
+    /// The tools that the server offered when it was last started; none where that is not known.
+    pub tools: Vec<OfferedTool>,
+    /// Whether JSON is asked for.
+    pub json: bool,
+}
+
+/// Runs the command; 1 when it could not be done.
+pub fn run(args: &Args) -> ExitCode {
+    conclude(act(args))
+}
+
+fn act(args: &Args) -> Result<String, String> {
+    let vault = args.place.vault()?;
+    let house = House {
+        spaces: args.place.settings()?.spaces,
+        tools: vault.offer().tools().map_err(|e| e.to_string())?,
+        vault,
+        json: args.json,
+    };
+    let runtime = runtime::build().map_err(|e| e.to_string())?;
+    match &args.what {
+        What::Add(args) => runtime.block_on(add::run(&house, args)),
+        What::Edit(args) => runtime.block_on(edit::run(&house, args)),
+        What::Revoke(which) => runtime.block_on(revoke::run(&house, &which.agent)),
+        What::Rotate(which) => runtime.block_on(rotate::run(&house, &which.agent)),
+        What::Show(which) => show::run(&house, &which.agent),
+        What::List => list::run(&house),
+    }
+}

@@ -1,0 +1,256 @@
+//! What differs from a preset, as options: they fill an agent's overrides, or change them.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use super::super::plain::plain;
+use crate::config::{Glob, Mode, Network, Overrides, Risk, nearest};
+use crate::vault::OfferedTool;
+
+/// More of one kind are refused.
+const MAX_NAMED: usize = 64;
+
+/// The most calls that can be asked for; what holds for all agents is lower in most settings.
+const MAX_CALLS: i64 = 1_000_000;
+
+/// The options. Lists replace what was there; a mode is said to one tool or class and leaves the others.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "What differs from the preset")]
+pub struct Options {
+    /// Only tools of this group exist; again for more groups
+    #[arg(long = "toolset", value_name = "NAME")]
+    toolsets: Vec<String>,
+
+    /// Only containers whose names fit exist, such as 'arr-*'; again for more
+    #[arg(long = "container", value_name = "GLOB")]
+    containers: Vec<Glob>,
+
+    /// What is said to one tool: allow, confirm, propose, deny, or default
+    #[arg(long = "tool", value_name = "TOOL=MODE")]
+    tools: Vec<Said<String>>,
+
+    /// What is said to a class of tools: allow, confirm, propose, deny, or default
+    #[arg(long = "mode", value_name = "CLASS=MODE")]
+    modes: Vec<Said<Risk>>,
+
+    /// Only from these addresses, such as 192.168.1.0/24; again for more
+    #[arg(long = "network", value_name = "CIDR")]
+    networks: Vec<Network>,
+
+    /// Calls a minute at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_CALLS))]
+    rate: Option<u32>,
+
+    /// Calls at once at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_CALLS))]
+    concurrent: Option<u32>,
+}
+
+/// `NAME=MODE`; no mode takes back what was said.
+#[derive(Debug, Clone)]
+struct Said<T> {
+    to: T,
+    mode: Option<Mode>,
+}
+
+impl<T: FromStr<Err: ToString>> FromStr for Said<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (to, mode) = text
+            .split_once('=')
+            .ok_or("write the name, =, and one of allow, confirm, propose, deny, default")?;
+        let mode = match mode {
+            "default" => None,
+            word => Some(
+                word.parse::<Mode>()
+                    .map_err(|error| format!("{error}, default"))?,
+            ),
+        };
+        let to = to.parse().map_err(|error: T::Err| error.to_string())?;
+        Ok(Self { to, mode })
+    }
+}
+
+impl Options {
+    /// Puts what was asked for into these. `known` are the tools there are, if anybody knows.
+    pub fn apply(&self, overrides: &mut Overrides, known: &[OfferedTool]) -> Result<(), String> {
+        self.check(known)?;
+        replace(&mut overrides.toolsets, &self.toolsets);
+        replace(&mut overrides.containers, &self.containers);
+        replace(&mut overrides.networks, &self.networks);
+        for Said { to, mode } in &self.tools {
+            match mode {
+                Some(mode) => drop(overrides.tools.insert(to.clone(), *mode)),
+                None => drop(overrides.tools.remove(to)),
+            }
+        }
+        for Said { to, mode } in &self.modes {
+            match mode {
+                Some(mode) => drop(overrides.modes.insert(*to, *mode)),
+                None => drop(overrides.modes.remove(to)),
+            }
+        }
+        overrides.calls_per_minute = self.rate.or(overrides.calls_per_minute);
+        overrides.concurrent_calls = self.concurrent.or(overrides.concurrent_calls);
+        if overrides.tools.len() > MAX_NAMED {
+            return Err(format!("at most {MAX_NAMED} tools are named one by one"));
+        }
+        Ok(())
+    }
+
+    fn check(&self, known: &[OfferedTool]) -> Result<(), String> {
+        let lists = [
+            self.toolsets.len(),
+            self.containers.len(),
+            self.networks.len(),
+        ];
+        if lists.into_iter().any(|length| length > MAX_NAMED) {
+            return Err(format!("at most {MAX_NAMED} of one kind"));
+        }
+        let toolsets: BTreeSet<&str> = known.iter().map(|tool| tool.toolset.as_str()).collect();
+        let tools: BTreeSet<&str> = known.iter().map(|tool| tool.name.as_str()).collect();
+        let named = self.tools.iter().filter(|said| said.mode.is_some());
+        for tool in named {
+            there_is("tool", &tool.to, &tools)?;
+        }
+        for toolset in &self.toolsets {
+            there_is("toolset", toolset, &toolsets)?;
+        }
+        Ok(())
+    }
+}
+
+/// Nothing asked for leaves what is there.
+fn replace<T: Clone>(list: &mut Option<Vec<T>>, asked: &[T]) {
+    if !asked.is_empty() {
+        *list = Some(asked.to_vec());
+    }
+}
+
+/// A name that nothing has would be an override without effect, and its owner would rely on it.
+fn there_is(kind: &str, name: &str, known: &BTreeSet<&str>) -> Result<(), String> {
+    if known.is_empty() || known.contains(name) {
+        return Ok(());
+    }
+    let shown = plain(name);
+    Err(match nearest(name, known.iter().copied()) {
+        Some(meant) => format!("there is no {kind} \"{shown}\"; did you mean \"{meant}\"?"),
+        None => {
+            let known: Vec<&str> = known.iter().copied().collect();
+            format!(
+                "there is no {kind} \"{shown}\"; there are {}",
+                known.join(", ")
+            )
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn options(words: &[&str]) -> Options {
+        let words = [&["agent"], words].concat();
+        Line::try_parse_from(words).unwrap().options
+    }
+
+    fn known() -> Vec<OfferedTool> {
+        let tool = |name: &str, toolset: &str| OfferedTool {
+            name: name.to_owned(),
+            toolset: toolset.to_owned(),
+            risk: Risk::Read,
+            needs_host: false,
+            needs_everything: false,
+        };
+        vec![
+            tool("container_stop", "containers"),
+            tool("server_info", "server"),
+        ]
+    }
+
+    #[test]
+    fn options_become_overrides_and_later_ones_change_them() {
+        let mut overrides = Overrides::default();
+        let first = options(&[
+            "--toolset",
+            "containers",
+            "--container",
+            "arr-*",
+            "--tool",
+            "container_stop=allow",
+            "--mode",
+            "execute=deny",
+            "--mode",
+            "read=confirm",
+            "--network",
+            "10.0.0.0/8",
+            "--rate",
+            "60",
+            "--concurrent",
+            "2",
+        ]);
+        first.apply(&mut overrides, &known()).unwrap();
+        let text = r#"{"toolsets":["containers"],"tools":{"container_stop":"allow"},"modes":{"read":"confirm","execute":"deny"},"containers":["arr-*"],"calls_per_minute":60,"concurrent_calls":2,"networks":["10.0.0.0/8"]}"#;
+        assert_eq!(overrides.to_text(), text);
+        let second = options(&[
+            "--toolset",
+            "server",
+            "--tool",
+            "container_stop=default",
+            "--mode",
+            "read=default",
+            "--rate",
+            "5",
+        ]);
+        second.apply(&mut overrides, &known()).unwrap();
+        let text = r#"{"toolsets":["server"],"modes":{"execute":"deny"},"containers":["arr-*"],"calls_per_minute":5,"concurrent_calls":2,"networks":["10.0.0.0/8"]}"#;
+        assert_eq!(overrides.to_text(), text);
+    }
+
+    #[test]
+    fn a_mistyped_name_is_refused_where_the_names_are_known() {
+        let said = |words: &[&str], known: &[OfferedTool]| {
+            options(words).apply(&mut Overrides::default(), known)
+        };
+        assert_eq!(
+            said(&["--tool", "container_stp=allow"], &known()).unwrap_err(),
+            "there is no tool \"container_stp\"; did you mean \"container_stop\"?"
+        );
+        assert_eq!(
+            said(&["--toolset", "files"], &known()).unwrap_err(),
+            "there is no toolset \"files\"; there are containers, server"
+        );
+        assert_eq!(said(&["--tool", "x=allow", "--toolset", "y"], &[]), Ok(()));
+        assert_eq!(said(&["--tool", "gone=default"], &known()), Ok(()));
+    }
+
+    #[test]
+    fn what_is_no_option_is_said() {
+        for (words, hint) in [
+            (["--mode", "run=deny"], "read, write"),
+            (["--mode", "read"], "="),
+            (
+                ["--mode", "read=maybe"],
+                "allow, confirm, propose, deny, default",
+            ),
+            (["--network", "10.0.0.1/8"], "192.168.1.0/24"),
+            (["--container", "a/b"], "pattern"),
+            (["--rate", "0"], "1.."),
+        ] {
+            let words = [&["agent"][..], &words].concat();
+            let Err(error) = Line::try_parse_from(words.clone()) else {
+                panic!("{words:?}");
+            };
+            assert!(error.to_string().contains(hint), "{words:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `gatewren agent list`: every agent, a line each.
+
+use serde_json::{Value, json};
+
+use super::super::plain::plain;
+use super::{entry::House, standing::standing};
+use crate::sys::rfc3339;
+use crate::vault::Agent;
+
+pub fn run(house: &House) -> Result<String, String> {
+    let agents = house.vault.agents().list().map_err(|e| e.to_string())?;
+    if house.json {
+        let rows = agents.iter().map(|agent| row(house, agent));
+        return Ok(Value::Array(rows.collect()).to_string());
+    }
+    if agents.is_empty() {
+        return Ok(
+            "there are no agents; make one with: gatewren agent add NAME --policy observe"
+                .to_owned(),
+        );
+    }
+    let head = ["id", "name", "policy", "space", "state", "last used"].map(str::to_owned);
+    let mut rows = vec![head];
+    rows.extend(agents.iter().map(|agent| cells(house, agent)));
+    Ok(table(&rows))
+}
+
+/// What is told of an agent without its policy in full.
+pub fn row(house: &House, agent: &Agent) -> Value {
+    let overrides: Value = serde_json::from_str(&agent.overrides).unwrap_or_default();
+    json!({
+        "id": agent.id, "name": agent.name, "policy": agent.preset.as_str(), "overrides": overrides,
+        "space": agent.space, "state": standing(agent, &house.spaces).word,
+        "created": rfc3339(agent.created_ms), "expires": agent.expires_ms.map(rfc3339),
+        "revoked": agent.revoked_ms.map(rfc3339), "last_used": agent.last_used_ms.map(rfc3339),
+    })
+}
+
+fn cells(house: &House, agent: &Agent) -> [String; 6] {
+    let used = agent
+        .last_used_ms
+        .map_or_else(|| "never".to_owned(), rfc3339);
+    let differs = if agent.overrides == "{}" { "" } else { "+" };
+    [
+        agent.id.clone(),
+        plain(&agent.name),
+        format!("{}{differs}", agent.preset),
+        plain(agent.space.as_deref().unwrap_or("-")),
+        standing(agent, &house.spaces).word.to_owned(),
+        used,
+    ]
+}
+
+/// Columns as wide as their widest cell.
+fn table(rows: &[[String; 6]]) -> String {
+    let mut widths = [0; 6];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |row: &[String; 6]| {
+        let cells = row.iter().zip(widths);
+        let padded: String = cells
+            .map(|(cell, width)| format!("{cell:<width$}  "))
+            .collect();
+        padded.trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}

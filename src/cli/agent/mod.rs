@@ -1,0 +1,18 @@
+//! `gatewren agent`: who may come in, with what token, allowed what.
+
+mod add;
+mod changes;
+mod edit;
+mod entry;
+mod expiry;
+mod limits;
+mod list;
+mod name;
+mod record;
+mod revoke;
+mod rotate;
+mod show;
+mod space;
+mod standing;
+
+pub use entry::{Args, run};

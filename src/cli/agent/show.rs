@@ -1,0 +1,215 @@
+//! `gatewren agent show`: what an agent's policy comes to, in words.
+
+use serde_json::{Map, Value, json};
+
+use super::super::plain::plain;
+use super::{entry::House, list, name, standing::standing};
+use crate::auth::{AuthError, policy_of, reach_of};
+use crate::config::{Glob, Mode, Policy, Reach, Risk, Space, WHOLE_BOX};
+use crate::policy::{Subject, class, lets_propose, mode, shows};
+use crate::sys::rfc3339;
+use crate::vault::{Agent, OfferedTool};
+
+/// What is said of calls, as a person understands it.
+fn words(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Allow => "run",
+        Mode::Confirm => "ask the person at the client",
+        Mode::Propose => "wait in the inbox for the owner",
+        Mode::Deny => "do not exist",
+    }
+}
+
+pub fn run(house: &House, asked: &str) -> Result<String, String> {
+    let agent = name::find(&house.vault, asked)?;
+    let policy = policy_of(&agent);
+    let outlook = policy.map(|policy| Outlook::of(house, &agent, policy));
+    Ok(if house.json {
+        as_json(house, &agent, outlook.as_ref().ok())
+    } else {
+        in_words(house, &agent, outlook.as_ref())
+    })
+}
+
+/// What a policy comes to with the tools that there are.
+struct Outlook {
+    policy: Policy,
+    /// The tools that exist for the agent, by what becomes of their calls.
+    tools: Vec<(Mode, Vec<String>)>,
+    /// How many there are besides.
+    hidden: usize,
+}
+
+impl Outlook {
+    fn of(house: &House, agent: &Agent, policy: Policy) -> Self {
+        // One that is kept nowhere reaches nothing.
+        let reach = reach_of(agent, &policy, &house.spaces).unwrap_or_default();
+        let becomes = |tool: &OfferedTool| {
+            let subject = Subject {
+                name: &tool.name,
+                toolset: &tool.toolset,
+                risk: tool.risk,
+            };
+            match () {
+                () if !is_within(tool, &reach) => Mode::Deny,
+                () if shows(&policy, subject) => mode(&policy, subject),
+                // What it does not call, and yet may bring about.
+                () if lets_propose(&policy, subject) => Mode::Propose,
+                () => Mode::Deny,
+            }
+        };
+        let of = |wanted: Mode| {
+            let fitting = house.tools.iter().filter(|tool| becomes(tool) == wanted);
+            let names: Vec<String> = fitting.map(|tool| tool.name.clone()).collect();
+            (wanted, names)
+        };
+        let tools = [Mode::Allow, Mode::Confirm, Mode::Propose].map(of);
+        Self {
+            hidden: of(Mode::Deny).1.len(),
+            tools: tools
+                .into_iter()
+                .filter(|(_, names)| !names.is_empty())
+                .collect(),
+            policy,
+        }
+    }
+}
+
+fn is_within(tool: &OfferedTool, reach: &Reach) -> bool {
+    (!tool.needs_host || reach.host()) && (!tool.needs_everything || reach.is_everything())
+}
+
+fn as_json(house: &House, agent: &Agent, outlook: Option<&Outlook>) -> String {
+    let mut shown = list::row(house, agent);
+    if let (Some(Outlook { policy, tools, .. }), Some(shown)) = (outlook, shown.as_object_mut()) {
+        let said = |risk: Risk| (risk.to_string(), json!(class(policy, risk)));
+        let classes: Map<String, Value> = Risk::ALL.map(said).into_iter().collect();
+        let tools = tools
+            .iter()
+            .map(|(mode, names)| (mode.to_string(), json!(names)));
+        shown.insert("classes".to_owned(), Value::Object(classes));
+        shown.insert("tools".to_owned(), Value::Object(tools.collect()));
+    }
+    shown.to_string()
+}
+
+fn in_words(house: &House, agent: &Agent, outlook: Result<&Outlook, &AuthError>) -> String {
+    let mut lines = vec![format!("{} ({})", plain(&agent.name), agent.id)];
+    let mut say = |what: &str, words: &str| lines.push(format!("  {what:<10}{words}"));
+    match standing(agent, &house.spaces).refused {
+        Some(why) => say("token", &format!("nobody comes in: {why}")),
+        None => say("token", &token(agent)),
+    }
+    say("space", &space(house, agent));
+    if let Ok(Outlook {
+        policy,
+        tools,
+        hidden,
+    }) = outlook
+    {
+        say("policy", &format!("{}{}", agent.preset, differing(policy)));
+        let overrides = &policy.overrides;
+        say("from", &from(policy));
+        let rate = overrides
+            .calls_per_minute
+            .map(|n| format!("{n} calls a minute"));
+        let at_once = overrides
+            .concurrent_calls
+            .map(|n| format!("{n} calls at once"));
+        let limits: Vec<String> = rate.into_iter().chain(at_once).collect();
+        if !limits.is_empty() {
+            say("at most", &limits.join(", "));
+        }
+        lines.push("Calls of the class".to_owned());
+        for risk in Risk::ALL {
+            lines.push(format!(
+                "  {:<10}{}",
+                risk.as_str(),
+                words(class(policy, risk))
+            ));
+        }
+        for (mode, names) in tools {
+            lines.push(format!("Tools whose calls {}", words(*mode)));
+            lines.push(format!("  {}", names.join(", ")));
+        }
+        match (tools.is_empty(), *hidden) {
+            (true, 0) => lines.push(
+                "Which tools there are is known when the server was started once.".to_owned(),
+            ),
+            (_, hidden) => lines.push(format!("{hidden} tools do not exist for it")),
+        }
+    }
+    lines.join("\n")
+}
+
+fn token(agent: &Agent) -> String {
+    let until = agent.expires_ms.map_or_else(
+        || "no end".to_owned(),
+        |ms| format!("good until {}", rfc3339(ms)),
+    );
+    let used = agent.last_used_ms.map_or_else(
+        || "never used".to_owned(),
+        |ms| format!("last used {}", rfc3339(ms)),
+    );
+    format!("{until}, {used}")
+}
+
+fn space(house: &House, agent: &Agent) -> String {
+    let name = agent.space.as_deref().unwrap_or("-");
+    match house.spaces.get(name) {
+        _ if name == WHOLE_BOX => "the whole box".to_owned(),
+        Some(Space { containers, host }) => {
+            let host = if *host {
+                "and the host"
+            } else {
+                "and not the host"
+            };
+            format!("{name}: containers {}, {host}", globs(containers))
+        }
+        None => format!("{}, which the settings do not have", plain(name)),
+    }
+}
+
+fn differing(policy: &Policy) -> String {
+    let overrides = &policy.overrides;
+    let mut parts = Vec::new();
+    if let Some(toolsets) = &overrides.toolsets {
+        parts.push(format!("only of the toolsets {}", toolsets.join(", ")));
+    }
+    if let Some(containers) = &overrides.containers {
+        parts.push(format!("only the containers {}", globs(containers)));
+    }
+    let classes = overrides
+        .modes
+        .iter()
+        .map(|(risk, mode)| format!("{risk}={mode}"));
+    parts.extend(classes);
+    let tools = overrides
+        .tools
+        .iter()
+        .map(|(tool, mode)| format!("{tool}={mode}"));
+    parts.extend(tools);
+    if parts.is_empty() {
+        return String::new();
+    }
+    plain(&format!(", but {}", parts.join(", ")))
+}
+
+fn from(policy: &Policy) -> String {
+    let Some(networks) = &policy.overrides.networks else {
+        return "any address".to_owned();
+    };
+    let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
+    networks.join(", ")
+}
+
+fn globs(globs: &[Glob]) -> String {
+    if globs.is_empty() {
+        return "none".to_owned();
+    }
+    globs
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,36 @@
+//! Whether an agent comes in with its token, and why not.
+
+use crate::auth::{AuthError, policy_of, reach_of};
+use crate::config::Spaces;
+use crate::sys::now_ms;
+use crate::vault::Agent;
+
+/// How it is with a token.
+pub struct Standing {
+    /// One word, as lists have it.
+    pub word: &'static str,
+    /// Why nobody comes in with it.
+    pub refused: Option<AuthError>,
+}
+
+/// How it is with an agent's token now.
+pub fn standing(agent: &Agent, spaces: &Spaces) -> Standing {
+    let refused = |word, error| Standing {
+        word,
+        refused: Some(error),
+    };
+    if agent.revoked_ms.is_some() {
+        return refused("revoked", AuthError::Revoked);
+    }
+    if agent.expires_ms.is_some_and(|expires| expires <= now_ms()) {
+        return refused("expired", AuthError::Expired);
+    }
+    match policy_of(agent).and_then(|policy| reach_of(agent, &policy, spaces)) {
+        Ok(_) => Standing {
+            word: "active",
+            refused: None,
+        },
+        Err(error @ AuthError::NoSpace) => refused("no space", error),
+        Err(error) => refused("unreadable", error),
+    }
+}

@@ -1,0 +1,11 @@
+//! `gatewren inbox`: what agents propose, and what the owner says to it.
+
+mod allow;
+mod decide;
+mod desk;
+mod entry;
+mod look;
+mod print;
+mod span;
+
+pub use entry::{Args, run};

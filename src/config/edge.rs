@@ -1,0 +1,203 @@
+//! `[edge_jwt]`: the proxy at the network's edge that says who is there, and where its keys are.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use toml::de::DeValue;
+
+use super::shape::Shape;
+
+/// A token that a proxy puts into a header of every request; all of it is set, or nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EdgeJwt {
+    /// The header, in lower case; empty when there is no such proxy.
+    pub header: String,
+    /// Where the provider's keys are.
+    pub jwks: Option<KeysAt>,
+    /// For whom the token must be made.
+    pub audience: String,
+    /// Who must have made it.
+    pub issuer: String,
+    /// How often the keys are fetched.
+    pub refresh: Duration,
+}
+
+/// Where keys are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeysAt {
+    /// In a file.
+    File(PathBuf),
+    /// At an address, `https://` or on this box.
+    Url(String),
+}
+
+impl Default for EdgeJwt {
+    fn default() -> Self {
+        Self {
+            header: String::new(),
+            jwks: None,
+            audience: String::new(),
+            issuer: String::new(),
+            refresh: Duration::from_mins(5),
+        }
+    }
+}
+
+impl EdgeJwt {
+    /// What must hold between the values, where it does not.
+    pub(super) fn broken_rule(&self) -> Option<String> {
+        let set = [
+            !self.header.is_empty(),
+            self.jwks.is_some(),
+            !self.audience.is_empty(),
+            !self.issuer.is_empty(),
+        ];
+        let is_half = set.contains(&true) && set.contains(&false);
+        is_half.then(|| {
+            "edge_jwt needs all of header, jwks, audience and issuer; set those that are missing, or \
+             remove the others"
+                .to_owned()
+        })
+    }
+}
+
+/// The name of a header that may carry the token.
+pub(super) struct HeaderName;
+
+impl Shape<String> for HeaderName {
+    fn read(&self, value: &DeValue<'_>) -> Result<String, String> {
+        let taken = ["authorization", "cookie", "host", "origin"];
+        let fits = |name: &String| {
+            name.len() <= 64
+                && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+                && !taken.contains(&name.as_str())
+        };
+        let name = value.as_str().map(str::to_ascii_lowercase);
+        name.filter(fits).ok_or_else(|| {
+            "the name of a header in quotes, such as \"Cf-Access-Jwt-Assertion\", and none of \
+             Authorization, Cookie, Host, Origin"
+                .to_owned()
+        })
+    }
+
+    fn write(&self, value: &String) -> String {
+        format!("\"{value}\"")
+    }
+}
+
+/// A text of one line.
+pub(super) struct Text;
+
+impl Shape<String> for Text {
+    fn read(&self, value: &DeValue<'_>) -> Result<String, String> {
+        let text = value
+            .as_str()
+            .filter(|text| text.len() <= 1024 && !text.chars().any(char::is_control));
+        text.map(str::to_owned)
+            .ok_or_else(|| "a text of one line in quotes".to_owned())
+    }
+
+    fn write(&self, value: &String) -> String {
+        toml::Value::from(value.as_str()).to_string()
+    }
+}
+
+/// A file, an address, or nothing.
+pub(super) struct Keys;
+
+impl Shape<Option<KeysAt>> for Keys {
+    fn read(&self, value: &DeValue<'_>) -> Result<Option<KeysAt>, String> {
+        let text = value.as_str();
+        if text == Some("") {
+            return Ok(None);
+        }
+        let place = text.and_then(|text| {
+            if Path::new(text).is_absolute() {
+                Some(KeysAt::File(text.into()))
+            } else {
+                is_address(text).then(|| KeysAt::Url(text.to_owned()))
+            }
+        });
+        place.map(Some).ok_or_else(|| {
+            "an absolute path or an address in quotes, such as \"https://idp.example/keys\"; plain \
+             http:// is only for 127.0.0.1, [::1] and localhost"
+                .to_owned()
+        })
+    }
+
+    fn write(&self, value: &Option<KeysAt>) -> String {
+        let text = match value {
+            None => String::new(),
+            Some(KeysAt::File(path)) => path.to_string_lossy().into_owned(),
+            Some(KeysAt::Url(url)) => url.clone(),
+        };
+        toml::Value::from(text).to_string()
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    let good = |rest: &str| {
+        let host = rest.split(['/', '?']).next().unwrap_or_default();
+        !host.is_empty() && !host.contains('@') && text.bytes().all(|b| b.is_ascii_graphic())
+    };
+    if let Some(rest) = text.strip_prefix("https://") {
+        return text.len() <= 1024 && good(rest);
+    }
+    let Some(rest) = text.strip_prefix("http://") else {
+        return false;
+    };
+    let host = rest.split(['/', '?']).next().unwrap_or_default();
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    good(rest) && ["127.0.0.1", "[::1]", "localhost"].contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<T, S: Shape<T>>(shape: &S, text: &str) -> Option<T> {
+        let toml = toml::Value::from(text).to_string();
+        let value = DeValue::parse(&toml).unwrap();
+        shape.read(value.get_ref()).ok()
+    }
+
+    #[test]
+    fn keys_are_a_file_or_at_an_address_that_cannot_be_listened_to() {
+        assert_eq!(read(&Keys, ""), Some(None));
+        let file = KeysAt::File("/etc/keys.json".into());
+        assert_eq!(read(&Keys, "/etc/keys.json"), Some(Some(file)));
+        for good in [
+            "https://idp.example/keys?x=1",
+            "http://127.0.0.1:91/keys",
+            "http://[::1]:91/keys",
+            "http://[::1]/",
+            "http://localhost/keys",
+        ] {
+            assert_eq!(read(&Keys, good), Some(Some(KeysAt::Url(good.to_owned()))));
+        }
+        for bad in [
+            "keys.json",
+            "http://idp.example/keys",
+            "http://localhost.evil/",
+            "http://127.0.0.1@evil/",
+            "https://",
+            "https://user@host/",
+            "https://a b/",
+            "ftp://localhost/",
+        ] {
+            assert_eq!(read(&Keys, bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_token_has_a_header_of_its_own() {
+        assert_eq!(read(&HeaderName, "X-Id"), Some("x-id".to_owned()));
+        assert_eq!(read(&HeaderName, ""), Some(String::new()));
+        for bad in ["Authorization", "cookie", "a b", "a:b", "ä"] {
+            assert_eq!(read(&HeaderName, bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! A second factor from the network's edge: a proxy's signed token, looked at before the agent's own.
+
+use hyper::StatusCode;
+use hyper::header::{HeaderMap, HeaderName};
+
+use super::edge_keys::EdgeKeys;
+use super::refusal::Refusal;
+use crate::auth::{EdgeError, EdgeRules, KeySet};
+use crate::config::EdgeJwt;
+
+/// What the proxy must say.
+pub struct Edge {
+    header: HeaderName,
+    rules: EdgeRules,
+    keys: EdgeKeys,
+}
+
+impl Edge {
+    /// What the settings ask for; none when they ask for nothing.
+    pub fn of(settings: &EdgeJwt) -> Option<Self> {
+        let header = HeaderName::from_bytes(settings.header.as_bytes()).ok()?;
+        let keys = EdgeKeys::new(settings.jwks.clone()?, settings.refresh);
+        let rules = EdgeRules {
+            audience: settings.audience.clone(),
+            issuer: settings.issuer.clone(),
+        };
+        Some(Self {
+            header,
+            rules,
+            keys,
+        })
+    }
+
+    /// Refuses a request whose token is missing, or does not count; also when nobody can say so now.
+    pub async fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let mut values = headers.get_all(&self.header).iter();
+        let token = values.next().and_then(|value| value.to_str().ok());
+        let (Some(token), None) = (token, values.next()) else {
+            let words = format!(
+                "the request has not come through the proxy at the edge: it needs one header {}",
+                self.header
+            );
+            return Err(unidentified(&words));
+        };
+        let mut verdict = self.verdict(token, self.keys.current().await.as_deref());
+        if verdict == Err(Some(EdgeError::UnknownKey)) {
+            verdict = self.verdict(token, self.keys.newer().await.as_deref());
+        }
+        verdict.map_err(|error| match error {
+            Some(error) => unidentified(&format!("the token of the edge does not count: {error}")),
+            None => unidentified(
+                "the token of the edge cannot be checked: its keys are out of reach; the log says more",
+            ),
+        })
+    }
+
+    fn verdict(&self, token: &str, keys: Option<&KeySet>) -> Result<(), Option<EdgeError>> {
+        let keys = keys.ok_or(None)?;
+        self.rules.check(token, keys).map_err(Some)
+    }
+}
+
+fn unidentified(words: &str) -> Refusal {
+    Refusal::new(StatusCode::UNAUTHORIZED, "edge_identity_required", words)
+}

@@ -1,0 +1,249 @@
+//! What of the document somebody sees: decided by the place alone, whatever stands there.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::operation::Operation;
+use super::pointer::Pointer;
+use crate::config::Reach;
+
+/// What of the document there is for somebody.
+///
+/// Whoever reaches the whole box sees all of it. Others see the containers within reach and, if they reach the host,
+/// what is known of the host; every other place, also one that a program of the box has made, is not there.
+#[derive(Debug, Clone)]
+pub struct Sight {
+    agent: Arc<str>,
+    reach: Reach,
+}
+
+/// How much of what stands at a place is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// Some of what is below it.
+    Part,
+    /// Nothing: there is no such place.
+    Nothing,
+}
+
+impl Sight {
+    /// What this agent sees, which reaches so far.
+    pub fn of(agent: &str, reach: &Reach) -> Self {
+        Self {
+            agent: agent.into(),
+            reach: reach.clone(),
+        }
+    }
+
+    /// The whole document.
+    pub fn whole() -> Self {
+        Self::of("", &Reach::everything())
+    }
+
+    /// Whether that is all there is.
+    pub fn is_whole(&self) -> bool {
+        self.reach.is_everything()
+    }
+
+    /// How far it reaches on the box.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    /// How much is seen of what stands at a place.
+    pub fn extent(&self, place: &Pointer) -> Extent {
+        let tokens: Vec<&str> = place.tokens().iter().map(String::as_str).collect();
+        self.extent_of(&tokens)
+    }
+
+    /// What is seen of `value`, which stands at `place`.
+    pub fn part(&self, place: &Pointer, value: &Value) -> Option<Value> {
+        let mut tokens: Vec<&str> = place.tokens().iter().map(String::as_str).collect();
+        self.seen(&mut tokens, value)
+    }
+
+    /// What is seen of an operation; one that writes above what is seen is cut down to what is.
+    pub fn operation(&self, operation: Operation) -> Option<Operation> {
+        match (self.extent(operation.path()), operation) {
+            (Extent::Nothing, _) => None,
+            (Extent::Part, Operation::Add { path, value }) => {
+                let value = self.part(&path, &value)?;
+                Some(Operation::Add { path, value })
+            }
+            (Extent::Part, Operation::Replace { path, value }) => {
+                let value = self.part(&path, &value)?;
+                Some(Operation::Replace { path, value })
+            }
+            (Extent::Part, Operation::Test { .. }) => None,
+            (_, operation) => Some(operation),
+        }
+    }
+
+    /// Whom it sees as the author of a revision: of other agents that they are some, and of programs of the host
+    /// only that they are some, unless it reaches the host.
+    pub fn author(&self, actor: String) -> String {
+        let is_own = || actor.strip_prefix("agent:") == Some(&self.agent);
+        match actor.as_str() {
+            _ if self.is_whole() => actor,
+            "observer" | "owner" => actor,
+            text if text.starts_with("agent:") && is_own() => actor,
+            text if text.starts_with("agent:") => "agent".to_owned(),
+            _ if self.reach.host() => actor,
+            // Also what a program has made up.
+            _ => "local".to_owned(),
+        }
+    }
+
+    /// The call that it sees as the cause of a revision: which agent's it was, the revision does not say.
+    pub fn cause(&self, cause: Option<String>) -> Option<String> {
+        cause.filter(|_| self.is_whole())
+    }
+
+    fn extent_of(&self, tokens: &[&str]) -> Extent {
+        use Extent::{Nothing, Part, Whole};
+        let if_so = |within: bool, extent: Extent| if within { extent } else { Nothing };
+        if self.is_whole() {
+            return Whole;
+        }
+        let host = self.reach.host();
+        match tokens {
+            [] | ["public"] | ["public", "packageData"] => Part,
+            ["public", "packageData", name, ..] => if_so(self.reach.container(name), Whole),
+            ["public", "serverInfo"] | ["public", "serverInfo", "mounts"] | ["public", "units"] => {
+                if_so(host, Part)
+            }
+            ["public", "serverInfo", "mounts", path, ..] => {
+                if_so(host && self.reach.path(path), Whole)
+            }
+            ["public", "serverInfo", ..] => if_so(host, Whole),
+            ["public", "units", name, ..] => if_so(host && self.reach.unit(name), Whole),
+            ["public", "observer"] => if_so(host, Part),
+            ["public", "observer", "units", ..] => if_so(host, Whole),
+            _ => Nothing,
+        }
+    }
+
+    fn seen<'v>(&self, place: &mut Vec<&'v str>, value: &'v Value) -> Option<Value> {
+        match (self.extent_of(place), value) {
+            (Extent::Nothing, _) => None,
+            (Extent::Whole, value) => Some(value.clone()),
+            (Extent::Part, Value::Object(members)) => {
+                let mut kept = Map::new();
+                for (key, value) in members {
+                    place.push(key);
+                    if let Some(value) = self.seen(place, value) {
+                        kept.insert(key.clone(), value);
+                    }
+                    place.pop();
+                }
+                Some(Value::Object(kept))
+            }
+            // Where there should be an object whose keys decide, anything else is nothing.
+            (Extent::Part, _) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::Space;
+
+    fn sight(containers: &[&str], host: bool) -> Sight {
+        let containers = containers.iter().map(|glob| glob.parse().unwrap());
+        let space = Space {
+            containers: containers.collect(),
+            host,
+        };
+        Sight::of("7", &Reach::of(&space))
+    }
+
+    fn at(text: &str) -> Pointer {
+        Pointer::parse(text).unwrap()
+    }
+
+    fn document() -> Value {
+        json!({"secret": 1, "public": {
+            "packageData": {"web": {"status": "running"}, "db": {"status": "stopped"}},
+            "serverInfo": {"hostname": "box", "mounts": {
+                "/": {}, "/var/lib/lxc/web/rootfs": {}, "/var/lib/lxc/db/rootfs": {}}},
+            "units": {"ssh.service": {}, "lxc@web.service": {}, "lxc@db.service": {}},
+            "observer": {"containers": {"available": true}, "units": {"available": true}},
+            "backup": {"of": "db"},
+        }})
+    }
+
+    #[test]
+    fn a_space_without_the_host_sees_its_containers_and_nothing_else() {
+        let seen = sight(&["web"], false).part(&Pointer::root(), &document());
+        let web = json!({"public": {"packageData": {"web": {"status": "running"}}}});
+        assert_eq!(seen, Some(web));
+        let none = sight(&[], false).part(&Pointer::root(), &document());
+        assert_eq!(none, Some(json!({"public": {"packageData": {}}})));
+    }
+
+    #[test]
+    fn a_space_with_the_host_sees_of_the_host_what_stands_for_no_container_elsewhere() {
+        let seen = sight(&["web"], true).part(&Pointer::root(), &document());
+        let host = json!({"public": {
+            "packageData": {"web": {"status": "running"}},
+            "serverInfo": {"hostname": "box", "mounts": {"/": {}, "/var/lib/lxc/web/rootfs": {}}},
+            "units": {"ssh.service": {}, "lxc@web.service": {}},
+            "observer": {"units": {"available": true}},
+        }});
+        assert_eq!(seen, Some(host));
+        let whole = Sight::whole().part(&Pointer::root(), &document());
+        assert_eq!(whole, Some(document()));
+    }
+
+    #[test]
+    fn an_operation_shows_nothing_of_what_is_elsewhere() {
+        let operation = |value: Value| serde_json::from_value::<Operation>(value).unwrap();
+        let seen = |value: Value| {
+            let seen = sight(&["web"], false).operation(operation(value));
+            seen.map(|seen| serde_json::to_value(seen).unwrap())
+        };
+        for elsewhere in [
+            json!({"op": "replace", "path": "/public/packageData/db/status", "value": 1}),
+            json!({"op": "remove", "path": "/public/packageData/db"}),
+            json!({"op": "add", "path": "/public/serverInfo", "value": {}}),
+            json!({"op": "add", "path": "/public/units/web.service", "value": 1}),
+            json!({"op": "add", "path": "/public/packageData", "value": ["db"]}),
+            json!({"op": "add", "path": "/secret", "value": 1}),
+        ] {
+            assert_eq!(seen(elsewhere.clone()), None, "{elsewhere}");
+        }
+        let within = json!({"op": "remove", "path": "/public/packageData/web"});
+        assert_eq!(seen(within.clone()), Some(within));
+        let above = json!({"op": "replace", "path": "", "value": document()});
+        let cut = json!({"op": "replace", "path": "", "value":
+            {"public": {"packageData": {"web": {"status": "running"}}}}});
+        assert_eq!(seen(above), Some(cut));
+    }
+
+    #[test]
+    fn others_have_no_name() {
+        let (narrow, host) = (sight(&[], false), sight(&[], true));
+        for (actor, narrowly, with_host) in [
+            ("observer", "observer", "observer"),
+            ("owner", "owner", "owner"),
+            ("agent:7", "agent:7", "agent:7"),
+            ("agent:8", "agent", "agent"),
+            ("local:backup", "local", "local:backup"),
+            ("made up", "local", "made up"),
+        ] {
+            assert_eq!(narrow.author(actor.to_owned()), narrowly);
+            assert_eq!(host.author(actor.to_owned()), with_host);
+            assert_eq!(Sight::whole().author(actor.to_owned()), actor);
+        }
+        let cause = Some("a-1".to_owned());
+        assert_eq!(host.cause(cause.clone()), None);
+        assert_eq!(Sight::whole().cause(cause.clone()), cause);
+        assert_eq!(host.extent(&at("/public/units")), Extent::Part);
+    }
+}

@@ -1,0 +1,346 @@
+//! The state as agents see it: each its own view, in which what is beyond its reach has never been.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::blame::Blame;
+use super::changes::Changes;
+use super::cursor::Question;
+use super::document::Document;
+use super::error::StateError;
+use super::history::History;
+use super::pointer::Pointer;
+use super::sight::{Extent, Sight};
+use super::store::State;
+use crate::config::Reach;
+
+/// Of so many reaches it is remembered how far their news were looked for, more than a box has spaces; beyond
+/// them the oldest is looked up again, among what the state has in memory.
+const MAX_KNOWN: usize = 64;
+
+/// The state, which agents see through views of it; clones share it.
+#[derive(Debug, Clone)]
+pub struct Views {
+    state: State,
+    known: Arc<Mutex<VecDeque<Known>>>,
+}
+
+/// What is known of the revisions that somebody sees.
+#[derive(Debug)]
+struct Known {
+    reach: Reach,
+    /// The revisions up to here were looked at.
+    looked: u64,
+    /// The newest of them that is seen.
+    newest: u64,
+}
+
+/// The state as one agent sees it.
+///
+/// Its newest revision is the newest that changed anything in it: where others write, neither a number nor a time
+/// moves in it. Only a gap between two of its revisions says that there were others between.
+#[derive(Debug, Clone)]
+pub struct View {
+    views: Views,
+    sight: Sight,
+}
+
+impl Views {
+    /// Views of this state.
+    pub fn new(state: State) -> Self {
+        Self {
+            state,
+            known: Arc::default(),
+        }
+    }
+
+    /// As this agent sees it, which reaches so far.
+    pub fn seen_by(&self, agent: &str, reach: &Reach) -> View {
+        View {
+            views: self.clone(),
+            sight: Sight::of(agent, reach),
+        }
+    }
+
+    /// Rings for every revision, whoever sees it.
+    pub fn bell(&self) -> watch::Receiver<u64> {
+        self.state.bell()
+    }
+
+    /// The newest revision that is seen, up to one that is there.
+    fn newest(&self, sight: &Sight, upto: u64) -> u64 {
+        let shared = self.state.shared();
+        let mut all = self.known();
+        let known = all.iter_mut().find(|known| known.reach == *sight.reach());
+        let newest = match &known {
+            Some(known) if known.looked <= upto => {
+                let newer = known.looked..=upto;
+                let newer = shared.touched_in_sight(sight, &Pointer::root(), newer);
+                newer.unwrap_or(known.newest)
+            }
+            // Also when the log was cut behind our back, and begins again with lower numbers.
+            _ => shared.newest_in_sight(sight, 0..=upto),
+        };
+        if let Some(known) = known {
+            (known.looked, known.newest) = (upto, newest);
+            return newest;
+        }
+        if all.len() >= MAX_KNOWN {
+            all.pop_front();
+        }
+        all.push_back(Known {
+            reach: sight.reach().clone(),
+            looked: upto,
+            newest,
+        });
+        newest
+    }
+
+    fn known(&self) -> MutexGuard<'_, VecDeque<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl View {
+    /// Its newest revision.
+    pub fn revision(&self) -> u64 {
+        let newest = *self.views.state.bell().borrow();
+        self.revision_of(newest)
+    }
+
+    /// Shows what stands at a place, and the revision that it is true for; nothing if nothing stands there.
+    pub fn at<T>(&self, pointer: &Pointer, show: impl FnOnce(&Value, u64) -> T) -> Option<T> {
+        let document = self.views.state.document();
+        let revision = self.revision_of(document.revision);
+        self.part(pointer, &document, |value| show(value, revision))
+    }
+
+    /// The newest revision after `after` that changed what is seen at a place; nothing if none did.
+    ///
+    /// For an old `after` as [`State::touched`] does.
+    pub fn touched(&self, pointer: &Pointer, after: u64) -> Option<u64> {
+        if self.sight.is_whole() {
+            return self.views.state.touched(pointer, after);
+        }
+        let newest = self.revision();
+        if after >= newest {
+            return (after > newest).then_some(newest);
+        }
+        let shared = self.views.state.shared();
+        shared.touched_in_sight(&self.sight, pointer, after..=newest)
+    }
+
+    /// The revisions after `after`, up to `upto`, that touch a place, at most `most`.
+    ///
+    /// Reads the log from the disk: for some milliseconds, or, for who sees only some of it, up to some hundred.
+    pub fn changes(
+        &self,
+        (after, upto): (u64, u64),
+        scope: &Pointer,
+        most: usize,
+    ) -> Result<Changes, StateError> {
+        self.views.state.shared().changes(&Question {
+            after,
+            upto: upto.min(self.revision()),
+            sight: &self.sight,
+            scope,
+            most,
+        })
+    }
+
+    /// Who wrote what stands at a place, with at most `most` values below it; nothing if nothing stands there.
+    ///
+    /// Reads all of the log from the disk: up to some hundred milliseconds, for a thread that may block.
+    pub fn blame(&self, pointer: &Pointer, most: usize) -> Result<Option<Blame>, StateError> {
+        let history = History::open(self.views.state.path())?;
+        let blame = history.blame_in_sight(&self.sight, pointer, most)?;
+        Ok(blame.map(|blame| Blame {
+            revision: self.revision_of(blame.revision),
+            ..blame
+        }))
+    }
+
+    /// How far back the log reaches, for those who see all of it: it is trimmed for what others write.
+    pub fn floor(&self, floor: u64) -> Option<u64> {
+        self.sight.is_whole().then_some(floor)
+    }
+
+    /// The id that the database was given when it was made.
+    pub fn database_id(&self) -> &str {
+        self.views.state.database_id()
+    }
+
+    /// Its newest revision when the document was at `newest`.
+    fn revision_of(&self, newest: u64) -> u64 {
+        if self.sight.is_whole() {
+            newest
+        } else {
+            self.views.newest(&self.sight, newest)
+        }
+    }
+
+    fn part<T>(
+        &self,
+        pointer: &Pointer,
+        document: &Document,
+        show: impl FnOnce(&Value) -> T,
+    ) -> Option<T> {
+        let value = pointer.get(&document.root);
+        match self.sight.extent(pointer) {
+            Extent::Whole => value.map(show),
+            Extent::Nothing => None,
+            Extent::Part => {
+                let part = value.and_then(|value| self.sight.part(pointer, value));
+                part.as_ref().map(show)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::author::{Actor, Author};
+    use super::super::changes::Revision;
+    use super::*;
+    use crate::config::Space;
+    use crate::sys::Scratch;
+
+    const ALL: &str = "/public/packageData";
+
+    fn at(text: &str) -> Pointer {
+        Pointer::parse(text).unwrap()
+    }
+
+    fn space(container: &str) -> Reach {
+        Reach::of(&Space {
+            containers: vec![container.parse().unwrap()],
+            host: false,
+        })
+    }
+
+    async fn put(state: &State, author: Author, place: &str, value: Value) -> u64 {
+        let put = state.put(&author, &at(place), Some(value)).await;
+        put.unwrap()
+    }
+
+    fn revisions(view: &View, after: u64) -> (Vec<Revision>, u64) {
+        match view.changes((after, u64::MAX), &at("/public"), 9).unwrap() {
+            Changes::Revisions {
+                revisions,
+                upto,
+                more: false,
+            } => (revisions, upto),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn where_others_write_nothing_moves() {
+        let scratch = Scratch::new();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let views = Views::new(state.clone());
+        let (web, db) = (
+            views.seen_by("a", &space("web")),
+            views.seen_by("b", &space("db")),
+        );
+        let observer = Author::observer;
+        put(
+            &state,
+            observer(),
+            ALL,
+            json!({"web": {"n": 0}, "db": {"n": 0}}),
+        )
+        .await;
+        let first = put(&state, observer(), &format!("{ALL}/web/n"), json!(1)).await;
+        assert_eq!((web.revision(), db.revision()), (first, 1));
+        for n in 1..=50 {
+            let author = Author::from(Actor::Agent("b".into())).because("call");
+            put(&state, author, &format!("{ALL}/db/n"), json!(n)).await;
+            put(&state, observer(), "/public/other", json!(n)).await;
+            // Now and then only: what was not looked at is looked through later.
+            if n % 20 == 0 {
+                assert_eq!(web.revision(), first);
+            }
+        }
+        assert_eq!(web.touched(&at("/public"), 1), Some(first));
+        assert_eq!(web.touched(&at("/public"), first), None);
+        assert_eq!(web.touched(&at(&format!("{ALL}/db")), 0), None);
+        assert_eq!(revisions(&web, first), (Vec::new(), first));
+        let (told, upto) = revisions(&web, 0);
+        assert_eq!((told.len(), upto), (2, first));
+        assert!(!format!("{told:?}").contains("db"), "{told:?}");
+        // What a cursor beyond hers is told does not say how much there is in all.
+        let beyond = web.changes((first + 1, u64::MAX), &at("/public"), 9);
+        assert!(matches!(beyond, Ok(Changes::Resync { upto, .. }) if upto == first));
+
+        let shown = web.at(&at("/public"), |value, revision| (value.clone(), revision));
+        let seen = json!({"packageData": {"web": {"n": 1}}});
+        assert_eq!(shown, Some((seen, first)));
+        assert_eq!(web.at(&at(&format!("{ALL}/db")), |_, _| ()), None);
+        assert_eq!(web.at(&at("/public/other"), |_, _| ()), None);
+        let last = db.revision();
+        assert_eq!(last, state.document().revision - 1);
+        assert!(revisions(&db, last - 2).0.iter().all(|r| r.cause.is_none()));
+    }
+
+    #[tokio::test]
+    async fn who_wrote_it_is_told_of_what_is_seen() {
+        let scratch = Scratch::new();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let views = Views::new(state.clone());
+        put(
+            &state,
+            Author::observer(),
+            ALL,
+            json!({"web": {"n": 0}, "db": {"n": 0}}),
+        )
+        .await;
+        let agent = |id: &str| Author::from(Actor::Agent(id.into())).because("call");
+        put(&state, agent("b"), &format!("{ALL}/web/n"), json!(1)).await;
+        put(&state, agent("b"), &format!("{ALL}/db/n"), json!(1)).await;
+        state
+            .put(&agent("b"), &at(&format!("{ALL}/db")), None)
+            .await
+            .unwrap();
+
+        let web = views.seen_by("a", &space("web"));
+        let told = web.blame(&at("/public"), 9).unwrap().unwrap();
+        let written = told.leaves[0].written.clone().unwrap();
+        assert_eq!((told.leaves.len(), told.left_out, told.revision), (1, 0, 2));
+        assert_eq!((written.revision, written.actor.as_str()), (2, "agent"));
+        assert_eq!((written.cause.clone(), told.last), (None, Some(written)));
+        assert!(web.blame(&at(&format!("{ALL}/db")), 9).unwrap().is_none());
+        // Of what seems empty nobody is told who emptied it.
+        let none = views.seen_by("c", &space("none")).blame(&at(ALL), 9);
+        let none = none.unwrap().unwrap();
+        assert!(none.last.is_none() && none.leaves[0].written.is_none());
+        let own = views.seen_by("b", &space("web")).blame(&at(ALL), 9);
+        let own = own.unwrap().unwrap().last.unwrap();
+        assert_eq!(own.actor, "agent:b");
+        let whole = views.seen_by("a", &Reach::everything());
+        let whole = whole.blame(&at(ALL), 9).unwrap().unwrap().last.unwrap();
+        assert_eq!((whole.actor.as_str(), whole.revision), ("agent:b", 4));
+    }
+
+    #[tokio::test]
+    async fn more_reaches_than_are_remembered_see_the_same() {
+        let scratch = Scratch::new();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let views = Views::new(state.clone());
+        let view = |n: usize| views.seen_by("a", &space(&format!("c{n}")));
+        for n in 0..=MAX_KNOWN {
+            put(&state, Author::observer(), &format!("{ALL}/c{n}"), json!(n)).await;
+        }
+        for _ in 0..2 {
+            for (n, revision) in (0..=MAX_KNOWN).zip(1..) {
+                assert_eq!(view(n).revision(), revision);
+            }
+        }
+        assert_eq!(views.known().len(), MAX_KNOWN);
+    }
+}

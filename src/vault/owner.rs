@@ -1,0 +1,186 @@
+//! The owner's password as a hash, and how often it was guessed at.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::commit::Durability;
+use super::error::VaultError;
+use super::logins;
+use super::row::{from_column, to_column};
+use super::shared::Shared;
+use crate::sys::now_ms;
+
+/// The part of the schema's fourth version.
+pub(super) const SCHEMA: &str = "
+-- One row at most: there is one owner.
+CREATE TABLE owner (
+    id         INTEGER PRIMARY KEY CHECK (id = 1),
+    salt       BLOB NOT NULL,
+    hash       BLOB NOT NULL,
+    memory_kib INTEGER NOT NULL,
+    passes     INTEGER NOT NULL,
+    lanes      INTEGER NOT NULL,
+    changed_ms INTEGER NOT NULL
+) STRICT;
+-- Since the last good one; it must outlive a restart, or that would be a way to guess on.
+CREATE TABLE owner_guesses (
+    id      INTEGER PRIMARY KEY CHECK (id = 1),
+    count   INTEGER NOT NULL,
+    last_ms INTEGER NOT NULL
+) STRICT;
+INSERT INTO owner_guesses VALUES (1, 0, 0);
+";
+
+/// A password as argon2id (RFC 9106) leaves it, with what it was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPassword {
+    /// Random bytes that make equal passwords differ.
+    pub salt: Vec<u8>,
+    /// What the password became.
+    pub hash: Vec<u8>,
+    /// Memory in KiB.
+    pub memory_kib: u32,
+    /// Passes over that memory.
+    pub passes: u32,
+    /// Lanes of that memory.
+    pub lanes: u32,
+}
+
+/// Attempts since the last one that was good.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Guesses {
+    /// How many.
+    pub count: u64,
+    /// When the last one was, in milliseconds since 1970.
+    pub last_ms: u64,
+}
+
+/// The door to the tables.
+pub struct Owner<'a>(&'a Shared);
+
+impl<'a> Owner<'a> {
+    pub(super) fn new(shared: &'a Shared) -> Self {
+        Self(shared)
+    }
+
+    /// The password; none before one was set.
+    pub fn password(&self) -> Result<Option<StoredPassword>, VaultError> {
+        self.0.read("read the owner's password", |connection| {
+            let query = "SELECT salt, hash, memory_kib, passes, lanes FROM owner";
+            connection.query_row(query, [], stored).optional()
+        })
+    }
+
+    /// Sets the password. Whoever is signed in with the old one is signed out, and guesses are forgotten.
+    pub async fn set_password(&self, password: StoredPassword) -> Result<(), VaultError> {
+        let work = move |connection: &Connection| {
+            connection.execute(
+                "INSERT OR REPLACE INTO owner VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)",
+                params![
+                    password.salt,
+                    password.hash,
+                    password.memory_kib,
+                    password.passes,
+                    password.lanes,
+                    to_column(now_ms()),
+                ],
+            )?;
+            forget_guesses(connection)?;
+            logins::remove_owners(connection).map(drop)
+        };
+        let doing = "set the owner's password";
+        let changes = self.0.agent_changes.clone();
+        let told = move |(): &()| changes.send_modify(|changes| *changes += 1);
+        let writer = &self.0.writer;
+        writer.write(doing, Durability::Power, work, told).await
+    }
+
+    /// How often it was guessed at.
+    pub fn guesses(&self) -> Result<Guesses, VaultError> {
+        self.0.read("read the guesses", |connection| {
+            let query = "SELECT count, last_ms FROM owner_guesses";
+            connection.query_row(query, [], |row| {
+                Ok(Guesses {
+                    count: from_column(row, "count")?,
+                    last_ms: from_column(row, "last_ms")?,
+                })
+            })
+        })
+    }
+
+    /// Counts a guess before it is looked at, so that a crash forgives none.
+    pub async fn note_guess(&self, at_ms: u64) -> Result<(), VaultError> {
+        let work = move |connection: &Connection| {
+            let counted = "UPDATE owner_guesses SET count = count + 1, last_ms = ?1";
+            connection.execute(counted, [to_column(at_ms)]).map(drop)
+        };
+        self.0.write("note a guess", work).await
+    }
+
+    /// Forgets them after one that was good.
+    pub async fn forget_guesses(&self) -> Result<(), VaultError> {
+        self.0.write("forget the guesses", forget_guesses).await
+    }
+}
+
+fn forget_guesses(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let forgotten = "UPDATE owner_guesses SET count = 0, last_ms = 0";
+    connection.execute(forgotten, []).map(drop)
+}
+
+fn stored(row: &Row<'_>) -> Result<StoredPassword, rusqlite::Error> {
+    Ok(StoredPassword {
+        salt: row.get("salt")?,
+        hash: row.get("hash")?,
+        memory_kib: row.get("memory_kib")?,
+        passes: row.get("passes")?,
+        lanes: row.get("lanes")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::logins::{NewLogin, Stay};
+    use super::super::store::Vault;
+    use super::*;
+    use crate::sys::Scratch;
+
+    fn password(byte: u8) -> StoredPassword {
+        StoredPassword {
+            salt: vec![byte; 16],
+            hash: vec![byte; 32],
+            memory_kib: 8,
+            passes: 1,
+            lanes: 1,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_password_signs_the_owner_out_and_forgets_guesses() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        assert_eq!(vault.owner().password().unwrap(), None);
+        vault.owner().set_password(password(1)).await.unwrap();
+        vault.owner().note_guess(5).await.unwrap();
+        vault.owner().note_guess(6).await.unwrap();
+        let guesses = Guesses {
+            count: 2,
+            last_ms: 6,
+        };
+        assert_eq!(vault.owner().guesses().unwrap(), guesses);
+        for (token, agent) in [([1; 32], None), ([2; 32], Some([9; 32]))] {
+            let login = NewLogin {
+                token_sha256: token,
+                agent,
+                address: "192.0.2.1".to_owned(),
+            };
+            vault.logins().add(login, Stay::default()).await.unwrap();
+        }
+        let changes = vault.agents().changes();
+        vault.owner().set_password(password(2)).await.unwrap();
+        assert!(changes.has_changed().unwrap(), "open streams hear of it");
+        assert_eq!(vault.owner().password().unwrap(), Some(password(2)));
+        assert_eq!(vault.owner().guesses().unwrap(), Guesses::default());
+        let left = vault.logins().list().unwrap();
+        assert_eq!(left.len(), 1, "the agent's stays: {left:?}");
+    }
+}

@@ -1,0 +1,357 @@
+//! The whole daemon is killed at random points while it, its clients and another program write: what anybody was told
+//! is there afterwards, and the next one goes on from it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::support::chance::Chance;
+use crate::support::client::{Client, runtime};
+use crate::support::history::{History, connect, insert};
+use crate::support::machine::{IN_TIME, is_alive, wait_until};
+use crate::support::server::{Directory, Server, server};
+use crate::support::state::said;
+
+/// So many daemons are killed, unless `GATEWREN_DAEMON_CRASHES` says otherwise; `GATEWREN_SEED` repeats what was
+/// done by chance.
+const CRASHES: usize = 20;
+
+/// What the other program counts up.
+const COUNTER: &str = "/public/counter";
+
+/// A place of the observer's, which it corrects.
+const CORRECTED: &str = "/public/serverInfo/hostname";
+
+/// What others were told is so.
+#[derive(Default)]
+struct Told {
+    at_work: AtomicBool,
+    /// Where the client calls at present.
+    client: Mutex<Option<Client>>,
+    /// Revisions that the other program has made, with their patches.
+    written: Mutex<BTreeMap<u64, String>>,
+    /// What the client has read: a revision, and the counter at it.
+    read: Mutex<Vec<(u64, Value)>>,
+}
+
+impl Told {
+    fn is_at_work(&self) -> bool {
+        self.at_work.load(Ordering::Relaxed)
+    }
+
+    fn reads(&self) -> usize {
+        self.read.lock().unwrap().len()
+    }
+}
+
+/// Counts up, as another program, whether there is a daemon or not; some of it does not apply, some is large, and
+/// some stands where only the observer should write.
+fn write(told: &Told, path: &Path, mut chance: Chance) {
+    let connection = connect(path);
+    let mut n = 0;
+    while told.is_at_work() {
+        n += 1;
+        let mut patch = vec![json!({ "op": "add", "path": COUNTER, "value": n })];
+        match chance.below(8) {
+            0 => patch.push(json!({ "op": "remove", "path": "/public/nothing" })),
+            1 => {
+                let filling = "x".repeat(chance.below(40_000));
+                patch.push(json!({ "op": "add", "path": "/public/filling", "value": filling }));
+            }
+            2 => patch.push(json!({
+                "op": "add", "path": "/public/serverInfo", "value": { "hostname": format!("foreign {n}") },
+            })),
+            _ => {}
+        }
+        let patch = Value::Array(patch).to_string();
+        let sql =
+            "INSERT INTO revision (at_ms, actor, patch) VALUES (?1, 'local:test', ?2) RETURNING id";
+        let id: i64 = connection
+            .query_row(sql, (n, &patch), |row| row.get(0))
+            .unwrap();
+        let mut written = told.written.lock().unwrap();
+        written.insert(id.try_into().unwrap(), patch);
+        drop(written);
+        thread::sleep(Duration::from_millis(chance.pick(&[0, 1, 5, 10])));
+    }
+}
+
+/// Has containers come and go, which the observer sees where it may.
+fn stir(told: &Told, lxcpath: &Path) {
+    for n in (0..3).cycle() {
+        if !told.is_at_work() {
+            return;
+        }
+        let container = lxcpath.join(format!("c{n}"));
+        // LXC's tools may look at it just then; what they hold up goes the next time.
+        fs::create_dir_all(&container).unwrap();
+        fs::write(container.join("config"), "").unwrap();
+        thread::sleep(Duration::from_millis(300));
+        let _ = fs::remove_dir_all(container);
+    }
+}
+
+/// Reads the counter with a tool, and remembers what the daemon said.
+fn read(told: &Told) {
+    while told.is_at_work() {
+        let client = told.client.lock().unwrap().clone();
+        let answer = client.and_then(|client| {
+            let call = client.call("state_get", json!({ "pointer": COUNTER }));
+            runtime().block_on(call.try_send()).ok()
+        });
+        // A daemon that is about to die may refuse, or be silent.
+        let data = answer.filter(|answer| answer.status == 200).map(|answer| {
+            let result = &answer.rpc()["result"];
+            assert_ne!(result["isError"], true, "{result}");
+            result["structuredContent"].clone()
+        });
+        if let Some(data) = data {
+            let revision = data["revision"].as_u64().unwrap();
+            told.read
+                .lock()
+                .unwrap()
+                .push((revision, data["value"].clone()));
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A directory for one daemon after the other, and all that goes on around them.
+struct Scene {
+    home: Directory,
+    lxcpath: Directory,
+    told: Arc<Told>,
+    threads: Vec<JoinHandle<()>>,
+    history: History,
+    /// The counter as each revision left it, by the log.
+    counter: BTreeMap<u64, Value>,
+}
+
+impl Scene {
+    fn new(chance: &mut Chance) -> Self {
+        let (home, lxcpath) = (Directory::new(), Directory::new());
+        let told = Arc::<Told>::default();
+        told.at_work.store(true, Ordering::Relaxed);
+        let path = home.join("state.db");
+        let mut scene = Self {
+            history: History::new(&path, []),
+            home,
+            lxcpath,
+            told,
+            threads: Vec::new(),
+            counter: BTreeMap::new(),
+        };
+        // The first daemon makes the database.
+        scene.kill(scene.start());
+        let (told, own) = (scene.told.clone(), Chance::new(chance.next()));
+        scene
+            .threads
+            .push(thread::spawn(move || write(&told, &path, own)));
+        wait_until("there is a counter", IN_TIME, || {
+            scene.told.written.lock().unwrap().len() > 1
+        });
+        let told = scene.told.clone();
+        scene.threads.push(thread::spawn(move || read(&told)));
+        let (told, lxcpath) = (scene.told.clone(), scene.lxcpath.0.clone());
+        scene
+            .threads
+            .push(thread::spawn(move || stir(&told, &lxcpath)));
+        scene
+    }
+
+    fn start(&self) -> Server {
+        let server = server().directory(&self.home.0).lxcpath(&self.lxcpath.0);
+        server.start()
+    }
+
+    fn kill(&self, mut server: Server) {
+        let helpers = server.children();
+        server.signal(Signal::SIGKILL);
+        *self.told.client.lock().unwrap() = None;
+        server.ended();
+        assert_eq!(complaints(&server), [""; 0]);
+        wait_until("the helper goes with it", IN_TIME, || {
+            !helpers.iter().any(|pid| is_alive(*pid))
+        });
+    }
+
+    /// A daemon that serves for a while and is killed.
+    fn serve_and_crash(&self, chance: &mut Chance) {
+        let server = self.start();
+        let before = self.told.reads();
+        *self.told.client.lock().unwrap() = Some(server.client());
+        let wanted = before + 1 + chance.below(10);
+        wait_until("it is read", IN_TIME, || {
+            assert!(!self.threads.iter().any(JoinHandle::is_finished));
+            self.told.reads() >= wanted
+        });
+        thread::sleep(Duration::from_millis(chance.next() % 500));
+        self.kill(server);
+    }
+
+    /// A daemon that is killed before it serves, or when it has just begun.
+    fn begin_and_crash(&self, chance: &mut Chance) {
+        let mut daemon = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+        daemon.args(["try", "--json", "--listen", "127.0.0.1:0", "--dir"]);
+        daemon
+            .arg(&self.home.0)
+            .arg("--lxcpath")
+            .arg(&self.lxcpath.0);
+        daemon.stdin(Stdio::null()).stdout(Stdio::null());
+        let mut daemon = daemon.stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(chance.next() % 500));
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+    }
+
+    /// The log has all that anybody was told, and nothing else happened to the file.
+    fn holds(&mut self) {
+        // What is told from here on is looked for the next time.
+        let written = self.told.written.lock().unwrap().clone();
+        let read = self.told.read.lock().unwrap().clone();
+        let connection = connect(&self.home.join("state.db"));
+        let checked: String = connection
+            .query_row("PRAGMA quick_check", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(checked, "ok");
+        let known = self.history.revision;
+        self.history.read_on();
+        let sql = "SELECT id, patch FROM revision WHERE id > ?1 AND id <= ?2 ORDER BY id";
+        let mut rows = connection.prepare(sql).unwrap();
+        let ids = [known, self.history.revision].map(|id| i64::try_from(id).unwrap());
+        let rows = rows.query_map(ids, |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+        });
+        let mut counter = self
+            .counter
+            .last_key_value()
+            .map(|(_, value)| value.clone());
+        for row in rows.unwrap() {
+            let (id, patch) = row.unwrap();
+            let id = u64::try_from(id).unwrap();
+            if let Some(told) = written.get(&id) {
+                assert_eq!(*told, patch, "revision {id}");
+            }
+            let operations: Value = serde_json::from_str(&patch).unwrap();
+            let applies = operations[1]["op"] != "remove";
+            if operations[0]["path"] == COUNTER && applies {
+                counter = Some(operations[0]["value"].clone());
+            }
+            self.counter.insert(id, counter.clone().unwrap_or_default());
+        }
+        let newest = self.history.revision;
+        let last = written.last_key_value().map_or(0, |(id, _)| *id);
+        assert!(
+            last <= newest,
+            "revision {last} is lost; the newest is {newest}"
+        );
+        for (revision, value) in read {
+            let at = self.counter.get(&revision);
+            assert_eq!(at, Some(&value), "revision {revision} of {newest}");
+        }
+        let names = fs::read_dir(&self.home.0).unwrap().flatten();
+        let mut names = names.map(|entry| entry.file_name().into_string().unwrap());
+        assert!(
+            !names.any(|name| name.contains("damaged")),
+            "it was built anew"
+        );
+    }
+
+    fn finish(&mut self) {
+        self.told.at_work.store(false, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap();
+        }
+    }
+}
+
+/// Lines that say that something is wrong with the database. A machine that is slow and busy may let the other
+/// program hold it for long, which is told and nothing wrong.
+fn complaints(server: &Server) -> Vec<String> {
+    let log = server.log();
+    let lines = log.lines().filter(|line| line.contains(" ERROR "));
+    let lines = lines.filter(|line| !line.contains("keeps the database locked"));
+    lines.map(str::to_owned).collect()
+}
+
+fn audit(directory: &Path, words: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    let output = command
+        .arg("audit")
+        .args(words)
+        .arg("--dir")
+        .arg(directory)
+        .output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn nothing_that_was_told_is_lost_when_the_daemon_is_killed() {
+    let seed = Chance::seed("GATEWREN_SEED");
+    println!("GATEWREN_SEED={seed}");
+    let crashes = std::env::var("GATEWREN_DAEMON_CRASHES");
+    let crashes = crashes.map_or(CRASHES, |text| text.parse().unwrap());
+    let mut chance = Chance::new(seed);
+    let mut scene = Scene::new(&mut chance);
+    for _ in 0..crashes {
+        if chance.one_in(3) {
+            scene.begin_and_crash(&mut chance);
+        } else {
+            scene.serve_and_crash(&mut chance);
+        }
+        scene.holds();
+    }
+    scene.finish();
+    insert(
+        &connect(&scene.home.join("state.db")),
+        &json!([{ "op": "add", "path": "/public/serverInfo", "value": { "hostname": "foreign" } }]),
+    );
+    scene.holds();
+
+    // The last one corrects what somebody else wrote, and finds everything in order.
+    let server = scene.start();
+    let hostname = || {
+        let call = server
+            .client()
+            .call("state_get", json!({ "pointer": CORRECTED }));
+        call.send().data()["value"].clone()
+    };
+    wait_until("what the observer writes is its own again", IN_TIME, || {
+        !hostname().as_str().unwrap().starts_with("foreign")
+    });
+    said(&server, &["check"]);
+    scene.kill(server);
+    scene.holds();
+
+    let own: i64 = connect(&scene.home.join("state.db"))
+        .query_row(
+            "SELECT count(*) FROM revision WHERE actor = 'observer'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    let (reads, revisions) = (scene.told.reads(), scene.history.revision);
+    println!(
+        "{crashes} crashes, {revisions} revisions, {own} of them the daemon's own, {reads} answers"
+    );
+    assert!(own > 0, "the daemon wrote nothing of its own");
+    audit(&scene.home.0, &["verify"]);
+    let recorded = audit(
+        &scene.home.0,
+        &["list", "--tool", "state_get", "--limit", "100000", "--json"],
+    );
+    assert!(
+        recorded.lines().count() >= reads,
+        "a call that was answered is not in the audit"
+    );
+}
