@@ -109,6 +109,12 @@ impl Engine {
         self
     }
 
+    /// Whether what an agent may do has not changed since it came in; fixtures do not change.
+    pub(super) fn is_as_it_was(&self, who: &Principal) -> bool {
+        let inbox = self.inbox.as_ref();
+        inbox.is_none_or(|inbox| inbox.agents.is_as_it_was(who))
+    }
+
     pub(super) async fn expelled(&self, who: &Principal) {
         match &self.expulsion {
             Some(expulsion) => expulsion(who.clone()).await,
