@@ -24,7 +24,7 @@ use crate::helper_client::{Helper, HelperChild};
 use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle, Units};
 use crate::protocol::Implementation;
-use crate::registry::{Catalog, CatalogError, Scope, Tool};
+use crate::registry::{Catalog, CatalogError, ResourceSource, Scope, Tool};
 use crate::state::{Retention, State, Views};
 use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
@@ -274,12 +274,13 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
         catalog.add(toolsets::units(Arc::new(on.systemd)))?;
     }
     catalog.add(toolsets::state(Arc::new(views.clone())))?;
+    let resources = StateResources::new(views, INSTRUCTIONS.to_owned());
+    let resources: Arc<dyn ResourceSource> = Arc::new(resources);
+    catalog.add(toolsets::library(resources.clone()))?;
+    catalog.add(toolsets::proposals())?;
     catalog.require_portable_names()?;
     catalog.offer_tool_changes();
-    catalog.set_resources(Arc::new(StateResources::new(
-        views,
-        INSTRUCTIONS.to_owned(),
-    )));
+    catalog.set_resources(resources);
     let observer = on.observer;
     catalog.set_settle(Box::new(move |audit_id| {
         Box::pin(observer.begin(audit_id).seen())

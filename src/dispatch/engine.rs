@@ -16,6 +16,7 @@ use super::{
     tasks::{TaskLimits, Tasks},
 };
 use crate::auth::Principal;
+use crate::policy::Confirmations;
 use crate::protocol::{Level, RpcError};
 use crate::registry::{BoxFuture, Catalog, Viewer};
 use crate::telemetry::Metrics;
@@ -24,6 +25,9 @@ use crate::vault::Vault;
 /// Waits until an agent that came in would come in with another policy or reach: it as it would then; `None` when it
 /// would no longer come in.
 pub type Succession = dyn Fn(Principal) -> BoxFuture<Option<Principal>> + Send + Sync;
+
+/// Writes down what came of a call that waits for a person; dropped, it says that the call was cancelled.
+pub(super) type Close = Box<dyn FnOnce(&'static str) + Send>;
 
 /// The first change of a resource after quiet is told at once, further ones so far apart, unless something
 /// else is set.
@@ -46,6 +50,8 @@ pub struct Engine {
     pub(super) under_way: watch::Sender<usize>,
     /// The calls that go on after their answer.
     pub(super) tasks: Tasks,
+    /// The calls that wait for a person's yes.
+    pub(super) questions: Confirmations<Close>,
     /// What agents propose; fixtures have no owner who could approve.
     pub(super) inbox: Option<Inbox>,
     /// A client hears of one resource at most so often.
@@ -70,6 +76,7 @@ impl Engine {
             tasks: Tasks::new(store, task_limits),
             update_interval: UPDATE_INTERVAL,
             succession: None,
+            questions: Confirmations::default(),
             inbox: None,
             catalog,
             vault,

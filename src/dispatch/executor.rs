@@ -328,6 +328,9 @@ async fn watched(
         Some(Ok(Err(Interruption::Ask(_)))) => {
             Err("It asks the person at the client, and an approved change has none.".to_owned())
         }
+        Some(Ok(Err(Interruption::Propose(_)))) => {
+            Err("It proposes another call, and an approved change does nothing else.".to_owned())
+        }
         Some(Ok(Err(Interruption::Rpc(error)))) => Err(error.message.into_owned()),
         Some(Err(_)) | None => {
             let reference = reference::next();

@@ -4,6 +4,7 @@
 mod call;
 mod change_task;
 mod complete;
+mod confirm;
 mod discover;
 mod engine;
 mod executor;
@@ -17,6 +18,7 @@ mod live_task;
 mod methods;
 mod precondition;
 mod prompts;
+mod proposals;
 mod record;
 mod reference;
 mod resources;

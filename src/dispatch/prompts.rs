@@ -59,6 +59,7 @@ async fn write(engine: &Engine, mut call: Call) -> Result<Outcome, RpcError> {
         }
         Err(Interruption::Ask(question)) => rounds::ask(engine, &call, &binding, question),
         Err(Interruption::Failed(error)) => Err(RpcError::invalid_params(error.to_string())),
+        Err(Interruption::Propose(_)) => Err(RpcError::internal(&reference::next())),
         Err(Interruption::Rpc(error)) => Err(error),
     }
 }

@@ -11,7 +11,7 @@ use super::{
     reference,
     under_way::UnderWay,
 };
-use crate::policy::Verdict;
+use crate::policy::{Verdict, mode};
 use crate::protocol::{RpcError, TraceParent};
 use crate::registry::{Risk, Tool};
 use crate::telemetry::Metrics;
@@ -19,7 +19,7 @@ use crate::vault::{AuditId, Entry, Outcome, Promise, Vault};
 
 /// The record of one call. One that is dropped before its end was cancelled, and says so.
 pub struct Record {
-    _under_way: UnderWay,
+    under_way: Option<UnderWay>,
     metrics: Arc<Metrics>,
     audit: Option<(Vault, AuditId)>,
     tool: String,
@@ -51,7 +51,7 @@ impl Record {
             None => None,
         };
         Ok(Self {
-            _under_way: UnderWay::begin(&engine.under_way),
+            under_way: Some(UnderWay::begin(&engine.under_way)),
             metrics: engine.metrics.clone(),
             audit,
             tool: tool.name().to_owned(),
@@ -62,6 +62,13 @@ impl Record {
             began: Instant::now(),
             ended: false,
         })
+    }
+
+    /// The record of a call that waits for a person: the server may end before they answer.
+    #[must_use]
+    pub fn waiting(mut self) -> Self {
+        self.under_way = None;
+        self
     }
 
     /// What the audit knows the call by; nothing where there is no audit.
@@ -136,9 +143,10 @@ async fn intent(
     let target = ["container", "unit", "pointer"]
         .iter()
         .find_map(|name| arguments.get(*name)?.as_str());
+    let token = context.who.token_id();
     let entry = Entry {
         agent: context.who.agent_id().as_str(),
-        token: None,
+        token: token.as_deref(),
         space: Some(context.who.space()),
         session: context.session.as_deref(),
         request: Some(request),
@@ -147,7 +155,7 @@ async fn intent(
         risk: tool.risk().as_str(),
         arguments: &arguments,
         target,
-        mode: Some(verdict.as_str()),
+        mode: Some(mode(context.who.policy(), tool).as_str()),
         decision: verdict.as_str(),
         change: verdict.change(),
     };

@@ -12,13 +12,14 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{
     engine::Engine,
     live_task::LiveTask,
+    record::Record,
     reference,
     rounds::askable,
     tasks::{abandoned, expired},
 };
 use crate::auth::Principal;
 use crate::protocol::{ClientCapabilities, InputRequired, RpcError, TaskState};
-use crate::registry::{BoxFuture, Question};
+use crate::registry::{BoxFuture, ProposedCall, Question};
 use crate::sys::now_ms;
 
 /// When the server stops, what can be ended still has so long to end by itself, and to say how: a
@@ -32,6 +33,8 @@ pub(super) type Ended = Result<Value, Stop>;
 pub(super) enum Stop {
     /// With a question; the client calls again with the answers.
     Ask(InputRequired),
+    /// With another call, which the owner is to decide on, and the record of this one.
+    Propose(ProposedCall, Record),
     /// With an error of the protocol.
     Rpc(RpcError),
 }
@@ -120,6 +123,7 @@ fn state_of(ended: Result<Ended, JoinError>) -> TaskState {
     match ended {
         Ok(Ok(result)) => TaskState::Completed(result),
         Ok(Err(Stop::Rpc(error))) => TaskState::failed(&error),
+        Ok(Err(Stop::Propose(..))) => broken("a tool that proposes has become a task"),
         Ok(Err(Stop::Ask(_))) => {
             broken("a tool asked by ending its call, which was a task by then")
         }

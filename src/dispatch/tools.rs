@@ -8,10 +8,12 @@ use tokio::sync::mpsc;
 use super::{
     call::{Call, Outcome, Reply},
     change_task::created,
+    confirm::{Round, confirm},
     engine::Engine,
     handover::{Answered, Handover},
     inbox::{Proposal, propose, proposed},
     listing::Listing,
+    proposals::{offers, wanted},
     record::Record,
     reference,
     resources::cursor,
@@ -20,11 +22,13 @@ use super::{
     task_methods::declared,
     task_runner::{Ended, Stop},
 };
-use crate::policy::{Verdict, judge, sees};
+use crate::policy::{Verdict, confirms, judge, sees};
 use crate::protocol::{RpcError, page, progress_token};
 use crate::registry::{
-    Answer, BoxFuture, Cx, Interruption, Permit, Question, TaskSupport, Tool, ToolError,
+    Answer, BoxFuture, Cx, Interruption, Permit, ProposedCall, Question, TaskSupport, Tool,
+    ToolError,
 };
+use crate::telemetry::redact_text;
 
 /// The list changes with the agent's policy and with upgrades.
 const LIST_TTL_MS: u64 = 300_000;
@@ -76,10 +80,13 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
             "unknown tool: {name}; tools/list names those that you may call"
         ))
     })?;
-    let (inputs, binding) = inputs(&engine, &mut call, tool.remembers())?;
+    let remembers = tool.remembers() || confirms(&call.context.who, &tool);
+    let (inputs, binding) = inputs(&engine, &mut call, remembers)?;
     let mut arguments = arguments(&mut call.params)?;
     tool.translate(&name, &mut arguments);
     let mut cx = surroundings(&call, reference::next(), inputs);
+    let (house, who) = (engine.clone(), call.context.who.clone());
+    cx = cx.with_offers(move || offers(&house, &who));
     let token = progress_token(&call.params)?;
     let mut notes = None;
     if call.context.hears_notes && (token.is_some() || call.context.log_level.is_some()) {
@@ -133,12 +140,19 @@ async fn run(
     (arguments, cx): (Map<String, Value>, Cx),
     (binding, questions): (Binding, Option<mpsc::Receiver<Question>>),
 ) -> Result<Outcome, RpcError> {
-    let verdict = judge(&call.context.who, &tool, &arguments);
-    let request = cx.reference().to_owned();
     let given = (&*tool, &arguments);
+    let verdict = match judge(&call.context.who, &tool, &arguments) {
+        Verdict::Confirm => match confirm(&engine, &call, given, &cx, &binding).await? {
+            Round::Run(verdict) => verdict,
+            Round::End(outcome) => return Ok(outcome),
+        },
+        verdict => verdict,
+    };
+    let request = cx.reference().to_owned();
     let record = Record::begin(&engine, &call, given, &request, &verdict).await?;
     if let Verdict::Propose = verdict {
-        return Ok(put_into_inbox(&engine, &call, (&tool, arguments), record).await);
+        let proposal = (&*tool, arguments, None);
+        return Ok(put_into_inbox(&engine, &call, proposal, record).await);
     }
     let work = work(
         engine.clone(),
@@ -164,6 +178,9 @@ async fn run(
         Answered::Task(result) => Ok(Outcome::Complete(engine.signed(result))),
         Answered::Ended(Ok(result)) => Ok(Outcome::Complete(result)),
         Answered::Ended(Err(Stop::Ask(question))) => ask(&engine, &call, &binding, question),
+        Answered::Ended(Err(Stop::Propose(asked, record))) => {
+            Ok(propose_other(&engine, &call, asked, record).await)
+        }
         Answered::Ended(Err(Stop::Rpc(error))) => Err(error),
     }
 }
@@ -173,14 +190,14 @@ async fn run(
 async fn put_into_inbox(
     engine: &Engine,
     call: &Call,
-    (tool, arguments): (&Tool, Map<String, Value>),
+    (tool, arguments, reason): (&Tool, Map<String, Value>, Option<String>),
     record: Record,
 ) -> Outcome {
     let who = &call.context.who;
     let proposal = Proposal {
         tool,
         arguments,
-        reason: None,
+        reason,
         proposed_in: record.audit_id(),
     };
     match propose(engine, who, proposal).await {
@@ -198,6 +215,25 @@ async fn put_into_inbox(
     }
 }
 
+/// Puts a call into the inbox that another call proposes, if it may be proposed.
+async fn propose_other(
+    engine: &Engine,
+    call: &Call,
+    asked: ProposedCall,
+    record: Record,
+) -> Outcome {
+    match wanted(engine, &call.context.who, asked) {
+        Ok((tool, arguments, reason)) => {
+            let proposal = (&*tool, arguments, Some(reason));
+            put_into_inbox(engine, call, proposal, record).await
+        }
+        Err(error) => {
+            record.end("failed", None);
+            engine.complete(Answer::from(error).into_result(), Caching::None)
+        }
+    }
+}
+
 /// Runs the tool and records how it ended. Dropped, it ends what the tool runs, and that is recorded.
 async fn work(
     engine: Arc<Engine>,
@@ -206,7 +242,10 @@ async fn work(
     (arguments, cx): (Map<String, Value>, Cx),
 ) -> Ended {
     let answer = match verdict {
-        Verdict::Allow(permit) | Verdict::Granted(permit) | Verdict::Approved(permit, _) => {
+        Verdict::Allow(permit)
+        | Verdict::Confirmed(permit)
+        | Verdict::Granted(permit)
+        | Verdict::Approved(permit, _) => {
             run_allowed(&engine, &tool, permit, (arguments, cx)).await
         }
         Verdict::Confirm | Verdict::Propose => Err(needs_approval().into()),
@@ -221,12 +260,16 @@ async fn work(
         }
         Err(Interruption::Failed(error)) => {
             record.end("failed", None);
-            Ok(engine.completed(Answer::from(error).into_result(), Caching::None))
+            Ok(engine.completed(
+                Answer::from(without_secrets(error)).into_result(),
+                Caching::None,
+            ))
         }
         Err(Interruption::Ask(question)) => {
             record.end("asked", None);
             Err(Stop::Ask(question))
         }
+        Err(Interruption::Propose(asked)) => Err(Stop::Propose(asked, record)),
         Err(Interruption::Rpc(error)) => {
             record.end("refused", None);
             Err(Stop::Rpc(error))
@@ -255,6 +298,14 @@ pub(super) async fn run_allowed(
         answer.reflect(revision.min(engine.newest(&viewer)));
     }
     Ok((answer, revision))
+}
+
+/// What a program said as it failed may name what its caller is not to see.
+fn without_secrets(error: ToolError) -> ToolError {
+    ToolError {
+        message: redact_text(&error.message).into_owned(),
+        ..error
+    }
 }
 
 fn needs_approval() -> ToolError {

@@ -1,8 +1,12 @@
 //! May it run: every call of every tool asks here, and gets a verdict that cannot be ignored.
 #![forbid(unsafe_code)]
 
+mod confirmation;
+mod question;
 mod rules;
 mod verdict;
 
+pub use confirmation::{Asking, Confirmations, PATIENCE, Reply as Confirmation};
+pub use question::{Question as Consent, question};
 pub use rules::{Subject, class, mode};
-pub use verdict::{Verdict, judge, judge_approved, sees};
+pub use verdict::{Verdict, confirms, judge, judge_approved, proposes, sees};

@@ -3,18 +3,17 @@
 use crate::config::{Mode, Policy, Preset};
 use crate::registry::{Risk, Tool};
 
-use Mode::{Allow, Deny, Propose};
+use Mode::{Allow, Confirm, Deny, Propose};
 
 /// Preset, then read, write, disrupt, execute, reveal, persist.
 ///
-/// `admin` runs what disrupts without asking the person at the client: there is no confirmation yet.
-/// `suggest` sees four tools that come with the inbox, so nothing until then.
+/// What `suggest` may have done it proposes with tools of its own; it calls no other.
 #[rustfmt::skip]
 const TABLE: [(Preset, [Mode; 6]); 4] = [
-    (Preset::Observe, [Allow, Deny,  Deny,    Deny,    Deny,    Deny   ]),
-    (Preset::Suggest, [Deny,  Deny,  Deny,    Deny,    Deny,    Deny   ]),
-    (Preset::Operate, [Allow, Allow, Propose, Propose, Deny,    Deny   ]),
-    (Preset::Admin,   [Allow, Allow, Allow,   Allow,   Propose, Propose]),
+    (Preset::Observe, [Allow, Deny,    Deny,    Deny,    Deny,    Deny   ]),
+    (Preset::Suggest, [Allow, Propose, Propose, Propose, Deny,    Deny   ]),
+    (Preset::Operate, [Allow, Allow,   Propose, Propose, Deny,    Deny   ]),
+    (Preset::Admin,   [Allow, Allow,   Confirm, Allow,   Confirm, Confirm]),
 ];
 
 /// What a policy looks at in a tool.
@@ -36,6 +35,44 @@ impl<'a> From<&'a Tool> for Subject<'a> {
             risk: tool.risk(),
         }
     }
+}
+
+/// The tools of the preset `suggest`. Others have better ones for the same, and see these where their owner names
+/// them.
+const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
+
+/// What an agent may ask about its own proposals: for those that make some.
+const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
+
+/// Whether a policy shows a tool: whether it is listed, and can be called.
+pub fn shows<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
+    let tool = tool.into();
+    let name = tool.name;
+    let named = policy.overrides.tools.get(name);
+    let suggests = policy.preset == Preset::Suggest;
+    match mode(policy, tool) {
+        Deny => false,
+        // What its owner lets it call itself.
+        Allow | Confirm if named.is_some() => true,
+        _ if SUGGESTING.contains(&name) => suggests,
+        _ if suggests => false,
+        _ if ASKING_AFTER.contains(&name) => proposes_any(policy),
+        _ => true,
+    }
+}
+
+/// Whether a policy lets a tool be proposed.
+pub fn lets_propose(policy: &Policy, tool: &Tool) -> bool {
+    let name = tool.name();
+    let about_itself = SUGGESTING.contains(&name) || ASKING_AFTER.contains(&name);
+    tool.risk() != Risk::Read && !about_itself && mode(policy, tool) != Deny
+}
+
+/// Whether something comes into the inbox under a policy.
+fn proposes_any(policy: &Policy) -> bool {
+    let mut named = policy.overrides.tools.values();
+    let mut classes = Risk::ALL.into_iter().map(|risk| class(policy, risk));
+    classes.any(|mode| mode == Propose) || named.any(|mode| *mode == Propose)
 }
 
 /// What a policy says to a tool, wherever it is used. The narrower word counts: what is said to the tool by its
@@ -78,7 +115,12 @@ mod tests {
         for risk in Risk::ALL {
             let expected = if risk == Risk::Read { Allow } else { Deny };
             assert_eq!(preset(Preset::Observe, risk), expected, "{risk:?}");
-            assert_eq!(preset(Preset::Suggest, risk), Deny, "{risk:?}");
+            let suggested = match risk {
+                Risk::Read => Allow,
+                Risk::Reveal | Risk::Persist => Deny,
+                _ => Propose,
+            };
+            assert_eq!(preset(Preset::Suggest, risk), suggested, "{risk:?}");
         }
         assert_eq!(preset(Preset::Operate, Risk::Execute), Propose);
         assert_eq!(preset(Preset::Admin, Risk::Execute), Allow);
@@ -110,6 +152,15 @@ mod tests {
                 risk,
             };
             assert_eq!(mode(&policy, subject), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_admin_is_asked_before_it_cuts_shows_or_leaves_something() {
+        for risk in Risk::ALL {
+            let asked = matches!(risk, Risk::Disrupt | Risk::Reveal | Risk::Persist);
+            let expected = if asked { Confirm } else { Allow };
+            assert_eq!(preset(Preset::Admin, risk), expected, "{risk:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::rules::mode;
+use super::rules::{lets_propose, mode, shows};
 use crate::auth::Principal;
 use crate::config::Mode;
 use crate::registry::{Permit, Tool};
@@ -16,6 +16,8 @@ pub enum Verdict {
     Allow(Permit),
     /// It runs when the person at the client says so.
     Confirm,
+    /// The person at the client has said so: it runs, with this key.
+    Confirmed(Permit),
     /// The owner has allowed such calls for a while: it runs, with this key.
     Granted(Permit),
     /// It waits for the owner's approval.
@@ -32,6 +34,7 @@ impl Verdict {
         match self {
             Self::Allow(_) => "allow",
             Self::Confirm => "confirm",
+            Self::Confirmed(_) => "confirmed",
             Self::Granted(_) => "granted",
             Self::Propose => "propose",
             Self::Approved(..) => "approved",
@@ -64,6 +67,11 @@ pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Ve
     }
 }
 
+/// Whether calls of a tool by an agent are put to the person at its client.
+pub fn confirms(who: &Principal, tool: &Tool) -> bool {
+    mode(who.policy(), tool) == Mode::Confirm
+}
+
 /// Judges a change that the owner has approved and that was begun. What has come to be denied since is denied.
 pub fn judge_approved(who: &Principal, tool: &Tool, begun: &Begun) -> Verdict {
     let arguments = begun.change().proven_arguments();
@@ -79,5 +87,10 @@ pub fn judge_approved(who: &Principal, tool: &Tool, begun: &Begun) -> Verdict {
 /// Whether a tool exists for an agent: what its policy denies, and what is of a part of the box that it does not
 /// reach, is neither listed nor callable.
 pub fn sees(who: &Principal, tool: &Tool) -> bool {
-    tool.scope().is_within(who.reach()) && mode(who.policy(), tool) != Mode::Deny
+    tool.scope().is_within(who.reach()) && shows(who.policy(), tool)
+}
+
+/// Whether an agent may propose calls of a tool.
+pub fn proposes(who: &Principal, tool: &Tool) -> bool {
+    tool.scope().is_within(who.reach()) && lets_propose(who.policy(), tool)
 }

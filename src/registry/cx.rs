@@ -9,8 +9,10 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::{error::Result, resource::Viewer};
-use crate::config::Reach;
-use crate::protocol::{ClientCapabilities, InputRequired, Inputs, Level, Notification, RpcError};
+use crate::config::{Reach, Risk};
+use crate::protocol::{
+    ClientCapabilities, InputRequired, Inputs, Level, Notification, RpcError, Tool,
+};
 
 /// Reports of progress that come closer together are left out: a tool may count as fast as it likes.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(20);
@@ -71,7 +73,19 @@ struct Inner {
     desk: Option<mpsc::Sender<Question>>,
     /// The keys whose answers, given with the call, were handed out: asked again, they are asked anew.
     handed_out: Mutex<BTreeSet<String>>,
+    offers: Option<Box<Offers>>,
 }
+
+/// A tool that the caller may propose to call.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// What `tools/list` would show of it.
+    pub definition: Tool,
+    /// Its class.
+    pub risk: Risk,
+}
+
+type Offers = dyn Fn() -> Vec<Offer> + Send + Sync;
 
 struct Reported {
     progress: f64,
@@ -97,6 +111,7 @@ impl Cx {
                 }),
                 desk: None,
                 handed_out: Mutex::default(),
+                offers: None,
             }),
         }
     }
@@ -137,6 +152,12 @@ impl Cx {
         self.change(|inner| inner.hang_up = hang_up)
     }
 
+    /// The same with what the caller may propose, should a tool want to know.
+    #[must_use]
+    pub fn with_offers(self, offers: impl Fn() -> Vec<Offer> + Send + Sync + 'static) -> Self {
+        self.change(|inner| inner.offers = Some(Box::new(offers)))
+    }
+
     fn change(mut self, edit: impl FnOnce(&mut Inner)) -> Self {
         // Nobody else holds it while it is being put together.
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
@@ -153,6 +174,12 @@ impl Cx {
     /// Who calls.
     pub fn caller(&self) -> &Caller {
         &self.inner.caller
+    }
+
+    /// The tools that the caller may propose to call.
+    pub fn offers(&self) -> Vec<Offer> {
+        let offers = self.inner.offers.as_ref();
+        offers.map_or_else(Vec::new, |offers| offers())
     }
 
     /// What the client can do.

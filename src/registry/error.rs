@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::{Map, Value};
+
 use crate::protocol::{InputRequired, RpcError};
 
 /// What a tool returns.
@@ -50,6 +52,17 @@ impl fmt::Display for ToolError {
     }
 }
 
+/// A call that somebody else is to decide on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProposedCall {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// Why, in the agent's own words.
+    pub reason: String,
+}
+
 /// Why a call has no answer yet, or none at all.
 #[derive(Debug)]
 pub enum Interruption {
@@ -57,6 +70,8 @@ pub enum Interruption {
     Failed(ToolError),
     /// It needs the person at the client first.
     Ask(InputRequired),
+    /// It proposes another call to the owner.
+    Propose(ProposedCall),
     /// It is a protocol error.
     Rpc(RpcError),
 }

@@ -1,0 +1,327 @@
+//! A call that the policy lets run only with a yes from the person at the client: asked in one round, decided in
+//! the next.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::time::sleep;
+
+use super::{
+    call::{Call, Outcome},
+    engine::{Close, Engine},
+    record::Record,
+    results::Caching,
+    rounds::{Binding, ask, askable},
+};
+use crate::policy::{Asking, Confirmation, Consent, PATIENCE, Verdict, question};
+use crate::protocol::{InputRequired, RpcError};
+use crate::registry::{Answer, Cx, Tool, ToolError};
+
+/// The question's key on the wire.
+const KEY: &str = "confirm";
+
+/// Where a round finds the question that it answers.
+const STATE: &str = "confirmation";
+
+/// What becomes of the call in this round.
+pub(super) enum Round {
+    /// It runs.
+    Run(Verdict),
+    /// It ends, with the question or with words that it does not run.
+    End(Outcome),
+}
+
+/// Why a question is not put.
+enum Refusal {
+    /// In words for the model.
+    Words(ToolError),
+    /// As an error of the protocol.
+    Error(RpcError),
+}
+
+/// Asks the person at the client, or takes their answer. An answer counts with the state that was given with its
+/// question alone, so nothing that a model writes into its call is one.
+pub(super) async fn confirm(
+    engine: &Arc<Engine>,
+    call: &Call,
+    given: (&Tool, &Map<String, Value>),
+    cx: &Cx,
+    binding: &Binding,
+) -> Result<Round, RpcError> {
+    let (tool, arguments) = given;
+    let context = &call.context;
+    let asking = Asking {
+        agent: context.who.agent_id().clone(),
+        session: context.session.clone(),
+        tool: tool.name().to_owned(),
+        arguments: arguments.clone(),
+    };
+    let inputs = cx.inputs();
+    match inputs.state.as_ref().and_then(|state| state.get(STATE)) {
+        None => {
+            let record =
+                Record::begin(engine, call, given, cx.reference(), &Verdict::Confirm).await?;
+            let record = record.waiting();
+            let close: Close = Box::new(move |outcome| record.end(outcome, None));
+            let question = match put(engine, call, given, (asking, close)) {
+                Ok(question) => question,
+                Err(Refusal::Words(words)) => return Ok(Round::End(refuse(engine, words))),
+                Err(Refusal::Error(error)) => return Err(error),
+            };
+            ask(engine, call, binding, question).map(Round::End)
+        }
+        Some(id) => {
+            let id = id.as_str().unwrap_or_default();
+            let closed = engine
+                .questions
+                .close(id, &asking, inputs.responses.get(KEY));
+            if closed.is_none() {
+                let record = Record::begin(engine, call, given, cx.reference(), &Verdict::Confirm);
+                record.await?.end("refused", None);
+            }
+            Ok(decide(engine, tool, closed))
+        }
+    }
+}
+
+/// Opens the question; what cannot be asked is refused.
+fn put(
+    engine: &Arc<Engine>,
+    call: &Call,
+    (tool, arguments): (&Tool, &Map<String, Value>),
+    (asking, close): (Asking, Close),
+) -> Result<InputRequired, Refusal> {
+    let refused = |close: Close, why: Refusal| {
+        close("refused");
+        Err(why)
+    };
+    // Nobody is asked about a call that would fail on its arguments.
+    if let Err(error) = tool.check_arguments(arguments.clone()) {
+        return refused(close, Refusal::Words(error));
+    }
+    let Some(Consent { message, schema }) = question(&call.context.who, tool, arguments) else {
+        return refused(close, Refusal::Words(too_long(tool)));
+    };
+    let params = json!({ "mode": "form", "message": message, "requestedSchema": schema });
+    let question = InputRequired::new().ask(KEY, "elicitation/create", params);
+    if let Err(missing) = askable(&call.context.capabilities, &question) {
+        return refused(close, cannot_ask(call, tool, missing));
+    }
+    match engine.questions.open(asking, close) {
+        Ok(id) => {
+            tokio::spawn(give_up_in_time(engine.clone(), id.clone()));
+            Ok(question.remember(json!({ STATE: id })))
+        }
+        Err(close) => refused(close, Refusal::Words(too_many())),
+    }
+}
+
+/// Closes a question that nobody answers. An answer at the same moment finds it closed, or too late.
+async fn give_up_in_time(engine: Arc<Engine>, id: String) {
+    let mut stop = engine.stopping();
+    let timeout = tokio::select! {
+        () = sleep(PATIENCE) => true,
+        _ = stop.wait_for(|stop| *stop) => false,
+    };
+    // One that is dropped was cancelled.
+    if let Some(close) = engine.questions.give_up(&id).filter(|_| timeout) {
+        close("timeout");
+    }
+}
+
+fn decide(engine: &Engine, tool: &Tool, closed: Option<(Close, Confirmation)>) -> Round {
+    let Some((close, reply)) = closed else {
+        return Round::End(refuse(engine, not_open(tool)));
+    };
+    close(reply.as_str());
+    match reply {
+        Confirmation::Accepted(permit) => Round::Run(Verdict::Confirmed(permit)),
+        Confirmation::Late => Round::End(refuse(engine, not_open(tool))),
+        no => Round::End(refuse(engine, declined(tool, &no))),
+    }
+}
+
+fn refuse(engine: &Engine, error: ToolError) -> Outcome {
+    engine.complete(Answer::from(error).into_result(), Caching::None)
+}
+
+fn declined(tool: &Tool, reply: &Confirmation) -> ToolError {
+    let name = tool.name();
+    let how = match reply {
+        Confirmation::Dismissed => "closed the question without an answer",
+        Confirmation::Malformed => "gave no answer that could be read",
+        _ => "did not agree",
+    };
+    ToolError::new(format!(
+        "The person at the client was asked about {name} and {how}. Nothing was done."
+    ))
+    .hint("Do not call it again unless they tell you to.")
+}
+
+fn not_open(tool: &Tool) -> ToolError {
+    let minutes = PATIENCE.as_secs() / 60;
+    ToolError::new(format!(
+        "This answer belongs to no open question about {}: it came after {minutes} minutes, it was used before, or \
+         the server was restarted. Nothing was done.",
+        tool.name()
+    ))
+    .hint("Calling the tool anew asks again.")
+}
+
+/// In 2026-07-28 a request that cannot go on for want of a capability is an error of the protocol; in a session it
+/// is a failure of the tool, which models are shown.
+fn cannot_ask(call: &Call, tool: &Tool, missing: RpcError) -> Refusal {
+    let words = ToolError::new(format!(
+        "{} runs only when the person at the client agrees, and this client cannot ask them: it has not declared \
+         the capability elicitation with forms. Nothing was done.",
+        tool.name()
+    ))
+    .hint(ELSEWHERE);
+    if call.context.session.is_some() {
+        return Refusal::Words(words);
+    }
+    let message = words.to_string();
+    Refusal::Error(RpcError {
+        message: message.into(),
+        ..missing
+    })
+}
+
+fn too_long(tool: &Tool) -> ToolError {
+    ToolError::new(format!(
+        "{} runs only when the person at the client agrees, and these arguments are too long to be shown to them. \
+         Nothing was done.",
+        tool.name()
+    ))
+    .hint(ELSEWHERE)
+}
+
+fn too_many() -> ToolError {
+    ToolError {
+        retry: true,
+        ..ToolError::new(
+            "Too many questions of this agent wait for the person at the client. Nothing was done.",
+        )
+    }
+}
+
+/// What helps where nobody can be asked.
+const ELSEWHERE: &str =
+    "Tell the owner of this box what should be done and why, so that they do it.";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+    use tokio::sync::watch;
+
+    use super::super::{call::Context, tasks::TaskLimits};
+    use super::*;
+    use crate::auth::Principal;
+    use crate::config::Preset;
+    use crate::protocol::{ClientCapabilities, Id, Implementation};
+    use crate::registry::{Catalog, Result, Risk, Toolset};
+
+    /// Stops something.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Stop {
+        /// What.
+        #[serde(rename = "name")]
+        _name: String,
+    }
+
+    async fn stop(runs: Arc<AtomicUsize>, _: Stop, _: Cx) -> Result<Answer> {
+        runs.fetch_add(1, Ordering::SeqCst);
+        Ok(Answer::text("stopped"))
+    }
+
+    struct House {
+        engine: Arc<Engine>,
+        runs: Arc<AtomicUsize>,
+        _stop: watch::Sender<bool>,
+    }
+
+    fn house() -> House {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let mut catalog = Catalog::new(Implementation {
+            name: "t".into(),
+            title: None,
+            version: "1".into(),
+        });
+        let tools = Toolset::over(runs.clone()).answering("stop", Risk::Disrupt, stop);
+        catalog.add(tools).unwrap();
+        let stop = watch::Sender::new(false);
+        let engine = Engine::new(catalog, None, &[0; 32], stop.subscribe(), TaskLimits::TWO);
+        House {
+            engine: Arc::new(engine),
+            runs,
+            _stop: stop,
+        }
+    }
+
+    impl House {
+        async fn call(&self, params: Value) -> Outcome {
+            let able = json!({ "elicitation": {} });
+            let who = Principal::without_token("a", Preset::Admin);
+            let call = Call {
+                id: Id::Number(1),
+                method: "tools/call".into(),
+                params: params.as_object().unwrap().clone(),
+                context: Context {
+                    capabilities: ClientCapabilities::new(able.as_object().unwrap().clone()),
+                    ..Context::of(who, None)
+                },
+                inputs: None,
+                held: None,
+            };
+            self.engine.answer(call).outcome.await.unwrap()
+        }
+
+        /// The state that a question about this call gives to carry.
+        async fn asked(&self) -> String {
+            let call = json!({ "name": "stop", "arguments": { "name": "x" } });
+            match self.call(call).await {
+                Outcome::Ask(_, Some(sealed)) => sealed,
+                other => panic!("a question was due: {other:?}"),
+            }
+        }
+
+        async fn agreed(&self, state: &str) -> Value {
+            let yes = json!({ "action": "accept", "content": { "run": true } });
+            let call = json!({
+                "name": "stop", "arguments": { "name": "x" },
+                "inputResponses": { KEY: yes }, "requestState": state,
+            });
+            match self.call(call).await {
+                Outcome::Complete(result) => result,
+                other => panic!("a result was due: {other:?}"),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_runs_before_the_yes_and_nothing_after_five_minutes() {
+        let house = house();
+        let state = house.asked().await;
+        assert_eq!(house.runs.load(Ordering::SeqCst), 0);
+        assert_eq!(house.agreed(&state).await["isError"], false);
+        assert_eq!(house.runs.load(Ordering::SeqCst), 1);
+        assert_eq!(house.agreed(&state).await["isError"], true, "it was used");
+
+        let state = house.asked().await;
+        sleep(PATIENCE + Duration::from_secs(1)).await;
+        assert_eq!(house.agreed(&state).await["isError"], true);
+        assert_eq!(house.runs.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn a_question_does_not_keep_the_server_from_its_end() {
+        let house = house();
+        house.asked().await;
+        house.engine.idle().await;
+    }
+}

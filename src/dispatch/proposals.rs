@@ -1,0 +1,52 @@
+//! What an agent may propose, and finding the call that it proposes.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::engine::Engine;
+use crate::auth::Principal;
+use crate::policy::{Verdict, judge, proposes};
+use crate::registry::{Offer, ProposedCall, Tool, ToolError};
+
+/// The tools that an agent may propose to call.
+pub(super) fn offers(engine: &Engine, who: &Principal) -> Vec<Offer> {
+    let tools = engine.catalog.tools();
+    let offered = tools.filter(|tool| proposes(who, tool));
+    let offer = |tool: &Arc<Tool>| Offer {
+        definition: tool.definition().clone(),
+        risk: tool.risk(),
+    };
+    offered.map(offer).collect()
+}
+
+/// The tool that a proposal names, and its arguments by our names. What may not be proposed is as if it were not
+/// there.
+pub(super) fn wanted(
+    engine: &Engine,
+    who: &Principal,
+    asked: ProposedCall,
+) -> Result<(Arc<Tool>, Map<String, Value>, String), ToolError> {
+    let ProposedCall {
+        tool: name,
+        mut arguments,
+        reason,
+    } = asked;
+    let tool = engine.catalog.tool(&name).filter(|t| proposes(who, t));
+    let shown: String = name.chars().take(64).collect();
+    let tool = tool.ok_or_else(|| {
+        ToolError::new(format!(
+            "There is no tool {shown} that could be proposed. Nothing was proposed."
+        ))
+        .hint("context names those that can be.")
+    })?;
+    tool.translate(&name, &mut arguments);
+    tool.check_arguments(arguments.clone())?;
+    if let Verdict::Deny = judge(who, tool, &arguments) {
+        return Err(ToolError::new(format!(
+            "What these arguments of {shown} are about is not there. Nothing was proposed."
+        ))
+        .hint("search finds what there is."));
+    }
+    Ok((tool.clone(), arguments, reason))
+}

@@ -1,0 +1,205 @@
+//! What the person at a client is shown of a call before they let it run.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use crate::auth::Principal;
+use crate::registry::{Risk, Scope, Tool};
+use crate::vault::redact;
+
+/// The box that must be ticked.
+pub const BOX: &str = "run";
+
+/// So many bytes of arguments, nested so deep, with so many entries on each level, can be shown; what cannot be
+/// shown whole cannot be confirmed.
+const MAX_BYTES: usize = 4 << 10;
+const MAX_DEPTH: usize = 16;
+const MAX_ENTRIES: usize = 128;
+
+/// A question for a person: words of ours, and the agent's arguments behind them as data.
+#[derive(Debug)]
+pub struct Question {
+    /// What is shown.
+    pub message: String,
+    /// The form below it: one box.
+    pub schema: Value,
+}
+
+/// The question about one call; none when its arguments are too long to be shown whole.
+pub fn question(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Option<Question> {
+    let arguments = Value::Object(arguments.clone());
+    if arguments.to_string().len() > MAX_BYTES || !is_flat_enough(&arguments, MAX_DEPTH) {
+        return None;
+    }
+    let (name, meaning) = (tool.name(), meaning(tool.risk()));
+    let title = tool.definition().title.as_deref().unwrap_or(name);
+    let message = format!(
+        "The agent \"{}\" asks to run {name} ({title}) on this server.\n\
+         It is of the class {}, which {meaning}. It is about {}.\n\
+         Nothing has been done yet. Tick the box and accept to let it run once, with exactly the arguments below; \
+         anything else refuses it.\n\
+         What follows was written by the agent and is no message of this server. Its arguments, as JSON:\n\n    {}",
+        plain(who.name()),
+        tool.risk(),
+        target(tool, &arguments),
+        plain(&redact(&arguments).to_string()),
+    );
+    let tick = json!({
+        "type": "boolean",
+        "title": "Let it run once",
+        "description": "Without the tick the call is refused.",
+        "default": false,
+    });
+    Some(Question {
+        message,
+        schema: json!({ "type": "object", "properties": { BOX: tick }, "required": [BOX] }),
+    })
+}
+
+fn is_flat_enough(value: &Value, depth: usize) -> bool {
+    match value {
+        Value::Array(_) | Value::Object(_) if depth == 0 => false,
+        Value::Array(list) => {
+            list.len() <= MAX_ENTRIES && list.iter().all(|entry| is_flat_enough(entry, depth - 1))
+        }
+        Value::Object(fields) => {
+            let mut values = fields.values();
+            fields.len() <= MAX_ENTRIES && values.all(|entry| is_flat_enough(entry, depth - 1))
+        }
+        _ => true,
+    }
+}
+
+fn meaning(risk: Risk) -> &'static str {
+    match risk {
+        Risk::Read => "only looks",
+        Risk::Write => "changes what can be changed back",
+        Risk::Disrupt => "stops, destroys or cuts access",
+        Risk::Execute => "runs code",
+        Risk::Reveal => "may show secrets",
+        Risk::Persist => "creates lasting access",
+    }
+}
+
+/// What the call is about. A name is repeated among our words only if it can be nothing but a name.
+fn target(tool: &Tool, arguments: &Value) -> String {
+    let argument = match tool.scope() {
+        Scope::Container(argument) => argument,
+        Scope::Host => return "the host".to_owned(),
+        Scope::Box | Scope::Within => return "the box as a whole".to_owned(),
+    };
+    let is_name = |text: &str| {
+        text.chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
+    match arguments.get(argument).and_then(Value::as_str) {
+        Some(name) if is_name(name) => format!("the container {name}"),
+        Some(_) => "the container that its arguments name".to_owned(),
+        None => "every container that the agent reaches".to_owned(),
+    }
+}
+
+/// A text that cannot look like anything but itself: on one line, without characters that are not seen, that turn
+/// the direction of writing, or that resemble others, and without gaps that would push words onto a line of their
+/// own. What is left out stands there as JSON escapes it.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut before = None;
+    for c in text.chars() {
+        let gap = c == ' ' && before == Some(' ');
+        let latin = matches!(c, '\u{c0}'..='\u{24f}') && c.is_alphabetic();
+        if (c.is_ascii_graphic() || c == ' ' || latin) && !gap {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a text cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
+        before = Some(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::config::Preset;
+    use crate::registry::{Answer, Cx, Result, Toolset};
+
+    /// Stops something.
+    #[derive(Deserialize, JsonSchema)]
+    struct Anything {}
+
+    async fn nothing(_: std::sync::Arc<()>, Anything {}: Anything, _: Cx) -> Result<Answer> {
+        Ok(Answer::text("done"))
+    }
+
+    fn asked(arguments: &Value) -> Option<Question> {
+        let tools = Toolset::over(().into())
+            .answering("stop", Risk::Disrupt, nothing)
+            .titled("Stop a container")
+            .about(Scope::Container("container"))
+            .into_tools();
+        let who = Principal::without_token("cla\u{202e}ude", Preset::Admin);
+        question(&who, &tools[0], arguments.as_object().unwrap())
+    }
+
+    /// What stands above the agent's own words, and these.
+    fn parts(arguments: &Value) -> (String, String) {
+        let message = asked(arguments).unwrap().message;
+        let (ours, theirs) = message.split_once("\n\n    ").unwrap();
+        assert!(!theirs.contains('\n') && message.is_ascii(), "{message}");
+        (ours.to_owned(), theirs.to_owned())
+    }
+
+    #[test]
+    fn a_person_sees_who_what_whereto_and_the_arguments() {
+        let (ours, theirs) = parts(&json!({ "container": "jellyfin", "grace_s": 5 }));
+        for words in [
+            "\"cla\\u202eude\"",
+            "run stop (Stop a container)",
+            "class disrupt, which stops",
+            "about the container jellyfin.",
+            "Tick the box",
+        ] {
+            assert!(ours.contains(words), "{words}: {ours}");
+        }
+        assert_eq!(theirs, r#"{"container":"jellyfin","grace_s":5}"#);
+    }
+
+    #[test]
+    fn arguments_cannot_imitate_our_words_or_hide() {
+        let imitation = "x\"}\n\nIt is of the class read, which only looks.     Tick\u{2028}\u{200b}\u{202e}\u{feff}\u{430}\u{1b}[2J\u{e0041}";
+        let given = json!({ "container": imitation });
+        let (ours, theirs) = parts(&given);
+        assert!(
+            ours.ends_with("as JSON:") && ours.lines().count() == 4,
+            "{ours}"
+        );
+        assert!(
+            ours.contains("the container that its arguments name"),
+            "{ours}"
+        );
+        assert!(!theirs.contains("  "), "{theirs}");
+        let read: Value = serde_json::from_str(&theirs).unwrap();
+        assert_eq!(read, given, "and yet nothing is lost");
+    }
+
+    #[test]
+    fn secrets_are_not_shown_and_what_cannot_be_shown_whole_is_not_asked() {
+        let (_, theirs) = parts(&json!({ "password": "hunter2", "command": "x --token abc" }));
+        assert!(
+            !theirs.contains("hunter2") && !theirs.contains("abc"),
+            "{theirs}"
+        );
+        let deep = (0..20).fold(json!(1), |inner, _| json!([inner]));
+        for hidden in [json!("x".repeat(MAX_BYTES)), json!(vec![1; 129]), deep] {
+            assert!(asked(&json!({ "command": hidden })).is_none());
+        }
+    }
+}

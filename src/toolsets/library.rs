@@ -1,0 +1,333 @@
+//! `search` and `read`: what a resource source shows to who looks, found by words.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+
+use super::number::Number;
+use crate::protocol::ResourceContents;
+use crate::registry::{Cx, ResourceSource, Result, Risk, Scope, ToolError, Toolset};
+
+/// What is searched: everything that is known of the box.
+const EVERYTHING: &str = "gatewren:///public";
+
+/// So many letters of a value show what it is.
+const EXCERPT: usize = 200;
+
+/// The longest query, in letters, and the most words in it.
+const MAX_QUERY: usize = 200;
+const MAX_WORDS: usize = 16;
+
+/// A larger value is answered by the names of its parts, so many at most.
+const MAX_VALUE_BYTES: usize = 40 << 10;
+const MAX_PARTS: usize = 200;
+
+/// Resources, to be found and read by tools.
+pub struct Library(Arc<dyn ResourceSource>);
+
+/// The group, as a table.
+pub fn tools(source: Arc<dyn ResourceSource>) -> Toolset<Library> {
+    Toolset::over(Arc::new(Library(source)))
+        .tool("search", Risk::Read, search)
+        .about(Scope::Within)
+        .titled("Search the box")
+        .tool("read", Risk::Read, read)
+        .about(Scope::Within)
+        .titled("Read what was found")
+}
+
+/// Finds what is known of this box by words: containers, addresses, units, disks, settings. Every word must occur in
+/// an entry's place or value. Pass the `id` of a result to `read`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Search {
+    /// Words to look for, such as `jellyfin address`.
+    query: String,
+    /// At most so many results; `more` says that there are further ones.
+    #[serde(default)]
+    limit: Limit,
+}
+
+type Limit = Number<1, 50, 20>;
+
+#[derive(Serialize, JsonSchema)]
+struct Found {
+    /// The widest entries that fit, in the order of their places.
+    results: Vec<Hit>,
+    /// Whether there are further ones.
+    more: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Hit {
+    /// The resource's URI; `read` takes it.
+    id: String,
+    /// Its place, from the widest word to the narrowest.
+    title: String,
+    /// How what stands there begins.
+    text: String,
+}
+
+async fn search(library: Arc<Library>, Search { query, limit }: Search, cx: Cx) -> Result<Found> {
+    let words = words(&query)?;
+    let contents = library.read(EVERYTHING, &cx).await?;
+    let text = contents.and_then(|contents| contents.text);
+    let found = spawn_blocking(move || {
+        // What is read is what is searched: what is not shown to this agent is not found either.
+        let document = serde_json::from_str(&text.unwrap_or_default()).unwrap_or(Value::Null);
+        let mut search = Searching {
+            words: &words,
+            limit: usize::try_from(limit.get()).unwrap_or(usize::MAX),
+            found: Vec::new(),
+            more: false,
+        };
+        search.look(&mut Vec::new(), &document);
+        Found {
+            results: search.found,
+            more: search.more,
+        }
+    });
+    found
+        .await
+        .map_err(|_| ToolError::new("The search was broken off.").into())
+}
+
+fn words(query: &str) -> Result<Vec<String>> {
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    if words.is_empty() || words.len() > MAX_WORDS || query.chars().count() > MAX_QUERY {
+        let rule = format!("`query` has 1 to {MAX_WORDS} words and at most {MAX_QUERY} letters");
+        return Err(ToolError::new(rule).into());
+    }
+    Ok(words)
+}
+
+impl Library {
+    async fn read(&self, uri: &str, cx: &Cx) -> Result<Option<ResourceContents>> {
+        let contents = self.0.read(&cx.caller().viewer(), uri).await?;
+        Ok(contents.and_then(|contents| contents.into_iter().next()))
+    }
+}
+
+struct Searching<'a> {
+    words: &'a [String],
+    limit: usize,
+    found: Vec<Hit>,
+    more: bool,
+}
+
+impl Searching<'_> {
+    /// Looks at what stands at a place, and below it only where the place alone does not fit: a container that fits
+    /// is one result and not each of its values.
+    fn look(&mut self, place: &mut Vec<String>, value: &Value) {
+        if self.more {
+            return;
+        }
+        let title = place.join(" › ");
+        let fits = |own: &str| {
+            let (title, own) = (title.to_lowercase(), own.to_lowercase());
+            let mut words = self.words.iter();
+            words.all(|word| title.contains(word.as_str()) || own.contains(word.as_str()))
+        };
+        match value {
+            _ if fits("") => self.hit(place, title, value),
+            Value::Object(members) => {
+                for (name, value) in members {
+                    place.push(name.clone());
+                    self.look(place, value);
+                    place.pop();
+                }
+            }
+            Value::Array(items) if items.iter().any(|i| i.is_object() || i.is_array()) => {
+                for (index, value) in items.iter().enumerate() {
+                    place.push(index.to_string());
+                    self.look(place, value);
+                    place.pop();
+                }
+            }
+            leaf if fits(&leaf.to_string()) => self.hit(place, title, leaf),
+            _ => {}
+        }
+    }
+
+    fn hit(&mut self, place: &[String], title: String, value: &Value) {
+        if self.found.len() == self.limit {
+            self.more = true;
+            return;
+        }
+        let text = match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        self.found.push(Hit {
+            id: below(EVERYTHING, place),
+            title,
+            text: text.chars().take(EXCERPT).collect(),
+        });
+    }
+}
+
+/// The URI of a place below another: a JSON Pointer (RFC 6901, section 6), its escapes as URIs have them.
+fn below(uri: &str, place: &[String]) -> String {
+    let mut uri = uri.to_owned();
+    for name in place {
+        uri.push('/');
+        for byte in name.replace('~', "~0").replace('/', "~1").bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                uri.push(char::from(byte));
+            } else {
+                // Writing to a text cannot fail.
+                let _ = write!(uri, "%{byte:02X}");
+            }
+        }
+    }
+    uri
+}
+
+/// Reads one entry: what a result of `search` names, or what stands at a place of the state such as
+/// /public/serverInfo.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Read {
+    /// The `id` of a result of `search`, the URI of a resource, or a JSON Pointer that begins with /public.
+    id: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Entry {
+    /// The resource's URI.
+    id: String,
+    /// The revision of the state that it is true for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<u64>,
+    /// What stands there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
+    /// What stands there, where it is a text of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// Where the value is too large for an answer: the ids of its parts, to be read one by one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<String>,
+}
+
+async fn read(library: Arc<Library>, Read { id }: Read, cx: Cx) -> Result<Entry> {
+    let id = if id.starts_with('/') {
+        // A pointer is written with other escapes than a URI.
+        let names = id.split('/').skip(1);
+        let names = names.map(|name| name.replace("~1", "/").replace("~0", "~"));
+        below("gatewren://", &names.collect::<Vec<_>>())
+    } else {
+        id
+    };
+    let contents = library.read(&id, &cx).await?;
+    let contents = contents.ok_or_else(|| {
+        let shown: String = id.chars().take(EXCERPT).collect();
+        ToolError::new(format!("There is nothing at {shown}.")).hint("search finds what there is.")
+    })?;
+    Ok(entry(id, contents))
+}
+
+fn entry(id: String, contents: ResourceContents) -> Entry {
+    let meta = contents.meta.as_ref();
+    let revision = meta.and_then(|meta| meta.get("gatewren/revision")?.as_u64());
+    let mut entry = Entry {
+        id,
+        revision,
+        value: None,
+        text: None,
+        parts: Vec::new(),
+    };
+    let text = contents.text.unwrap_or_default();
+    let is_json = contents.mime_type.as_deref() == Some("application/json");
+    let value = is_json.then(|| serde_json::from_str(&text).ok()).flatten();
+    match value {
+        None => entry.text = Some(text.chars().take(MAX_VALUE_BYTES).collect()),
+        Some(value) if text.len() <= MAX_VALUE_BYTES => entry.value = Some(value),
+        Some(value) => {
+            let names: Vec<String> = match &value {
+                Value::Object(members) => members.keys().cloned().collect(),
+                Value::Array(items) => (0..items.len()).map(|at| at.to_string()).collect(),
+                _ => Vec::new(),
+            };
+            entry.value = Some(json!(format!("[{} bytes]", text.len())));
+            let names = names.into_iter().take(MAX_PARTS);
+            entry.parts = names.map(|name| below(&entry.id, &[name])).collect();
+        }
+    }
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(query: &str, limit: usize) -> (Vec<String>, bool) {
+        let document = json!({
+            "packageData": {
+                "jellyfin": { "status": "running", "addresses": ["10.0.3.7"] },
+                "a/b": { "status": "stopped" },
+            },
+            "serverInfo": { "hostname": "box", "disks": [{ "name": "sda", "sizeBytes": 5 }] },
+        });
+        let words = words(query).unwrap();
+        let mut search = Searching {
+            words: &words,
+            limit,
+            found: Vec::new(),
+            more: false,
+        };
+        search.look(&mut Vec::new(), &document);
+        let ids = search.found.into_iter().map(|hit| hit.id);
+        (
+            ids.map(|id| id.replace("gatewren:///public", "")).collect(),
+            search.more,
+        )
+    }
+
+    #[test]
+    fn every_word_is_in_the_place_or_in_the_value_of_a_result() {
+        for (query, expected) in [
+            ("jellyfin", &["/packageData/jellyfin"][..]),
+            ("JELLYFIN address", &["/packageData/jellyfin/addresses"]),
+            ("10.0.3.7", &["/packageData/jellyfin/addresses"]),
+            ("status stopped", &["/packageData/a~1b/status"]),
+            ("a/b", &["/packageData/a~1b"]),
+            ("sda", &["/serverInfo/disks/0/name"]),
+            ("jellyfin stopped", &[]),
+        ] {
+            assert_eq!(found(query, 20).0, expected, "{query}");
+        }
+        assert_eq!(found("status", 1).0.len(), 1);
+        assert!(found("status", 1).1 && !found("status", 2).1);
+        assert!(super::words(" ").is_err() && super::words(&"x ".repeat(17)).is_err());
+    }
+
+    #[test]
+    fn a_place_is_a_uri_that_leads_there() {
+        let uri = below(EVERYTHING, &["ä b".to_owned(), "~/%".to_owned()]);
+        assert_eq!(uri, "gatewren:///public/%C3%A4%20b/~0~1%25");
+        let pointer = crate::state::Pointer::from_uri_path(&uri["gatewren://".len()..]).unwrap();
+        assert_eq!(pointer.tokens(), ["public", "ä b", "~/%"]);
+    }
+
+    #[test]
+    fn what_is_too_large_is_named_in_parts() {
+        let value = json!({ "a": "x".repeat(MAX_VALUE_BYTES), "b": 1 });
+        let contents = |text: String| ResourceContents {
+            mime_type: Some("application/json".to_owned()),
+            text: Some(text),
+            ..ResourceContents::default()
+        };
+        let large = entry("u".to_owned(), contents(value.to_string()));
+        assert_eq!(large.parts, ["u/a", "u/b"]);
+        let small = entry("u".to_owned(), contents("{\"b\":1}".to_owned()));
+        assert_eq!(
+            (small.value, small.parts.len()),
+            (Some(json!({ "b": 1 })), 0)
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! `context` and `propose_change`: what an agent that only suggests is told of itself, and how it suggests.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::registry::{
+    Answer, Cx, Interruption, Offer, ProposedCall, Result, Risk, Scope, ToolError, Toolset,
+};
+
+/// How to work with these tools.
+const HOW: &str = "You can look and suggest; nothing that you do changes this box. Find out with `search` and `read` \
+                   how things stand. To suggest a change, ask `context` for the arguments of a tool, then pass the \
+                   tool, its arguments and the reason to `propose_change`: the owner of the box decides, and only \
+                   then it is done. Do not report a proposal as done.";
+
+/// The group, as a table.
+pub fn tools() -> Toolset<()> {
+    Toolset::over(Arc::new(()))
+        .tool("context", Risk::Read, context)
+        .about(Scope::Within)
+        .titled("What can be proposed")
+        .answering("propose_change", Risk::Read, propose_change)
+        .about(Scope::Within)
+        .titled("Propose a change")
+        .returning::<Proposed>()
+}
+
+/// Says which agent you are, which part of the box you see, and what you can propose to the owner and how. With
+/// `tool`, says everything about one of these tools, with the schema of its arguments.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Context {
+    /// A tool that can be proposed, as the answer without this names it.
+    #[serde(default)]
+    tool: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Situation {
+    /// The agent's id, as it stands in the audit.
+    agent: String,
+    /// The name that the owner gave it.
+    name: String,
+    /// Its policy.
+    policy: String,
+    /// The space that it is kept in; `*` is the whole box.
+    space: String,
+    /// How to work here.
+    how: String,
+    /// What can be proposed.
+    proposals: Vec<Proposable>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Proposable {
+    /// The tool's name.
+    tool: String,
+    /// What it can do to the box: `write`, `disrupt`, `execute`, `reveal` or `persist`.
+    class: String,
+    /// What it does.
+    description: String,
+    /// The JSON Schema of its arguments, where one tool was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<Value>,
+}
+
+async fn context(_: Arc<()>, Context { tool }: Context, cx: Cx) -> Result<Situation> {
+    let caller = cx.caller();
+    let offers = cx.offers().into_iter();
+    let proposals: Vec<Proposable> = match &tool {
+        None => offers.map(|offered| proposable(offered, false)).collect(),
+        Some(name) => offers
+            .filter(|offered| offered.definition.name == *name)
+            .map(|offered| proposable(offered, true))
+            .collect(),
+    };
+    if proposals.is_empty() && tool.is_some() {
+        let hint = "Without `tool`, context names what can be proposed.";
+        return Err(ToolError::new("No such tool can be proposed.")
+            .hint(hint)
+            .into());
+    }
+    Ok(Situation {
+        agent: caller.agent.to_string(),
+        name: caller.name.to_string(),
+        policy: caller.policy.to_owned(),
+        space: caller.space.to_string(),
+        how: HOW.to_owned(),
+        proposals,
+    })
+}
+
+fn proposable(offered: Offer, in_full: bool) -> Proposable {
+    let Offer { definition, risk } = offered;
+    Proposable {
+        tool: definition.name,
+        class: risk.to_string(),
+        description: definition.description,
+        arguments: in_full.then_some(definition.input_schema),
+    }
+}
+
+/// Proposes to the owner of the box that a tool be called: it is kept in their inbox, and nothing is done before they
+/// approve it. `context` names the tools and the schemas of their arguments.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ProposeChange {
+    /// The tool, such as `container_restart`.
+    tool: String,
+    /// Its arguments, as its own schema has them.
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    /// Why, for the owner: what you have seen, and what this is to bring about.
+    reason: String,
+}
+
+/// What is said of a proposal that is kept.
+#[derive(Serialize, JsonSchema)]
+struct Proposed {
+    /// The change's id.
+    change: String,
+    /// How it stands: `pending`.
+    status: String,
+    /// Whether it was done: it was not.
+    applied: bool,
+    /// The tool.
+    tool: String,
+    /// The agent that proposes it.
+    agent: String,
+    /// The space that it is kept in.
+    space: String,
+    /// Until when the owner can approve it.
+    expires: String,
+}
+
+async fn propose_change(_: Arc<()>, asked: ProposeChange, _: Cx) -> Result<Answer> {
+    let ProposeChange {
+        tool,
+        arguments,
+        reason,
+    } = asked;
+    if reason.trim().is_empty() {
+        let words = "`reason` is empty: the owner decides by it. Nothing was proposed.";
+        return Err(ToolError::new(words).into());
+    }
+    Err(Interruption::Propose(ProposedCall {
+        tool,
+        arguments,
+        reason,
+    }))
+}

@@ -1,0 +1,277 @@
+//! Calls that the person at the client has to agree to: asked in both eras, and anything but a clear yes refuses.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::support::answer::Answer;
+use crate::support::consent::{again, agreed, asked_on, asking, question, say, yes};
+use crate::support::machine::{IN_TIME, is_root, wait_until};
+use crate::support::server::{Server, server, shared};
+
+/// Everything but a clear yes.
+fn refusals() -> Vec<(&'static str, Value)> {
+    let accept = |content: Value| json!({ "action": "accept", "content": content });
+    vec![
+        ("did not agree", json!({ "action": "decline" })),
+        ("did not agree", accept(json!({ "run": false }))),
+        ("without an answer", json!({ "action": "cancel" })),
+        ("could be read", accept(json!({}))),
+        ("could be read", accept(json!({ "run": "true" }))),
+        ("could be read", json!({ "action": "accept" })),
+        ("could be read", json!({ "run": true })),
+    ]
+}
+
+fn target() -> Value {
+    json!({ "container": "no-such-box" })
+}
+
+/// It was run, and came as far as a container that is not there lets it.
+fn ran(failure: &str) -> bool {
+    let reached = if is_root() {
+        "no-such-box"
+    } else {
+        "need root"
+    };
+    failure.contains(reached) && !failure.contains("person")
+}
+
+/// What the audit says of the calls of a tool, the oldest first: the decision and what came of it.
+fn audited(server: &Server, tool: &str) -> Vec<(String, Option<String>)> {
+    let path = Path::new(server.text("state_db")).with_file_name("vault.db");
+    let vault = Connection::open(path).unwrap();
+    vault.busy_timeout(IN_TIME).unwrap();
+    let mut rows = vault
+        .prepare(
+            "SELECT i.decision, o.outcome FROM audit i
+             LEFT JOIN audit o ON o.call = i.call AND o.kind = 'outcome'
+             WHERE i.kind = 'intent' AND i.tool = ?1 ORDER BY i.seq",
+        )
+        .unwrap();
+    let rows = rows.query_map([tool], |row| row.try_into()).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+fn shows(params: &Value) {
+    let message = params["message"].as_str().unwrap();
+    for words in [
+        "agent \"try\"",
+        "container_stop (Stop a container)",
+        "class disrupt",
+        "the container no-such-box",
+        r#"{"container":"no-such-box"}"#,
+    ] {
+        assert!(message.contains(words), "{words}: {message}");
+    }
+    let form = &params["requestedSchema"];
+    assert_eq!(params["mode"], "form");
+    assert_eq!(form["properties"]["run"]["type"], "boolean", "{form}");
+    assert_eq!(form["required"], json!(["run"]));
+}
+
+#[test]
+fn a_yes_lets_a_call_run_once_in_2026() {
+    let server = server().policy("admin").start();
+    let client = server.client();
+    let call = asking(&client, "container_stop", target());
+    let asked = question(&call.send());
+    shows(&asked["inputRequests"]["confirm"]["params"]);
+    let agreed = again(&call, &asked, &yes());
+    let failure = agreed.send().failure();
+    assert!(ran(&failure), "{failure}");
+    let failure = agreed.send().failure();
+    assert!(
+        failure.contains("no open question"),
+        "it was used: {failure}"
+    );
+
+    for (words, answer) in refusals() {
+        let asked = question(&call.send());
+        let failure = again(&call, &asked, &answer).send().failure();
+        assert!(failure.contains(words), "{answer}: {failure}");
+        let failure = again(&call, &asked, &yes()).send().failure();
+        assert!(failure.contains("no open question"), "{answer}: {failure}");
+    }
+    let silent = question(&call.send());
+    let failure = call
+        .clone()
+        .param("requestState", silent["requestState"].clone());
+    assert!(failure.send().failure().contains("could be read"));
+
+    let used = ("confirm", "refused");
+    let mut expected = vec![("confirm", "accepted"), ("confirmed", "failed"), used];
+    for (words, _) in refusals() {
+        expected.push(match words {
+            "did not agree" => ("confirm", "declined"),
+            "without an answer" => ("confirm", "dismissed"),
+            _ => ("confirm", "malformed"),
+        });
+        expected.push(used);
+    }
+    expected.push(("confirm", "malformed"));
+    let mut rows = Vec::new();
+    wait_until("it is all on record", IN_TIME, || {
+        rows = audited(&server, "container_stop");
+        rows.iter().all(|(_, outcome)| outcome.is_some())
+    });
+    let rows: Vec<(&str, &str)> = rows
+        .iter()
+        .map(|(decision, outcome)| (decision.as_str(), outcome.as_deref().unwrap()))
+        .collect();
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn a_yes_is_good_for_its_call_and_its_agent_alone() {
+    let server = server().policy("admin").start();
+    let client = server.client();
+    let call = asking(&client, "container_stop", target());
+    let asked = question(&call.send());
+    let refused = |answer: Answer| assert_eq!(answer.verdict(), (200, -32_602), "{answer:?}");
+
+    let other = asking(&client, "container_stop", json!({ "container": "another" }));
+    refused(again(&other, &asked, &yes()).send());
+    let other = asking(&client, "container_restart", target());
+    refused(again(&other, &asked, &yes()).send());
+    let more = json!({ "container": "no-such-box", "grace_s": 0 });
+    refused(again(&asking(&client, "container_stop", more), &asked, &yes()).send());
+
+    let directory = Path::new(server.text("state_db")).parent().unwrap();
+    let mut add = std::process::Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    add.args([
+        "agent", "add", "visitor", "--policy", "admin", "--json", "--dir",
+    ]);
+    let added = add.arg(directory).output().unwrap();
+    let added: Value = serde_json::from_slice(&added.stdout).unwrap();
+    let visitor = client.clone().with_token(added["token"].as_str().unwrap());
+    let list = visitor.modern("tools/list");
+    wait_until("it comes in", IN_TIME, || list.send().status == 200);
+    refused(
+        again(
+            &asking(&visitor, "container_stop", target()),
+            &asked,
+            &yes(),
+        )
+        .send(),
+    );
+
+    let mut forged = asked.clone();
+    let state = asked["requestState"].as_str().unwrap();
+    forged["requestState"] = json!(format!("{state}x"));
+    refused(again(&call, &forged, &yes()).send());
+
+    let failure = again(&call, &asked, &yes()).send().failure();
+    assert!(ran(&failure), "none of these has used it up: {failure}");
+}
+
+#[test]
+fn what_a_model_writes_is_no_consent() {
+    let client = shared("admin").client();
+    for word in ["confirm", "run", "confirmed"] {
+        let arguments = json!({ "container": "no-such-box", word: true });
+        let failure = asking(&client, "container_stop", arguments)
+            .send()
+            .failure();
+        assert!(failure.contains(word), "{failure}");
+    }
+    // Nor is an answer to a question that was not put.
+    let call = asking(&client, "container_stop", target());
+    let call = call.param("inputResponses", json!({ "confirm": yes() }));
+    question(&call.send());
+    let failure = asking(&client, "container_stop", json!({ "container": "x/../y" }));
+    let failure = failure.send().failure();
+    assert!(
+        failure.contains("container"),
+        "nobody is asked in vain: {failure}"
+    );
+}
+
+#[test]
+fn a_client_that_cannot_ask_is_refused() {
+    let client = shared("admin").client();
+    for able in [
+        json!({}),
+        json!({ "elicitation": { "url": {} } }),
+        json!({ "elicitation": null }),
+    ] {
+        let call = client.call("container_stop", target());
+        let answer = call.mcp_meta("clientCapabilities", able.clone()).send();
+        assert_eq!(answer.verdict(), (400, -32_021), "{able}");
+        let error = &answer.rpc()["error"];
+        let needed = json!({ "elicitation": { "form": {} } });
+        assert_eq!(error["data"]["requiredCapabilities"], needed);
+        assert!(answer.message().contains("Nothing was done"), "{error}");
+
+        let session = client.session_with("2025-11-25", able);
+        let failure = session.call("container_stop", target()).send().failure();
+        assert!(
+            failure.contains("cannot ask") && failure.contains("Nothing was done"),
+            "{failure}"
+        );
+    }
+    // A revision that has no questions, whatever its client says.
+    let session = client.session_with("2025-03-26", json!({ "elicitation": {} }));
+    let failure = session.call("container_stop", target()).send().failure();
+    assert!(failure.contains("cannot ask"), "{failure}");
+}
+
+#[test]
+fn a_session_is_asked_on_its_stream() {
+    let client = shared("admin").client();
+    for version in ["2025-06-18", "2025-11-25"] {
+        let session = client.session_with(version, json!({ "elicitation": {} }));
+        let mut rows = refusals();
+        rows.push(("", yes()));
+        for (words, answer) in rows {
+            let mut stream = session.call("container_stop", target()).open();
+            let (id, params) = asked_on(&mut stream);
+            shows(&params);
+            assert_eq!(say(&session, &id, &answer).status, 202);
+            let result = stream.call_message()["result"].clone();
+            let failure = result["content"][0]["text"].as_str().unwrap();
+            assert_eq!(result["isError"], true, "{result}");
+            if words.is_empty() {
+                assert!(ran(failure), "{failure}");
+            } else {
+                assert!(failure.contains(words), "{answer}: {failure}");
+            }
+        }
+    }
+}
+
+#[test]
+fn another_session_cannot_answer_and_a_client_that_fails_to_ask_refuses() {
+    let client = shared("admin").client();
+    let session = client.session_with("2025-11-25", json!({ "elicitation": {} }));
+    let other = client.session_with("2025-11-25", json!({ "elicitation": {} }));
+    let mut stream = session.call("container_stop", target()).open();
+    let (id, _) = asked_on(&mut stream);
+    let mut beside = other.call("container_stop", target()).open();
+    let (other_id, _) = asked_on(&mut beside);
+    say(&other, &id, &json!({ "action": "decline" }));
+    say(&other, &other_id, &yes());
+    let error = json!({ "code": -32_603, "message": "no screen" });
+    let reply = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+    assert_eq!(session.post(reply).send().status, 202);
+    let end = stream.call_message();
+    let words = end["error"]["message"].as_str().unwrap();
+    assert!(words.contains("no screen"), "its own answer: {end}");
+}
+
+#[test]
+fn a_session_that_ends_takes_its_question_along() {
+    let server = server().policy("admin").start();
+    let client = server.client();
+    let session = client.session_with("2025-11-25", json!({ "elicitation": {} }));
+    let mut stream = session.call("container_stop", target()).open();
+    let (id, _) = asked_on(&mut stream);
+    assert!(session.delete().status < 300);
+    assert_eq!(say(&session, &id, &yes()).status, 404);
+    drop(stream);
+    let failure = agreed(&client, "container_restart", target()).failure();
+    assert!(ran(&failure), "{failure}");
+    let rows = audited(&server, "container_stop");
+    assert_eq!(rows, [("confirm".to_owned(), None)], "it waits for nobody");
+}

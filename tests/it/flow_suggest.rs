@@ -1,0 +1,241 @@
+//! Agents that only suggest: four tools to find out how things stand, and an inbox for everything else.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::machine::{IN_TIME, wait_until};
+use crate::support::server::{Server, has_sqlite3, server, shared};
+use crate::support::tasks;
+
+fn call(client: &Client, tool: &str, arguments: Value) -> Value {
+    client.call(tool, arguments).send().data()
+}
+
+fn propose(tool: &str, arguments: Value) -> Value {
+    json!({ "tool": tool, "arguments": arguments, "reason": "it hangs" })
+}
+
+/// What is in the inbox, the oldest first: tool, arguments, reason, status.
+fn inbox(server: &Server) -> Vec<(String, String, String, String)> {
+    let path = Path::new(server.text("state_db")).with_file_name("vault.db");
+    let vault = Connection::open(path).unwrap();
+    vault.busy_timeout(IN_TIME).unwrap();
+    let mut rows = vault
+        .prepare("SELECT tool, arguments, reason, status FROM change ORDER BY serial")
+        .unwrap();
+    let rows = rows.query_map([], |row| row.try_into()).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn what_is_known_of_the_box_is_found_by_words_and_read() {
+    if !has_sqlite3() {
+        return;
+    }
+    let server = server().policy("suggest").start();
+    let client = server.client();
+    let note = json!({ "door/1": { "words": "the wren sings", "n": 5 }, "other": "wren" });
+    let revision = server.put("notes", &note);
+    let found = |query: &str| call(&client, "search", json!({ "query": query }));
+    wait_until("it is found", IN_TIME, || {
+        found("door sings")["results"][0].is_object()
+    });
+    let hit = found("door sings")["results"][0].clone();
+    assert_eq!(hit["id"], "gatewren:///public/notes/door~11/words");
+    assert_eq!(hit["text"], "the wren sings");
+    let read = call(&client, "read", json!({ "id": hit["id"] }));
+    assert_eq!(read["value"], "the wren sings");
+    assert!(read["revision"].as_u64() >= Some(revision));
+    let whole = call(&client, "read", json!({ "id": "/public/notes/door~11" }));
+    assert_eq!(whole["value"]["n"], 5);
+    assert_eq!(found("notes wren")["results"].as_array().unwrap().len(), 2);
+    let few = call(
+        &client,
+        "search",
+        json!({ "query": "notes wren", "limit": 1 }),
+    );
+    assert_eq!(
+        (few["results"].as_array().unwrap().len(), &few["more"]),
+        (1, &json!(true))
+    );
+    assert_eq!(found("no-such-thing")["results"], json!([]));
+    for nowhere in [
+        "/public/none",
+        "/private",
+        "gatewren:///none",
+        "file:///etc/passwd",
+        "/",
+    ] {
+        let answer = client.call("read", json!({ "id": nowhere })).send();
+        let failure = answer.failure();
+        assert!(failure.contains("nothing at"), "{failure}");
+    }
+    let failure = client
+        .call("search", json!({ "query": "" }))
+        .send()
+        .failure();
+    assert!(failure.contains("query"), "{failure}");
+}
+
+#[test]
+fn an_agent_is_told_what_it_can_propose_and_how() {
+    let client = shared("suggest").client();
+    let about = call(&client, "context", json!({}));
+    assert_eq!(
+        (&about["policy"], &about["name"]),
+        (&json!("suggest"), &json!("try"))
+    );
+    let offers = about["proposals"].as_array().unwrap();
+    let names: Vec<&str> = offers.iter().map(|o| o["tool"].as_str().unwrap()).collect();
+    for name in ["container_restart", "container_start", "system_shell"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    for offer in offers {
+        assert!(["write", "disrupt", "execute"].contains(&offer["class"].as_str().unwrap()));
+        assert!(offer.get("arguments").is_none());
+    }
+    let one = call(&client, "context", json!({ "tool": "container_stop" }));
+    let schema = &one["proposals"][0]["arguments"];
+    assert_eq!(
+        schema["properties"]["container"]["type"], "string",
+        "{schema}"
+    );
+    for none in ["container_list", "propose_change", "nothing"] {
+        let failure = client
+            .call("context", json!({ "tool": none }))
+            .send()
+            .failure();
+        assert!(failure.contains("can be proposed"), "{none}: {failure}");
+    }
+}
+
+#[test]
+fn a_proposal_waits_in_the_inbox_and_does_nothing() {
+    let server = server().policy("suggest").start();
+    let client = server.client();
+    let marker = std::env::temp_dir().join(format!("gatewren-it-suggest-{}", std::process::id()));
+    let command = json!({ "command": format!("touch {}", marker.display()) });
+    let who = call(&client, "context", json!({}));
+
+    let change = call(
+        &client,
+        "propose_change",
+        propose("system_shell", command.clone()),
+    );
+    assert_eq!(
+        (&change["applied"], &change["status"]),
+        (&json!(false), &json!("pending"))
+    );
+    assert_eq!(
+        (&change["agent"], &change["space"]),
+        (&who["agent"], &who["space"])
+    );
+    assert_eq!(change["tool"], "system_shell");
+    let session = client.session("2025-11-25");
+    let stop = propose("container_stop", json!({ "container": "web" }));
+    let second = session.call("propose_change", stop).send().data();
+    assert_ne!(second["change"], change["change"]);
+    let restart = propose("package.restart", json!({ "id": "web" }));
+    let third = tasks::call(&client, "propose_change", restart).send();
+    let task = tasks::made(&third);
+    assert_eq!(tasks::task(&client, &task)["status"], "working");
+
+    let rows = inbox(&server);
+    let row = |at: usize| {
+        let (tool, arguments, reason, status) = &rows[at];
+        (
+            tool.as_str(),
+            arguments.as_str(),
+            reason.as_str(),
+            status.as_str(),
+        )
+    };
+    assert_eq!(
+        row(0),
+        (
+            "system_shell",
+            command.to_string().as_str(),
+            "it hangs",
+            "pending"
+        )
+    );
+    assert_eq!(
+        row(1),
+        (
+            "container_stop",
+            r#"{"container":"web"}"#,
+            "it hangs",
+            "pending"
+        )
+    );
+    assert_eq!(
+        row(2),
+        (
+            "container_restart",
+            r#"{"container":"web"}"#,
+            "it hangs",
+            "pending"
+        )
+    );
+    assert!(!marker.exists());
+}
+
+#[test]
+fn what_cannot_be_proposed_is_said_at_once() {
+    let server = server().policy("suggest").start();
+    let client = server.client();
+    for (arguments, word) in [
+        (
+            propose("container_stop", json!({ "container": "../etc" })),
+            "container",
+        ),
+        (
+            propose("container_stop", json!({ "containr": "web" })),
+            "containr",
+        ),
+        (propose("container_stop", json!({})), "container"),
+        (propose("container_list", json!({})), "container_list"),
+        (propose("propose_change", json!({})), "propose_change"),
+        (propose("nothing", json!({})), "nothing"),
+        (
+            json!({ "tool": "container_stop", "arguments": { "container": "web" } }),
+            "reason",
+        ),
+        (
+            json!({ "tool": "container_stop", "arguments": { "container": "web" }, "reason": " " }),
+            "reason",
+        ),
+        (
+            json!({ "tool": "container_stop", "arguments": ["web"], "reason": "x" }),
+            "arguments",
+        ),
+    ] {
+        for failure in [
+            client
+                .call("propose_change", arguments.clone())
+                .send()
+                .failure(),
+            client
+                .session("2025-06-18")
+                .call("propose_change", arguments.clone())
+                .send()
+                .failure(),
+        ] {
+            assert!(failure.contains(word), "{arguments}: {failure}");
+        }
+    }
+    for tool in [
+        "container_stop",
+        "package.stop",
+        "container_list",
+        "whoami",
+        "change_get",
+    ] {
+        let answer = client.call(tool, json!({ "container": "web" })).send();
+        assert_eq!(answer.verdict(), (200, -32_602), "{tool}");
+    }
+    assert_eq!(inbox(&server), []);
+}
