@@ -141,7 +141,7 @@ mod tests {
             ("container_list",    "containers", Risk::Read,    Deny),
             ("container_start",   "containers", Risk::Write,   Allow),
             ("container_stop",    "containers", Risk::Disrupt, Deny),
-            ("container_restart", "containers", Risk::Disrupt, Mode::Confirm),
+            ("container_restart", "containers", Risk::Disrupt, Confirm),
             ("system_shell",      "shell",      Risk::Execute, Deny),
             ("nameless",          "",           Risk::Write,   Deny),
         ];

@@ -32,6 +32,7 @@ pub struct Library(Arc<dyn ResourceSource>);
 /// The group, as a table.
 pub fn tools(source: Arc<dyn ResourceSource>) -> Toolset<Library> {
     Toolset::over(Arc::new(Library(source)))
+        .named("suggest")
         .tool("search", Risk::Read, search)
         .about(Scope::Within)
         .titled("Search the box")

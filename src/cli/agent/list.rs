@@ -61,10 +61,10 @@ fn table(rows: &[[String; 6]]) -> String {
     }
     let line = |row: &[String; 6]| {
         let cells = row.iter().zip(widths);
-        let padded: String = cells
-            .map(|(cell, width)| format!("{cell:<width$}  "))
+        let padded: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:<width$}"))
             .collect();
-        padded.trim_end().to_owned()
+        padded.join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }

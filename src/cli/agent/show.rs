@@ -6,7 +6,7 @@ use super::super::plain::plain;
 use super::{entry::House, list, name, standing::standing};
 use crate::auth::{AuthError, policy_of, reach_of};
 use crate::config::{Glob, Mode, Policy, Reach, Risk, Space, WHOLE_BOX};
-use crate::policy::{Subject, class, mode};
+use crate::policy::{Subject, class, mode, shows};
 use crate::sys::rfc3339;
 use crate::vault::{Agent, OfferedTool};
 
@@ -50,7 +50,7 @@ impl Outlook {
                 toolset: &tool.toolset,
                 risk: tool.risk,
             };
-            if is_within(tool, &reach) {
+            if is_within(tool, &reach) && shows(&policy, subject) {
                 mode(&policy, subject)
             } else {
                 Mode::Deny
