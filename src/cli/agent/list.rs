@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::plain::plain;
-use super::{entry::House, standing::standing};
+use super::{house::House, standing::standing};
 use crate::sys::rfc3339;
 use crate::vault::Agent;
 
