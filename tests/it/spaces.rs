@@ -35,7 +35,7 @@ impl Home {
         let mut containers = Containers::new()?;
         for name in [FIRST, SECOND] {
             let root = containers.make(name);
-            let release = format!("ID=wren\nPRETTY_NAME=\"{}\"\n", release_of(name));
+            let release = format!("ID=wren\nNAME=\"{}\"\n", release_of(name));
             fs::write(root.join("usr/lib/os-release"), release).unwrap();
             containers.tool("lxc-start", name, &["-d"]);
             containers.until_ready(name);
