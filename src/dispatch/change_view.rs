@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::change_task::words_of;
 use crate::sys::rfc3339;
-use crate::vault::{Change, ChangeStatus, redact};
+use crate::telemetry::redact;
+use crate::vault::{Change, ChangeStatus};
 
 /// A change.
 #[derive(Debug, Serialize, JsonSchema)]
