@@ -120,8 +120,15 @@ struct AllListeners {
     left_out: usize,
 }
 
-async fn listeners(host: Arc<Host>, Listeners {}: Listeners, _: Cx) -> Result<AllListeners> {
+async fn listeners(host: Arc<Host>, Listeners {}: Listeners, cx: Cx) -> Result<AllListeners> {
     let mut listeners = host.listeners().await.map_err(failed)?;
+    let reach = &cx.caller().reach;
+    listeners.retain(|one| {
+        one.container
+            .as_ref()
+            .is_none_or(|name| reach.container(name))
+            && one.unit.as_ref().is_none_or(|name| reach.unit(name))
+    });
     let left_out = listeners.len().saturating_sub(MOST);
     listeners.truncate(MOST);
     Ok(AllListeners {
