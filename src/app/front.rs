@@ -22,6 +22,8 @@ enum Surface {
     Metrics,
     Health,
     Discovery,
+    Login,
+    Logout,
 }
 
 /// A path: its name, its door, what answers there, and the methods that it takes.
@@ -35,6 +37,8 @@ const PATHS: &[Row] = &[
     ("/sse",             Door::Agent, Surface::Stream,    "GET, OPTIONS"),
     ("/message",         Door::Agent, Surface::Message,   "POST, OPTIONS"),
     ("/metrics",         Door::Agent, Surface::Metrics,   "GET, OPTIONS"),
+    ("/login",           Door::Open,  Surface::Login,     "POST, OPTIONS"),
+    ("/logout",          Door::Open,  Surface::Logout,    "POST, OPTIONS"),
     ("/health",          Door::Open,  Surface::Health,    "GET, HEAD, OPTIONS"),
     ("/.well-known/mcp", Door::Open,  Surface::Discovery, "GET, HEAD, OPTIONS"),
 ];
@@ -80,10 +84,14 @@ impl Front {
             return Ok(options(&request, methods));
         }
         match door {
-            Door::Open => {
-                self.guard.charge_stranger(peer)?;
-                Ok(open(surface))
-            }
+            Door::Open => match surface {
+                Surface::Login => self.guard.login(request, peer).await,
+                Surface::Logout => self.guard.logout(request, peer).await,
+                _ => {
+                    self.guard.charge_stranger(peer)?;
+                    Ok(open(surface))
+                }
+            },
             Door::Agent => {
                 let admitted = self.guard.admit(request, peer).await?;
                 match (surface, &self.http_sse) {
@@ -115,14 +123,18 @@ impl Front {
 
     /// Whether a path answers here.
     fn offers(&self, surface: Surface) -> bool {
-        let of_http_sse = matches!(surface, Surface::Stream | Surface::Message);
-        !of_http_sse || self.http_sse.is_some()
+        match surface {
+            Surface::Stream | Surface::Message => self.http_sse.is_some(),
+            Surface::Login | Surface::Logout => self.guard.has_logins(),
+            _ => true,
+        }
     }
 
-    /// Counters in Prometheus' text format. They name tools that not every agent may know of.
+    /// Counters in Prometheus' text format. They name tools that not every agent may know of, and count what all do.
     fn counted(&self, admitted: &Admitted) -> Result<Response<Body>, Refusal> {
-        if admitted.who().preset() != Preset::Admin {
-            let words = "the metrics are for agents with the policy admin";
+        let who = admitted.who();
+        if who.preset() != Preset::Admin || !who.reach().is_everything() {
+            let words = "the metrics are for agents with the policy admin and no space";
             return Err(Refusal::new(StatusCode::FORBIDDEN, "admin_required", words));
         }
         Ok(text(self.metrics.render()))

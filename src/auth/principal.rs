@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::grants::GrantBook;
+use super::logins::LoginKey;
 use crate::config::{Policy, Preset, Reach, WHOLE_BOX};
+use crate::vault::OWNER;
 
 /// The id of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +40,8 @@ pub struct Principal {
     pub(super) from: Option<IpAddr>,
     pub(super) expires_ms: Option<u64>,
     pub(super) grants: Option<Arc<GrantBook>>,
+    /// The cookie that it came in with, if that is how.
+    pub(super) login: Option<LoginKey>,
 }
 
 /// What is known of an agent that came in.
@@ -76,7 +80,29 @@ impl Principal {
             from: None,
             expires_ms: None,
             grants: None,
+            login: None,
         }
+    }
+
+    /// The owner, who may do everything: only where the settings let it in like an agent.
+    pub fn owner(login: LoginKey) -> Self {
+        Self::without_token(OWNER, Preset::Admin).signed_in(login)
+    }
+
+    /// The same, come in with a cookie.
+    pub(super) fn signed_in(self, login: LoginKey) -> Self {
+        let login = Some(login);
+        Self { login, ..self }
+    }
+
+    /// The cookie that it came in with, if that is how.
+    pub fn login(&self) -> Option<LoginKey> {
+        self.login
+    }
+
+    /// Whether no agent's token stands behind it, but the owner's password.
+    pub fn is_owner(&self) -> bool {
+        self.login.is_some() && self.identity.id.as_str() == OWNER
     }
 
     /// The agent's id.
@@ -87,6 +113,14 @@ impl Principal {
     /// What its owner calls it.
     pub fn name(&self) -> &str {
         &self.identity.name
+    }
+
+    /// What tells its token from its other ones, and is no secret: the beginning of the SHA-256 that is kept of
+    /// it, as hexadecimal digits.
+    pub fn token_id(&self) -> Option<String> {
+        let [a, b, c, d, ..] = self.identity.token;
+        let known = self.identity.token != [0; 32];
+        known.then(|| format!("{:08x}", u32::from_be_bytes([a, b, c, d])))
     }
 
     /// What it may do.

@@ -94,7 +94,7 @@ pub(super) async fn propose(
         space: who.space().to_owned(),
         tool: tool.name().to_owned(),
         target: tool.target(&arguments).map(str::to_owned),
-        rests_on: rests_on(tool, &arguments),
+        rests_on: rests_on(who, tool, &arguments),
         revision: inbox.state.document().revision,
         reason: reason.map(|reason| reason.chars().take(MAX_REASON_CHARS).collect()),
         expires_ms: now_ms().saturating_add(millis(inbox.limits.expires)),

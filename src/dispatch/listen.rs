@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::{
     call::{Call, Context, Outcome, Reply},
     engine::Engine,
-    interests::Interests,
+    interests::{Interests, Since},
     listener::{Event, Listener},
     task_methods::declared,
     task_watch::TaskWatch,
@@ -58,7 +58,7 @@ impl Filter {
     /// Keeps what the server can honour.
     fn honour(&mut self, engine: &Engine, client: &Context) {
         let offered = engine.catalog.capabilities();
-        self.tools &= offered.lists_change;
+        self.tools &= offered.lists_change || offered.tools_change;
         self.prompts &= offered.lists_change && offered.prompts;
         self.resources &= offered.lists_change && offered.resources;
         self.uris.retain(|uri| engine.can_watch(client, uri));
@@ -128,7 +128,7 @@ fn tasks(engine: &Engine, call: &Call, filter: &mut Filter) -> Result<Option<Tas
     }
     let agent = call.context.who.agent_id().as_str();
     let ids = filter.tasks.drain(..).collect();
-    let (watch, honoured) = TaskWatch::new(&engine.tasks, agent, &ids);
+    let (watch, honoured) = TaskWatch::new(engine, agent, &ids);
     filter.tasks = honoured;
     Ok(Some(watch))
 }
@@ -160,8 +160,12 @@ pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
     let mut filter = Filter::read(&call.params)?;
     filter.honour(engine, &call.context);
     let interests = Arc::new(Interests::default());
-    let since = since(call)?.unwrap_or_else(|| engine.revision(&call.context));
+    let known = since(call)?;
     for uri in &filter.uris {
+        let since = match (engine.since(&call.context, uri), known) {
+            (Since::Revision(_), Some(known)) => Since::Revision(known),
+            (since, _) => since,
+        };
         interests.add(uri, since)?;
     }
     let patches = call.context.capabilities.wants_patches();

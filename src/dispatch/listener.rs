@@ -11,6 +11,7 @@ use super::{
     call::Context,
     engine::Engine,
     interests::{Due, Interests, Update},
+    standing::Standing,
     task_watch::TaskWatch,
 };
 use crate::protocol::Notification;
@@ -60,8 +61,10 @@ impl Event {
 /// Waits for what its interests name.
 pub struct Listener {
     viewer: Viewer,
+    standing: Standing,
     interests: Arc<Interests>,
     source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
+    apart: Option<watch::Receiver<u64>>,
     lists: Option<broadcast::Receiver<ListChange>>,
     tasks: Option<TaskWatch>,
     logs: Option<(Arc<str>, broadcast::Receiver<SessionLog>)>,
@@ -77,8 +80,10 @@ impl Listener {
         let source = engine.catalog.resources();
         Self {
             viewer: client.viewer(),
+            standing: Standing::new(engine, &client.who),
             interests,
             source: source.map(|source| (source.clone(), source.bell())),
+            apart: source.and_then(|source| source.bell_apart()),
             lists: engine.catalog.list_changes(),
             tasks: None,
             logs: None,
@@ -114,6 +119,7 @@ impl Listener {
     /// From now on for this client: another policy may hold for it than when it listened first.
     pub fn follow(&mut self, client: &Context) {
         self.viewer = client.viewer();
+        self.standing.follow(&client.who);
     }
 
     /// The next event; `None` when the server stops.
@@ -127,11 +133,14 @@ impl Listener {
             };
             let bell = self.source.as_mut().filter(|_| heeds_bell);
             let bell = bell.map(|(_, bell)| bell);
+            let apart = self.apart.as_mut().filter(|_| heeds_bell);
             tokio::select! {
                 () = rung(bell, self.pace.next) => {}
+                () = rung(apart, self.pace.next) => {}
                 () = self.interests.changed() => {}
                 () = reached(wake) => {}
                 change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
+                () = self.standing.changes() => return Some(Event::List(ListChange::Tools)),
                 note = stirred(self.tasks.as_mut()) => return Some(Event::Task(note)),
                 log = logged(self.logs.as_mut()) => return Some(Event::Logged(log)),
                 () = stopped(&mut self.stop) => {}
@@ -147,6 +156,9 @@ impl Listener {
         let now = Instant::now();
         // Before the look: what comes after it rings again.
         bell.mark_unchanged();
+        if let Some(apart) = &mut self.apart {
+            apart.mark_unchanged();
+        }
         self.pace.looked(now);
         let seen = (source.as_ref(), &self.viewer);
         self.interests.due(seen, now, self.every)
@@ -180,6 +192,11 @@ impl Pace {
 }
 
 fn updated(update: &Update, patches: Option<&Value>) -> Notification {
+    if update.apart {
+        let mut note = Notification::resource_changed(&update.uri);
+        note.revision = Some(update.settled);
+        return note;
+    }
     let mut note = Notification::resource_updated(&update.uri, update.revision);
     // Whoever comes back with this event's id is told from here on.
     note.revision = Some(update.settled);

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::auth::Principal;
 use crate::registry::{Scope, Tool};
 use crate::state::{Pointer, State};
 use crate::vault::Change;
@@ -15,14 +16,23 @@ const OF_A_UNIT: [&str; 4] = ["active", "enabled", "load", "main_pid"];
 
 /// The places in the state that a call of a tool rests on, as JSON Pointers; none for a call that may be about
 /// anything, such as a command on the host.
-pub(super) fn rests_on(tool: &Tool, arguments: &Map<String, Value>) -> Vec<String> {
+///
+/// What its agent does not reach it rests on as little as on what does not exist: whether that moves is not for the
+/// agent to learn.
+pub(super) fn rests_on(
+    who: &Principal,
+    tool: &Tool,
+    arguments: &Map<String, Value>,
+) -> Vec<String> {
     let Some(target) = tool.target(arguments) else {
         return Vec::new();
     };
     let (place, parts) = match tool.scope() {
-        Scope::Container(_) => ("packageData", OF_A_CONTAINER),
-        Scope::Host if arguments.contains_key("unit") => ("units", OF_A_UNIT),
-        Scope::Box | Scope::Host | Scope::Within => return Vec::new(),
+        Scope::Container(_) if who.reach().container(target) => ("packageData", OF_A_CONTAINER),
+        Scope::Host if arguments.contains_key("unit") && who.reach().unit(target) => {
+            ("units", OF_A_UNIT)
+        }
+        Scope::Box | Scope::Host | Scope::Container(_) | Scope::Within => return Vec::new(),
     };
     let above = ["public", place, target].into_iter();
     let above = above.fold(Pointer::root(), |above, key| above.child(key));

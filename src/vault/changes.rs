@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::change::{Change, ChangeStatus, NewChange, canonical, read};
 use super::commit::Durability;
 use super::error::VaultError;
-use super::row::to_column;
+use super::row::{from_column, to_column};
 use super::shared::Shared;
 use crate::sys::{now_ms, random_bytes};
 
@@ -83,7 +83,7 @@ pub struct Decision {
 #[derive(Debug)]
 pub enum Ruling {
     /// It holds; the change as it stands now.
-    Done(Change),
+    Done(Box<Change>),
     /// The change is not one that this can be said of any more.
     Past(ChangeStatus),
     /// The row is not the one that was shown, or its arguments are not those that were proposed.
@@ -182,6 +182,15 @@ impl Changes<'_> {
         Ok(found.filter(|change| change.agent == agent))
     }
 
+    /// The serial of the row that changed last; 0 where there is none.
+    pub fn newest(&self) -> Result<u64, VaultError> {
+        self.0.read("look at the changes", |connection| {
+            connection
+                .prepare_cached("SELECT coalesce(max(serial), 0) AS newest FROM change")?
+                .query_row([], |row| from_column(row, "newest"))
+        })
+    }
+
     /// All changes, the newest first; those that are open, if only they are asked for.
     pub fn list(&self, only_open: bool) -> Result<Vec<Change>, VaultError> {
         self.listed(if only_open { OPEN } else { "TRUE" }, None)
@@ -241,7 +250,7 @@ pub(super) fn find(connection: &Connection, id: &str) -> Result<Option<Change>, 
 fn ruling(connection: &Connection, id: &str, done: usize) -> Result<Ruling, rusqlite::Error> {
     Ok(match find(connection, id)? {
         None => Ruling::Absent,
-        Some(change) if done > 0 => Ruling::Done(change),
+        Some(change) if done > 0 => Ruling::Done(Box::new(change)),
         // What waits past its time has expired, though nobody has written that down yet.
         Some(change) if change.status == ChangeStatus::Pending => {
             Ruling::Past(ChangeStatus::Expired)
@@ -361,7 +370,7 @@ mod tests {
             .approve(&change.id, change.binding(), by_owner())
             .await
         {
-            Ok(Ruling::Done(change)) => change,
+            Ok(Ruling::Done(change)) => *change,
             other => panic!("{other:?}"),
         }
     }
