@@ -135,6 +135,14 @@ impl Engine {
         source.map_or(0, |source| source.newest(viewer))
     }
 
+    /// The newest revision of the state, whoever may see it.
+    pub(super) fn newest_of_all(&self) -> Option<u64> {
+        let source = self.catalog.resources()?;
+        let bell = source.bell();
+        let revision = *bell.borrow();
+        Some(revision)
+    }
+
     /// Whether a caller may ask to hear of changes of a resource.
     pub fn can_watch(&self, caller: &Context, uri: &str) -> bool {
         let source = self.catalog.resources();
