@@ -13,13 +13,13 @@ use super::{
     house::{House, certificate, hosts},
     serving::Serving,
 };
-use crate::auth::Agents;
+use crate::auth::{Agents, Logins};
 use crate::backends::{Host, Lxc, Shell, SystemBus, Systemd};
 use crate::config::{Settings, Tasks};
 use crate::dispatch::{
     Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
 };
-use crate::guard::{Edge, Guard, Identity};
+use crate::guard::{Callers, Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
 use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle, Units};
@@ -30,7 +30,7 @@ use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::vault::{ChangeRoom, OfferedTool, TaskRoom, Vault};
+use crate::vault::{ChangeRoom, OfferedTool, Stay, TaskRoom, Vault};
 
 /// What a model is told of this server first.
 const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
@@ -170,9 +170,9 @@ async fn engine(
     let engine = Engine::new(catalog, kept, &key, stop.subscribe(), limits);
     let guard = guard.clone();
     let engine = engine.with_update_interval(settings.limits.update_interval);
-    Ok(engine.with_expulsion(Box::new(move |who| {
+    Ok(engine.with_succession(Arc::new(move |who| {
         let guard = guard.clone();
-        Box::pin(async move { guard.expelled(&who).await })
+        Box::pin(async move { guard.changed(&who).await })
     })))
 }
 
@@ -211,8 +211,22 @@ async fn door(
     settings: &Settings,
 ) -> Result<(Arc<Guard>, Sessions), BuildError> {
     let agents = Agents::new(vault.clone(), settings.spaces.clone()).map_err(failed)?;
-    let guard = Guard::new(Identity::Agents(agents), hosts(settings), &settings.limits);
-    let guard = guard.behind(Edge::of(&settings.edge_jwt));
+    let stay = Stay {
+        idle: settings.access.login_idle,
+        most: settings.access.login_max,
+    };
+    let callers = Callers {
+        agents,
+        logins: Arc::new(Logins::new(vault.clone(), stay)),
+        owner_on_mcp: settings.access.owner_on_mcp,
+    };
+    let guard = Guard::new(Identity::Agents(callers), hosts(settings), &settings.limits);
+    let guard = guard.behind(Edge::of(&settings.edge_jwt).map_err(failed)?);
+    let required = settings.access.required_header.as_str();
+    let guard = match required {
+        "" => guard,
+        name => guard.requiring(name.parse().map_err(failed)?),
+    };
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {
         vault: vault.clone(),
@@ -279,6 +293,7 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     catalog.add(toolsets::library(resources.clone()))?;
     catalog.add(toolsets::proposals())?;
     catalog.require_portable_names()?;
+    catalog.offer_tool_changes();
     catalog.set_resources(resources);
     let observer = on.observer;
     catalog.set_settle(Box::new(move |audit_id| {

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::error::AuthError;
 use super::grants::GrantBook;
+use super::logins::LoginKey;
 use super::principal::{AgentId, Identity, Principal};
 use super::standing::identity;
 use super::token::Token;
@@ -87,12 +88,27 @@ impl Agents {
         Ok(who)
     }
 
+    /// The agent that has exchanged its token, of which this is the SHA-256, for a cookie.
+    pub fn identify_login(
+        &self,
+        (key, token): (LoginKey, [u8; 32]),
+        from: IpAddr,
+    ) -> Result<Principal, AuthError> {
+        let (known, now) = (self.known()?, now_ms());
+        let record = known.find(&token).ok_or(AuthError::Unknown)?;
+        let who = self.admit(record, Some(from), now)?;
+        self.touch(record, now);
+        Ok(who.signed_in(key))
+    }
+
     /// An agent that came in, as it would come in now: with the token that it had, from where it was. `None` if it
     /// would not.
     pub fn current(&self, who: &Principal) -> Option<Principal> {
         let known = self.known().ok()?;
         let record = known.find(&who.identity.token);
-        self.admit(record?, who.from, now_ms()).ok()
+        let now = self.admit(record?, who.from, now_ms()).ok()?;
+        let login = who.login;
+        Some(Principal { login, ..now })
     }
 
     /// Waits until an agent would come in with another policy, reach or name: it as it would then. `None` if it
@@ -105,12 +121,16 @@ impl Agents {
             if now.identity != who.identity {
                 return Some(now);
             }
-            // The end of its time changes nothing that would be heard.
-            let left = now
-                .expires_ms
-                .map(|expires| expires.saturating_sub(now_ms()));
-            let left = left.map_or(LOOK, |ms| Duration::from_millis(ms.saturating_add(1)));
-            let _ = tokio::time::timeout(LOOK.min(left), changes.changed()).await;
+            match now.expires_ms {
+                // The end of its time changes nothing that would be heard.
+                Some(expires) => {
+                    let left = expires.saturating_sub(now_ms()).saturating_add(1);
+                    let look = LOOK.min(Duration::from_millis(left));
+                    let _ = tokio::time::timeout(look, changes.changed()).await;
+                }
+                // The vault is ours, and so is whoever tells of its changes.
+                None => drop(changes.changed().await),
+            }
         }
     }
 
@@ -134,6 +154,7 @@ impl Agents {
             from,
             expires_ms: record.expires_ms,
             grants: Some(Arc::clone(&self.grants)),
+            login: None,
         })
     }
 

@@ -1,12 +1,13 @@
 //! A change as a task: one that waits for the owner, under the change's own id, and so outlives a restart.
 
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::{engine::Engine, reference};
 use crate::protocol::{RpcError, Task, TaskState};
 use crate::registry::{Answer, ToolError};
 use crate::sys::rfc3339;
-use crate::vault::{CHANGE_KEPT_MS, Change, ChangeStatus};
+use crate::vault::{CHANGE_KEPT_MS, Change, ChangeStatus, Vault};
 
 /// The result of a call that became a change, for a client that knows of tasks.
 pub(super) fn created(change: &Change) -> Value {
@@ -24,6 +25,67 @@ pub(super) fn find(engine: &Engine, agent: &str, id: &str) -> Result<Option<Task
         RpcError::internal(&reference)
     })?;
     Ok(found.as_ref().map(task_of))
+}
+
+/// The changes that a listener wants to hear the end of.
+pub(super) struct ChangeWatch {
+    vault: Vault,
+    agent: String,
+    bell: watch::Receiver<u64>,
+    open: Vec<String>,
+}
+
+impl ChangeWatch {
+    /// Watches those of an agent's changes among `ids` that there are, and says which; nothing where there is no inbox.
+    pub(super) fn new<'a>(
+        engine: &Engine,
+        agent: &str,
+        ids: impl Iterator<Item = &'a String>,
+    ) -> Option<(Self, Vec<String>)> {
+        let vault = engine.vault.clone()?;
+        // Before the changes are looked at: what ends meanwhile rings.
+        let bell = vault.changes().bell();
+        let there = |id: &&String| vault.changes().get_of(agent, id).is_ok_and(|c| c.is_some());
+        let open: Vec<String> = ids.filter(there).cloned().collect();
+        let honoured = open.clone();
+        let watch = Self {
+            agent: agent.to_owned(),
+            bell,
+            open,
+            vault,
+        };
+        Some((watch, honoured))
+    }
+
+    /// One that has ended and was not told of. Those that are gone are forgotten.
+    pub(super) fn ended(&mut self) -> Option<Task> {
+        self.bell.mark_unchanged();
+        let (changes, agent) = (self.vault.changes(), &self.agent);
+        let mut ended = None;
+        self.open.retain(|id| {
+            if ended.is_some() {
+                return true;
+            }
+            match changes.get_of(agent, id) {
+                Ok(Some(change)) if change.status.is_open() => true,
+                Ok(Some(change)) => {
+                    ended = Some(task_of(&change));
+                    false
+                }
+                Ok(None) => false,
+                // The next ring looks again.
+                Err(_) => true,
+            }
+        });
+        ended
+    }
+
+    /// Waits until one may have ended.
+    pub(super) async fn rung(&mut self) {
+        if self.open.is_empty() || self.bell.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
 }
 
 /// Withdraws an agent's change, some time soon: one that has begun runs to its end.

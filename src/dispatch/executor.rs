@@ -11,7 +11,7 @@ use super::{
     call::{Call, Context},
     engine::Engine,
     inbox::Inbox,
-    precondition::moved,
+    precondition::{moved, rests_on},
     record::Record,
     reference,
     results::Caching,
@@ -184,7 +184,9 @@ async fn attempt(engine: &Arc<Engine>, change: Change) -> Result<bool, VaultErro
             return Ok(false);
         }
     };
-    if let Some(revision) = moved(&inbox.state, &change) {
+    let arguments = change.proven_arguments().unwrap_or_default();
+    let watched = !rests_on(&who, &tool, &arguments).is_empty();
+    if let Some(revision) = moved(&inbox.state, &change).filter(|_| watched) {
         let words = format!(
             "What it is about has moved since it was proposed (up to revision {revision} of the state). Nothing was \
              done; the owner is asked again."
@@ -363,5 +365,290 @@ fn call(who: &Principal) -> Call {
         context: Context::of(who.clone(), None),
         inputs: None,
         held: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+    use serde_json::json;
+    use tokio::sync::watch;
+    use tokio::task::JoinHandle;
+
+    use super::super::inbox::{InboxLimits, Proposal, propose};
+    use super::super::tasks::TaskLimits;
+    use super::*;
+    use crate::auth::{Admission, Agents, add_agent};
+    use crate::config::{Policy, Preset, Space, Spaces};
+    use crate::protocol::Implementation;
+    use crate::registry::{Catalog, Result as ToolResult, Risk, Scope, Toolset};
+    use crate::state::{Author, Pointer, State};
+    use crate::sys::Scratch;
+    use crate::vault::{Agent, ChangeRoom, ChangeStatus, Decision, NewGrant, Ruling};
+
+    /// Restarts nothing.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Restart {
+        /// Which one.
+        #[expect(dead_code, reason = "only its presence counts")]
+        container: String,
+    }
+
+    async fn restart(runs: Arc<AtomicUsize>, _: Restart, _: Cx) -> ToolResult<Answer> {
+        runs.fetch_add(1, Ordering::SeqCst);
+        Ok(Answer::text("restarted"))
+    }
+
+    struct House {
+        _scratch: Scratch,
+        vault: Vault,
+        state: State,
+        engine: Arc<Engine>,
+        agent: Agent,
+        runs: Arc<AtomicUsize>,
+        stop: watch::Sender<bool>,
+    }
+
+    /// A house with an agent that proposes what disrupts, in a space with the container `web`.
+    async fn house() -> House {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let runs = Arc::new(AtomicUsize::new(0));
+        let mut catalog = Catalog::new(Implementation {
+            name: "t".into(),
+            title: None,
+            version: "1".into(),
+        });
+        let tools = Toolset::over(runs.clone())
+            .answering("restart", Risk::Disrupt, restart)
+            .about(Scope::Container("container"));
+        catalog.add(tools).unwrap();
+        let media = Space {
+            containers: vec!["web".parse().unwrap()],
+            host: false,
+        };
+        let spaces = Spaces::from([("media".to_owned(), media)]);
+        let agents = Agents::new(vault.clone(), spaces).unwrap();
+        let limits = InboxLimits {
+            expires: Duration::from_hours(1),
+            room: ChangeRoom {
+                per_agent: 8,
+                total: 8,
+            },
+        };
+        let admission = Admission {
+            name: "a".into(),
+            policy: Policy::from(Preset::Operate),
+            space: "media".into(),
+            expires_ms: None,
+        };
+        let (agent, _) = add_agent(&vault, admission).await.unwrap();
+        let stop = watch::Sender::new(false);
+        let kept = Some(vault.clone());
+        let engine = Engine::new(catalog, kept, &[0; 32], stop.subscribe(), TaskLimits::TWO);
+        let inbox = Inbox::new(agents, state.clone(), limits);
+        House {
+            _scratch: scratch,
+            engine: Arc::new(engine.with_inbox(inbox)),
+            vault,
+            state,
+            agent,
+            runs,
+            stop,
+        }
+    }
+
+    impl House {
+        fn who(&self) -> Principal {
+            let inbox = self.engine.inbox.as_ref().unwrap();
+            inbox.agents.present(&self.agent.id).unwrap()
+        }
+
+        async fn proposed(&self) -> Change {
+            let arguments = json!({ "container": "web" });
+            let proposal = Proposal {
+                tool: self.engine.catalog.tool("restart").unwrap(),
+                arguments: arguments.as_object().unwrap().clone(),
+                reason: Some("it hangs".into()),
+                proposed_in: None,
+            };
+            propose(&self.engine, &self.who(), proposal).await.unwrap()
+        }
+
+        /// Approves it as it stands now.
+        async fn approve(&self, change: &Change) {
+            let changes = self.vault.changes();
+            let shown = changes.get(&change.id).unwrap().unwrap();
+            let decision = Decision {
+                by: "local:root".into(),
+                note: None,
+            };
+            let ruling = changes.approve(&change.id, shown.binding(), decision).await;
+            assert!(matches!(ruling, Ok(Ruling::Done(_))), "{ruling:?}");
+        }
+
+        async fn put(&self, part: &str, value: &str) {
+            let place = Pointer::parse(&format!("/public/packageData/web/{part}")).unwrap();
+            let author = Author::observer();
+            let put = self.state.put(&author, &place, Some(json!(value)));
+            put.await.unwrap();
+        }
+
+        fn work(&self) -> JoinHandle<()> {
+            tokio::spawn(self.engine.clone().run_approved())
+        }
+
+        /// Waits until a change stands as it is to.
+        async fn until(&self, change: &Change, status: ChangeStatus) -> Change {
+            let mut bell = self.vault.changes().bell();
+            let found = async {
+                loop {
+                    bell.mark_unchanged();
+                    let now = self.vault.changes().get(&change.id).unwrap().unwrap();
+                    if now.status == status {
+                        return now;
+                    }
+                    bell.changed().await.unwrap();
+                }
+            };
+            let found = tokio::time::timeout(Duration::from_mins(2), found).await;
+            found.unwrap_or_else(|_| panic!("not {status:?} in time"))
+        }
+
+        fn runs(&self) -> usize {
+            self.runs.load(Ordering::SeqCst)
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_about_something_that_moved_is_asked_again_and_then_runs() {
+        let house = house().await;
+        house.put("status", "running").await;
+        let change = house.proposed().await;
+        assert_eq!(change.target.as_deref(), Some("web"));
+        house.put("status", "stopped").await;
+        let worker = house.work();
+        house.approve(&change).await;
+        let asked = house.until(&change, ChangeStatus::Pending).await;
+        let moved = asked.moved.unwrap();
+        assert_eq!(moved, house.state.document().revision);
+        assert!(asked.decided_by.is_none() && asked.words.unwrap().contains("moved"));
+        assert_eq!(house.runs(), 0);
+        house.approve(&change).await;
+        house.until(&change, ChangeStatus::Applied).await;
+        assert_eq!(house.runs(), 1);
+        worker.abort();
+    }
+
+    #[tokio::test]
+    async fn what_comes_and_goes_by_itself_does_not_hinder_it() {
+        let house = house().await;
+        house.put("status", "running").await;
+        let change = house.proposed().await;
+        house.put("addresses", "10.0.3.5").await;
+        let worker = house.work();
+        house.approve(&change).await;
+        let done = house.until(&change, ChangeStatus::Applied).await;
+        assert!(done.result.unwrap().contains("restarted"));
+        assert!(done.ran_in.is_some());
+        worker.abort();
+    }
+
+    #[tokio::test]
+    async fn what_its_agent_may_not_do_any_more_does_not_run() {
+        type Narrowed = (fn(&mut Agent), &'static str);
+        let narrowed: [Narrowed; 3] = [
+            (|agent| agent.preset = Preset::Observe, "denies"),
+            (
+                |agent| agent.overrides = r#"{"tools":{"restart":"deny"}}"#.into(),
+                "denies",
+            ),
+            (|agent| agent.space = Some("none".into()), "no space"),
+        ];
+        for (narrow, why) in narrowed {
+            let house = house().await;
+            let change = house.proposed().await;
+            house.approve(&change).await;
+            let mut after = house.agent.clone();
+            narrow(&mut after);
+            let agents = house.vault.agents();
+            assert!(agents.replace(&house.agent, &after).await.unwrap());
+            let worker = house.work();
+            let refused = house.until(&change, ChangeStatus::Failed).await;
+            let words = refused.words.unwrap();
+            assert!(words.contains(why), "{words}");
+            assert_eq!(house.runs(), 0);
+            worker.abort();
+        }
+    }
+
+    #[tokio::test]
+    async fn an_approved_change_of_a_revoked_agent_does_not_run() {
+        let house = house().await;
+        let change = house.proposed().await;
+        house.approve(&change).await;
+        house.vault.agents().revoke(&house.agent.id).await.unwrap();
+        let worker = house.work();
+        house.until(&change, ChangeStatus::Withdrawn).await;
+        assert_eq!(house.runs(), 0);
+        worker.abort();
+    }
+
+    #[tokio::test]
+    async fn nothing_is_begun_when_the_server_stops() {
+        let house = house().await;
+        let change = house.proposed().await;
+        house.approve(&change).await;
+        house.stop.send_replace(true);
+        house.work().await.unwrap();
+        let left = house.vault.changes().get(&change.id).unwrap().unwrap();
+        assert_eq!(left.status, ChangeStatus::Approved);
+        assert_eq!(house.runs(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_grant_is_for_its_agent_tool_and_target_and_never_more_than_the_policy() {
+        let house = house().await;
+        let tool = house.engine.catalog.tool("restart").unwrap();
+        let verdict = |container: &str| {
+            let arguments = json!({ "container": container });
+            judge(&house.who(), tool, arguments.as_object().unwrap())
+        };
+        assert!(matches!(verdict("web"), Verdict::Propose));
+        let give = async |agent: &str, tool: &str, target: Option<&str>| {
+            let new = NewGrant {
+                agent: agent.into(),
+                tool: tool.into(),
+                target: target.map(str::to_owned),
+                given_by: "local:root".into(),
+                until_ms: now_ms() + 3_600_000,
+            };
+            house.vault.grants().add(new).await.unwrap()
+        };
+        let own = house.agent.id.as_str();
+        for (agent, tool, target) in [
+            ("agent_other", "restart", None),
+            (own, "stop", None),
+            (own, "restart", Some("db")),
+        ] {
+            give(agent, tool, target).await;
+            assert!(matches!(verdict("web"), Verdict::Propose), "{agent} {tool}");
+        }
+        let grant = give(own, "restart", Some("web")).await;
+        assert!(matches!(verdict("web"), Verdict::Granted(_)));
+        let mut after = house.agent.clone();
+        after.preset = Preset::Observe;
+        let agents = house.vault.agents();
+        assert!(agents.replace(&house.agent, &after).await.unwrap());
+        assert!(matches!(verdict("web"), Verdict::Deny), "it is no operator");
+        assert!(agents.replace(&after, &house.agent).await.unwrap());
+        assert!(matches!(verdict("web"), Verdict::Granted(_)));
+        assert!(house.vault.grants().end(&grant.id).await.unwrap());
+        assert!(matches!(verdict("web"), Verdict::Propose));
     }
 }

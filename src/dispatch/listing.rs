@@ -44,16 +44,27 @@ impl Listing {
     }
 }
 
-/// The lists of one method that were written, by what is seen of it: one truth for each entry there is.
+/// How much of an entry somebody sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Seen {
+    /// It is not there.
+    Not,
+    /// As it is.
+    Whole,
+    /// As something that can be proposed.
+    Proposed,
+}
+
+/// The lists of one method that were written, by what is seen of each entry that there is.
 #[derive(Default)]
-pub(super) struct Listings(Mutex<HashMap<Vec<bool>, Arc<Listing>>>);
+pub(super) struct Listings(Mutex<HashMap<Vec<Seen>, Arc<Listing>>>);
 
 impl Listings {
     /// The list for those who see this much, written if it was not yet.
     pub(super) fn find_or_write(
         &self,
-        seen: Vec<bool>,
-        write: impl FnOnce(&[bool]) -> Result<Listing, RpcError>,
+        seen: Vec<Seen>,
+        write: impl FnOnce(&[Seen]) -> Result<Listing, RpcError>,
     ) -> Result<Arc<Listing>, RpcError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(listing) = kept.get(&seen) {
@@ -71,6 +82,7 @@ impl Listings {
 mod tests {
     use serde_json::json;
 
+    use super::Seen::{Not, Proposed, Whole};
     use super::*;
 
     fn listing(name: &str) -> Listing {
@@ -94,18 +106,22 @@ mod tests {
     #[test]
     fn whoever_sees_something_else_is_given_something_else() {
         let listings = Listings::default();
-        let found = |seen: &[bool], name| {
+        let found = |seen: &[Seen], name| {
             let found = listings.find_or_write(seen.to_vec(), |_| Ok(listing(name)));
             let text = found.unwrap().text(Version::V2025_11_25).to_string();
             text.contains(&format!("\"{name}\""))
         };
-        assert!(found(&[true, false], "a"));
-        assert!(!found(&[true, false], "b"), "it was written already");
-        assert!(found(&[true, true], "b"));
+        assert!(found(&[Whole, Not], "a"));
+        assert!(!found(&[Whole, Not], "b"), "it was written already");
+        assert!(found(&[Whole, Whole], "b"));
+        assert!(found(&[Proposed, Whole], "e"));
         for n in 0..MAX_KEPT {
-            found(&vec![false; n], "x");
+            found(&vec![Not; n], "x");
         }
-        assert!(found(&[true, false, true], "c"));
-        assert!(found(&[true, false, true], "d"), "there is no more place");
+        assert!(found(&[Whole, Not, Proposed], "c"));
+        assert!(
+            found(&[Whole, Not, Proposed], "d"),
+            "there is no more place"
+        );
     }
 }

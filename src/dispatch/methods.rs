@@ -6,7 +6,7 @@ use super::{
     call::{Call, Outcome, Reply},
     complete, discover,
     engine::Engine,
-    listen, prompts, resources, task_methods, tools,
+    listen, prompts, resources, task_methods, tool_list, tools,
 };
 use crate::protocol::{RpcError, ServerCapabilities};
 
@@ -26,7 +26,7 @@ use Handler::{Later, Now};
 #[rustfmt::skip]
 const METHODS: &[Row] = &[
     ("server/discover",          |_| true,         Now(discover::discover)),
-    ("tools/list",               |o| o.tools,      Now(tools::list)),
+    ("tools/list",               |o| o.tools,      Now(tool_list::list)),
     ("tools/call",               |o| o.tools,      Later(tools::call)),
     ("resources/list",           |o| o.resources,  Now(resources::list)),
     ("resources/templates/list", |o| o.resources,  Now(resources::templates)),

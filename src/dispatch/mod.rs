@@ -25,11 +25,13 @@ mod resources;
 mod results;
 mod rounds;
 mod sealed;
+mod standing;
 mod task_methods;
 mod task_runner;
 mod task_store;
 mod task_watch;
 mod tasks;
+mod tool_list;
 mod tools;
 mod under_way;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::{live_task::LiveTask, tasks::Tasks};
+use super::{change_task::ChangeWatch, engine::Engine, live_task::LiveTask};
 use crate::protocol::{Notification, Task, TaskState};
 
 /// Tells how tasks stand.
@@ -15,6 +15,8 @@ pub struct TaskWatch {
     due: VecDeque<Arc<Task>>,
     /// What runs, and the version of it that the listener knows.
     watched: Vec<(Arc<LiveTask>, u64)>,
+    /// What waits for the owner.
+    changes: Option<ChangeWatch>,
 }
 
 impl TaskWatch {
@@ -22,13 +24,19 @@ impl TaskWatch {
     ///
     /// One that has ended, or waits for the client, is told at once: who has just been given its id may
     /// have missed that.
-    pub(super) fn new(tasks: &Tasks, agent: &str, ids: &BTreeSet<String>) -> (Self, Vec<String>) {
+    pub(super) fn new(engine: &Engine, agent: &str, ids: &BTreeSet<String>) -> (Self, Vec<String>) {
+        let tasks = &engine.tasks;
         let mut watch = Self {
             bell: tasks.bell(),
             due: VecDeque::new(),
             watched: Vec::new(),
+            changes: None,
         };
         let mut honoured = Vec::new();
+        if let Some((changes, found)) = ChangeWatch::new(engine, agent, ids.iter()) {
+            watch.changes = Some(changes);
+            honoured = found;
+        }
         for id in ids {
             if let Some(live) = tasks.live(agent, id) {
                 let seen = u64::from(live.task().state == TaskState::Working);
@@ -50,8 +58,22 @@ impl TaskWatch {
             if let Some(task) = self.due.pop_front().or_else(|| self.changed()) {
                 return Notification::new("notifications/tasks", task.to_detailed());
             }
-            if self.bell.changed().await.is_err() {
-                return std::future::pending().await;
+            if let Some(task) = self.changes.as_mut().and_then(ChangeWatch::ended) {
+                return Notification::new("notifications/tasks", task.to_detailed());
+            }
+            let decided = async {
+                match &mut self.changes {
+                    Some(changes) => changes.rung().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                rung = self.bell.changed() => {
+                    if rung.is_err() {
+                        return std::future::pending().await;
+                    }
+                }
+                () = decided => {}
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Tools: the list as the agent's policy lets it be seen, and calling one.
+//! Calling a tool, as far as the agent's policy lets it be called.
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::{
@@ -12,56 +12,24 @@ use super::{
     engine::Engine,
     handover::{Answered, Handover},
     inbox::{Proposal, propose, proposed},
-    listing::Listing,
     proposals::{offers, wanted},
     record::Record,
     reference,
-    resources::cursor,
     results::Caching,
     rounds::{Binding, arguments, ask, inputs, name, surroundings},
     task_methods::declared,
     task_runner::{Ended, Stop},
 };
 use crate::policy::{Verdict, confirms, judge, sees};
-use crate::protocol::{RpcError, page, progress_token};
+use crate::protocol::{RpcError, progress_token};
 use crate::registry::{
     Answer, BoxFuture, Cx, Interruption, Permit, ProposedCall, Question, TaskSupport, Tool,
     ToolError,
 };
 use crate::telemetry::redact_text;
 
-/// The list changes with the agent's policy and with upgrades.
-const LIST_TTL_MS: u64 = 300_000;
-
 /// Notifications of a call wait here for its reader; the tool waits when they are so many.
 const QUEUED_NOTES: usize = 64;
-
-/// `tools/list`.
-pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
-    let who = &call.context.who;
-    let seen = engine.catalog.tools().map(|tool| sees(who, tool)).collect();
-    match cursor(&call.params)? {
-        None => {
-            let listing = engine.tool_lists.find_or_write(seen, |seen| {
-                let first = page_of(engine, seen, None)?;
-                Ok(Listing::of(&call.method, &first))
-            });
-            listing.map(Outcome::Listed)
-        }
-        further => page_of(engine, &seen, further).map(Outcome::Complete),
-    }
-}
-
-fn page_of(engine: &Engine, seen: &[bool], cursor: Option<&str>) -> Result<Value, RpcError> {
-    let tools = engine.catalog.tools().zip(seen).filter(|(_, seen)| **seen);
-    let definitions: Vec<&_> = tools.map(|(tool, _)| tool.definition()).collect();
-    let page = page("tools/list", &definitions, cursor)?;
-    let mut result = Map::from_iter([("tools".to_owned(), json!(page.items))]);
-    if let Some(next) = page.next {
-        result.insert("nextCursor".into(), json!(next));
-    }
-    Ok(engine.completed(Value::Object(result), Caching::Private(LIST_TTL_MS)))
-}
 
 /// `tools/call`.
 pub fn call(engine: Arc<Engine>, call: Call) -> Reply {

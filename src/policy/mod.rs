@@ -9,4 +9,4 @@ mod verdict;
 pub use confirmation::{Asking, Confirmations, PATIENCE, Reply as Confirmation};
 pub use question::{Question as Consent, question};
 pub use rules::{Subject, class, mode};
-pub use verdict::{Verdict, confirms, judge, judge_approved, proposes, sees};
+pub use verdict::{Verdict, confirms, is_proposed, judge, judge_approved, proposes, sees};

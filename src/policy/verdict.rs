@@ -84,6 +84,11 @@ pub fn judge_approved(who: &Principal, tool: &Tool, begun: &Begun) -> Verdict {
     }
 }
 
+/// Whether calls of a tool by an agent wait for the owner, unless they were granted.
+pub fn is_proposed(who: &Principal, tool: &Tool) -> bool {
+    mode(who.policy(), tool) == Mode::Propose
+}
+
 /// Whether a tool exists for an agent: what its policy denies, and what is of a part of the box that it does not
 /// reach, is neither listed nor callable.
 pub fn sees(who: &Principal, tool: &Tool) -> bool {

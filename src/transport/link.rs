@@ -147,6 +147,12 @@ impl Link {
 
     /// Takes what has arrived; what is to be said to it at once comes back.
     async fn take(&mut self, arrival: Arrival) -> Option<Vec<u8>> {
+        // Another policy may hold for it than for the message before.
+        let Some(who) = self.endpoint.guard().current(&self.sender.who) else {
+            let over = RpcError::invalid_request(running::NO_LONGER);
+            return Some(wire::error(None, &over));
+        };
+        self.sender.who = who;
         match arrival {
             Arrival::Broken(id, error) => Some(wire::error(id.as_ref(), &error)),
             Arrival::Whole(Body::Batch(batch)) => {

@@ -83,7 +83,7 @@ pub struct Decision {
 #[derive(Debug)]
 pub enum Ruling {
     /// It holds; the change as it stands now.
-    Done(Change),
+    Done(Box<Change>),
     /// The change is not one that this can be said of any more.
     Past(ChangeStatus),
     /// The row is not the one that was shown, or its arguments are not those that were proposed.
@@ -241,7 +241,7 @@ pub(super) fn find(connection: &Connection, id: &str) -> Result<Option<Change>, 
 fn ruling(connection: &Connection, id: &str, done: usize) -> Result<Ruling, rusqlite::Error> {
     Ok(match find(connection, id)? {
         None => Ruling::Absent,
-        Some(change) if done > 0 => Ruling::Done(change),
+        Some(change) if done > 0 => Ruling::Done(Box::new(change)),
         // What waits past its time has expired, though nobody has written that down yet.
         Some(change) if change.status == ChangeStatus::Pending => {
             Ruling::Past(ChangeStatus::Expired)
@@ -361,7 +361,7 @@ mod tests {
             .approve(&change.id, change.binding(), by_owner())
             .await
         {
-            Ok(Ruling::Done(change)) => change,
+            Ok(Ruling::Done(change)) => *change,
             other => panic!("{other:?}"),
         }
     }

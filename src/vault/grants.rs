@@ -199,7 +199,7 @@ mod tests {
         assert!(bell.has_changed().unwrap());
         assert!(grant.holds_at(grant.until_ms - 1) && !grant.holds_at(grant.until_ms));
         let over = grants.add(new(now_ms())).await.unwrap();
-        assert_eq!(grants.holding().unwrap(), [grant.clone()]);
+        assert_eq!(grants.holding().unwrap(), std::slice::from_ref(&grant));
         assert!(!grants.end(&over.id).await.unwrap());
         assert!(grants.end(&grant.id).await.unwrap());
         assert!(!grants.end(&grant.id).await.unwrap());

@@ -8,9 +8,10 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
+use crate::support::container::Containers;
 use crate::support::machine::{IN_TIME, marked, marker, wait_until};
 use crate::support::server::{Directory, Server, Shared, server, shared};
-use crate::support::tasks::{about, call, made, task, until};
+use crate::support::tasks::{about, call, knowing, made, task, until};
 
 /// A command of the program about the gatewren in a directory.
 fn gatewren(directory: &Path, args: &[&str]) -> Command {
@@ -313,10 +314,13 @@ fn a_grant_lets_calls_run_until_it_ends() {
     let (approved, code) = tell(&home, &args);
     assert_eq!(code, Some(0), "{approved}");
     assert!(approved[0]["grant"].is_string(), "{approved}");
-    wait_until("its time is over", IN_TIME, || !runs());
-    let (held, _) = tell(&home, &["inbox", "grants"]);
-    let of_agent = |grant: &&Value| grant["agent"] == agent.as_str();
-    assert_eq!(held.as_array().unwrap().iter().find(of_agent), None);
+    let holds = || {
+        let (held, _) = tell(&home, &["inbox", "grants"]);
+        let mut held = held.as_array().unwrap().iter();
+        held.any(|grant| grant["agent"] == agent.as_str())
+    };
+    wait_until("its time is over", IN_TIME, || !holds());
+    assert!(!runs());
 }
 
 #[test]
@@ -403,6 +407,69 @@ fn what_ran_when_the_server_was_killed_is_unknown_and_does_not_run_again() {
     );
     assert_eq!(counter.runs(), 2, "once each");
     assert_eq!(tell(&home.0, &["inbox", "approve", &killed]).1, Some(3));
+}
+
+#[test]
+fn what_is_about_a_container_that_moved_comes_back_to_the_owner() {
+    let Some(mut containers) = Containers::new() else {
+        return;
+    };
+    containers.make("wren");
+    let home = Directory::new();
+    let builder = server().policy("operate").directory(&home.0);
+    let server = builder.lxcpath(containers.lxcpath()).start();
+    let client = server.client();
+    let stands = |status: &str| {
+        let pointer = json!({ "pointer": "/public/packageData/wren/status" });
+        let answer = client.call("state_get", pointer).send().result();
+        answer["structuredContent"]["value"] == status
+    };
+    let start = json!({ "container": "wren" });
+    client.call("container_start", start.clone()).send().data();
+    containers.until_ready("wren");
+    wait_until("it is seen to run", IN_TIME, || stands("running"));
+    let data = client.call("container_stop", start).send().data();
+    let change = data["change"].as_str().unwrap();
+    assert_eq!(show(&home.0, change)["target"], "wren");
+    containers.tool("lxc-stop", "wren", &["-k"]);
+    wait_until("it is seen to be stopped", IN_TIME, || stands("stopped"));
+    assert!(show(&home.0, change)["moved_since"].is_u64());
+    let approve = ["inbox", "approve", change, "--wait"];
+    let (asked, code) = tell(&home.0, &approve);
+    assert_eq!((&asked[0]["status"], code), (&json!("pending"), Some(4)));
+    assert!(asked[0]["moved"].is_u64(), "{asked}");
+    containers.tool("lxc-start", "wren", &[]);
+    containers.until_ready("wren");
+    wait_until("it is seen to run again", IN_TIME, || stands("running"));
+    // It may be seen to move once more before it rests.
+    wait_until("it is done", IN_TIME, || {
+        tell(&home.0, &approve).1 == Some(0)
+    });
+    assert_eq!(containers.state("wren"), "STOPPED");
+}
+
+#[test]
+fn a_listener_hears_how_a_change_that_it_waits_for_has_ended() {
+    let House { home, client, .. } = house();
+    let ids = ["echo approved", "echo rejected"]
+        .map(|line| made(&call(&client, "system_shell", shell(line)).send()));
+    let listen = knowing(client.modern("subscriptions/listen"));
+    let mut listen = listen
+        .param("notifications", json!({ "taskIds": ids }))
+        .open();
+    let acknowledged = listen.message();
+    let granted = &acknowledged["params"]["notifications"]["taskIds"];
+    assert_eq!(granted.as_array().unwrap().len(), 2, "{acknowledged}");
+    for (id, verb) in ids.iter().zip(["approve", "reject"]) {
+        tell(&home, &["inbox", verb, id]);
+        let told = listen.message();
+        let task = &told["params"];
+        assert_eq!(
+            (&task["taskId"], &task["status"]),
+            (&json!(id), &json!("completed"))
+        );
+        assert_eq!(task["result"]["isError"], verb == "reject", "{told}");
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod flow_inbox;
 mod flow_lifecycle;
 mod flow_names;
 mod flow_overrides;
+mod flow_owner;
 mod flow_policy;
 mod flow_refusals;
 mod flow_robustness;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::super::plain::plain;
 use super::desk::{Act, Desk, owner};
 use super::span::Span;
+use crate::config::nearest;
 use crate::sys::{now_ms, rfc3339};
 use crate::vault::{Grant as Given, NewGrant};
 
@@ -26,6 +27,7 @@ pub struct Grant {
 /// Gives a grant.
 pub async fn grant(desk: &Desk, asked: &Grant, json: bool) -> Result<String, String> {
     let agent = desk.agent(&asked.agent)?;
+    known(desk, &asked.tool)?;
     let given = give(
         desk,
         (&agent, &asked.tool, asked.target.as_deref()),
@@ -37,6 +39,19 @@ pub async fn grant(desk: &Desk, asked: &Grant, json: bool) -> Result<String, Str
     } else {
         line(desk, &given)
     })
+}
+
+/// Refuses a tool that the server did not offer when it was last started: a slip would look like a grant.
+fn known(desk: &Desk, tool: &str) -> Result<(), String> {
+    let offered = desk.vault.offer().tools().map_err(|e| e.to_string())?;
+    let names = offered.iter().map(|offered| offered.name.as_str());
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() || names.contains(&tool) {
+        return Ok(());
+    }
+    let near = nearest(tool, names.iter().copied());
+    let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    Err(format!("there is no tool {tool:?} on this box{near}"))
 }
 
 /// Gives an agent a tool, about a target or about whatever it reaches, on record.

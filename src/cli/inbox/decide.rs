@@ -170,7 +170,7 @@ async fn one(
     let refused = match ruling {
         Ruling::Done(change) => {
             return Ok(Decided {
-                change,
+                change: *change,
                 refused: None,
                 grant: None,
             });
@@ -254,9 +254,9 @@ fn words(desk: &Desk, one: &Decided) -> String {
     if let Some(refused) = &one.refused {
         return format!("{} is left as it is: {refused}", one.change.id);
     }
-    let mut said = print::said(desk, &one.change);
-    if let Some(grant) = &one.grant {
-        said.push_str(&format!(" (with {grant})"));
+    let said = print::said(desk, &one.change);
+    match &one.grant {
+        Some(grant) => format!("{said} (with {grant})"),
+        None => said,
     }
-    said
 }

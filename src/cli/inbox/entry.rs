@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> ExitCode {
         What::List(which) => conclude(look::list(&desk, which, json)),
         What::Show { change } => conclude(look::show(
             &desk,
-            args.place.file("state.db").ok(),
+            args.place.file("state.db").ok().as_deref(),
             change,
             json,
         )),

@@ -1,13 +1,12 @@
 //! `gatewren inbox list` and `show`: what there is to decide on.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::desk::Desk;
+use super::movement::movement;
 use super::print;
-use crate::state::{Filter, History, Pointer};
-use crate::vault::Change;
 
 /// Which changes are listed.
 #[derive(Debug, clap::Args)]
@@ -49,71 +48,12 @@ pub fn list(desk: &Desk, which: &Which, json: bool) -> Result<String, String> {
 
 /// All of one change. Its arguments are shown as they are: to leave something out would let an agent hide what it wants
 /// to run behind what looks like a secret.
-pub fn show(
-    desk: &Desk,
-    state: Option<PathBuf>,
-    named: &str,
-    json: bool,
-) -> Result<String, String> {
+pub fn show(desk: &Desk, state: Option<&Path>, named: &str, json: bool) -> Result<String, String> {
     let change = desk.change(named)?;
-    let movement = movement(state.as_deref(), &change);
+    let movement = movement(state, &change);
     Ok(if json {
         print::whole(desk, &change, &movement).to_string()
     } else {
         print::page(desk, &change, &movement)
     })
-}
-
-/// Whether what a change rests on has moved since.
-pub enum Movement {
-    /// It may be about anything.
-    RestsOnNothing,
-    /// It has not.
-    None,
-    /// It has, last at this revision, written by somebody.
-    At(u64, String),
-    /// The log does not reach back so far, or cannot be read.
-    Unknown,
-}
-
-impl Movement {
-    /// As JSON: the revision, false, or null when nobody knows.
-    pub fn to_json(&self) -> Value {
-        match self {
-            Self::RestsOnNothing | Self::None => json!(false),
-            Self::At(revision, _) => json!(revision),
-            Self::Unknown => Value::Null,
-        }
-    }
-}
-
-fn movement(state: Option<&Path>, change: &Change) -> Movement {
-    if change.rests_on.is_empty() {
-        return Movement::RestsOnNothing;
-    }
-    let looked = state.and_then(|path| moved(path, change).ok());
-    looked.unwrap_or(Movement::Unknown)
-}
-
-fn moved(path: &Path, change: &Change) -> Result<Movement, String> {
-    let history = History::open(path).map_err(|e| e.to_string())?;
-    let kept = history.kept().map_err(|e| e.to_string())?;
-    if kept.floor > change.revision + 1 || kept.newest < change.revision {
-        return Ok(Movement::Unknown);
-    }
-    let mut last = None;
-    for pointer in &change.rests_on {
-        let filter = Filter {
-            scope: Pointer::parse(pointer).map_err(|e| e.to_string())?,
-            after: change.revision,
-            actor: None,
-            most: 1,
-        };
-        let entries = history.log(&filter).map_err(|e| e.to_string())?;
-        let newest = entries.into_iter().find(|entry| entry.refused.is_none());
-        last = last.max(newest.map(|entry| (entry.revision.id, entry.revision.actor)));
-    }
-    Ok(last.map_or(Movement::None, |(revision, actor)| {
-        Movement::At(revision, actor)
-    }))
 }

@@ -5,6 +5,7 @@ mod decide;
 mod desk;
 mod entry;
 mod look;
+mod movement;
 mod print;
 mod span;
 

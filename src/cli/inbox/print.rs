@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::plain::plain;
 use super::desk::Desk;
-use super::look::Movement;
+use super::movement::Movement;
 use crate::backends::neutralise;
 use crate::sys::rfc3339;
 use crate::telemetry::redact;
@@ -250,5 +250,6 @@ fn cut(text: &str, characters: usize) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
 }
