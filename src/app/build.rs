@@ -17,7 +17,8 @@ use crate::auth::{Agents, Logins};
 use crate::backends::{Host, Lxc, Shell, SystemBus, Systemd};
 use crate::config::{Settings, Tasks};
 use crate::dispatch::{
-    Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
+    Engine, Inbox, InboxLimits, TaskLimits, WithChanges, change_tools, end_abandoned_changes,
+    end_abandoned_tasks,
 };
 use crate::guard::{Callers, Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
@@ -119,7 +120,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         systemd,
         observer: observer.handle(),
     };
-    let catalog = catalog(&state, backends).map_err(failed)?;
+    let catalog = catalog(&state, &vault, backends).map_err(failed)?;
     let (guard, sessions) = door(&vault, &state, &settings).await?;
     let inbox = inbox(&vault, &state, &settings)?;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
@@ -269,7 +270,7 @@ struct Backends {
     observer: ObserverHandle,
 }
 
-fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
+fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, CatalogError> {
     let mut catalog = Catalog::new(Implementation {
         name: "gatewren".to_owned(),
         title: Some("gatewren".to_owned()),
@@ -289,9 +290,11 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     }
     catalog.add(toolsets::state(Arc::new(views.clone())))?;
     let resources = StateResources::new(views, INSTRUCTIONS.to_owned());
+    let resources = WithChanges::new(Arc::new(resources), vault.clone());
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);
     catalog.add(toolsets::library(resources.clone()))?;
     catalog.add(toolsets::proposals())?;
+    catalog.add(change_tools(Arc::new(vault.clone())))?;
     catalog.require_portable_names()?;
     catalog.offer_tool_changes();
     catalog.set_resources(resources);

@@ -158,6 +158,11 @@ impl Logins {
         Ok(())
     }
 
+    /// Whether a login still counts, as far as can be said.
+    pub fn is_open(&self, key: LoginKey) -> bool {
+        matches!(self.look(key), Ok(Some(_)))
+    }
+
     /// Waits until a login is over. What is kept open for it counts as use.
     pub async fn ended(&self, key: LoginKey) {
         let mut changes = self.vault.agents().changes();

@@ -55,6 +55,18 @@ impl Callers {
         }
     }
 
+    /// Somebody as it would come in now, if it would.
+    pub fn current(&self, who: &Principal) -> Option<Principal> {
+        if who.login().is_some_and(|login| !self.logins.is_open(login)) {
+            return None;
+        }
+        if who.is_owner() {
+            Some(who.clone())
+        } else {
+            self.agents.current(who)
+        }
+    }
+
     /// Waits until somebody would come in with another policy or reach; `None` when not at all any more.
     pub async fn changed(&self, who: &Principal) -> Option<Principal> {
         tokio::select! {

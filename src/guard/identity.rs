@@ -26,7 +26,7 @@ impl Identity {
     /// An agent as it would come in now, if it would.
     pub fn current(&self, who: &Principal) -> Option<Principal> {
         match self {
-            Self::Agents(agents) => agents.current(who),
+            Self::Agents(callers) => callers.current(who),
             #[cfg(feature = "everything")]
             Self::Anybody(_) | Self::Fixed(_) => Some(who.clone()),
         }

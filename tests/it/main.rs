@@ -16,6 +16,7 @@ mod everything;
 mod flow_agents;
 mod flow_agents_cli;
 mod flow_calls;
+mod flow_changes;
 mod flow_confirm;
 mod flow_converge;
 mod flow_crowd;
