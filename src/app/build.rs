@@ -110,7 +110,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let stop = watch::Sender::new(false);
     let lxc = Lxc::new(helper.clone());
     let systemd = Systemd::new(SystemBus::new());
-    let units = Units::new(systemd.clone(), settings.observer.units.clone());
+    let units = Units::new(&systemd, settings.observer.units.clone());
     let observer = Observer::new(state.clone(), lxc.clone(), Host::new(), units);
     let backends = Backends {
         lxc,
@@ -170,9 +170,9 @@ async fn engine(
     let engine = Engine::new(catalog, kept, &key, stop.subscribe(), limits);
     let guard = guard.clone();
     let engine = engine.with_update_interval(settings.limits.update_interval);
-    Ok(engine.with_expulsion(Box::new(move |who| {
+    Ok(engine.with_succession(Arc::new(move |who| {
         let guard = guard.clone();
-        Box::pin(async move { guard.expelled(&who).await })
+        Box::pin(async move { guard.changed(&who).await })
     })))
 }
 
@@ -279,6 +279,7 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     catalog.add(toolsets::library(resources.clone()))?;
     catalog.add(toolsets::proposals())?;
     catalog.require_portable_names()?;
+    catalog.offer_tool_changes();
     catalog.set_resources(resources);
     let observer = on.observer;
     catalog.set_settle(Box::new(move |audit_id| {

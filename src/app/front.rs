@@ -119,10 +119,11 @@ impl Front {
         !of_http_sse || self.http_sse.is_some()
     }
 
-    /// Counters in Prometheus' text format. They name tools that not every agent may know of.
+    /// Counters in Prometheus' text format. They name tools that not every agent may know of, and count what all do.
     fn counted(&self, admitted: &Admitted) -> Result<Response<Body>, Refusal> {
-        if admitted.who().preset() != Preset::Admin {
-            let words = "the metrics are for agents with the policy admin";
+        let who = admitted.who();
+        if who.preset() != Preset::Admin || !who.reach().is_everything() {
+            let words = "the metrics are for agents with the policy admin and no space";
             return Err(Refusal::new(StatusCode::FORBIDDEN, "admin_required", words));
         }
         Ok(text(self.metrics.render()))

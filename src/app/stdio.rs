@@ -91,7 +91,9 @@ impl Talk<'_> {
             tracing::warn!("stopped before everything had ended");
         }
         if ended == Ended::Expelled {
-            return failed("this agent's token was revoked or has expired");
+            return failed(
+                "this agent's token was revoked or has expired, or it is kept in another space now",
+            );
         }
         if !clean {
             return ExitCode::FAILURE;

@@ -105,12 +105,16 @@ impl Agents {
             if now.identity != who.identity {
                 return Some(now);
             }
-            // The end of its time changes nothing that would be heard.
-            let left = now
-                .expires_ms
-                .map(|expires| expires.saturating_sub(now_ms()));
-            let left = left.map_or(LOOK, |ms| Duration::from_millis(ms.saturating_add(1)));
-            let _ = tokio::time::timeout(LOOK.min(left), changes.changed()).await;
+            match now.expires_ms {
+                // The end of its time changes nothing that would be heard.
+                Some(expires) => {
+                    let left = expires.saturating_sub(now_ms()).saturating_add(1);
+                    let look = LOOK.min(Duration::from_millis(left));
+                    let _ = tokio::time::timeout(look, changes.changed()).await;
+                }
+                // The vault is ours, and so is whoever tells of its changes.
+                None => drop(changes.changed().await),
+            }
         }
     }
 

@@ -89,6 +89,14 @@ impl Principal {
         &self.identity.name
     }
 
+    /// What tells its token from its other ones, and is no secret: the beginning of the SHA-256 that is kept of
+    /// it, as hexadecimal digits.
+    pub fn token_id(&self) -> Option<String> {
+        let [a, b, c, d, ..] = self.identity.token;
+        let known = self.identity.token != [0; 32];
+        known.then(|| format!("{:08x}", u32::from_be_bytes([a, b, c, d])))
+    }
+
     /// What it may do.
     pub fn policy(&self) -> &Policy {
         &self.identity.policy

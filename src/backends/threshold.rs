@@ -25,6 +25,11 @@ impl Threshold {
         self.0.container(name.as_str())
     }
 
+    /// Whether a unit of systemd is, which may stand for a container.
+    pub fn shows_unit(&self, name: &str) -> bool {
+        self.0.unit(name)
+    }
+
     /// The name under which a container is asked about: its own, or one that none has.
     pub fn name(&self, name: &ContainerName) -> ContainerName {
         if self.shows(name) {

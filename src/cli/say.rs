@@ -7,6 +7,8 @@ use std::process::ExitCode;
 /// Prints what a command found and says that it went well, or prints why it did not.
 pub fn conclude(outcome: Result<String, String>) -> ExitCode {
     match outcome {
+        // Not an empty line, where lines are what is read.
+        Ok(text) if text.is_empty() => ExitCode::SUCCESS,
         Ok(text) if writeln!(io::stdout(), "{text}").is_ok() => ExitCode::SUCCESS,
         // Whoever read it has stopped reading.
         Ok(_) => ExitCode::FAILURE,

@@ -55,6 +55,22 @@ impl Overrides {
     }
 }
 
+impl Policy {
+    /// Whether it says the same to every tool as another one, wherever that tool is used.
+    pub fn has_tools_of(&self, other: &Self) -> bool {
+        let said = |policy: &Self| {
+            let Overrides {
+                toolsets,
+                tools,
+                modes,
+                ..
+            } = policy.overrides.clone();
+            (policy.preset, toolsets, tools, modes)
+        };
+        said(self) == said(other)
+    }
+}
+
 impl From<Preset> for Policy {
     fn from(preset: Preset) -> Self {
         Self {
@@ -76,6 +92,25 @@ mod tests {
         let none: Overrides = serde_json::from_str("{}").unwrap();
         assert_eq!(none, Overrides::default());
         assert_eq!(none.to_text(), "{}");
+    }
+
+    #[test]
+    fn limits_change_no_tools() {
+        let policy = |text: &str| Policy {
+            preset: Preset::Operate,
+            overrides: serde_json::from_str(text).unwrap(),
+        };
+        let none = policy("{}");
+        let limits = r#"{"calls_per_minute":1,"concurrent_calls":1,"networks":["10.0.0.0/8"]}"#;
+        assert!(none.has_tools_of(&policy(limits)));
+        for other in [
+            r#"{"toolsets":[]}"#,
+            r#"{"tools":{"a":"deny"}}"#,
+            r#"{"modes":{"read":"deny"}}"#,
+        ] {
+            assert!(!none.has_tools_of(&policy(other)), "{other}");
+        }
+        assert!(!none.has_tools_of(&Preset::Admin.into()));
     }
 
     #[test]

@@ -22,8 +22,9 @@ use crate::registry::{BoxFuture, Catalog, Viewer};
 use crate::telemetry::Metrics;
 use crate::vault::Vault;
 
-/// Waits until an agent that came in would no longer come in.
-type Expulsion = dyn Fn(Principal) -> BoxFuture<()> + Send + Sync;
+/// Waits until an agent that came in would come in with another policy or reach: it as it would then; `None` when it
+/// would no longer come in.
+pub type Succession = dyn Fn(Principal) -> BoxFuture<Option<Principal>> + Send + Sync;
 
 /// Writes down what came of a call that waits for a person; dropped, it says that the call was cancelled.
 pub(super) type Close = Box<dyn FnOnce(&'static str) + Send>;
@@ -55,7 +56,7 @@ pub struct Engine {
     pub(super) inbox: Option<Inbox>,
     /// A client hears of one resource at most so often.
     pub(super) update_interval: Duration,
-    expulsion: Option<Box<Expulsion>>,
+    succession: Option<Arc<Succession>>,
 }
 
 impl Engine {
@@ -74,7 +75,7 @@ impl Engine {
         Self {
             tasks: Tasks::new(store, task_limits),
             update_interval: UPDATE_INTERVAL,
-            expulsion: None,
+            succession: None,
             questions: Confirmations::default(),
             inbox: None,
             catalog,
@@ -101,17 +102,24 @@ impl Engine {
         self
     }
 
-    /// Ends an agent's tasks when this says that it would no longer come in.
+    /// Ends an agent's tasks when this says that it would no longer come in, and tells it of other tools.
     #[must_use]
-    pub fn with_expulsion(mut self, expulsion: Box<Expulsion>) -> Self {
-        self.expulsion = Some(expulsion);
+    pub fn with_succession(mut self, succession: Arc<Succession>) -> Self {
+        self.succession = Some(succession);
         self
     }
 
+    pub(super) fn succession(&self) -> Option<Arc<Succession>> {
+        self.succession.clone()
+    }
+
     pub(super) async fn expelled(&self, who: &Principal) {
-        match &self.expulsion {
-            Some(expulsion) => expulsion(who.clone()).await,
-            None => std::future::pending().await,
+        let Some(succession) = &self.succession else {
+            return std::future::pending().await;
+        };
+        let mut who = who.clone();
+        while let Some(later) = succession(who).await {
+            who = later;
         }
     }
 

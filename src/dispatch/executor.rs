@@ -188,7 +188,7 @@ async fn attempt(engine: &Arc<Engine>, change: Change) -> Result<bool, VaultErro
     let watched = !rests_on(&who, &tool, &arguments).is_empty();
     if let Some(revision) = moved(&inbox.state, &change).filter(|_| watched) {
         let words = format!(
-            "What it is about has moved since it was proposed (up to revision {revision} of the state). Nothing was \
+            "What it is about has moved since it was proposed (last at revision {revision} of the state). Nothing was \
              done; the owner is asked again."
         );
         changes.ask_again(&change.id, revision, words).await?;

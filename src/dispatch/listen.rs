@@ -58,7 +58,7 @@ impl Filter {
     /// Keeps what the server can honour.
     fn honour(&mut self, engine: &Engine, client: &Context) {
         let offered = engine.catalog.capabilities();
-        self.tools &= offered.lists_change;
+        self.tools &= offered.lists_change || offered.tools_change;
         self.prompts &= offered.lists_change && offered.prompts;
         self.resources &= offered.lists_change && offered.resources;
         self.uris.retain(|uri| engine.can_watch(client, uri));

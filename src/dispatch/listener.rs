@@ -11,6 +11,7 @@ use super::{
     call::Context,
     engine::Engine,
     interests::{Due, Interests, Update},
+    standing::Standing,
     task_watch::TaskWatch,
 };
 use crate::protocol::Notification;
@@ -60,6 +61,7 @@ impl Event {
 /// Waits for what its interests name.
 pub struct Listener {
     viewer: Viewer,
+    standing: Standing,
     interests: Arc<Interests>,
     source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
     lists: Option<broadcast::Receiver<ListChange>>,
@@ -77,6 +79,7 @@ impl Listener {
         let source = engine.catalog.resources();
         Self {
             viewer: client.viewer(),
+            standing: Standing::new(engine, &client.who),
             interests,
             source: source.map(|source| (source.clone(), source.bell())),
             lists: engine.catalog.list_changes(),
@@ -114,6 +117,7 @@ impl Listener {
     /// From now on for this client: another policy may hold for it than when it listened first.
     pub fn follow(&mut self, client: &Context) {
         self.viewer = client.viewer();
+        self.standing.follow(&client.who);
     }
 
     /// The next event; `None` when the server stops.
@@ -132,6 +136,7 @@ impl Listener {
                 () = self.interests.changed() => {}
                 () = reached(wake) => {}
                 change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
+                () = self.standing.changes() => return Some(Event::List(ListChange::Tools)),
                 note = stirred(self.tasks.as_mut()) => return Some(Event::Task(note)),
                 log = logged(self.logs.as_mut()) => return Some(Event::Logged(log)),
                 () = stopped(&mut self.stop) => {}

@@ -25,6 +25,7 @@ mod resources;
 mod results;
 mod rounds;
 mod sealed;
+mod standing;
 mod task_methods;
 mod task_runner;
 mod task_store;

@@ -15,10 +15,7 @@ const OF_A_CONTAINER: [&str; 4] = ["config", "init_pid", "status", "unprivileged
 const OF_A_UNIT: [&str; 4] = ["active", "enabled", "load", "main_pid"];
 
 /// The places in the state that a call of a tool rests on, as JSON Pointers; none for a call that may be about
-/// anything, such as a command on the host.
-///
-/// What its agent does not reach it rests on as little as on what does not exist: whether that moves is not for the
-/// agent to learn.
+/// anything, such as a command on the host. On what is beyond the agent's reach nothing rests: it is not there.
 pub(super) fn rests_on(
     who: &Principal,
     tool: &Tool,
@@ -29,8 +26,10 @@ pub(super) fn rests_on(
     };
     let (place, parts) = match tool.scope() {
         Scope::Container(_) if who.reach().container(target) => ("packageData", OF_A_CONTAINER),
-        Scope::Host if arguments.contains_key("unit") => ("units", OF_A_UNIT),
-        _ => return Vec::new(),
+        Scope::Host if arguments.contains_key("unit") && who.reach().unit(target) => {
+            ("units", OF_A_UNIT)
+        }
+        Scope::Box | Scope::Host | Scope::Container(_) | Scope::Within => return Vec::new(),
     };
     let above = ["public", place, target].into_iter();
     let above = above.fold(Pointer::root(), |above, key| above.child(key));
@@ -38,14 +37,12 @@ pub(super) fn rests_on(
     pointers.to_vec()
 }
 
-/// The revision of the state now, if what a change rests on has moved since it was proposed.
+/// The newest revision at which what a change rests on has moved since it was proposed, if it has.
 pub(super) fn moved(state: &State, change: &Change) -> Option<u64> {
-    let moved = change.rests_on.iter().any(|pointer| {
+    let touched = |pointer: &String| match Pointer::parse(pointer) {
+        Ok(place) => state.touched(&place, change.revision),
         // What cannot be read may have moved.
-        let pointer = Pointer::parse(pointer);
-        pointer.map_or(true, |place| {
-            state.touched(&place, change.revision).is_some()
-        })
-    });
-    moved.then(|| state.document().revision)
+        Err(_) => Some(state.document().revision),
+    };
+    change.rests_on.iter().filter_map(touched).max()
 }

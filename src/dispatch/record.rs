@@ -11,7 +11,7 @@ use super::{
     reference,
     under_way::UnderWay,
 };
-use crate::policy::Verdict;
+use crate::policy::{Verdict, mode};
 use crate::protocol::{RpcError, TraceParent};
 use crate::registry::{Risk, Tool};
 use crate::telemetry::Metrics;
@@ -143,9 +143,10 @@ async fn intent(
     let target = ["container", "unit", "pointer"]
         .iter()
         .find_map(|name| arguments.get(*name)?.as_str());
+    let token = context.who.token_id();
     let entry = Entry {
         agent: context.who.agent_id().as_str(),
-        token: None,
+        token: token.as_deref(),
         space: Some(context.who.space()),
         session: context.session.as_deref(),
         request: Some(request),
@@ -154,7 +155,7 @@ async fn intent(
         risk: tool.risk().as_str(),
         arguments: &arguments,
         target,
-        mode: Some(verdict.as_str()),
+        mode: Some(mode(context.who.policy(), tool).as_str()),
         decision: verdict.as_str(),
         change: verdict.change(),
     };

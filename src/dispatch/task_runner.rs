@@ -203,9 +203,12 @@ mod tests {
         let expelled = watch::Sender::new(false);
         let expulsion = expelled.clone();
         let engine = Engine::new(catalog, None, &[0; 32], stop.subscribe(), TaskLimits::TWO);
-        let engine = engine.with_expulsion(Box::new(move |_| {
+        let engine = engine.with_succession(Arc::new(move |_| {
             let mut expelled = expulsion.subscribe();
-            Box::pin(async move { drop(expelled.wait_for(|expelled| *expelled).await) })
+            Box::pin(async move {
+                let _ = expelled.wait_for(|expelled| *expelled).await;
+                None
+            })
         }));
         House { engine: Arc::new(engine), gate, stop, expelled }
     }

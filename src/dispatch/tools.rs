@@ -26,6 +26,7 @@ use crate::registry::{
     Answer, BoxFuture, Cx, Interruption, Permit, ProposedCall, Question, TaskSupport, Tool,
     ToolError,
 };
+use crate::telemetry::redact_text;
 
 /// Notifications of a call wait here for its reader; the tool waits when they are so many.
 const QUEUED_NOTES: usize = 64;
@@ -227,7 +228,10 @@ async fn work(
         }
         Err(Interruption::Failed(error)) => {
             record.end("failed", None);
-            Ok(engine.completed(Answer::from(error).into_result(), Caching::None))
+            Ok(engine.completed(
+                Answer::from(without_secrets(error)).into_result(),
+                Caching::None,
+            ))
         }
         Err(Interruption::Ask(question)) => {
             record.end("asked", None);
@@ -262,6 +266,14 @@ pub(super) async fn run_allowed(
         answer.reflect(revision.min(engine.newest(&viewer)));
     }
     Ok((answer, revision))
+}
+
+/// What a program said as it failed may name what its caller is not to see.
+fn without_secrets(error: ToolError) -> ToolError {
+    ToolError {
+        message: redact_text(&error.message).into_owned(),
+        ..error
+    }
 }
 
 fn needs_approval() -> ToolError {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::input::{parts, text};
-use crate::vault::{redact, redact_text};
+use crate::telemetry::{redact, redact_text};
 
 /// A token as the owner gives it out, and a part of it that alone would give it away.
 const TOKEN: &str = "gw_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_AbCdEabcdef";

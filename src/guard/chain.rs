@@ -202,10 +202,27 @@ impl Guard {
         self.body.bytes
     }
 
+    /// An agent that came in, as it would come in now; `None` if it would not.
+    pub fn current(&self, who: &Principal) -> Option<Principal> {
+        self.identity.current(who)
+    }
+
     /// Waits until an agent that came in would come in with another policy or reach: it as it would then; `None`
     /// when it would not come in any more.
     pub async fn changed(&self, who: &Principal) -> Option<Principal> {
         self.identity.changed(who).await
+    }
+
+    /// Waits until what an agent that came in may hear of is no longer what it was: it would come in with another
+    /// reach, or not at all.
+    pub async fn displaced(&self, who: &Principal) {
+        let mut now = who.clone();
+        while let Some(later) = self.identity.changed(&now).await {
+            if later.reach() != who.reach() {
+                return;
+            }
+            now = later;
+        }
     }
 
     /// Waits until an agent that came in would no longer come in.

@@ -21,6 +21,15 @@ pub enum Identity {
 }
 
 impl Identity {
+    /// An agent as it would come in now, if it would.
+    pub fn current(&self, who: &Principal) -> Option<Principal> {
+        match self {
+            Self::Agents(agents) => agents.current(who),
+            #[cfg(feature = "everything")]
+            Self::Anybody(_) | Self::Fixed(_) => Some(who.clone()),
+        }
+    }
+
     /// Waits until an agent would come in with another policy or reach: it as it would then; `None` when it would
     /// not come in any more.
     pub async fn changed(&self, who: &Principal) -> Option<Principal> {

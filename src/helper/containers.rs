@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::exec::{ContainerName, RefusalCode};
 use crate::sys::source::field;
 use crate::sys::{cgroup2_mount, freezer_state, limiting_groups, process};
+use crate::telemetry::redact_text;
 
 use super::{
     definitions::{CONFIG, Definitions},
@@ -83,6 +84,7 @@ impl Containers {
     pub fn absent(&self, name: &ContainerName) -> Refusal {
         let message =
             format!("there is no container '{name}'; container_list shows those that exist");
+        let name = redact_text(name.as_str());
         tracing::debug!(%name, lxcpath = %self.lxcpath().display(), "no such container");
         Refusal::new(RefusalCode::NoSuchContainer, message)
     }

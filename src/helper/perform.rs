@@ -10,6 +10,7 @@ use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
 use crate::exec::{ContainerName, Decoder, Ending, Frame, Operation, RefusalCode, Request, Stream};
+use crate::telemetry::redact_text;
 
 use super::{
     bounds,
@@ -294,9 +295,12 @@ fn log(house: &House, request: &Request, outcome: &Result<Ending, Refusal>, begu
         Ok(ending) => ending.to_string(),
         Err(refusal) => Ending::from(refusal.clone()).to_string(),
     };
-    let ending = beginning(&ending, REASON_CHARS);
+    let ending = beginning(&redact_text(&ending), REASON_CHARS);
     let operation = request.operation.name();
-    let container = request.operation.container().map(ContainerName::as_str);
+    // Whoever takes a secret for a name does not find it here either.
+    let container = request.operation.container();
+    let container = container.map(|name| redact_text(name.as_str()));
+    let container = container.as_deref();
     let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let say = |unsaid: Option<u64>| {
         tracing::info!(

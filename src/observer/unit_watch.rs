@@ -192,7 +192,7 @@ mod tests {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
         let bus = SystemBus::at(&format!("unix:path={}", scratch.join("no-bus").display()));
-        let units = Units::new(Systemd::new(bus), Vec::new());
+        let units = Units::new(&Systemd::new(bus), Vec::new());
         let mut nudges = Nudges::default();
         let watch = UnitWatch::new(
             units,

@@ -6,9 +6,10 @@ use serde_json::Value;
 use tokio::time::{Duration, Instant};
 
 use crate::backends::{
-    BackendError, ErrorKind, Systemd, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews,
+    BackendError, ErrorKind, Systemd, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine,
+    UnitName, UnitNews,
 };
-use crate::config::Glob;
+use crate::config::{Glob, Reach};
 
 use super::rate::{Rate, Usage};
 use super::unit_facts;
@@ -45,7 +46,7 @@ const FILES: Rate = Rate {
 /// The units as they were seen last, and what is to be looked at.
 #[derive(Debug)]
 pub struct Units {
-    systemd: Systemd,
+    systemd: SystemdView,
     chosen: Vec<Glob>,
     files: BTreeMap<UnitName, UnitFileState>,
     known: BTreeMap<UnitName, Known>,
@@ -72,9 +73,9 @@ struct Usages {
 
 impl Units {
     /// None is known yet; those whose names fit one of `chosen` matter whatever they are.
-    pub fn new(systemd: Systemd, chosen: Vec<Glob>) -> Self {
+    pub fn new(systemd: &Systemd, chosen: Vec<Glob>) -> Self {
         Self {
-            systemd,
+            systemd: systemd.seen_by(&Reach::everything()),
             chosen,
             files: BTreeMap::new(),
             known: BTreeMap::new(),
@@ -368,7 +369,7 @@ mod tests {
     /// Chosen are `lab-*`; enabled are `on.service`, the template `many@.service` and `off.timer` is not.
     fn units() -> Units {
         let systemd = Systemd::new(SystemBus::at("unix:path=/nowhere"));
-        let mut units = Units::new(systemd, vec!["lab-*".parse().unwrap()]);
+        let mut units = Units::new(&systemd, vec!["lab-*".parse().unwrap()]);
         let files = [
             ("on.service", "enabled"),
             ("many@.service", "enabled"),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::auth::Principal;
 use crate::registry::{Risk, Scope, Tool};
-use crate::vault::redact;
+use crate::telemetry::redact;
 
 /// The box that must be ticked.
 pub const BOX: &str = "run";

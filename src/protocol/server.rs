@@ -49,6 +49,8 @@ pub struct ServerCapabilities {
     pub logging: bool,
     /// Lists change while the server runs, and it says so.
     pub lists_change: bool,
+    /// Of the lists, that of the tools does so at least.
+    pub tools_change: bool,
     /// Calls that become tasks: an extension, which the stateful revisions do not know.
     pub tasks: bool,
 }
@@ -63,7 +65,13 @@ impl ServerCapabilities {
             json!({})
         };
         if self.tools {
-            object.insert("tools".into(), lists.clone());
+            let changes = self.tools_change || self.lists_change;
+            let tools = if changes {
+                json!({ "listChanged": true })
+            } else {
+                json!({})
+            };
+            object.insert("tools".into(), tools);
         }
         if self.prompts {
             object.insert("prompts".into(), lists.clone());

@@ -60,6 +60,7 @@ pub struct Catalog {
     settle: Option<Box<Settle>>,
     logging: bool,
     tasks: bool,
+    tools_change: bool,
     lists: Option<broadcast::Sender<ListChange>>,
     session_logs: Option<broadcast::Sender<SessionLog>>,
 }
@@ -90,6 +91,7 @@ impl Catalog {
             settle: None,
             logging: false,
             tasks: false,
+            tools_change: false,
             lists: None,
             session_logs: None,
         }
@@ -156,6 +158,11 @@ impl Catalog {
     /// Offers log messages to clients.
     pub fn offer_logging(&mut self) {
         self.logging = true;
+    }
+
+    /// The tools that an agent sees change with its policy while it listens, and it hears of that.
+    pub fn offer_tool_changes(&mut self) {
+        self.tools_change = true;
     }
 
     /// Lists will change, and whoever holds this says so.
@@ -234,6 +241,7 @@ impl Catalog {
             completions: self.completer.is_some(),
             logging: self.logging,
             lists_change: self.lists.is_some(),
+            tools_change: self.tools_change,
             tasks: self.tasks,
         }
     }

@@ -112,15 +112,15 @@ impl Sight {
         match tokens {
             [] | ["public"] | ["public", "packageData"] => Part,
             ["public", "packageData", name, ..] => if_so(self.reach.container(name), Whole),
-            ["public", "serverInfo"] | ["public", "serverInfo", "mounts"] | ["public", "units"] => {
-                if_so(host, Part)
-            }
+            ["public", "serverInfo" | "units" | "observer"]
+            | ["public", "serverInfo", "mounts" | "network"] => if_so(host, Part),
+            // Whose port it is, the place does not say: some are of containers on the host's network.
+            ["public", "serverInfo", "network", "listeners", ..] => Nothing,
             ["public", "serverInfo", "mounts", path, ..] => {
                 if_so(host && self.reach.path(path), Whole)
             }
             ["public", "serverInfo", ..] => if_so(host, Whole),
             ["public", "units", name, ..] => if_so(host && self.reach.unit(name), Whole),
-            ["public", "observer"] => if_so(host, Part),
             ["public", "observer", "units", ..] => if_so(host, Whole),
             _ => Nothing,
         }
@@ -171,7 +171,8 @@ mod tests {
         json!({"secret": 1, "public": {
             "packageData": {"web": {"status": "running"}, "db": {"status": "stopped"}},
             "serverInfo": {"hostname": "box", "mounts": {
-                "/": {}, "/var/lib/lxc/web/rootfs": {}, "/var/lib/lxc/db/rootfs": {}}},
+                "/": {}, "/var/lib/lxc/web/rootfs": {}, "/var/lib/lxc/db/rootfs": {}},
+                "network": {"dns": {}, "listeners": {"tcp:80": {"container": "db"}}}},
             "units": {"ssh.service": {}, "lxc@web.service": {}, "lxc@db.service": {}},
             "observer": {"containers": {"available": true}, "units": {"available": true}},
             "backup": {"of": "db"},
@@ -192,7 +193,8 @@ mod tests {
         let seen = sight(&["web"], true).part(&Pointer::root(), &document());
         let host = json!({"public": {
             "packageData": {"web": {"status": "running"}},
-            "serverInfo": {"hostname": "box", "mounts": {"/": {}, "/var/lib/lxc/web/rootfs": {}}},
+            "serverInfo": {"hostname": "box", "mounts": {"/": {}, "/var/lib/lxc/web/rootfs": {}},
+                "network": {"dns": {}}},
             "units": {"ssh.service": {}, "lxc@web.service": {}},
             "observer": {"units": {"available": true}},
         }});

@@ -14,6 +14,7 @@ use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use super::panics::log_panics;
 use crate::config::LogLevel;
 use crate::sys::{now_ms, rfc3339};
 
@@ -25,8 +26,9 @@ const FIELD_PREFIX: &str = "GATEWREN";
 
 const JOURNAL_SOCKET: &str = "/run/systemd/journal/socket";
 
-/// Begins to log; further calls in the same process change nothing.
+/// Begins to log, panics too; further calls in the same process change nothing.
 pub fn init(level: LogLevel) {
+    log_panics();
     if wants_journal(&Surroundings::of_process()) {
         match tracing_journald::layer() {
             Ok(journal) => to_journal(journal, level),

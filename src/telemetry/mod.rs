@@ -5,8 +5,15 @@ mod heartbeat;
 mod log;
 mod metrics;
 mod notify;
+mod panics;
+mod redact;
+mod redact_text;
+mod secret_names;
+mod secret_shapes;
 
 pub use heartbeat::{Beat, Heartbeat};
 pub use log::init;
 pub use metrics::Metrics;
 pub use notify::Notify;
+pub use redact::redact;
+pub use redact_text::redact_text;

@@ -49,8 +49,9 @@ struct FileSystem {
     space: Option<Fullness>,
 }
 
-async fn list(host: Arc<Host>, List {}: List, _: Cx) -> Result<Disks> {
-    let (disks, mounts) = host.disks().await.map_err(failed)?;
+async fn list(host: Arc<Host>, List {}: List, cx: Cx) -> Result<Disks> {
+    let (disks, mut mounts) = host.disks().await.map_err(failed)?;
+    mounts.retain(|(point, _)| cx.caller().reach.path(&point.path));
     Ok(Disks {
         disks,
         filesystems: mounts.into_iter().map(filesystem).collect(),

@@ -58,11 +58,13 @@ struct Counted {
     traffic: Option<NetworkTraffic>,
 }
 
-async fn interfaces(host: Arc<Host>, Interfaces {}: Interfaces, _: Cx) -> Result<AllInterfaces> {
-    let all = host.interfaces().await.map_err(failed)?.into_iter();
+async fn interfaces(host: Arc<Host>, Interfaces {}: Interfaces, cx: Cx) -> Result<AllInterfaces> {
+    let mut all = host.interfaces().await.map_err(failed)?;
+    // Whose end of a wire it is, nothing says for sure.
+    all.retain(|(one, _)| cx.caller().reach.is_everything() || !one.is_port());
     let counted = |(interface, traffic)| Counted { interface, traffic };
     Ok(AllInterfaces {
-        interfaces: all.map(counted).collect(),
+        interfaces: all.into_iter().map(counted).collect(),
     })
 }
 
@@ -120,8 +122,16 @@ struct AllListeners {
     left_out: usize,
 }
 
-async fn listeners(host: Arc<Host>, Listeners {}: Listeners, _: Cx) -> Result<AllListeners> {
+async fn listeners(host: Arc<Host>, Listeners {}: Listeners, cx: Cx) -> Result<AllListeners> {
     let mut listeners = host.listeners().await.map_err(failed)?;
+    let reach = &cx.caller().reach;
+    listeners.retain(|one| {
+        let unit = one.unit.as_deref().is_none_or(|unit| reach.unit(unit));
+        unit && one
+            .container
+            .as_deref()
+            .is_none_or(|name| reach.container(name))
+    });
     let left_out = listeners.len().saturating_sub(MOST);
     listeners.truncate(MOST);
     Ok(AllListeners {

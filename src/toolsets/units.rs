@@ -62,7 +62,8 @@ struct Listed {
     truncated: bool,
 }
 
-async fn list(systemd: Arc<Systemd>, List { name, state }: List, _: Cx) -> Result<Listed> {
+async fn list(systemd: Arc<Systemd>, List { name, state }: List, cx: Cx) -> Result<Listed> {
+    let systemd = systemd.seen_by(&cx.caller().reach);
     let mut units = systemd.list().await.map_err(failed)?;
     units.retain(|unit| {
         let fits = name
@@ -88,7 +89,8 @@ struct Status {
     unit: UnitName,
 }
 
-async fn status(systemd: Arc<Systemd>, Status { unit }: Status, _: Cx) -> Result<UnitStatus> {
+async fn status(systemd: Arc<Systemd>, Status { unit }: Status, cx: Cx) -> Result<UnitStatus> {
+    let systemd = systemd.seen_by(&cx.caller().reach);
     systemd.status(&unit).await.map_err(failed_unit)
 }
 

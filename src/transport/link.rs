@@ -147,6 +147,12 @@ impl Link {
 
     /// Takes what has arrived; what is to be said to it at once comes back.
     async fn take(&mut self, arrival: Arrival) -> Option<Vec<u8>> {
+        // Another policy may hold for it than for the message before.
+        let Some(who) = self.endpoint.guard().current(&self.sender.who) else {
+            let over = RpcError::invalid_request(running::NO_LONGER);
+            return Some(wire::error(None, &over));
+        };
+        self.sender.who = who;
         match arrival {
             Arrival::Broken(id, error) => Some(wire::error(id.as_ref(), &error)),
             Arrival::Whole(Body::Batch(batch)) => {
@@ -304,7 +310,7 @@ impl Link {
         self.streams.spawn(async move {
             tokio::select! {
                 () = heard => {}
-                () = endpoint.guard().expelled(&who) => {}
+                () = endpoint.guard().displaced(&who) => {}
             }
         });
     }
@@ -324,7 +330,7 @@ async fn over(endpoint: &Endpoint, sender: &Context, lines: &mpsc::Sender<Line>)
     tokio::select! {
         () = lines.closed() => Ended::Unheard,
         _ = stop.wait_for(|stop| *stop) => Ended::Stopped,
-        () = endpoint.guard().expelled(&sender.who) => Ended::Expelled,
+        () = endpoint.guard().displaced(&sender.who) => Ended::Expelled,
     }
 }
 

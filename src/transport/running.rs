@@ -25,6 +25,9 @@ const MAX_ROUNDS: usize = 16;
 const UNREACHABLE: &str = "this call has a question for the person at the client, and there is no stream to \
                            ask it on; send the call alone, with Accept: application/json, text/event-stream";
 
+/// Said to a call whose agent is let in no more.
+pub const NO_LONGER: &str = "this agent is let in no more";
+
 /// Answers a request that is no call, and so needs no place among them.
 pub fn at_once(
     endpoint: &Arc<Endpoint>,
@@ -171,11 +174,18 @@ impl Running {
         stream: &mpsc::Sender<ToClient>,
     ) -> Result<Outcome, RpcError> {
         let Request { id, method, params } = self.request.clone();
+        // Between a question and its answer another policy may have come to hold.
+        let who = self.endpoint.guard().current(&self.context.who);
+        let who = who.ok_or_else(|| RpcError::invalid_request(NO_LONGER))?;
+        let context = Context {
+            who,
+            ..self.context.clone()
+        };
         let call = Call {
             id,
             method,
             params,
-            context: self.context.clone(),
+            context,
             inputs: Some(inputs),
             held: Some(self.place.clone()),
         };

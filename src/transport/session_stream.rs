@@ -53,7 +53,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
             _ = forward(reader, &sender, version) => {}
             () = tell(&endpoint, &session, &client, feed) => {}
             _ = ended.wait_for(|ended| *ended) => {}
-            () = endpoint.guard().expelled(&client.who) => {}
+            () = endpoint.guard().displaced(&client.who) => {}
         }
     })
 }

@@ -174,7 +174,7 @@ pub fn start(
     Ok((answering, held))
 }
 
-/// A subscription: a stream that is counted apart from calls, and that ends with its agent.
+/// A subscription: a stream that is counted apart from calls, and that ends with its agent or with its reach.
 async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Response<Body> {
     if !accepts.events && !accepts.anything {
         let error =
@@ -205,7 +205,7 @@ pub fn subscribe(
     let end = Box::pin(async move {
         Some(tokio::select! {
             outcome = outcome => end(house.engine(), &id, outcome),
-            () = house.guard().expelled(&who) => {
+            () = house.guard().displaced(&who) => {
                 let server = &house.engine().catalog.server;
                 end(house.engine(), &id, Ok(subscription_ended(json!(id), server)))
             }

@@ -75,7 +75,11 @@ fn charged(endpoint: &Endpoint, caller: &Context, messages: Body) -> Arrival {
         Body::Single(_) => return Arrival::Whole(messages),
         Body::Batch(_) => None,
     };
-    match endpoint.guard().charge_agent(&caller.who) {
+    // Its limits may be others by now; one that is let in no more is refused where it is served.
+    let Some(who) = endpoint.guard().current(&caller.who) else {
+        return Arrival::Whole(messages);
+    };
+    match endpoint.guard().charge_agent(&who) {
         Ok(()) => Arrival::Whole(messages),
         Err(refusal) => Arrival::Broken(id, refused(refusal)),
     }

@@ -80,7 +80,7 @@ impl<'a> Audit<'a> {
     /// Writes down what came of a call, some time soon. It never waits, so that it can also be said
     /// where a call was dropped; there are no more of these than calls at once.
     pub fn outcome(&self, id: AuditId, outcome: Outcome) -> Result<(), VaultError> {
-        let record = Record::of_outcome(&id, outcome);
+        let record = Record::of_outcome(id, outcome);
         let tail = Arc::clone(&self.shared.tail);
         let work = move |connection: &Connection| append(connection, &tail, record);
         let writer = &self.shared.writer;
@@ -444,7 +444,7 @@ mod tests {
             vault
                 .audit()
                 .outcome(AuditId::new(id.to_owned()), ok())
-                .unwrap()
+                .unwrap();
         };
         outcome("first");
         let spoiled = writer.leave_uncounted("spoil", |connection| connection.execute_batch(spoil));

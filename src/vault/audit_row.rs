@@ -7,10 +7,10 @@ use rusqlite::{Connection, params_from_iter};
 use super::audit_columns::{FORMAT, HASHED};
 use super::audit_entry::{AuditId, Entry, Outcome};
 use super::chain;
-use super::redact::redact;
 use super::row::to_column;
 use super::tail::Tail;
 use crate::sys::now_ms;
+use crate::telemetry::{redact, redact_text};
 
 /// A row but for its number and its hashes.
 #[derive(Default)]
@@ -56,7 +56,7 @@ impl Record {
             risk: Some(entry.risk.to_owned()),
             arguments: Some(redact(entry.arguments).to_string()),
             arguments_sha256: Some(sha256.as_ref().to_vec()),
-            target: owned(entry.target),
+            target: entry.target.map(|text| redact_text(text).into_owned()),
             decision: Some(entry.decision.to_owned()),
             token: owned(entry.token),
             space: owned(entry.space),
@@ -67,10 +67,10 @@ impl Record {
     }
 
     /// The row after it.
-    pub(super) fn of_outcome(id: &AuditId, outcome: Outcome) -> Self {
+    pub(super) fn of_outcome(id: AuditId, outcome: Outcome) -> Self {
         Self {
             at_ms: now_ms(),
-            call: id.as_str().to_owned(),
+            call: id.into_text(),
             kind: "outcome",
             outcome: Some(outcome.status.to_owned()),
             duration_ms: Some(to_column(outcome.duration_ms)),

@@ -24,7 +24,6 @@ mod migration;
 mod offer;
 mod open;
 mod owner;
-mod redact;
 mod row;
 mod sessions;
 mod shared;
@@ -50,12 +49,8 @@ pub use grants::{Grant, NewGrant};
 pub use logins::{Login, NewLogin, OWNER, Stay};
 pub use offer::OfferedTool;
 pub use owner::{Guesses, StoredPassword};
-pub use redact::redact;
 pub use sessions::{SessionUse, StateSeen, StoredSession};
 pub use store::Vault;
 pub use subscriptions::Subscription;
 pub use tasks::{TaskEnd, TaskRoom, TaskRow, WORKING as TASK_WORKING};
 pub use trim::Retention as AuditRetention;
-
-#[cfg(feature = "fuzzing")]
-pub use redact::redact_text;

@@ -175,7 +175,7 @@ impl Trim {
         append(
             connection,
             &self.tail,
-            Record::of_outcome(&self.call, outcome),
+            Record::of_outcome(self.call.clone(), outcome),
         )
     }
 }
@@ -323,7 +323,7 @@ mod tests {
     /// As many rows as make a trimming worthwhile.
     async fn enough(vault: &Vault) {
         for n in 0..WORTHWHILE_ROWS {
-            let outcome = Record::of_outcome(&AuditId::new(format!("{n}")), ENDED);
+            let outcome = Record::of_outcome(AuditId::new(format!("{n}")), ENDED);
             let tail = Arc::clone(&vault.shared.tail);
             let work = move |connection: &Connection| append(connection, &tail, outcome);
             vault.shared.writer.leave_uncounted("add", work).unwrap();

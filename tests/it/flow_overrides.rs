@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
-use crate::support::command::{add_agent, tell};
+use crate::support::command::{add_agent, tell, tell_by};
 use crate::support::machine::{IN_TIME, LONG_S, marked, marker, wait_until};
 use crate::support::server::{Directory, Server, server};
+use crate::support::stream::{Next, Stream};
 
 /// A server with an agent that was added while it runs, and that has come in.
 struct House {
@@ -81,6 +82,86 @@ fn another_policy_holds_for_the_next_call_of_an_open_session() {
 }
 
 #[test]
+fn an_agent_hears_that_other_tools_are_there() {
+    const CHANGED: &str = "notifications/tools/list_changed";
+    let house = house(&["--policy", "admin"]);
+    let session = house.client.session("2025-11-25");
+    let mut stream = session.stream();
+    let mut listen = house
+        .client
+        .modern("subscriptions/listen")
+        .param("notifications", json!({ "toolsListChanged": true }))
+        .open();
+    let honoured = &listen.message()["params"]["notifications"];
+    assert_eq!(*honoured, json!({ "toolsListChanged": true }));
+    let mut silent = house
+        .client
+        .modern("subscriptions/listen")
+        .param("notifications", json!({}))
+        .open();
+    silent.message();
+    house.edit(&["--mode", "execute=deny"]);
+    let told = stream.event();
+    assert_eq!(told.json()["method"], CHANGED);
+    assert_eq!(listen.message()["method"], CHANGED);
+    let listed = session.request("tools/list").send().names("tools");
+    assert!(!listed.contains(&"system_shell".to_owned()));
+    drop(stream);
+    // What changes while nobody hears is told to the stream with which the client comes back.
+    house.edit(&["--clear", "modes"]);
+    assert_eq!(listen.message()["method"], CHANGED);
+    let again = session.get().header("last-event-id", &told.id.unwrap());
+    assert_eq!(again.open().call_message()["method"], CHANGED);
+    tell(&house.home.0, &["agent", "revoke", "visitor"]);
+    assert_eq!(silent.message()["result"]["resultType"], "complete");
+}
+
+#[test]
+fn another_space_ends_what_was_opened_in_the_one_before() {
+    let server = server()
+        .policy("admin")
+        .settings("[spaces.media]\ncontainers = [\"jellyfin\"]\n")
+        .start();
+    let settings = server.settings_file();
+    let added = tell_by(&settings, &["agent", "add", "visitor", "--space", "*"]);
+    let client = server.client().with_token(added["token"].as_str().unwrap());
+    let info = || client.call("server_info", json!({})).send().verdict();
+    wait_until("it comes in", IN_TIME, || info() == (200, 0));
+    let session = client.session("2025-11-25");
+    let mut stream = session.stream();
+    let mut listen = client
+        .modern("subscriptions/listen")
+        .param(
+            "notifications",
+            json!({ "resourceSubscriptions": ["gatewren:///public/serverInfo"] }),
+        )
+        .open();
+    listen.message();
+    tell_by(&settings, &["agent", "edit", "visitor", "--space", "media"]);
+    ends_sooner_or_later(&mut stream);
+    ends_sooner_or_later(&mut listen);
+    wait_until("the host is none of its", IN_TIME, || {
+        info() == (200, -32_602)
+    });
+    assert_eq!(
+        session.request("ping").send().status,
+        200,
+        "its session goes on"
+    );
+}
+
+/// What is told before, such as what the host does meanwhile, may be told.
+fn ends_sooner_or_later(stream: &mut Stream) {
+    loop {
+        match stream.next(IN_TIME) {
+            Next::Event(_) => {}
+            Next::End => return,
+            Next::Quiet => panic!("it is still open"),
+        }
+    }
+}
+
+#[test]
 fn only_tools_of_the_groups_that_are_named_exist() {
     let house = house(&["--policy", "operate", "--toolset", "access"]);
     assert_eq!(house.tools(), ["whoami"]);
@@ -145,7 +226,7 @@ fn an_agent_comes_from_where_it_may_also_into_a_session_begun_there() {
 fn an_agent_has_a_rate_of_its_own() {
     let house = house(&["--policy", "observe"]);
     house.edit(&["--rate", "1"]);
-    let list = || house.client.modern("tools/list").send();
+    let list = || house.client.modern("tools/list").send_once();
     let mut last = list();
     wait_until("it has used up its calls", IN_TIME, || {
         last = list();

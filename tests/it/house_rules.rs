@@ -19,7 +19,7 @@ const ROOMS: &[(&str, &str)] = &[
     ("oauth",         "auth config http vault"),
     ("dispatch",      "auth policy protocol registry state sys telemetry vault"),
     ("guard",         "auth config http"),
-    ("policy",        "auth config registry vault"),
+    ("policy",        "auth config registry telemetry vault"),
     ("toolsets",      "backends protocol registry state"),
     ("observer",      "backends config state"),
     ("auth",          "config vault sys"),

@@ -41,6 +41,8 @@ mod helper;
 mod helper_hostile;
 mod house_rules;
 mod killing;
+mod secrets;
+mod spaces;
 mod spec_base;
 mod spec_cancel;
 mod spec_chain;

@@ -216,8 +216,9 @@ fn d6_what_is_declared_is_what_is_served() {
                 );
             }
         }
-        // Only what changes says that it does.
-        let changes = declared["tools"].get("listChanged").is_some();
+        // Only what changes says that it does: the tools do with their agent's policy.
+        assert_eq!(declared["tools"]["listChanged"], true, "{declared}");
+        let changes = declared["resources"].get("listChanged").is_some();
         let fixtures = found["_meta"][SERVER_INFO]["name"] == "gatewren-everything";
         assert_eq!(changes, fixtures, "{declared}");
         let session = client.session("2025-11-25").opened.result();

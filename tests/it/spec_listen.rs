@@ -67,7 +67,9 @@ fn l1_l4_the_acknowledgement_comes_first_with_what_is_honoured() {
             let first = stream.message();
             assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
             assert_eq!(subscription_id(&first), &id, "{way}");
-            let honoured = json!({ "resourceSubscriptions": ["gatewren:///public/a"] });
+            let honoured = json!({
+                "resourceSubscriptions": ["gatewren:///public/a"], "toolsListChanged": true,
+            });
             assert_eq!(first["params"]["notifications"], honoured, "{way}");
         }
     }

@@ -80,10 +80,14 @@ impl Interface {
     /// and virtual machines' wires, which come and go with them: made up, part of a bridge, and without
     /// addresses of their own.
     pub fn is_lasting(&self) -> bool {
-        let made_up = matches!(self.kind, InterfaceKind::Virtual | InterfaceKind::Tunnel);
-        let is_port = made_up && self.part_of.is_some();
-        let is_plain = self.kind == InterfaceKind::Loopback || is_port;
+        let is_plain = self.kind == InterfaceKind::Loopback || self.is_port();
         !(is_plain && self.lasting.is_empty())
+    }
+
+    /// Whether it looks like the end of a container's or virtual machine's wire: made up, and part of a bridge.
+    pub fn is_port(&self) -> bool {
+        let made_up = matches!(self.kind, InterfaceKind::Virtual | InterfaceKind::Tunnel);
+        made_up && self.part_of.is_some()
     }
 }
 

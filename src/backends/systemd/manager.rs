@@ -21,7 +21,7 @@ const SPECIFIC: &[(&str, &[&str])] = &[
     ("Result", &["service", "socket", "mount", "automount", "swap", "timer", "path", "scope"]),
 ];
 
-/// The units of this box; a clone is a pointer.
+/// The units of this box; what can be asked is asked by a view of them. A clone is a pointer.
 ///
 /// What is asked here needs no privilege. systemd loads a unit that is asked about by its path and unloads it
 /// again, and says so in signals: who follows those asks [`Self::loaded`] first.
@@ -60,7 +60,7 @@ impl Systemd {
     ///
     /// # Errors
     /// `Unavailable` without a bus or systemd.
-    pub async fn list(&self) -> Result<Vec<UnitLine>, BackendError> {
+    pub(super) async fn list(&self) -> Result<Vec<UnitLine>, BackendError> {
         let listed: Vec<ListedUnit> = self.manager("ListUnits", &()).await?;
         Ok(lines(listed))
     }
@@ -69,7 +69,7 @@ impl Systemd {
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub async fn loaded(&self, names: &[UnitName]) -> Result<Vec<UnitLine>, BackendError> {
+    pub(super) async fn loaded(&self, names: &[UnitName]) -> Result<Vec<UnitLine>, BackendError> {
         // systemd takes patterns, in which a backslash stands for the character behind it.
         let literal = |name: &UnitName| name.as_str().replace('\\', r"\\");
         let patterns: Vec<String> = names.iter().map(literal).collect();
@@ -83,7 +83,7 @@ impl Systemd {
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub async fn files(&self) -> Result<BTreeMap<UnitName, UnitFileState>, BackendError> {
+    pub(super) async fn files(&self) -> Result<BTreeMap<UnitName, UnitFileState>, BackendError> {
         let listed: Vec<(String, String)> = self.manager("ListUnitFiles", &()).await?;
         let file = |(path, state): (String, String)| {
             let name = path.rsplit('/').next()?.parse().ok()?;
@@ -96,7 +96,7 @@ impl Systemd {
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub async fn unit(&self, name: &UnitName) -> Result<Unit, BackendError> {
+    pub(super) async fn unit(&self, name: &UnitName) -> Result<Unit, BackendError> {
         let path = name.path();
         let (common, specific) = tokio::join!(
             self.bus.properties(interface::unit(&path), UNIT_INTERFACE),
@@ -109,7 +109,7 @@ impl Systemd {
     ///
     /// # Errors
     /// `NotFound` when there is no such unit; otherwise as [`Self::list`].
-    pub async fn status(&self, name: &UnitName) -> Result<UnitStatus, BackendError> {
+    pub(super) async fn status(&self, name: &UnitName) -> Result<UnitStatus, BackendError> {
         let path: OwnedObjectPath = self.manager("LoadUnit", &name.as_str()).await?;
         let kind = interface::of_kind(name);
         let (common, specific) = tokio::join!(
@@ -129,7 +129,7 @@ impl Systemd {
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub async fn events(&self) -> Result<UnitEvents, BackendError> {
+    pub(super) async fn events(&self) -> Result<UnitEvents, BackendError> {
         UnitEvents::open(&self.bus).await
     }
 

@@ -7,9 +7,11 @@ mod manager;
 mod name;
 mod properties;
 mod unit;
+mod view;
 
 pub use events::{UnitEvents, UnitNews};
 pub use files::UnitFileState;
 pub use manager::Systemd;
 pub use name::UnitName;
 pub use unit::{Unit, UnitLine, UnitStatus};
+pub use view::SystemdView;

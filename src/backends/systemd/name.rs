@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// The kinds of units, as their names end.
 const KINDS: [&str; 11] = [
@@ -53,6 +54,22 @@ impl UnitName {
         let (prefix, rest) = self.0.split_once('@')?;
         let instance = rest.strip_suffix(self.kind())?.strip_suffix('.')?;
         (!instance.is_empty()).then(|| Self(format!("{prefix}@.{}", self.kind())))
+    }
+
+    /// The name of the same unit for an instance that nobody has made, where it has one.
+    pub(super) fn of_none(&self) -> Self {
+        let prefix = self.0.split_once('@').map_or("", |(prefix, _)| prefix);
+        Self(format!(
+            "{prefix}@{}.{}",
+            Uuid::new_v4().simple(),
+            self.kind()
+        ))
+    }
+
+    /// What makes it one of several, such as `tty1` of `getty@tty1.service`.
+    pub(super) fn instance(&self) -> &str {
+        let behind = self.0.split_once('@').map_or("", |(_, behind)| behind);
+        behind.rsplit_once('.').map_or("", |(instance, _)| instance)
     }
 
     /// Whether it is a template itself, which cannot run.

@@ -139,6 +139,17 @@ impl UnitStatus {
     }
 }
 
+impl UnitStatus {
+    /// Tells of another unit what was told of this one, which nobody has made.
+    pub(super) fn rename(&mut self, asked: &UnitName, name: &UnitName) {
+        self.unit.line.name = name.clone();
+        let texts = [Some(&mut self.unit.line.description), self.file.as_mut()];
+        for text in texts.into_iter().flatten() {
+            *text = text.replace(asked.instance(), name.instance());
+        }
+    }
+}
+
 /// When the unit came into the state that it has, as `systemctl status` tells it.
 fn since(common: &Properties, active: &str) -> Option<String> {
     let entered = match active {

@@ -1,6 +1,6 @@
 //! `gatewren audit export`: every row with its hashes, for somebody else to keep and to verify.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Write as _};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 

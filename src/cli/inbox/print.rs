@@ -7,7 +7,8 @@ use super::desk::Desk;
 use super::movement::Movement;
 use crate::backends::neutralise;
 use crate::sys::rfc3339;
-use crate::vault::{Change, ChangeStatus, redact};
+use crate::telemetry::redact;
+use crate::vault::{Change, ChangeStatus};
 
 /// Characters of the arguments in a line; the rest is cut.
 const IN_A_LINE: usize = 80;

@@ -32,6 +32,19 @@ pub fn add_agent(directory: &Path, name: &str, options: &[&str]) -> Value {
     tell(directory, &[&["agent", "add", name], options].concat()).0
 }
 
+/// What a command about the daemon of these settings prints as JSON; it must go well.
+pub fn tell_by(settings: &Path, args: &[&str]) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    command
+        .args(args)
+        .arg("--json")
+        .arg("--config")
+        .arg(settings);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 fn run(directory: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     command.args(args).arg("--dir").arg(directory);

@@ -22,6 +22,9 @@ use super::machine::{IN_TIME, is_alive, skip, wait_until};
 /// What waits for the tests' end, however it comes, and then ends the server and takes its directory away.
 const GUARDIAN: &str = r#"cat > /dev/null; kill "$1" 2> /dev/null; sleep 3; rm -rf "$2""#;
 
+/// The name of the file of settings.
+const SETTINGS: &str = "gatewren.toml";
+
 /// How to start one.
 pub struct Builder {
     policy: String,
@@ -101,7 +104,7 @@ impl Builder {
             .launch(Directory::new(), &self.trial(&directory))
             .said
             .clone();
-        let file = home.join("gatewren.toml");
+        let file = home.join(SETTINGS);
         let own = format!(
             "listen = [\"{}\"]\nstate_dir = \"{}\"\n",
             self.listen,
@@ -148,7 +151,7 @@ impl Builder {
             process,
             guardian,
             output,
-            _home: home,
+            home,
         };
         if args.first().is_some_and(|first| first != "serve") {
             server.read_what_it_says();
@@ -207,7 +210,7 @@ pub struct Server {
     process: Child,
     guardian: Child,
     output: BufReader<ChildStdout>,
-    _home: Directory,
+    home: Directory,
 }
 
 impl Server {
@@ -229,6 +232,11 @@ impl Server {
             url.is_some()
         });
         url.unwrap()
+    }
+
+    /// The file of its settings, where it was given any.
+    pub fn settings_file(&self) -> PathBuf {
+        self.home.join(SETTINGS)
     }
 
     /// A client with the token, on HTTP/1.1 and the newest TLS.

@@ -1,0 +1,115 @@
+//! Takes secrets out of what is written down: by the names of fields, and by what a text looks like.
+
+use serde_json::{Map, Value};
+
+use super::redact_text::{Announced, GONE, redact_after, redact_text};
+use super::secret_names::is_secret_name;
+
+/// How deep a value is looked into; what is deeper is left out whole.
+const MAX_DEPTH: usize = 32;
+
+/// The longest text that is kept; a longer one is cut, and says so.
+const MAX_TEXT_BYTES: usize = 4096;
+
+/// The most entries of a list or an object that are kept; the rest is left out, and it says so.
+const MAX_ENTRIES: usize = 256;
+
+/// A copy of a value without its secrets, and of a bounded size.
+pub fn redact(value: &Value) -> Value {
+    within(value, MAX_DEPTH)
+}
+
+fn within(value: &Value, depth: usize) -> Value {
+    match value {
+        Value::String(text) => Value::String(shortened(&redact_text(text))),
+        Value::Array(_) | Value::Object(_) if depth == 0 => "[too deep]".into(),
+        Value::Array(list) => {
+            // The words of a command, perhaps: one may say that the next is a secret.
+            let mut announced = Announced::default();
+            let kept = list.iter().take(MAX_ENTRIES);
+            let mut kept: Vec<Value> = kept
+                .map(|entry| match entry {
+                    Value::String(text) => shortened(&redact_after(text, &mut announced)).into(),
+                    other => within(other, depth - 1),
+                })
+                .collect();
+            kept.extend(left_out(list.len()).map(Value::String));
+            Value::Array(kept)
+        }
+        Value::Object(fields) => {
+            let kept = fields.iter().take(MAX_ENTRIES);
+            let mut kept: Map<String, Value> = kept
+                .map(|(name, value)| (shortened(&redact_text(name)), field(name, value, depth)))
+                .collect();
+            kept.extend(left_out(fields.len()).map(|note| ("…".to_owned(), note.into())));
+            Value::Object(kept)
+        }
+        other => other.clone(),
+    }
+}
+
+fn field(name: &str, value: &Value, depth: usize) -> Value {
+    if is_secret_name(name) && !value.is_null() && !value.is_boolean() {
+        GONE.into()
+    } else {
+        within(value, depth - 1)
+    }
+}
+
+fn left_out(length: usize) -> Option<String> {
+    let more = length.checked_sub(MAX_ENTRIES).filter(|more| *more > 0)?;
+    Some(format!("[{more} more]"))
+}
+
+fn shortened(text: &str) -> String {
+    if text.len() <= MAX_TEXT_BYTES {
+        return text.to_owned();
+    }
+    let mut end = MAX_TEXT_BYTES;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let (kept, rest) = text.split_at(end);
+    format!("{kept}[{} more bytes]", rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_with_the_name_of_a_secret_lose_their_value() {
+        let value = json!({
+            "password": "x", "db_password": "x", "apiKey": "x", "api-key": "x", "Authorization": "x",
+            "token": 17, "private_key": {"pem": "x"}, "secrets": ["x"], "key": "x",
+            "keyboard": "de", "monkey": "m", "max_tokens": 5, "unit": "a.service", "password_set": true,
+            "token_hint": null, "argv": ["mysql", "--password", "a b", "x", "-pc"]
+        });
+        let gone = json!({
+            "password": GONE, "db_password": GONE, "apiKey": GONE, "api-key": GONE,
+            "Authorization": GONE, "token": GONE, "private_key": GONE, "secrets": GONE, "key": GONE,
+            "keyboard": "de", "monkey": "m", "max_tokens": 5, "unit": "a.service", "password_set": true,
+            "token_hint": null, "argv": ["mysql", "--password", GONE, "x", "-p[redacted]"]
+        });
+        assert_eq!(redact(&value), gone);
+    }
+
+    #[test]
+    fn what_comes_out_is_bounded() {
+        let mut deep = json!("x");
+        for _ in 0..100 {
+            deep = json!([deep]);
+        }
+        assert!(redact(&deep).to_string().contains("[too deep]"));
+        let long = redact(&json!("ä".repeat(5000))).to_string();
+        assert!(
+            long.len() < 4200 && long.contains("[5904 more bytes]"),
+            "{long}"
+        );
+        let wide = redact(&json!(vec![1; 1000]));
+        assert_eq!(wide.as_array().unwrap().len(), 257);
+        assert_eq!(wide[256], "[744 more]");
+    }
+}

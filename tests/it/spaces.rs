@@ -1,0 +1,578 @@
+//! Agents in different spaces: nothing of one stands in what the other is ever sent, and what is outside is as what
+//! does not exist.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::answer::Answer;
+use crate::support::client::Client;
+use crate::support::command::tell_by;
+use crate::support::container::Containers;
+use crate::support::machine::{IN_TIME, wait_until};
+use crate::support::request::Request;
+use crate::support::server::{Server, has_sqlite3, server};
+use crate::support::stream::{Next, Stream};
+
+/// Containers whose names stand in no text of ours, all as long as each other.
+const FIRST: &str = "axolotl-x7q";
+const SECOND: &str = "basilisk-9z";
+const NEVER: &str = "cockatri-3q";
+
+/// Templates of URIs in which something is to be put for a name.
+const SCHEMES: [&str; 2] = ["gatewren://", "startos://"];
+
+/// The box: two containers that run, and a server with a space for each and one for the host.
+struct Home {
+    containers: Containers,
+    server: Server,
+    admin: Client,
+}
+
+impl Home {
+    fn new() -> Option<Self> {
+        let mut containers = Containers::new()?;
+        for name in [FIRST, SECOND] {
+            let root = containers.make(name);
+            let release = format!("ID=wren\nNAME=\"{}\"\n", release_of(name));
+            fs::write(root.join("usr/lib/os-release"), release).unwrap();
+            containers.tool("lxc-start", name, &["-d"]);
+            containers.until_ready(name);
+        }
+        let server = server()
+            .policy("admin")
+            .settings(&format!(
+                "[lxc]\nlxcpath = \"{}\"\n\
+                 [limits]\nupdate_interval = \"1ms\"\n\
+                 [spaces.meadow-k4]\ncontainers = [\"{FIRST}\"]\n\
+                 [spaces.cellar-w8]\ncontainers = [\"basilisk-*\"]\n\
+                 [spaces.ground-u2]\nhost = true\n",
+                containers.lxcpath().display()
+            ))
+            .start();
+        let admin = server.client();
+        for name in [FIRST, SECOND] {
+            let pointer = json!({ "pointer": format!("/public/packageData/{name}/os") });
+            let look = admin.call("state_get", pointer);
+            wait_until("the state tells of it", IN_TIME, || {
+                look.send().result()["isError"] != true
+            });
+        }
+        Some(Self {
+            containers,
+            server,
+            admin,
+        })
+    }
+
+    fn add(&self, name: &'static str, space: &'static str) -> Agent {
+        // Whatever there is, it may do: what hides things is the space alone.
+        let args = ["agent", "add", name, "--policy", "admin", "--space", space];
+        let modes = ["read", "write", "disrupt", "execute", "reveal", "persist"];
+        let modes = modes.map(|class| format!("{class}=allow"));
+        let modes = modes.iter().flat_map(|mode| ["--mode", mode.as_str()]);
+        let args: Vec<&str> = args.into_iter().chain(modes).collect();
+        let said = tell_by(&self.server.settings_file(), &args);
+        let text = |key: &str| said[key].as_str().unwrap().to_owned();
+        let client = self.admin.elsewhere().with_token(&text("token"));
+        let list = client.modern("tools/list");
+        wait_until("it comes in", IN_TIME, || list.send().status == 200);
+        Agent {
+            client,
+            marks: vec![name.to_owned(), space.to_owned(), text("id"), text("token")],
+            secret: Vec::new(),
+        }
+    }
+
+    /// What an agent that reaches everything sees of a list.
+    fn all(&self, method: &str, list: &str) -> Vec<Value> {
+        let result = self.admin.modern(method).send().result();
+        assert!(result.get("nextCursor").is_none(), "{method}: read on");
+        result[list].as_array().unwrap().clone()
+    }
+
+    /// What stands at a place of the state, for an agent that reaches everything.
+    fn state(&self, pointer: &str) -> Value {
+        let call = self.admin.call("state_get", json!({ "pointer": pointer }));
+        call.send().data()["value"].clone()
+    }
+}
+
+impl Home {
+    /// The revisions that changed something of a container, for an agent that reaches everything.
+    fn revisions_of(&self, container: &str) -> BTreeSet<u64> {
+        let mut found = BTreeSet::new();
+        let mut after = 0;
+        loop {
+            let pointer = format!("/public/packageData/{container}");
+            let since = json!({ "revision": after, "pointer": pointer });
+            let history = self.admin.call("changes_since", since).send().data();
+            assert_eq!(history["resync"], false, "{history}");
+            let revisions = history["revisions"].as_array().unwrap().iter();
+            found.extend(revisions.map(|revision| revision["id"].as_u64().unwrap()));
+            after = history["revision"].as_u64().unwrap();
+            if history["more"] == false {
+                return found;
+            }
+        }
+    }
+
+    /// Another program writes something of a container; the revision that this made.
+    fn mark(&self, container: &str, number: u64) -> u64 {
+        let path = format!("/public/packageData/{container}/marked");
+        let add = json!([{ "op": "add", "path": path, "value": number }]);
+        self.server.patch_from_outside(&add)
+    }
+}
+
+/// A stream, with what was asked for on it.
+struct Listening<'a> {
+    agent: &'a Agent,
+    stream: Stream,
+    sent: String,
+}
+
+impl Listening<'_> {
+    /// What it says until it has told of this revision of this resource: each message with the id of its event.
+    fn until(&mut self, uri: &str, revision: u64) -> Vec<(Option<String>, Value)> {
+        let mut said = Vec::new();
+        loop {
+            let event = self.stream.event();
+            self.agent.check(&self.sent, &format!("{event:?}"));
+            let message = event.json();
+            let params = message["params"].clone();
+            said.push((event.id, message));
+            let upto = params["_meta"]["gatewren/revision"].as_u64();
+            if params["uri"] == uri && upto >= Some(revision) {
+                return said;
+            }
+        }
+    }
+}
+
+fn release_of(name: &str) -> String {
+    format!("Wren within {}", name.chars().rev().collect::<String>())
+}
+
+/// An agent, and what it must never hear of.
+struct Agent {
+    client: Client,
+    /// What tells of it.
+    marks: Vec<String>,
+    secret: Vec<String>,
+}
+
+impl Agent {
+    /// The agent must not hear of what tells of these.
+    fn never_hears_of(mut self, marks: &[&[String]]) -> Self {
+        self.secret = marks.iter().flat_map(|marks| marks.to_vec()).collect();
+        self
+    }
+
+    /// Sends a request and looks through all that comes back. What the request says itself may come back.
+    fn hear(&self, request: &Request) -> Answer {
+        let answer = request.send();
+        let sent = format!("{request:?}");
+        self.check(&sent, &format!("{:?}\n{}", answer.headers, answer.body));
+        answer
+    }
+
+    fn check(&self, sent: &str, heard: &str) {
+        for mark in self.secret.iter().filter(|mark| !sent.contains(*mark)) {
+            assert!(
+                !heard.contains(mark),
+                "{mark} in the answer to\n{sent}\n{heard}"
+            );
+        }
+    }
+
+    /// What is asked about a name that exists elsewhere is answered as about one that exists nowhere: every byte.
+    ///
+    /// What changes by itself may change between the two, so they may be asked again.
+    fn cannot_tell(&self, what: &str, elsewhere: &str, ask: &dyn Fn(&str) -> Request) {
+        let mut last = (String::new(), String::new());
+        let answer = |name: &str| {
+            let answer = self.hear(&ask(name));
+            let text = format!("{} {:?}\n{}", answer.status, answer.headers, answer.body);
+            text.replace(name, "NAME")
+        };
+        wait_until(&format!("{what} is answered alike"), IN_TIME, || {
+            last = (answer(elsewhere), answer(NEVER));
+            last.0 == last.1
+        });
+    }
+}
+
+/// A value for a parameter of a tool, or of a template, that is about a container where it can be about one. Whoever
+/// adds a parameter of another name says here what fits it.
+fn value(parameter: &str, container: &str) -> Value {
+    let uri = format!("gatewren:///public/packageData/{container}");
+    match parameter {
+        "container" | "query" | "target" => json!(container),
+        "pointer" => json!(format!("/public/packageData/{container}")),
+        "id" | "uri" => json!(uri),
+        "unit" => json!(format!("lxc@{container}.service")),
+        "name" => json!(format!("*{container}*")),
+        "change" => json!("0"),
+        "tool" => json!("container_info"),
+        "arguments" => json!({ "container": container }),
+        "reason" => json!("because"),
+        "command" => json!("true"),
+        "argv" => json!(["true"]),
+        "user" => json!("root"),
+        "cwd" => json!("/"),
+        "env" => json!({ "A": "b" }),
+        "database" => json!(""),
+        "state" => json!("active"),
+        "status" => json!("pending"),
+        "open" => json!(true),
+        "revision" => json!(0),
+        "grace_s" => json!(0),
+        "timeout_s" | "limit" => json!(20),
+        other => panic!("a new parameter, {other}: say here what fits it"),
+    }
+}
+
+/// The arguments to try a tool with: what it demands, and beside that each other parameter alone.
+fn arguments(tool: &Value, container: &str) -> Vec<Value> {
+    let schema = &tool["inputSchema"];
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let required: Vec<&str> = required.iter().map(|name| name.as_str().unwrap()).collect();
+    let object = |names: &[&str]| -> Value {
+        let members = names
+            .iter()
+            .map(|name| ((*name).to_owned(), value(name, container)));
+        Value::Object(members.collect())
+    };
+    let properties = schema["properties"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
+    let others = properties
+        .keys()
+        .filter(|name| !required.contains(&name.as_str()));
+    let more = others.map(|name| object(&[required.as_slice(), &[name.as_str()]].concat()));
+    std::iter::once(object(&required)).chain(more).collect()
+}
+
+/// The URIs that a template stands for, about a container where it can be about one.
+fn expanded(template: &str, container: &str) -> String {
+    let (before, rest) = template.split_once('{').unwrap();
+    let (variable, after) = rest.split_once('}').unwrap();
+    let value = match variable {
+        "+pointer" => json!(format!("packageData/{container}")),
+        other => value(other, container),
+    };
+    format!("{before}{}{after}", value.as_str().unwrap())
+}
+
+fn walk_tools(home: &Home, agent: &Agent, own: Option<&str>, elsewhere: &str) {
+    let own_list = agent
+        .hear(&agent.client.modern("tools/list"))
+        .names("tools");
+    for tool in home.all("tools/list", "tools") {
+        let name = tool["name"].as_str().unwrap();
+        if !own_list.iter().any(|own| own == name) {
+            let call = |called: &str| agent.client.call(called, json!({}));
+            let hidden = agent.hear(&call(name));
+            let absent = agent.hear(&call("no_such_tool"));
+            assert_eq!(hidden.body.replace(name, "no_such_tool"), absent.body);
+            continue;
+        }
+        let sets = arguments(&tool, elsewhere).len();
+        for at in 0..sets {
+            let call = |container: &str| {
+                agent
+                    .client
+                    .call(name, arguments(&tool, container)[at].clone())
+            };
+            if let Some(own) = own {
+                agent.hear(&call(own));
+            }
+            let what = format!("{name}, {at}");
+            if arguments(&tool, elsewhere)[at] == arguments(&tool, NEVER)[at] {
+                agent.hear(&call(NEVER));
+            } else {
+                agent.cannot_tell(&what, elsewhere, &call);
+            }
+        }
+    }
+}
+
+/// Every place of a document, two below the containers' names.
+fn places(document: &Value, above: &str, depth: usize, found: &mut Vec<String>) {
+    found.push(above.to_owned());
+    if let (Value::Object(members), true) = (document, depth > 0) {
+        for (key, value) in members {
+            let key = key.replace('~', "~0").replace('/', "~1");
+            places(value, &format!("{above}/{key}"), depth - 1, found);
+        }
+    }
+}
+
+fn walk_resources(home: &Home, agent: &Agent, own: Option<&str>, elsewhere: &str) {
+    let read = |uri: &str| agent.client.modern("resources/read").uri(uri);
+    agent.hear(&agent.client.modern("resources/list"));
+    agent.hear(&agent.client.modern("resources/templates/list"));
+    for resource in home.all("resources/list", "resources") {
+        agent.hear(&read(resource["uri"].as_str().unwrap()));
+    }
+    for template in home.all("resources/templates/list", "resourceTemplates") {
+        let template = template["uriTemplate"].as_str().unwrap();
+        let (_, path) = template.split_once("://").unwrap();
+        for template in SCHEMES.map(|scheme| format!("{scheme}{path}")) {
+            let uri = |name: &str| expanded(&template, name);
+            if let Some(own) = own {
+                agent.hear(&read(&uri(own)));
+            }
+            if uri(elsewhere) != uri(NEVER) {
+                agent.cannot_tell(&template, elsewhere, &|name| read(&uri(name)));
+            }
+        }
+    }
+    let mut all = Vec::new();
+    places(&home.state("/public"), "/public", 3, &mut all);
+    assert!(all.len() > 20, "{all:?}");
+    for place in all {
+        let path: String = place
+            .bytes()
+            .map(|b| match b {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                    char::from(b).to_string()
+                }
+                other => format!("%{other:02X}"),
+            })
+            .collect();
+        agent.hear(&read(&format!("gatewren://{path}")));
+    }
+}
+
+fn walk_the_rest(home: &Home, agent: &Agent, elsewhere: &str) {
+    let client = &agent.client;
+    for path in ["/health", "/metrics", "/", "/owner"] {
+        agent.hear(&client.request("GET", path));
+    }
+    agent.hear(&client.modern("server/discover"));
+    agent.hear(&client.modern("prompts/list"));
+    let session = client.session("2025-11-25");
+    agent.check(
+        "",
+        &format!("{:?}{}", session.opened.headers, session.opened.body),
+    );
+    agent.hear(&session.request("ping"));
+    for list in [
+        "tools/list",
+        "resources/list",
+        "resources/templates/list",
+        "prompts/list",
+    ] {
+        agent.hear(&session.request(list));
+    }
+    let templates = home.all("resources/templates/list", "resourceTemplates");
+    let templates = templates.iter().map(|template| &template["uriTemplate"]);
+    for template in templates {
+        let complete = |name: &str| {
+            let typed = name.get(..3).unwrap();
+            let completing = client.modern("completion/complete");
+            let completing =
+                completing.param("ref", json!({ "type": "ref/resource", "uri": template }));
+            completing.param("argument", json!({ "name": "container", "value": typed }))
+        };
+        let same = [elsewhere, NEVER].map(|name| agent.hear(&complete(name)).body);
+        assert_eq!(same[0], same[1]);
+    }
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        for scheme in SCHEMES {
+            let uri = |name: &str| format!("{scheme}/public/packageData/{name}");
+            let ask = |name: &str| session.request(method).uri(&uri(name)).id(json!("one"));
+            agent.cannot_tell(method, elsewhere, &ask);
+        }
+    }
+}
+
+#[test]
+fn nothing_of_one_space_is_ever_sent_to_another() {
+    let Some(home) = Home::new() else { return };
+    let (first, second, host) = (
+        home.add("ada-lark", "meadow-k4"),
+        home.add("bert-wader", "cellar-w8"),
+        home.add("cora-finch", "ground-u2"),
+    );
+    let marks = [&first, &second, &host].map(|agent| agent.marks.clone());
+    let of = |name: &str| vec![name.to_owned(), release_of(name)];
+    let kernel = home.state("/public/serverInfo/kernel");
+    let kernel = vec![kernel.as_str().unwrap().to_owned()];
+    let first = first.never_hears_of(&[&of(SECOND), &marks[1], &marks[2], &kernel]);
+    let second = second.never_hears_of(&[&of(FIRST), &marks[0], &marks[2], &kernel]);
+    let host = host.never_hears_of(&[&of(FIRST), &of(SECOND), &marks[0], &marks[1]]);
+    for (agent, own, elsewhere) in [
+        (&first, Some(FIRST), SECOND),
+        (&second, Some(SECOND), FIRST),
+        (&host, None, FIRST),
+    ] {
+        walk_the_rest(&home, agent, elsewhere);
+        walk_resources(&home, agent, own, elsewhere);
+        walk_tools(&home, agent, own, elsewhere);
+    }
+    // What is within was there all the time.
+    let info = json!({ "container": FIRST });
+    let data = first.client.call("container_info", info).send().data();
+    let os = data["os"].to_string();
+    assert!(os.contains(&release_of(FIRST)), "{data}");
+    assert_eq!(
+        second
+            .client
+            .call("container_list", json!({}))
+            .send()
+            .data()["containers"][0]["name"],
+        SECOND
+    );
+}
+
+/// Every number that is a revision in what a stream says.
+fn revisions_in((id, message): &(Option<String>, Value)) -> Vec<u64> {
+    let meta = &message["params"]["_meta"];
+    let mut found = Vec::new();
+    for key in ["gatewren/revision", "gatewren/after"] {
+        found.extend(meta[key].as_u64());
+    }
+    if let Some(patches) = meta["gatewren/patches"].as_array() {
+        found.extend(patches.iter().map(|patch| patch["id"].as_u64().unwrap()));
+    }
+    if let Some(id) = id {
+        found.push(id.split('.').nth(3).unwrap().parse().unwrap());
+    }
+    found
+}
+
+#[test]
+fn what_changes_elsewhere_is_heard_by_nobody_and_moves_no_number() {
+    if !has_sqlite3() {
+        return;
+    }
+    let Some(home) = Home::new() else { return };
+    let (first, second) = (
+        home.add("ada-lark", "meadow-k4"),
+        home.add("bert-wader", "cellar-w8"),
+    );
+    let secret = [SECOND.to_owned(), release_of(SECOND)];
+    let first = first.never_hears_of(&[&secret, &second.marks]);
+    let uri = |place: &str| format!("gatewren:///public{place}");
+    let own = uri(&format!("/packageData/{FIRST}"));
+    let uris: Vec<String> = ["", "/packageData", "/serverInfo", "/units", "/free"]
+        .iter()
+        .map(|place| uri(place))
+        .chain([SECOND, NEVER, FIRST].map(|name| uri(&format!("/packageData/{name}"))))
+        .collect();
+    let heard_of = [uri(""), uri("/packageData"), own.clone()];
+
+    let get = |pointer: &str| {
+        let get = first
+            .client
+            .call("state_get", json!({ "pointer": pointer }));
+        first.hear(&get).data()["revision"].as_u64().unwrap()
+    };
+    let begun = get("/public");
+    let wants_patches = json!({ "experimental": { "gatewren/patches": {} } });
+    let session = first
+        .client
+        .session_with("2025-06-18", wants_patches.clone());
+    for uri in &uris {
+        session.subscribe(uri);
+    }
+    let listen = first
+        .client
+        .modern("subscriptions/listen")
+        .mcp_meta("clientCapabilities", wants_patches)
+        .param(
+            "notifications",
+            json!({ "resourceSubscriptions": uris, "toolsListChanged": true }),
+        );
+    let open = |request: &Request| Listening {
+        agent: &first,
+        stream: request.open(),
+        sent: format!("{request:?} {uris:?}"),
+    };
+    let mut streams = [open(&session.get()), open(&listen)];
+    let acknowledged = streams[1].stream.message();
+    assert_eq!(
+        acknowledged["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+
+    // Elsewhere much happens, of every kind, and is over before anything happens here.
+    home.server.put("free", &json!(SECOND));
+    for number in 1..=5 {
+        home.mark(SECOND, number);
+    }
+    let restart = json!({ "container": SECOND, "grace_s": 0 });
+    second
+        .client
+        .call("container_restart", restart)
+        .send()
+        .data();
+    home.containers.until_ready(SECOND);
+    let elsewhere = home.mark(SECOND, 6);
+    let seen = second.client.call("state_get", json!({}));
+    wait_until("it is seen there", IN_TIME, || {
+        seen.send().data()["revision"].as_u64() >= Some(elsewhere)
+    });
+    let between = get("/public");
+    let mark = home.mark(FIRST, 1);
+
+    let mut numbers = BTreeMap::from([("before", begun), ("between", between)]);
+    for (name, stream) in ["session", "listen"].iter().zip(&mut streams) {
+        for said in stream.until(&own, mark) {
+            let told = said.1["params"]["uri"].as_str().unwrap();
+            assert!(heard_of.iter().any(|uri| uri == told), "{name}: {}", said.1);
+            for number in revisions_in(&said) {
+                numbers.insert(name, number);
+                let ours = home.revisions_of(FIRST);
+                assert!(
+                    number == begun || ours.contains(&number),
+                    "{name}: {number} {}",
+                    said.1
+                );
+            }
+        }
+    }
+    let ours = home.revisions_of(FIRST);
+    assert!(
+        between == begun || ours.contains(&between),
+        "{numbers:?} {ours:?}"
+    );
+    assert!(between < elsewhere, "{numbers:?}");
+
+    let since = first
+        .client
+        .call("changes_since", json!({ "revision": begun }));
+    let history = first.hear(&since).data();
+    for revision in history["revisions"].as_array().unwrap() {
+        assert!(
+            ours.contains(&revision["id"].as_u64().unwrap()),
+            "{revision}"
+        );
+    }
+    // A cursor that is beyond the own revisions is not told whether there are others there.
+    for beyond in [1, 1_000_000] {
+        let since = json!({ "revision": get("/public") + beyond });
+        let since = first.client.call("changes_since", since);
+        assert_eq!(first.hear(&since).data()["floor"], Value::Null);
+    }
+    follows_its_space(&home, &first, streams);
+}
+
+/// What an agent listens to ends when it comes into another space.
+fn follows_its_space(home: &Home, agent: &Agent, streams: [Listening<'_>; 2]) {
+    let name = &agent.marks[0];
+    let edit = ["agent", "edit", name, "--space", "cellar-w8"];
+    tell_by(&home.server.settings_file(), &edit);
+    for mut listening in streams {
+        while let Next::Event(event) = listening.stream.next(IN_TIME) {
+            agent.check(&listening.sent, &format!("{event:?}"));
+        }
+    }
+    let list = agent.client.call("container_list", json!({}));
+    assert_eq!(list.send().data()["containers"][0]["name"], SECOND);
+}
