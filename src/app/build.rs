@@ -13,13 +13,14 @@ use super::{
     house::{House, certificate, hosts},
     serving::Serving,
 };
-use crate::auth::Agents;
+use crate::auth::{Agents, Logins};
 use crate::backends::{Host, Lxc, Shell, SystemBus, Systemd};
 use crate::config::{Settings, Tasks};
 use crate::dispatch::{
-    Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
+    Engine, Inbox, InboxLimits, TaskLimits, WithChanges, change_tools, end_abandoned_changes,
+    end_abandoned_tasks,
 };
-use crate::guard::{Edge, Guard, Identity};
+use crate::guard::{Callers, Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild};
 use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle, Units};
@@ -30,7 +31,7 @@ use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::vault::{ChangeRoom, OfferedTool, TaskRoom, Vault};
+use crate::vault::{ChangeRoom, OfferedTool, Stay, TaskRoom, Vault};
 
 /// What a model is told of this server first.
 const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
@@ -119,7 +120,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         systemd,
         observer: observer.handle(),
     };
-    let catalog = catalog(&state, backends).map_err(failed)?;
+    let catalog = catalog(&state, &vault, backends).map_err(failed)?;
     let (guard, sessions) = door(&vault, &state, &settings).await?;
     let inbox = inbox(&vault, &state, &settings)?;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
@@ -211,8 +212,22 @@ async fn door(
     settings: &Settings,
 ) -> Result<(Arc<Guard>, Sessions), BuildError> {
     let agents = Agents::new(vault.clone(), settings.spaces.clone()).map_err(failed)?;
-    let guard = Guard::new(Identity::Agents(agents), hosts(settings), &settings.limits);
-    let guard = guard.behind(Edge::of(&settings.edge_jwt));
+    let stay = Stay {
+        idle: settings.access.login_idle,
+        most: settings.access.login_max,
+    };
+    let callers = Callers {
+        agents,
+        logins: Arc::new(Logins::new(vault.clone(), stay)),
+        owner_on_mcp: settings.access.owner_on_mcp,
+    };
+    let guard = Guard::new(Identity::Agents(callers), hosts(settings), &settings.limits);
+    let guard = guard.behind(Edge::of(&settings.edge_jwt).map_err(failed)?);
+    let required = settings.access.required_header.as_str();
+    let guard = match required {
+        "" => guard,
+        name => guard.requiring(name.parse().map_err(failed)?),
+    };
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {
         vault: vault.clone(),
@@ -255,7 +270,7 @@ struct Backends {
     observer: ObserverHandle,
 }
 
-fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
+fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, CatalogError> {
     let mut catalog = Catalog::new(Implementation {
         name: "gatewren".to_owned(),
         title: Some("gatewren".to_owned()),
@@ -275,9 +290,11 @@ fn catalog(state: &State, on: Backends) -> Result<Catalog, CatalogError> {
     }
     catalog.add(toolsets::state(Arc::new(views.clone())))?;
     let resources = StateResources::new(views, INSTRUCTIONS.to_owned());
+    let resources = WithChanges::new(Arc::new(resources), vault.clone());
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);
     catalog.add(toolsets::library(resources.clone()))?;
     catalog.add(toolsets::proposals())?;
+    catalog.add(change_tools(Arc::new(vault.clone())))?;
     catalog.require_portable_names()?;
     catalog.offer_tool_changes();
     catalog.set_resources(resources);

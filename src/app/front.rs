@@ -22,6 +22,8 @@ enum Surface {
     Metrics,
     Health,
     Discovery,
+    Login,
+    Logout,
 }
 
 /// A path: its name, its door, what answers there, and the methods that it takes.
@@ -35,6 +37,8 @@ const PATHS: &[Row] = &[
     ("/sse",             Door::Agent, Surface::Stream,    "GET, OPTIONS"),
     ("/message",         Door::Agent, Surface::Message,   "POST, OPTIONS"),
     ("/metrics",         Door::Agent, Surface::Metrics,   "GET, OPTIONS"),
+    ("/login",           Door::Open,  Surface::Login,     "POST, OPTIONS"),
+    ("/logout",          Door::Open,  Surface::Logout,    "POST, OPTIONS"),
     ("/health",          Door::Open,  Surface::Health,    "GET, HEAD, OPTIONS"),
     ("/.well-known/mcp", Door::Open,  Surface::Discovery, "GET, HEAD, OPTIONS"),
 ];
@@ -80,10 +84,14 @@ impl Front {
             return Ok(options(&request, methods));
         }
         match door {
-            Door::Open => {
-                self.guard.charge_stranger(peer)?;
-                Ok(open(surface))
-            }
+            Door::Open => match surface {
+                Surface::Login => self.guard.login(request, peer).await,
+                Surface::Logout => self.guard.logout(request, peer).await,
+                _ => {
+                    self.guard.charge_stranger(peer)?;
+                    Ok(open(surface))
+                }
+            },
             Door::Agent => {
                 let admitted = self.guard.admit(request, peer).await?;
                 match (surface, &self.http_sse) {
@@ -115,8 +123,11 @@ impl Front {
 
     /// Whether a path answers here.
     fn offers(&self, surface: Surface) -> bool {
-        let of_http_sse = matches!(surface, Surface::Stream | Surface::Message);
-        !of_http_sse || self.http_sse.is_some()
+        match surface {
+            Surface::Stream | Surface::Message => self.http_sse.is_some(),
+            Surface::Login | Surface::Logout => self.guard.has_logins(),
+            _ => true,
+        }
     }
 
     /// Counters in Prometheus' text format. They name tools that not every agent may know of, and count what all do.

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::error::AuthError;
 use super::grants::GrantBook;
+use super::logins::LoginKey;
 use super::principal::{AgentId, Identity, Principal};
 use super::standing::identity;
 use super::token::Token;
@@ -87,12 +88,33 @@ impl Agents {
         Ok(who)
     }
 
+    /// The agent that has exchanged its token, of which this is the SHA-256, for a cookie.
+    pub fn identify_login(
+        &self,
+        (key, token): (LoginKey, [u8; 32]),
+        from: IpAddr,
+    ) -> Result<Principal, AuthError> {
+        let (known, now) = (self.known()?, now_ms());
+        let record = known.find(&token).ok_or(AuthError::Unknown)?;
+        let who = self.admit(record, Some(from), now)?;
+        self.touch(record, now);
+        Ok(who.signed_in(key))
+    }
+
     /// An agent that came in, as it would come in now: with the token that it had, from where it was. `None` if it
     /// would not.
     pub fn current(&self, who: &Principal) -> Option<Principal> {
         let known = self.known().ok()?;
         let record = known.find(&who.identity.token);
-        self.admit(record?, who.from, now_ms()).ok()
+        let now = self.admit(record?, who.from, now_ms()).ok()?;
+        let login = who.login;
+        Some(Principal { login, ..now })
+    }
+
+    /// Whether an agent that came in would come in now just as it did, with the same policy and reach.
+    pub fn is_as_it_was(&self, who: &Principal) -> bool {
+        let now = self.current(who);
+        now.is_some_and(|now| now.identity == who.identity)
     }
 
     /// Waits until an agent would come in with another policy, reach or name: it as it would then. `None` if it
@@ -138,6 +160,7 @@ impl Agents {
             from,
             expires_ms: record.expires_ms,
             grants: Some(Arc::clone(&self.grants)),
+            login: None,
         })
     }
 

@@ -94,11 +94,7 @@ impl Logins {
     }
 
     /// Exchanges the owner's password for a cookie. `from` is what counts as one stranger, such as an address.
-    pub async fn sign_in_owner(
-        &self,
-        password: Secret,
-        from: IpAddr,
-    ) -> Result<Secret, LoginError> {
+    pub async fn sign_in_owner(&self, password: &str, from: IpAddr) -> Result<Secret, LoginError> {
         let begun = self.lockout.begin(from, Instant::now());
         begun.map_err(LoginError::Later)?;
         let now = now_ms();
@@ -108,7 +104,7 @@ impl Logins {
         }
         self.vault.owner().note_guess(now).await?;
         let stored = self.vault.owner().password()?;
-        let is_it = self.passwords.is(password, stored).await;
+        let is_it = self.passwords.is(Secret::new(password), stored).await;
         if !is_it.map_err(|_| LoginError::Busy)? {
             tracing::warn!(%from, "somebody tried to sign in as the owner");
             return Err(LoginError::Wrong);
@@ -160,6 +156,11 @@ impl Logins {
             self.vault.logins().end(*hash.as_bytes()).await?;
         }
         Ok(())
+    }
+
+    /// Whether a login still counts, as far as can be said.
+    pub fn is_open(&self, key: LoginKey) -> bool {
+        matches!(self.look(key), Ok(Some(_)))
     }
 
     /// Waits until a login is over. What is kept open for it counts as use.
@@ -231,7 +232,7 @@ mod tests {
 
     async fn sign_in(logins: &Logins, password: &str, from: &str) -> Result<Secret, LoginError> {
         let from = from.parse().unwrap();
-        logins.sign_in_owner(Secret::new(password), from).await
+        logins.sign_in_owner(password, from).await
     }
 
     #[tokio::test]
@@ -281,7 +282,7 @@ mod tests {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let logins = Logins::new(vault, Stay::default());
-        let refused = logins.sign_in_owner(Secret::new(""), here()).await;
+        let refused = logins.sign_in_owner("", here()).await;
         assert_eq!(refused.unwrap_err(), LoginError::Wrong);
     }
 }

@@ -23,7 +23,7 @@ pub use error::AuthError;
 #[cfg(feature = "everything")]
 pub use fixed::FixedToken;
 pub use jwks::KeySet;
-pub use logins::{LoginError, LoginKey, Logins, SignedIn};
-pub use password::{PasswordError, hash_password};
+pub use logins::{LoginError, Logins, SignedIn};
+pub use password::hash_password;
 pub use principal::{AgentId, Principal};
 pub use standing::{policy_of, reach_of};

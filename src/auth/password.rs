@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use crate::sys::{RandomError, Secret, random_bytes};
 use crate::vault::StoredPassword;
 
-/// What one hash takes: OWASP's least for argon2id, which is 30 ms of one core of a small box.
+/// What one hash takes: the least that OWASP's Password Storage Cheat Sheet advises for argon2id.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;

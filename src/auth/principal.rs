@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::grants::GrantBook;
+use super::logins::LoginKey;
 use crate::config::{Policy, Preset, Reach, WHOLE_BOX};
+use crate::vault::OWNER;
 
 /// The id of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +40,8 @@ pub struct Principal {
     pub(super) from: Option<IpAddr>,
     pub(super) expires_ms: Option<u64>,
     pub(super) grants: Option<Arc<GrantBook>>,
+    /// The cookie that it came in with, if that is how.
+    pub(super) login: Option<LoginKey>,
 }
 
 /// What is known of an agent that came in.
@@ -76,7 +80,29 @@ impl Principal {
             from: None,
             expires_ms: None,
             grants: None,
+            login: None,
         }
+    }
+
+    /// The owner, who may do everything: only where the settings let it in like an agent.
+    pub fn owner(login: LoginKey) -> Self {
+        Self::without_token(OWNER, Preset::Admin).signed_in(login)
+    }
+
+    /// The same, come in with a cookie.
+    pub(super) fn signed_in(self, login: LoginKey) -> Self {
+        let login = Some(login);
+        Self { login, ..self }
+    }
+
+    /// The cookie that it came in with, if that is how.
+    pub fn login(&self) -> Option<LoginKey> {
+        self.login
+    }
+
+    /// Whether no agent's token stands behind it, but the owner's password.
+    pub fn is_owner(&self) -> bool {
+        self.login.is_some() && self.identity.id.as_str() == OWNER
     }
 
     /// The agent's id.

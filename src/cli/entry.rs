@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 #[cfg(feature = "everything")]
 use super::everything;
 use super::{
-    agent, audit, check, completions, describe, helper, inbox, reaper, serve, state, trial,
+    agent, audit, check, completions, describe, helper, inbox, owner, reaper, serve, state, trial,
 };
 
 /// The gate between AI clients and a home server.
@@ -29,6 +29,8 @@ enum Commands {
     Everything(everything::Args),
     /// Give out, list and revoke the tokens of AI clients.
     Agent(agent::Args),
+    /// Set the owner's password, and see and end what was signed in.
+    Owner(owner::Args),
     /// Decide on what agents propose, and allow things for a while.
     Inbox(inbox::Args),
     /// Check the record of every call.
@@ -61,6 +63,7 @@ pub fn main() -> ExitCode {
         Commands::Everything(args) => everything::run(args),
         Commands::Helper(args) => helper::run(args),
         Commands::Agent(args) => agent::run(&args),
+        Commands::Owner(args) => owner::run(&args),
         Commands::Inbox(args) => inbox::run(&args),
         Commands::Audit(args) => audit::run(&args),
         Commands::Check(args) => check::run(&args),

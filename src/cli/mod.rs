@@ -11,6 +11,7 @@ mod entry;
 mod everything;
 mod helper;
 mod inbox;
+mod owner;
 mod place;
 mod plain;
 mod reaper;

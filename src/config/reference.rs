@@ -42,15 +42,24 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "Private key as PEM, readable by the user gatewren and by nobody else."),
 
     key!("access", "owner_on_mcp", access.owner_on_mcp, Flag,
-        "Whether the owner's session on the web page is also good for /mcp."),
+        "Whether the owner, signed in at /login, is let in at /mcp as well: as an agent with the policy\n\
+         admin and the whole box."),
     key!("access", "allowed_hosts", access.allowed_hosts, HOSTS,
         "Hosts that requests may name beside the box's own names and addresses, such as the name\n\
          of a reverse proxy."),
     key!("access", "allowed_origins", access.allowed_origins, ORIGINS,
         "Web pages that may call us beside our own, such as \"https://chat.lan\"."),
+    key!("access", "required_header", access.required_header, HeaderName,
+        "A header that each request of an agent must carry beside its token, whatever its value, such as\n\
+         one that a reverse proxy adds. Empty means none."),
     key!("access", "http_sse", access.http_sse, Flag,
         "Whether HTTP+SSE, the transport of 2024-11-05, is served too, at /sse and /message. It is\n\
          deprecated: turn it on only for a client that has no other."),
+    key!("access", "login_idle", access.login_idle, Time(SECOND..=365 * DAY),
+        "Whoever has signed in at /login, the owner or an agent, is signed out after so long without a\n\
+         request or an open stream."),
+    key!("access", "login_max", access.login_max, Time(SECOND..=365 * DAY),
+        "The same however much it is used."),
 
     key!("edge_jwt", "header", edge_jwt.header, HeaderName,
         "A proxy with an identity provider in front of gatewren puts a signed token (JWT) into this header\n\

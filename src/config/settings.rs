@@ -70,7 +70,7 @@ pub struct Tls {
 }
 
 /// Who may come in.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     /// Whether the owner's cookie is good for `/mcp`.
     pub owner_on_mcp: bool,
@@ -78,8 +78,14 @@ pub struct Access {
     pub allowed_hosts: Vec<String>,
     /// `Origin` values allowed beside the box's own; lower case.
     pub allowed_origins: Vec<String>,
+    /// A header that every request of an agent must carry, in lower case; empty for none.
+    pub required_header: String,
     /// Whether HTTP+SSE is served at `/sse` and `/message`.
     pub http_sse: bool,
+    /// Without a use for so long, a login with a cookie ends.
+    pub login_idle: Duration,
+    /// It lasts so long at most.
+    pub login_max: Duration,
 }
 
 /// How much of anything there may be.
@@ -220,6 +226,20 @@ impl Default for Settings {
             log: Log {
                 level: LogLevel::Info,
             },
+        }
+    }
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self {
+            owner_on_mcp: false,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            required_header: String::new(),
+            http_sse: false,
+            login_idle: Duration::from_hours(12),
+            login_max: Duration::from_hours(30 * 24),
         }
     }
 }

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use super::{
     call::{Context, Outcome},
     inbox::Inbox,
+    interests::Since,
     listing::Listings,
     results::{self, Caching},
     sealed::Sealer,
@@ -113,6 +114,12 @@ impl Engine {
         self.succession.clone()
     }
 
+    /// Whether what an agent may do has not changed since it came in; fixtures do not change.
+    pub(super) fn is_as_it_was(&self, who: &Principal) -> bool {
+        let inbox = self.inbox.as_ref();
+        inbox.is_none_or(|inbox| inbox.agents.is_as_it_was(who))
+    }
+
     pub(super) async fn expelled(&self, who: &Principal) {
         let Some(succession) = &self.succession else {
             return std::future::pending().await;
@@ -141,6 +148,14 @@ impl Engine {
     pub(super) fn newest(&self, viewer: &Viewer) -> u64 {
         let source = self.catalog.resources();
         source.map_or(0, |source| source.newest(viewer))
+    }
+
+    /// From where on a resource is of interest to a caller who asks now.
+    pub fn since(&self, caller: &Context, uri: &str) -> Since {
+        match self.catalog.resources() {
+            Some(source) if source.is_apart(uri) => Since::Apart(source.newest_apart()),
+            _ => Since::Revision(self.revision(caller)),
+        }
     }
 
     /// Whether a caller may ask to hear of changes of a resource.

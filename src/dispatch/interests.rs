@@ -27,9 +27,34 @@ pub struct Interests {
     changed: Notify,
 }
 
+/// From where on a resource is of interest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// This revision.
+    Revision(u64),
+    /// This number, for a resource that is counted apart.
+    Apart(u64),
+}
+
+impl Since {
+    /// The number, whatever it counts.
+    pub fn number(self) -> u64 {
+        let (Self::Revision(number) | Self::Apart(number)) = self;
+        number
+    }
+}
+
+impl From<u64> for Since {
+    fn from(revision: u64) -> Self {
+        Self::Revision(revision)
+    }
+}
+
 #[derive(Debug)]
 struct Cursor {
     uri: String,
+    /// Whether its numbers are not revisions, but counted apart.
+    apart: bool,
     /// What came up to here is of no interest: it was there when the listener came.
     since: u64,
     /// The newest revision that the listener knows of.
@@ -50,6 +75,8 @@ pub struct Update {
     pub revision: u64,
     /// With this the listener was told of every change up to here, of whatever resource.
     pub settled: u64,
+    /// Whether this is no revision, but counted apart: a number that means nothing to the listener.
+    pub apart: bool,
 }
 
 /// What to do next for a listener.
@@ -67,13 +94,19 @@ pub enum Due {
 
 impl Interests {
     /// Adds a URI from a revision on; again for one that is there, it keeps its place.
-    pub fn add(&self, uri: &str, since: u64) -> Result<(), RpcError> {
-        self.restore(uri, since, Some(since))
+    pub fn add(&self, uri: &str, since: impl Into<Since>) -> Result<(), RpcError> {
+        let since = since.into();
+        self.insert(uri, since, Some(since.number()))
     }
 
     /// The same for one of before a restart: up to where it was told; `None` when that is of a history that is
     /// no more.
     pub fn restore(&self, uri: &str, since: u64, seen: Option<u64>) -> Result<(), RpcError> {
+        self.insert(uri, Since::Revision(since), seen)
+    }
+
+    fn insert(&self, uri: &str, from: Since, seen: Option<u64>) -> Result<(), RpcError> {
+        let since = from.number();
         let mut cursors = self.lock();
         if cursors.iter().any(|known| known.uri == uri) {
             return Ok(());
@@ -88,6 +121,7 @@ impl Interests {
         }
         cursors.push_front(Cursor {
             uri: uri.to_owned(),
+            apart: matches!(from, Since::Apart(_)),
             since,
             seen: seen.map_or(NOWHERE, |seen| seen.max(since)),
             quiet_until: Instant::now(),
@@ -106,7 +140,7 @@ impl Interests {
     /// came stays untold, and who is nowhere stays there.
     pub fn rewind(&self, revision: u64) {
         for cursor in self.lock().iter_mut() {
-            if cursor.seen != NOWHERE {
+            if cursor.seen != NOWHERE && !cursor.apart {
                 cursor.seen = revision.max(cursor.since);
             }
         }
@@ -131,7 +165,8 @@ impl Interests {
     /// The same as it is to be remembered across restarts: beyond every revision for who is nowhere.
     pub fn heard_to_remember(&self) -> Option<u64> {
         let cursors = self.lock();
-        let is_lost = cursors.iter().any(|cursor| cursor.seen == NOWHERE);
+        let is_lost = |cursor: &Cursor| cursor.seen == NOWHERE && !cursor.apart;
+        let is_lost = cursors.iter().any(is_lost);
         if is_lost {
             Some(NOWHERE)
         } else {
@@ -166,6 +201,12 @@ impl Interests {
                 continue;
             }
             heeds_bell = true;
+            let newest = if source.is_apart(&cursor.uri) {
+                cursor.set_apart();
+                source.newest_apart()
+            } else {
+                newest
+            };
             if let Some(mut update) = cursor.look((source, viewer), newest) {
                 cursor.quiet_until = now + every;
                 update.settled = heard(&cursors).unwrap_or_default();
@@ -185,6 +226,15 @@ impl Interests {
 }
 
 impl Cursor {
+    /// What was remembered of a resource that is counted apart says nothing of that count.
+    fn set_apart(&mut self) {
+        if !self.apart {
+            self.apart = true;
+            self.since = 0;
+            self.seen = NOWHERE;
+        }
+    }
+
     /// Goes on to what the listener is to be told, if that is anything.
     fn look(
         &mut self,
@@ -213,6 +263,7 @@ impl Cursor {
             after,
             revision,
             settled: 0,
+            apart: self.apart,
         })
     }
 }
@@ -223,7 +274,8 @@ fn heard(cursors: &VecDeque<Cursor>) -> Option<u64> {
         NOWHERE => 0,
         seen => seen,
     };
-    cursors.iter().map(seen).min()
+    let of_revisions = cursors.iter().filter(|cursor| !cursor.apart);
+    of_revisions.map(seen).min()
 }
 
 #[cfg(test)]
@@ -276,7 +328,18 @@ mod tests {
             self.bell.subscribe()
         }
 
+        fn is_apart(&self, uri: &str) -> bool {
+            uri.starts_with("apart")
+        }
+
+        fn newest_apart(&self) -> u64 {
+            3
+        }
+
         fn touched(&self, _: &Viewer, uri: &str, after: u64) -> Option<u64> {
+            if self.is_apart(uri) {
+                return (after < 3).then_some(3);
+            }
             self.asked.lock().unwrap().push(after);
             let newest = self.changed.iter().copied().max()?;
             (uri.starts_with('u') && newest > after).then_some(newest)
@@ -292,6 +355,7 @@ mod tests {
             after,
             revision,
             settled,
+            apart: false,
         })
     }
 
@@ -401,6 +465,37 @@ mod tests {
             interests.due((&source, &Viewer::default()), now, EVERY),
             told(Some(3), 5, 5)
         );
+    }
+
+    #[test]
+    fn what_is_counted_apart_moves_no_revision() {
+        let interests = Interests::default();
+        interests.add("apart", Since::Apart(2)).unwrap();
+        assert_eq!(interests.heard(), None);
+        interests.add("u", 5).unwrap();
+        let (source, now) = (Source::at(9, &[]), Instant::now());
+        let due = || interests.due((&source, &Viewer::default()), now, EVERY);
+        let Due::Tell(update) = due() else {
+            panic!("it has moved");
+        };
+        assert!(update.apart && update.uri == "apart");
+        assert_eq!((update.after, update.revision), (Some(2), 3));
+        assert_eq!(due(), Due::At(now + EVERY));
+        interests.rewind(0);
+        assert_eq!(
+            interests.heard(),
+            Some(5),
+            "a revision that the client names"
+        );
+
+        // After a restart nobody knows what was told of it.
+        let interests = Interests::default();
+        interests.restore("apart", 70, Some(80)).unwrap();
+        let Due::Tell(update) = interests.due((&source, &Viewer::default()), now, EVERY) else {
+            panic!("it is told once");
+        };
+        assert_eq!((update.apart, update.after), (true, None));
+        assert_eq!(interests.heard_to_remember(), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::{
     call::{Call, Context, Outcome, Reply},
     engine::Engine,
-    interests::Interests,
+    interests::{Interests, Since},
     listener::{Event, Listener},
     task_methods::declared,
     task_watch::TaskWatch,
@@ -160,8 +160,12 @@ pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
     let mut filter = Filter::read(&call.params)?;
     filter.honour(engine, &call.context);
     let interests = Arc::new(Interests::default());
-    let since = since(call)?.unwrap_or_else(|| engine.revision(&call.context));
+    let known = since(call)?;
     for uri in &filter.uris {
+        let since = match (engine.since(&call.context, uri), known) {
+            (Since::Revision(_), Some(known)) => Since::Revision(known),
+            (since, _) => since,
+        };
         interests.add(uri, since)?;
     }
     let patches = call.context.capabilities.wants_patches();

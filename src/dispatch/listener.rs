@@ -64,6 +64,7 @@ pub struct Listener {
     standing: Standing,
     interests: Arc<Interests>,
     source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
+    apart: Option<watch::Receiver<u64>>,
     lists: Option<broadcast::Receiver<ListChange>>,
     tasks: Option<TaskWatch>,
     logs: Option<(Arc<str>, broadcast::Receiver<SessionLog>)>,
@@ -82,6 +83,7 @@ impl Listener {
             standing: Standing::new(engine, &client.who),
             interests,
             source: source.map(|source| (source.clone(), source.bell())),
+            apart: source.and_then(|source| source.bell_apart()),
             lists: engine.catalog.list_changes(),
             tasks: None,
             logs: None,
@@ -131,8 +133,10 @@ impl Listener {
             };
             let bell = self.source.as_mut().filter(|_| heeds_bell);
             let bell = bell.map(|(_, bell)| bell);
+            let apart = self.apart.as_mut().filter(|_| heeds_bell);
             tokio::select! {
                 () = rung(bell, self.pace.next) => {}
+                () = rung(apart, self.pace.next) => {}
                 () = self.interests.changed() => {}
                 () = reached(wake) => {}
                 change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
@@ -152,6 +156,9 @@ impl Listener {
         let now = Instant::now();
         // Before the look: what comes after it rings again.
         bell.mark_unchanged();
+        if let Some(apart) = &mut self.apart {
+            apart.mark_unchanged();
+        }
         self.pace.looked(now);
         let seen = (source.as_ref(), &self.viewer);
         self.interests.due(seen, now, self.every)
@@ -185,6 +192,11 @@ impl Pace {
 }
 
 fn updated(update: &Update, patches: Option<&Value>) -> Notification {
+    if update.apart {
+        let mut note = Notification::resource_changed(&update.uri);
+        note.revision = Some(update.settled);
+        return note;
+    }
     let mut note = Notification::resource_updated(&update.uri, update.revision);
     // Whoever comes back with this event's id is told from here on.
     note.revision = Some(update.settled);

@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod change_resources;
 mod change_task;
+mod change_tools;
+mod change_view;
 mod complete;
 mod confirm;
 mod discover;
@@ -36,6 +39,8 @@ mod tools;
 mod under_way;
 
 pub use call::{Call, Context, Held, Outcome, Reply};
+pub use change_resources::WithChanges;
+pub use change_tools::change_tools;
 pub use engine::Engine;
 pub use executor::end_abandoned_changes;
 pub use inbox::{Inbox, InboxLimits};

@@ -15,7 +15,10 @@ const OF_A_CONTAINER: [&str; 4] = ["config", "init_pid", "status", "unprivileged
 const OF_A_UNIT: [&str; 4] = ["active", "enabled", "load", "main_pid"];
 
 /// The places in the state that a call of a tool rests on, as JSON Pointers; none for a call that may be about
-/// anything, such as a command on the host. On what is beyond the agent's reach nothing rests: it is not there.
+/// anything, such as a command on the host.
+///
+/// What its agent does not reach it rests on as little as on what does not exist: whether that moves is not for the
+/// agent to learn.
 pub(super) fn rests_on(
     who: &Principal,
     tool: &Tool,

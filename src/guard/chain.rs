@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use tokio::time::Instant;
@@ -27,8 +27,9 @@ use crate::http::Upload;
 pub struct Guard {
     hosts: RwLock<Arc<Hosts>>,
     edge: Option<Edge>,
+    required: Option<HeaderName>,
     pub(super) identity: Identity,
-    body: BodyLimit,
+    pub(super) body: BodyLimit,
     by_address: Rate<IpAddr>,
     by_agent: Rate<AgentId>,
     bodies: Concurrency,
@@ -50,6 +51,7 @@ impl Guard {
         Self {
             hosts: RwLock::new(Arc::new(hosts)),
             edge: None,
+            required: None,
             identity,
             body: BodyLimit {
                 bytes: limits.body_limit,
@@ -75,6 +77,13 @@ impl Guard {
     #[must_use]
     pub fn behind(self, edge: Option<Edge>) -> Self {
         Self { edge, ..self }
+    }
+
+    /// The same for requests that all carry a header, whatever its value.
+    #[must_use]
+    pub fn requiring(self, header: HeaderName) -> Self {
+        let required = Some(header);
+        Self { required, ..self }
     }
 
     /// The names and origins as they are now.
@@ -113,7 +122,7 @@ impl Guard {
             Ok(())
         };
         let who = match fits {
-            Ok(()) => self.known(&head.headers, peer).await,
+            Ok(()) => self.known(&head, peer).await,
             Err(refusal) => Err(refusal),
         };
         let who = who.map_err(|refusal| self.charge(peer, refusal))?;
@@ -164,12 +173,36 @@ impl Guard {
         self.body.check_declared(body)
     }
 
-    /// Who asks, from the headers alone.
-    async fn known(&self, headers: &HeaderMap, peer: SocketAddr) -> Result<Principal, Refusal> {
-        if let Some(edge) = &self.edge {
-            edge.check(headers).await?;
+    /// Who asks, from the head alone.
+    async fn known(&self, head: &Parts, peer: SocketAddr) -> Result<Principal, Refusal> {
+        self.check_edge(&head.headers).await?;
+        let who = self.identity.identify(head, peer.ip())?;
+        self.check_required(&head.headers)?;
+        Ok(who)
+    }
+
+    /// The header that the owner wants every request to carry.
+    fn check_required(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        match &self.required {
+            Some(name) if !headers.contains_key(name) => {
+                let words =
+                    format!("the owner of this box wants each request to carry the header {name}");
+                Err(Refusal::new(
+                    StatusCode::FORBIDDEN,
+                    "header_required",
+                    words,
+                ))
+            }
+            _ => Ok(()),
         }
-        self.identity.identify(headers, peer.ip())
+    }
+
+    /// What a proxy at the edge must say, where there is one.
+    pub(super) async fn check_edge(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        match &self.edge {
+            Some(edge) => edge.check(headers).await,
+            None => Ok(()),
+        }
     }
 
     /// A place among an agent's calls. What is no call needs none: an answer or a cancellation, which may be
@@ -253,7 +286,8 @@ fn later(error: &'static str, words: &str, after_s: u64) -> Refusal {
     Refusal::later(StatusCode::SERVICE_UNAVAILABLE, error, words, after_s)
 }
 
-fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+/// Refuses a body that does not say that it is JSON (415).
+pub fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     let media = types
         .next()

@@ -1,7 +1,7 @@
 //! A second factor from the network's edge: a proxy's signed token, looked at before the agent's own.
 
 use hyper::StatusCode;
-use hyper::header::{HeaderMap, HeaderName};
+use hyper::header::{HeaderMap, HeaderName, InvalidHeaderName};
 
 use super::edge_keys::EdgeKeys;
 use super::refusal::Refusal;
@@ -16,19 +16,23 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// What the settings ask for; none when they ask for nothing.
-    pub fn of(settings: &EdgeJwt) -> Option<Self> {
-        let header = HeaderName::from_bytes(settings.header.as_bytes()).ok()?;
-        let keys = EdgeKeys::new(settings.jwks.clone()?, settings.refresh);
+    /// What the settings ask for; none when they ask for nothing. What is half asked for is refused, and never
+    /// left out.
+    pub fn of(settings: &EdgeJwt) -> Result<Option<Self>, InvalidHeaderName> {
+        let Some(jwks) = settings.jwks.clone() else {
+            return Ok(None);
+        };
+        let header = HeaderName::from_bytes(settings.header.as_bytes())?;
+        let keys = EdgeKeys::new(jwks, settings.refresh);
         let rules = EdgeRules {
             audience: settings.audience.clone(),
             issuer: settings.issuer.clone(),
         };
-        Some(Self {
+        Ok(Some(Self {
             header,
             rules,
             keys,
-        })
+        }))
     }
 
     /// Refuses a request whose token is missing, or does not count; also when nobody can say so now.

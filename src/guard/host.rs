@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use hyper::StatusCode;
-use hyper::header::{HOST, HeaderMap, ORIGIN};
+use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
+use hyper::{StatusCode, Uri};
 
 use super::refusal::Refusal;
 
@@ -23,7 +23,7 @@ pub struct Hosts {
 impl Hosts {
     /// Refuses a Host that is not the box's (421), or two of them (400).
     pub fn check_host(&self, head: &Parts) -> Result<(), Refusal> {
-        let authority = authority(head)?;
+        let authority = authority(&head.uri, &head.headers)?;
         let host = host_of(authority).ok_or_else(|| {
             bad_host("the Host header, or the request's target, is a host with an optional port")
         })?;
@@ -95,9 +95,38 @@ impl Hosts {
     }
 }
 
+/// Refuses what another page than our own has had a browser send (403): wherever a cookie counts, which browsers add
+/// by themselves.
+///
+/// The cookie is `SameSite=Strict`, but to that rule every port of a host is one site, and on a home server each
+/// is another program. So the origin must be ours to the port. Browsers name it with every POST and DELETE; what
+/// they send without, a GET, says whether the page was of our origin (Fetch Metadata, `Sec-Fetch-Site`). Programs
+/// send neither, and no page can take these headers away.
+pub fn check_own_page(target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    let ours = authority(target, headers)?;
+    let is_ours = |origin: &HeaderValue| {
+        let origin = origin
+            .to_str()
+            .ok()
+            .and_then(|o| o.strip_prefix("https://"));
+        origin.is_some_and(|page| page.eq_ignore_ascii_case(ours.trim_end_matches(":443")))
+    };
+    let is_same = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
+    if headers.get_all(ORIGIN).iter().all(is_ours)
+        && headers.get_all("sec-fetch-site").iter().all(is_same)
+    {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        StatusCode::FORBIDDEN,
+        "other_page",
+        "a session's cookie is good for this server's own page only; use an agent's token elsewhere",
+    ))
+}
+
 /// The authority of an HTTP/2 request, or the one Host header of an HTTP/1.1 one.
-fn authority(head: &Parts) -> Result<&str, Refusal> {
-    let mut hosts = head.headers.get_all(HOST).iter();
+fn authority<'a>(target: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
+    let mut hosts = headers.get_all(HOST).iter();
     let header = hosts.next();
     if hosts.next().is_some() {
         return Err(bad_host("a request has one Host header"));
@@ -106,7 +135,7 @@ fn authority(head: &Parts) -> Result<&str, Refusal> {
     let header = header
         .map(|value| value.to_str().map_err(unreadable))
         .transpose()?;
-    let target = head.uri.authority().map(Authority::as_str);
+    let target = target.authority().map(Authority::as_str);
     match (target, header) {
         (Some(target), Some(host)) if !target.eq_ignore_ascii_case(host) => Err(bad_host(
             "the Host header and the request's target name different hosts",
@@ -242,6 +271,45 @@ mod tests {
                 check(Some(evil)).unwrap_err().status,
                 StatusCode::FORBIDDEN,
                 "{evil}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_cookie_counts_for_the_page_of_this_very_server_alone() {
+        let check = |host: &str, origin: &str, site: &str| {
+            let mut head = head("/mcp", &[host]);
+            for (name, value) in [("origin", origin), ("sec-fetch-site", site)] {
+                if !value.is_empty() {
+                    head.headers.insert(name, value.parse().unwrap());
+                }
+            }
+            check_own_page(&head.uri, &head.headers).map_err(|refusal| refusal.status.as_u16())
+        };
+        for (host, origin, site) in [
+            ("box.lan:8443", "", ""),
+            ("box.lan:8443", "", "none"),
+            ("box.lan:8443", "https://box.lan:8443", "same-origin"),
+            ("BOX.lan:8443", "https://box.lan:8443", ""),
+            ("box.lan", "https://box.lan", ""),
+            ("box.lan:443", "https://box.lan", ""),
+        ] {
+            assert_eq!(check(host, origin, site), Ok(()), "{host} {origin} {site}");
+        }
+        for (host, origin, site) in [
+            ("box.lan:8443", "https://box.lan:9443", ""),
+            ("box.lan:8443", "https://box.lan", ""),
+            ("box.lan:8443", "http://box.lan:8443", ""),
+            ("box.lan:8443", "null", ""),
+            ("box.lan:8443", "https://inspector.example", ""),
+            ("box.lan:8443", "", "same-site"),
+            ("box.lan:8443", "", "cross-site"),
+            ("box.lan:8443", "https://box.lan:8443", "cross-site"),
+        ] {
+            assert_eq!(
+                check(host, origin, site),
+                Err(403),
+                "{host} {origin} {site}"
             );
         }
     }

@@ -4,14 +4,16 @@ use std::net::IpAddr;
 
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap};
+use hyper::http::request::Parts;
 
+use super::callers::Callers;
 use super::refusal::Refusal;
-use crate::auth::{Agents, AuthError, Principal};
+use crate::auth::{AuthError, Principal};
 
 /// How callers of the door `Agent` are known.
 pub enum Identity {
-    /// By the tokens that the owner gave out.
-    Agents(Agents),
+    /// By the tokens that the owner gave out, and by cookies.
+    Agents(Callers),
     /// Everybody is this one: fixtures on loopback. A build without them has no such door.
     #[cfg(feature = "everything")]
     Anybody(Principal),
@@ -24,7 +26,7 @@ impl Identity {
     /// An agent as it would come in now, if it would.
     pub fn current(&self, who: &Principal) -> Option<Principal> {
         match self {
-            Self::Agents(agents) => agents.current(who),
+            Self::Agents(callers) => callers.current(who),
             #[cfg(feature = "everything")]
             Self::Anybody(_) | Self::Fixed(_) => Some(who.clone()),
         }
@@ -34,7 +36,7 @@ impl Identity {
     /// not come in any more.
     pub async fn changed(&self, who: &Principal) -> Option<Principal> {
         match self {
-            Self::Agents(agents) => agents.changed(who).await,
+            Self::Agents(callers) => callers.changed(who).await,
             #[cfg(feature = "everything")]
             Self::Anybody(_) | Self::Fixed(_) => std::future::pending().await,
         }
@@ -44,39 +46,38 @@ impl Identity {
     /// come from where it is.
     pub async fn expelled(&self, who: &Principal) {
         match self {
-            Self::Agents(agents) => agents.expelled(who).await,
+            Self::Agents(callers) => callers.expelled(who).await,
             #[cfg(feature = "everything")]
             Self::Anybody(_) | Self::Fixed(_) => std::future::pending().await,
         }
     }
 
-    /// Identifies the sender of these headers.
-    pub fn identify(&self, headers: &HeaderMap, from: IpAddr) -> Result<Principal, Refusal> {
-        self.identify_by(|| bearer(headers), Some(from))
+    /// Identifies the sender of a head.
+    pub fn identify(&self, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
+        match self {
+            Self::Agents(callers) => callers.identify(head, from),
+            #[cfg(feature = "everything")]
+            Self::Anybody(who) => Ok(who.clone()),
+            #[cfg(feature = "everything")]
+            Self::Fixed(door) => door.identify(bearer(&head.headers)?).map_err(refused),
+        }
     }
 
     /// Identifies the holder of a token that came in another way, over no network.
     pub fn identify_token(&self, token: Option<&str>) -> Result<Principal, Refusal> {
-        let words = "there is no token of an agent";
-        self.identify_by(|| token.ok_or_else(|| unauthorized(words)), None)
-    }
-
-    fn identify_by<'a>(
-        &self,
-        token: impl FnOnce() -> Result<&'a str, Refusal>,
-        from: Option<IpAddr>,
-    ) -> Result<Principal, Refusal> {
+        let token = || token.ok_or_else(|| unauthorized("there is no token of an agent"));
         match self {
+            Self::Agents(callers) => callers.agents.identify(token()?, None).map_err(refused),
             #[cfg(feature = "everything")]
             Self::Anybody(who) => Ok(who.clone()),
             #[cfg(feature = "everything")]
             Self::Fixed(door) => door.identify(token()?).map_err(refused),
-            Self::Agents(agents) => agents.identify(token()?, from).map_err(refused),
         }
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
+/// The token that was sent.
+pub fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next().and_then(|value| value.to_str().ok());
     let (Some(value), None) = (value, values.next()) else {
@@ -92,7 +93,8 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     }
 }
 
-fn refused(error: AuthError) -> Refusal {
+/// Why a token lets nobody in, as a refusal.
+pub fn refused(error: AuthError) -> Refusal {
     match error {
         AuthError::Unavailable => Refusal::later(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -117,6 +119,7 @@ fn refused(error: AuthError) -> Refusal {
     }
 }
 
-fn unauthorized(message: impl Into<String>) -> Refusal {
+/// 401.
+pub fn unauthorized(message: impl Into<String>) -> Refusal {
     Refusal::new(StatusCode::UNAUTHORIZED, "agent_required", message)
 }

@@ -4,6 +4,7 @@
 mod admitted;
 mod attached;
 mod body;
+mod callers;
 mod chain;
 mod cors;
 mod door;
@@ -12,11 +13,13 @@ mod edge_keys;
 mod framing;
 mod host;
 mod identity;
+mod login;
 mod rate;
 mod refusal;
 
 pub use admitted::Admitted;
 pub use attached::Attached;
+pub use callers::Callers;
 pub use chain::Guard;
 pub use cors::{expose, preflight};
 pub use door::Door;

@@ -68,11 +68,15 @@ impl From<hyper::Error> for FetchError {
 /// Fetches a document of at most so many bytes. HTTPS is trusted as the box trusts it; plain HTTP goes no further
 /// than to this box. Redirections are not followed.
 pub async fn fetch(address: &str, most: usize) -> Result<Bytes, FetchError> {
-    let fetched = tokio::time::timeout(WITHIN, fetched(address, most));
+    let fetched = tokio::time::timeout(WITHIN, fetched(address, most, trusted));
     fetched.await.unwrap_or(Err(FetchError::Slow))
 }
 
-async fn fetched(address: &str, most: usize) -> Result<Bytes, FetchError> {
+async fn fetched(
+    address: &str,
+    most: usize,
+    trusted: impl FnOnce() -> RootCertStore,
+) -> Result<Bytes, FetchError> {
     let none = || FetchError::Address("the address is not of the form https://host/path");
     let uri: Uri = address.parse().map_err(|_| none())?;
     let secure = match uri.scheme_str() {
@@ -86,7 +90,7 @@ async fn fetched(address: &str, most: usize) -> Result<Bytes, FetchError> {
     let stream = TcpStream::connect((host, port)).await?;
     if secure {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| none())?;
-        let stream = TlsConnector::from(trusting()?)
+        let stream = TlsConnector::from(trusting(trusted())?)
             .connect(name, stream)
             .await?;
         ask(stream, &uri, most).await
@@ -99,9 +103,13 @@ async fn fetched(address: &str, most: usize) -> Result<Bytes, FetchError> {
 }
 
 /// What the box trusts now; read anew each time, because it is seldom.
-fn trusting() -> io::Result<Arc<ClientConfig>> {
+fn trusted() -> RootCertStore {
     let mut roots = RootCertStore::empty();
-    let (_, _) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}
+
+fn trusting(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
     if roots.is_empty() {
         let words = "the box trusts no certificate authority; install ca-certificates";
         return Err(io::Error::other(words));
@@ -158,10 +166,15 @@ fn request(uri: &Uri) -> Result<Request<Empty<Bytes>>, FetchError> {
 
 #[cfg(test)]
 mod tests {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
+    use super::super::subject::Subjects;
+    use super::super::tls::{Tls, TlsSource};
     use super::*;
+    use crate::sys::Scratch;
 
     /// Answers one request with these bytes; what was asked.
     async fn fetched_from(answer: &'static str, most: usize) -> (Result<Bytes, String>, String) {
@@ -231,6 +244,59 @@ mod tests {
             assert!(
                 matches!(error, FetchError::Address(_)),
                 "{address}: {error}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn https_is_as_good_as_who_signs_for_it() {
+        let made = |scratch: &Scratch| {
+            let subjects = Subjects::default();
+            let directory = scratch.join("tls");
+            Tls::load(TlsSource::Own {
+                directory,
+                subjects,
+            })
+            .unwrap()
+        };
+        let roots = |tls: &Tls| {
+            let pem = std::fs::read(tls.ca().unwrap()).unwrap();
+            let mut roots = RootCertStore::empty();
+            roots
+                .add(CertificateDer::from_pem_slice(&pem).unwrap())
+                .unwrap();
+            roots
+        };
+        let (scratch, other) = (Scratch::new(), Scratch::new());
+        let (tls, other) = (made(&scratch), made(&other));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let acceptor = tls.acceptor();
+        tokio::spawn(async move {
+            loop {
+                let (socket, _) = listener.accept().await.unwrap();
+                let Ok(mut stream) = acceptor.accept(socket).await else {
+                    continue;
+                };
+                let mut asked = Vec::new();
+                while !asked.ends_with(b"\r\n\r\n") {
+                    asked.push(stream.read_u8().await.unwrap());
+                }
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nyes";
+                let _ = stream.write_all(answer).await;
+                let _ = stream.shutdown().await;
+            }
+        });
+        let at = |host: &str| format!("https://{host}:{port}/keys");
+        let good = fetched(&at("localhost"), 3, || roots(&tls)).await;
+        assert_eq!(good.unwrap(), "yes");
+        let good = fetched(&at("127.0.0.1"), 3, || roots(&tls)).await;
+        assert_eq!(good.unwrap(), "yes");
+        for trusted in [roots(&other), RootCertStore::empty()] {
+            let refused = fetched(&at("localhost"), 3, || trusted).await;
+            assert!(
+                matches!(refused, Err(FetchError::Connection(_))),
+                "{refused:?}"
             );
         }
     }

@@ -16,6 +16,13 @@ const TABLE: [(Preset, [Mode; 6]); 4] = [
     (Preset::Admin,   [Allow, Allow,   Confirm, Allow,   Confirm, Confirm]),
 ];
 
+/// The tools of the preset `suggest`. Others have better ones for the same, and see these where their owner names
+/// them.
+const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
+
+/// What an agent may ask about its own proposals: for those that make some.
+const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
+
 /// What a policy looks at in a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
@@ -37,55 +44,65 @@ impl<'a> From<&'a Tool> for Subject<'a> {
     }
 }
 
-/// The tools of the preset `suggest`. Others have better ones for the same, and see these where their owner names
-/// them.
-const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
+impl Subject<'_> {
+    fn suggests(&self) -> bool {
+        SUGGESTING.contains(&self.name)
+    }
 
-/// What an agent may ask about its own proposals: for those that make some.
-const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
+    fn asks_after(&self) -> bool {
+        ASKING_AFTER.contains(&self.name)
+    }
+}
 
 /// Whether a policy shows a tool: whether it is listed, and can be called.
 pub fn shows<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
     let tool = tool.into();
-    let name = tool.name;
-    let named = policy.overrides.tools.get(name);
+    let overrides = &policy.overrides;
     let suggests = policy.preset == Preset::Suggest;
+    let toolsets = overrides.toolsets.as_ref();
     match mode(policy, tool) {
         Deny => false,
         // What its owner lets it call itself.
-        Allow | Confirm if named.is_some() => true,
-        _ if SUGGESTING.contains(&name) => suggests,
+        Allow | Confirm if overrides.tools.contains_key(tool.name) => true,
+        _ if tool.suggests() => {
+            suggests || toolsets.is_some_and(|named| named.iter().any(|name| name == tool.toolset))
+        }
         _ if suggests => false,
-        _ if ASKING_AFTER.contains(&name) => proposes_any(policy),
+        _ if tool.asks_after() => proposes_any(policy),
         _ => true,
     }
 }
 
 /// Whether a policy lets a tool be proposed.
-pub fn lets_propose(policy: &Policy, tool: &Tool) -> bool {
-    let name = tool.name();
-    let about_itself = SUGGESTING.contains(&name) || ASKING_AFTER.contains(&name);
-    tool.risk() != Risk::Read && !about_itself && mode(policy, tool) != Deny
+pub fn lets_propose<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
+    let tool = tool.into();
+    let about_itself = tool.suggests() || tool.asks_after();
+    tool.risk != Risk::Read && !about_itself && mode(policy, tool) != Deny
 }
 
 /// Whether something comes into the inbox under a policy.
 fn proposes_any(policy: &Policy) -> bool {
     let mut named = policy.overrides.tools.values();
-    let mut classes = Risk::ALL.into_iter().map(|risk| class(policy, risk));
-    classes.any(|mode| mode == Propose) || named.any(|mode| *mode == Propose)
+    let mut classes = Risk::ALL.into_iter();
+    classes.any(|risk| class(policy, risk) == Propose) || named.any(|mode| *mode == Propose)
 }
 
 /// What a policy says to a tool, wherever it is used. The narrower word counts: what is said to the tool by its
-/// name, then whether its group is among those that there are, then what is said to its class, then the preset.
+/// name, then whether its group is among those that there are, then what is said to its class, then the preset. To
+/// ask after a proposal, and to take it back, is of no class: it undoes nothing.
 pub fn mode<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> Mode {
     let tool = tool.into();
     let overrides = &policy.overrides;
     if let Some(mode) = overrides.tools.get(tool.name) {
         return *mode;
     }
-    let toolsets = overrides.toolsets.as_ref();
+    let own = policy.preset == Preset::Suggest && tool.suggests();
+    let toolsets = overrides.toolsets.as_ref().filter(|_| !own);
     if toolsets.is_some_and(|named| named.iter().all(|name| name != tool.toolset)) {
         return Deny;
+    }
+    if tool.asks_after() {
+        return Allow;
     }
     class(policy, tool.risk)
 }
@@ -115,15 +132,68 @@ mod tests {
         for risk in Risk::ALL {
             let expected = if risk == Risk::Read { Allow } else { Deny };
             assert_eq!(preset(Preset::Observe, risk), expected, "{risk:?}");
-            let suggested = match risk {
-                Risk::Read => Allow,
-                Risk::Reveal | Risk::Persist => Deny,
-                _ => Propose,
-            };
-            assert_eq!(preset(Preset::Suggest, risk), suggested, "{risk:?}");
         }
         assert_eq!(preset(Preset::Operate, Risk::Execute), Propose);
         assert_eq!(preset(Preset::Admin, Risk::Execute), Allow);
+    }
+
+    #[test]
+    fn an_admin_is_asked_before_it_cuts_shows_or_leaves_something() {
+        for risk in Risk::ALL {
+            let asked = matches!(risk, Risk::Disrupt | Risk::Reveal | Risk::Persist);
+            let expected = if asked { Confirm } else { Allow };
+            assert_eq!(preset(Preset::Admin, risk), expected, "{risk:?}");
+        }
+    }
+
+    const NOTHING: &str = "{}";
+
+    #[test]
+    fn who_suggests_sees_its_own_tools_and_proposes_the_others() {
+        use Preset::{Admin, Observe, Operate, Suggest};
+        let subject = |name: &'static str, toolset: &'static str, risk| Subject {
+            name,
+            toolset,
+            risk,
+        };
+        let search = subject("search", "suggest", Risk::Read);
+        let list = subject("container_list", "containers", Risk::Read);
+        let stop = subject("container_stop", "containers", Risk::Disrupt);
+        let shell = subject("system_shell", "shell", Risk::Execute);
+        let reveal = subject("file_read", "files", Risk::Reveal);
+        let withdraw = subject("change_withdraw", "changes", Risk::Write);
+        let containers = r#"{"toolsets":["containers"]}"#;
+        #[rustfmt::skip]
+        let table = [
+            (Suggest, NOTHING,                                   search,   true,  false),
+            (Suggest, NOTHING,                                   list,     false, false),
+            (Suggest, NOTHING,                                   stop,     false, true),
+            (Suggest, NOTHING,                                   shell,    false, true),
+            (Suggest, NOTHING,                                   reveal,   false, false),
+            (Suggest, NOTHING,                                   withdraw, false, false),
+            (Suggest, r#"{"tools":{"change_withdraw":"allow"}}"#, withdraw, true,  false),
+            (Suggest, r#"{"tools":{"container_list":"allow"}}"#, list,     true,  false),
+            (Suggest, r#"{"tools":{"container_stop":"propose"}}"#, stop,   false, true),
+            (Suggest, containers,                                search,   true,  false),
+            (Suggest, containers,                                stop,     false, true),
+            (Suggest, containers,                                shell,    false, false),
+            (Operate, NOTHING,                                   search,   false, false),
+            (Operate, NOTHING,                                   withdraw, true,  false),
+            (Operate, r#"{"modes":{"write":"propose"}}"#,        withdraw, true,  false),
+            (Operate, r#"{"tools":{"search":"allow"}}"#,         search,   true,  false),
+            (Operate, r#"{"toolsets":["suggest"]}"#,             search,   true,  false),
+            (Observe, NOTHING,                                   withdraw, false, false),
+            (Admin,   NOTHING,                                   withdraw, false, false),
+            (Admin,   r#"{"modes":{"disrupt":"propose"}}"#,      withdraw, true,  false),
+        ];
+        for (preset, overrides, tool, shown, proposed) in table {
+            let policy = Policy {
+                preset,
+                overrides: serde_json::from_str(overrides).unwrap(),
+            };
+            let got = (shows(&policy, tool), lets_propose(&policy, tool));
+            assert_eq!(got, (shown, proposed), "{preset} {overrides} {}", tool.name);
+        }
     }
 
     #[test]
@@ -141,7 +211,7 @@ mod tests {
             ("container_list",    "containers", Risk::Read,    Deny),
             ("container_start",   "containers", Risk::Write,   Allow),
             ("container_stop",    "containers", Risk::Disrupt, Deny),
-            ("container_restart", "containers", Risk::Disrupt, Mode::Confirm),
+            ("container_restart", "containers", Risk::Disrupt, Confirm),
             ("system_shell",      "shell",      Risk::Execute, Deny),
             ("nameless",          "",           Risk::Write,   Deny),
         ];
@@ -152,15 +222,6 @@ mod tests {
                 risk,
             };
             assert_eq!(mode(&policy, subject), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn an_admin_is_asked_before_it_cuts_shows_or_leaves_something() {
-        for risk in Risk::ALL {
-            let asked = matches!(risk, Risk::Disrupt | Risk::Reveal | Risk::Persist);
-            let expected = if asked { Confirm } else { Allow };
-            assert_eq!(preset(Preset::Admin, risk), expected, "{risk:?}");
         }
     }
 }

@@ -57,9 +57,14 @@ impl Notification {
         )
     }
 
+    /// The same of one whose changes are no revisions.
+    pub fn resource_changed(uri: &str) -> Self {
+        Self::new("notifications/resources/updated", json!({ "uri": uri }))
+    }
+
     /// A resource has changed.
     pub fn resource_updated(uri: &str, revision: u64) -> Self {
-        let mut note = Self::new("notifications/resources/updated", json!({ "uri": uri }));
+        let mut note = Self::resource_changed(uri);
         note.revision = Some(revision);
         // So that a client can ask what has changed, and until when it knows.
         note.with_meta("gatewren/revision", json!(revision))

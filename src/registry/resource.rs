@@ -49,6 +49,22 @@ pub trait ResourceSource: Send + Sync {
         *self.bell().borrow()
     }
 
+    /// Whether the changes of a resource are no revisions, but counted apart: `touched` then goes by that count.
+    /// It is not remembered across restarts.
+    fn is_apart(&self, _uri: &str) -> bool {
+        false
+    }
+
+    /// How far the count apart has come.
+    fn newest_apart(&self) -> u64 {
+        0
+    }
+
+    /// Rings whenever the count apart may have moved; nothing where there is none.
+    fn bell_apart(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+
     /// The newest revision after `after` that changed what this URI reads, if one did.
     fn touched(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64>;
 

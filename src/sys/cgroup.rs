@@ -1,6 +1,6 @@
 //! Control groups, version 2: where a call's processes are born, and how all of them are killed at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 /// How deep the sweep looks for groups that were left behind, and how deep a removal goes.
 const MAX_DEPTH: usize = 8;
+
+/// The most groups that are looked at to find one; what lies behind them is not found.
+const MAX_GROUPS: usize = 16_384;
 
 /// A cgroup of our own making.
 #[derive(Debug)]
@@ -136,20 +139,17 @@ pub fn limiting_groups(pid: i32) -> Vec<PathBuf> {
     lines.filter(|path| path.is_dir()).collect()
 }
 
-/// Every group below the mount whose name begins with `prefix`.
+/// Every group below the mount whose name begins with `prefix`, but for those below such a one.
 pub fn stale_cgroups(prefix: &str) -> Vec<PathBuf> {
-    let (mut found, mut next) = (Vec::new(), Vec::new());
-    next.extend(cgroup2_mount().map(|mount| (mount, MAX_DEPTH)));
-    while let Some((path, depth)) = next.pop() {
-        for below in folders(&path) {
-            let name = below.file_name().and_then(|n| n.to_str());
-            if name.is_some_and(|n| n.starts_with(prefix)) {
-                found.push(below);
-            } else if depth > 0 {
-                next.push((below, depth - 1));
-            }
+    let mut found = Vec::new();
+    for_each_group(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        if name.is_some_and(|name| name.starts_with(prefix)) {
+            found.push(path.to_owned());
+            return Next::Beside;
         }
-    }
+        Next::Below
+    });
     found
 }
 
@@ -157,32 +157,52 @@ pub fn stale_cgroups(prefix: &str) -> Vec<PathBuf> {
 /// lies too deep, has none.
 pub fn cgroup_paths(wanted: &BTreeSet<u64>) -> BTreeMap<u64, String> {
     let mut found = BTreeMap::new();
-    let Some(mount) = cgroup2_mount() else {
-        return found;
-    };
-    let mut next = vec![(mount.clone(), MAX_DEPTH)];
-    while let Some((path, depth)) = next.pop() {
-        let Ok(facts) = fs::metadata(&path) else {
-            continue;
-        };
-        if wanted.contains(&facts.ino()) {
-            let below = path.strip_prefix(&mount).unwrap_or(&path);
-            found.insert(facts.ino(), format!("/{}", below.display()));
+    let mount = cgroup2_mount().unwrap_or_default();
+    for_each_group(|path| {
+        let number = fs::metadata(path).map(|facts| facts.ino());
+        if let Some(number) = number.ok().filter(|number| wanted.contains(number)) {
+            let below = path.strip_prefix(&mount).unwrap_or(path);
+            found.insert(number, format!("/{}", below.display()));
         }
         if found.len() == wanted.len() {
-            break;
+            Next::Nowhere
+        } else {
+            Next::Below
         }
-        if depth > 0 {
-            next.extend(folders(&path).into_iter().map(|below| (below, depth - 1)));
-        }
-    }
+    });
     found
 }
 
-fn folders(path: &Path) -> Vec<PathBuf> {
+/// Where to go on after a group.
+enum Next {
+    Below,
+    Beside,
+    Nowhere,
+}
+
+/// Visits the groups, those that are less deep first: a container may make as many as it likes below its own.
+fn for_each_group(mut visit: impl FnMut(&Path) -> Next) {
+    let mut next = VecDeque::new();
+    next.extend(cgroup2_mount().map(|mount| (mount, MAX_DEPTH)));
+    let mut left = MAX_GROUPS;
+    while let Some((path, depth)) = next.pop_front() {
+        match visit(&path) {
+            Next::Below if depth > 0 => {
+                let below = folders(&path).take(left);
+                let below: Vec<_> = below.map(|below| (below, depth - 1)).collect();
+                left -= below.len();
+                next.extend(below);
+            }
+            Next::Below | Next::Beside => {}
+            Next::Nowhere => return,
+        }
+    }
+}
+
+fn folders(path: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let folders = entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
-    folders.map(|entry| entry.path()).collect()
+    folders.map(|entry| entry.path())
 }
 
 /// The mount point of a file system type, the last of them, which is the one that is seen.
@@ -225,5 +245,20 @@ mod tests {
         let pure = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate";
         assert_eq!(at(pure, "cgroup2", None).unwrap(), "/sys/fs/cgroup");
         assert_eq!(at("", "cgroup2", None), None);
+    }
+
+    #[test]
+    fn a_group_is_found_by_its_number() {
+        let Some(own) = own_cgroup().filter(|path| path.is_dir()) else {
+            return super::super::skip::skip("there is no cgroup of version 2");
+        };
+        let mount = cgroup2_mount().unwrap();
+        let number = |path: &Path| fs::metadata(path).unwrap().ino();
+        let wanted = BTreeSet::from([number(&own), number(&mount), u64::MAX]);
+        let found = cgroup_paths(&wanted);
+        let below = own.strip_prefix(&mount).unwrap().display().to_string();
+        assert_eq!(found[&number(&own)], format!("/{below}"));
+        assert!(found.contains_key(&number(&mount)) && !found.contains_key(&u64::MAX));
+        assert!(cgroup_paths(&BTreeSet::new()).is_empty());
     }
 }

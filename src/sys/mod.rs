@@ -26,6 +26,7 @@ mod rooted;
 mod secret;
 pub mod source;
 mod spawn;
+mod terminal;
 mod waiter;
 
 pub use activation::inherited_sockets;
@@ -54,6 +55,7 @@ pub use random::{RandomError, random_bytes};
 pub use rooted::read_in_root;
 pub use secret::Secret;
 pub use spawn::{Identity, Spawn, SpawnError, Stage, WithParent};
+pub use terminal::{is_asked, read_hidden};
 pub use waiter::{Waiter, Waker};
 
 #[cfg(test)]

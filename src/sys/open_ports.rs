@@ -11,7 +11,7 @@ use super::neighbors::address as plain_address;
 use super::netlink_list::{attributes, list, u32_at};
 use super::source::text;
 
-/// `SOCK_DIAG_BY_FAMILY` (sock_diag(7)).
+/// `SOCK_DIAG_BY_FAMILY` (`sock_diag(7)`).
 const BY_FAMILY: u16 = 20;
 
 /// `struct inet_diag_req_v2` and `struct inet_diag_msg`.

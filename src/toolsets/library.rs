@@ -32,6 +32,7 @@ pub struct Library(Arc<dyn ResourceSource>);
 /// The group, as a table.
 pub fn tools(source: Arc<dyn ResourceSource>) -> Toolset<Library> {
     Toolset::over(Arc::new(Library(source)))
+        .named("suggest")
         .tool("search", Risk::Read, search)
         .about(Scope::Within)
         .titled("Search the box")
@@ -303,7 +304,7 @@ mod tests {
         }
         assert_eq!(found("status", 1).0.len(), 1);
         assert!(found("status", 1).1 && !found("status", 2).1);
-        assert!(super::words(" ").is_err() && super::words(&"x ".repeat(17)).is_err());
+        assert!(words(" ").is_err() && words(&"x ".repeat(17)).is_err());
     }
 
     #[test]

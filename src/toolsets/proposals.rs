@@ -19,6 +19,7 @@ const HOW: &str = "You can look and suggest; nothing that you do changes this bo
 /// The group, as a table.
 pub fn tools() -> Toolset<()> {
     Toolset::over(Arc::new(()))
+        .named("suggest")
         .tool("context", Risk::Read, context)
         .about(Scope::Within)
         .titled("What can be proposed")

@@ -64,9 +64,10 @@ async fn subscribe(
         let error = RpcError::resource_not_found(uri);
         return Err(error_for_stateful(&request.method, error));
     }
-    let since = engine.revision(sender);
+    let since = engine.since(sender, uri);
     session.interests.add(uri, since)?;
-    endpoint.sessions().subscribed(session, uri, since).await;
+    let sessions = endpoint.sessions();
+    sessions.subscribed(session, uri, since.number()).await;
     Ok(())
 }
 

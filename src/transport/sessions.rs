@@ -19,7 +19,7 @@ use super::{
 };
 use crate::config::Limits;
 use crate::protocol::{Level, Version};
-use crate::vault::{SessionUse, StateSeen, StoredSession, Subscription, Vault, VaultError};
+use crate::vault::{OWNER, SessionUse, StateSeen, StoredSession, Subscription, Vault, VaultError};
 
 /// Uses are written down so often, all in one commit. A server that is killed has forgotten the uses since
 /// then, so after a start every session has this much longer: none ends earlier than it was promised.
@@ -191,7 +191,9 @@ impl Sessions {
                 return;
             }
         };
-        let let_in: HashSet<String> = agents.map(|agent| agent.id).collect();
+        let mut let_in: HashSet<String> = agents.map(|agent| agent.id).collect();
+        // The owner may come in like an agent, and is in no list of them.
+        let_in.insert(OWNER.to_owned());
         let over = self.lock().forget_strangers(|id| let_in.contains(id));
         self.forget(over);
     }

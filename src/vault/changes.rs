@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::change::{Change, ChangeStatus, NewChange, canonical, read};
 use super::commit::Durability;
 use super::error::VaultError;
-use super::row::to_column;
+use super::row::{from_column, to_column};
 use super::shared::Shared;
 use crate::sys::{now_ms, random_bytes};
 
@@ -180,6 +180,15 @@ impl Changes<'_> {
     pub fn get_of(&self, agent: &str, id: &str) -> Result<Option<Change>, VaultError> {
         let found = self.get(id)?;
         Ok(found.filter(|change| change.agent == agent))
+    }
+
+    /// The serial of the row that changed last; 0 where there is none.
+    pub fn newest(&self) -> Result<u64, VaultError> {
+        self.0.read("look at the changes", |connection| {
+            connection
+                .prepare_cached("SELECT coalesce(max(serial), 0) AS newest FROM change")?
+                .query_row([], |row| from_column(row, "newest"))
+        })
     }
 
     /// All changes, the newest first; those that are open, if only they are asked for.

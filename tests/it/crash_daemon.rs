@@ -59,26 +59,26 @@ fn write(told: &Told, path: &Path, mut chance: Chance) {
     let mut n = 0;
     while told.is_at_work() {
         n += 1;
-        let mut patch = vec![json!({ "op": "add", "path": COUNTER, "value": n })];
+        let mut operations = vec![json!({ "op": "add", "path": COUNTER, "value": n })];
         match chance.below(8) {
-            0 => patch.push(json!({ "op": "remove", "path": "/public/nothing" })),
+            0 => operations.push(json!({ "op": "remove", "path": "/public/nothing" })),
             1 => {
                 let filling = "x".repeat(chance.below(40_000));
-                patch.push(json!({ "op": "add", "path": "/public/filling", "value": filling }));
+                operations.push(json!({ "op": "add", "path": "/public/filling", "value": filling }));
             }
-            2 => patch.push(json!({
+            2 => operations.push(json!({
                 "op": "add", "path": "/public/serverInfo", "value": { "hostname": format!("foreign {n}") },
             })),
             _ => {}
         }
-        let patch = Value::Array(patch).to_string();
+        let text = Value::Array(operations).to_string();
         let sql =
             "INSERT INTO revision (at_ms, actor, patch) VALUES (?1, 'local:test', ?2) RETURNING id";
         let id: i64 = connection
-            .query_row(sql, (n, &patch), |row| row.get(0))
+            .query_row(sql, (n, &text), |row| row.get(0))
             .unwrap();
         let mut written = told.written.lock().unwrap();
-        written.insert(id.try_into().unwrap(), patch);
+        written.insert(id.try_into().unwrap(), text);
         drop(written);
         thread::sleep(Duration::from_millis(chance.pick(&[0, 1, 5, 10])));
     }

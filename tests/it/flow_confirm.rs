@@ -1,6 +1,7 @@
 //! Calls that the person at the client has to agree to: asked in both eras, and anything but a clear yes refuses.
 
 use std::path::Path;
+use std::process::Command;
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::answer::Answer;
 use crate::support::consent::{again, agreed, asked_on, asking, question, say, yes};
 use crate::support::machine::{IN_TIME, is_root, wait_until};
-use crate::support::server::{Server, server, shared};
+use crate::support::server::{Directory, Server, server, shared};
 
 /// Everything but a clear yes.
 fn refusals() -> Vec<(&'static str, Value)> {
@@ -139,7 +140,7 @@ fn a_yes_is_good_for_its_call_and_its_agent_alone() {
     refused(again(&asking(&client, "container_stop", more), &asked, &yes()).send());
 
     let directory = Path::new(server.text("state_db")).parent().unwrap();
-    let mut add = std::process::Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    let mut add = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     add.args([
         "agent", "add", "visitor", "--policy", "admin", "--json", "--dir",
     ]);
@@ -164,6 +165,36 @@ fn a_yes_is_good_for_its_call_and_its_agent_alone() {
 
     let failure = again(&call, &asked, &yes()).send().failure();
     assert!(ran(&failure), "none of these has used it up: {failure}");
+}
+
+#[test]
+fn a_yes_is_not_good_for_what_the_agent_may_do_no_more() {
+    let home = Directory::new();
+    let server = server().policy("admin").directory(&home.0).start();
+    let client = server.client();
+    let session = client.session_with("2025-11-25", json!({ "elicitation": {} }));
+    let mut stream = session.call("container_stop", target()).open();
+    let (id, _) = asked_on(&mut stream);
+    let modern = asking(&client, "container_stop", target());
+    let asked = question(&modern.send());
+
+    let mut edit = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    edit.args(["agent", "edit", "try", "--policy", "operate", "--dir"]);
+    let edited = edit.arg(&home.0).output().unwrap();
+    assert!(edited.status.success(), "{edited:?}");
+    let whoami = client.call("whoami", json!({}));
+    wait_until("it is known", IN_TIME, || {
+        whoami.send().data()["policy"] == "operate"
+    });
+    assert_eq!(say(&session, &id, &yes()).status, 202);
+    let end = stream.call_message();
+    let failure = end["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(failure.contains("was changed"), "{end}");
+    let change = again(&modern, &asked, &yes()).send().data();
+    assert_eq!(
+        change["applied"], false,
+        "by now it is the owner who decides"
+    );
 }
 
 #[test]

@@ -29,6 +29,8 @@ const READING: [&str; 17] = [
 
 const CHANGING: [&str; 3] = ["container_restart", "container_start", "container_stop"];
 
+const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
+
 const RUNNING: [&str; 2] = ["container_shell", "system_shell"];
 
 const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
@@ -74,7 +76,7 @@ fn t2_each_policy_sees_its_tools() {
     assert_eq!(seen("observe"), all(&[&READING, units]));
     assert_eq!(
         seen("operate"),
-        all(&[&READING, units, &CHANGING, &RUNNING])
+        all(&[&READING, units, &CHANGING, &RUNNING, &ASKING_AFTER])
     );
     assert_eq!(seen("admin"), all(&[&READING, units, &CHANGING, &RUNNING]));
     assert_eq!(seen("suggest"), SUGGESTING);

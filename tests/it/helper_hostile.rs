@@ -14,8 +14,9 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use serde_json::{Value, json};
 
 use crate::support::chance::Chance;
+use crate::support::container::Containers;
 use crate::support::fort::{FRAME_BYTES, Fort, NOTHING, descriptors, everything, request};
-use crate::support::helper::frame;
+use crate::support::helper::{Helper, container, frame};
 use crate::support::machine::{IN_TIME, is_root, skip, wait_until};
 use crate::support::server::Directory;
 
@@ -53,6 +54,51 @@ fn a_container_that_is_not_in_the_list_is_answered_as_one_that_does_not_exist() 
         assert_eq!(hidden.0, "no_such_container", "{operation}");
     }
     fort.stands();
+}
+
+#[test]
+fn each_word_of_the_policy_holds_for_a_container_that_runs() {
+    let Some(mut own) = Containers::new() else {
+        return;
+    };
+    own.make("wren");
+    let policy = own.lxcpath().join("policy.toml");
+    let asked = |text: &str| {
+        fs::write(&policy, text).unwrap();
+        fs::set_permissions(&policy, Permissions::from_mode(0o644)).unwrap();
+        let helper = Helper::start_as(own.lxcpath(), |command| {
+            command.arg("--policy").arg(&policy);
+        });
+        let about = |what: &str| json!({ "do": what, "container": "wren" });
+        // In this order: the last works only in one that runs.
+        let asked = [
+            about("container_start"),
+            about("container_info"),
+            container("wren", "id"),
+        ];
+        asked.map(|operation| {
+            // To start one that runs may fail, but not because of the policy.
+            let (code, _) = helper.run(&operation).refusal();
+            if code.is_empty() {
+                "ok".to_owned()
+            } else {
+                code
+            }
+        })
+    };
+    assert_eq!(asked(""), ["ok"; 3]);
+    for (text, expected) in [
+        ("lxc_writes = false", ["forbidden", "ok", "ok"]),
+        ("lxc_reads = false", ["ok", "forbidden", "ok"]),
+        ("container_shell = \"off\"", ["ok", "ok", "forbidden"]),
+        ("host_shell = \"off\"", ["ok"; 3]),
+        (
+            "containers = [\"w\", \"wrens\", \"W*\"]",
+            ["no_such_container"; 3],
+        ),
+    ] {
+        assert_eq!(asked(text), expected, "{text}");
+    }
 }
 
 #[test]

@@ -42,6 +42,7 @@ const LINKS: &[Link] = &[
     link("type",    |r| r.header("content-type", "text/plain"),         415, "content_type"),
     link("length",  |r| r.padded(1 << 20),                              413, "body_too_large"),
     link("token",   |r| r.header("authorization", "Bearer gw_hush-5c1e"), 401, "agent_required"),
+    link("header",  |r| r.without("x-gate"),                            403, "header_required"),
     link("JSON",    |r| r.body(b"{\"a\":1,\"a\":2}"),                   400, "-32700"),
     link("envelope", |r| r.field("jsonrpc", json!("1.0")),              400, "-32600"),
     link("version", |r| r.without("mcp-protocol-version"),              400, "-32020"),
@@ -52,7 +53,7 @@ const LINKS: &[Link] = &[
 const OF_THE_BODY: [&str; 3] = ["JSON", "envelope", "policy"];
 
 fn good(client: &Client) -> Request {
-    let request = client.call("whoami", json!({}));
+    let request = client.call("whoami", json!({})).header("x-gate", "1");
     request.path(&format!("/mcp?{HUSH}"))
 }
 
@@ -75,7 +76,9 @@ fn refused(answer: &Answer, link: &Link, what: &str) {
 
 fn patient() -> Server {
     let limits = "[limits]\naddress_rate = 100000\naddress_burst = 100000\n";
-    server().policy("observe").settings(limits).start()
+    let access = "[access]\nrequired_header = \"X-Gate\"\n";
+    let settings = format!("{limits}{access}");
+    server().policy("observe").settings(&settings).start()
 }
 
 #[test]

@@ -2,7 +2,11 @@
 
 use std::process::Command;
 
-use crate::support::server::shared;
+use serde_json::json;
+
+use crate::support::machine::{IN_TIME, wait_until};
+use crate::support::request::Request;
+use crate::support::server::{server, shared};
 
 #[test]
 fn o5_a_host_that_is_not_ours_is_421() {
@@ -232,5 +236,68 @@ fn o4_every_path_but_health_and_discovery_asks_for_a_token() {
         let request = client.request(verb, path).without("authorization");
         let request = request.header("content-type", "application/json");
         assert_eq!(request.send().status, 401, "{verb} {path}");
+    }
+}
+
+#[test]
+fn h5_a_page_of_an_allowed_origin_reads_each_kind_of_answer_and_no_other_page_any() {
+    let limits = "[limits]\nmax_streams_per_agent = 1\n";
+    let listed = "[access]\nallowed_origins = [\"https://chat.example\"]\n";
+    let server = server().settings(&format!("{limits}{listed}")).start();
+    for (way, client) in server.clients() {
+        let session = client.initialize("2025-11-25").send();
+        let id = session.header("mcp-session-id").unwrap();
+        let in_session = |request: Request| request.header("mcp-session-id", id);
+        let good = || client.modern("tools/list");
+        let note = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        let filter = json!({ "resourceSubscriptions": [] });
+        let listen = client
+            .modern("subscriptions/listen")
+            .param("notifications", filter);
+        let held = listen.open();
+        let kinds: Vec<(u16, Request)> = vec![
+            (200, good()),
+            (202, in_session(client.post(note))),
+            (204, client.request("OPTIONS", "/mcp")),
+            (400, good().body(b"{")),
+            (401, good().header("authorization", "Bearer gw_x")),
+            (404, client.request("GET", "/nothing")),
+            (405, client.request("PUT", "/mcp")),
+            (
+                406,
+                in_session(client.request("GET", "/mcp")).accept("text/plain"),
+            ),
+            (413, good().padded(1 << 20)),
+            (415, good().header("content-type", "text/plain")),
+            (503, listen.clone()),
+            (200, in_session(client.request("DELETE", "/mcp"))),
+        ];
+        for (status, request) in kinds {
+            for (origin, may) in [
+                ("https://chat.example", true),
+                ("https://evil.example", false),
+            ] {
+                // What is ended is ended once.
+                if !may && request.verb_is("DELETE") {
+                    continue;
+                }
+                let answer = request.clone().header("origin", origin).send();
+                let expected = if may { status } else { 403 };
+                let matches = answer.status == expected || status == 200 && answer.status == 204;
+                assert!(matches, "{way}: {status} for {origin}: {answer:?}");
+                let allowed = answer.header("access-control-allow-origin");
+                assert_eq!(allowed, may.then_some(origin), "{way}: {status}");
+                assert_eq!(answer.header("access-control-allow-credentials"), None);
+            }
+        }
+        drop(held);
+        wait_until("the stream's place is free", IN_TIME, || {
+            let stream = listen
+                .clone()
+                .header("origin", "https://chat.example")
+                .open();
+            let head = &stream.head.headers;
+            stream.status() == 200 && head["access-control-allow-origin"] == "https://chat.example"
+        });
     }
 }

@@ -119,22 +119,22 @@ fn users(passwd: &str) -> BTreeMap<u32, String> {
 /// The unit of the system's own manager: the first on the way, for a user's manager has units below its own. One
 /// that systemd opened for somebody else is nobody's.
 fn unit(group: &str) -> Option<String> {
-    let is_unit = |name: &&str| name.ends_with(".service") || name.ends_with(".scope");
+    let is_unit = |name: &&str| matches!(name.rsplit_once('.'), Some((_, "service" | "scope")));
     let unit = group.split('/').find(is_unit)?;
     (unit != "init.scope" && container(group).is_none()).then(|| unit.to_owned())
 }
 
 /// LXC's name for a container is in its cgroup's; Proxmox has a group for each number.
 fn container(group: &str) -> Option<String> {
-    let mut names = group
+    let mut parts = group
         .split('/')
         .skip_while(|name| name.is_empty())
         .peekable();
-    let proxmox = names.peek() == Some(&"lxc");
-    let name = names.find_map(|name| {
-        let numbered = proxmox && name.bytes().all(|byte| byte.is_ascii_digit());
-        let named = name.strip_prefix("lxc.payload.");
-        named.or_else(|| numbered.then_some(name))
+    let proxmox = parts.peek() == Some(&"lxc");
+    let name = parts.find_map(|part| {
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let named = part.strip_prefix("lxc.payload.");
+        named.or_else(|| (proxmox && is_number).then_some(part))
     });
     name.map(str::to_owned)
 }
@@ -269,6 +269,7 @@ mod tests {
             ("/lxc/101/ns/init.scope", Some("101")),
             ("/system.slice/lxc/101", None),
             ("/lxc/web", None),
+            ("/lxc/", None),
             ("/", None),
         ];
         for (group, expected) in containers {

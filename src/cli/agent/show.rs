@@ -6,7 +6,7 @@ use super::super::plain::plain;
 use super::{entry::House, list, name, standing::standing};
 use crate::auth::{AuthError, policy_of, reach_of};
 use crate::config::{Glob, Mode, Policy, Reach, Risk, Space, WHOLE_BOX};
-use crate::policy::{Subject, class, mode};
+use crate::policy::{Subject, class, lets_propose, mode, shows};
 use crate::sys::rfc3339;
 use crate::vault::{Agent, OfferedTool};
 
@@ -50,10 +50,12 @@ impl Outlook {
                 toolset: &tool.toolset,
                 risk: tool.risk,
             };
-            if is_within(tool, &reach) {
-                mode(&policy, subject)
-            } else {
-                Mode::Deny
+            match () {
+                () if !is_within(tool, &reach) => Mode::Deny,
+                () if shows(&policy, subject) => mode(&policy, subject),
+                // What it does not call, and yet may bring about.
+                () if lets_propose(&policy, subject) => Mode::Propose,
+                () => Mode::Deny,
             }
         };
         let of = |wanted: Mode| {

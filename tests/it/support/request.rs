@@ -72,6 +72,10 @@ impl Request {
         self
     }
 
+    pub fn verb_is(&self, verb: &str) -> bool {
+        self.verb == verb
+    }
+
     /// The same with so many spaces behind the body.
     pub fn padded(self, spaces: usize) -> Self {
         let mut bytes = self.bytes();

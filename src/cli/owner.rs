@@ -1,0 +1,149 @@
+//! `gatewren owner`: the owner's password, and where it is signed in.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::{place::Place, runtime, say::conclude};
+use crate::auth::hash_password;
+use crate::sys::{Secret, is_asked, read_hidden, rfc3339};
+use crate::vault::{Agent, Login, Vault};
+
+/// Set the owner's password, and see and end what was signed in at /login.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Set the password: asked for, or the first line of standard input; the owner is signed out everywhere
+    SetPassword,
+    /// List who is signed in: the owner, and agents that exchanged their token
+    Sessions,
+    /// Sign out
+    SignOut {
+        /// Its id, as `sessions` shows it
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        id: Option<String>,
+        /// The owner, everywhere
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+/// Runs the command; 1 when it could not be done.
+pub fn run(args: &Args) -> ExitCode {
+    conclude(act(args))
+}
+
+fn act(args: &Args) -> Result<String, String> {
+    let vault = args.place.vault()?;
+    let runtime = runtime::build().map_err(words)?;
+    match &args.what {
+        What::SetPassword => {
+            let stored = hash_password(&asked_for()?).map_err(words)?;
+            let set = runtime.block_on(async { vault.owner().set_password(stored).await });
+            set.map_err(words)?;
+            Ok(said(args.json, &json!({ "password": "set" }), || {
+                "the owner's password is set".to_owned()
+            }))
+        }
+        What::Sessions => sessions(&vault, args.json),
+        What::SignOut { id, .. } => runtime.block_on(sign_out(&vault, id.as_deref(), args.json)),
+    }
+}
+
+/// One login by its id, or all of the owner's.
+async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String, String> {
+    let Some(id) = id else {
+        let count = vault.logins().end_owners().await.map_err(words)?;
+        return Ok(said(json, &json!({ "signed_out": count }), || {
+            format!("the owner is signed out; it was signed in {count} times")
+        }));
+    };
+    if vault.logins().end_by_id(id).await.map_err(words)? {
+        Ok(said(json, &json!({ "signed_out": 1 }), || {
+            format!("{id} is signed out")
+        }))
+    } else {
+        Err(format!(
+            "nobody is signed in as {id}; `gatewren owner sessions` shows who is"
+        ))
+    }
+}
+
+/// The new password; who types it types it twice.
+fn asked_for() -> Result<Secret, String> {
+    let password = read_hidden("The owner's new password").map_err(words)?;
+    if is_asked() && read_hidden("Once more").map_err(words)? != password {
+        return Err("these were two different passwords; nothing was changed".to_owned());
+    }
+    Ok(password)
+}
+
+fn sessions(vault: &Vault, json: bool) -> Result<String, String> {
+    let logins = vault.logins().list().map_err(words)?;
+    let agents = vault.agents().list().map_err(words)?;
+    let rows = logins.iter().map(|login| Row::of(login, &agents));
+    if json {
+        return Ok(Value::Array(rows.map(|row| row.json()).collect()).to_string());
+    }
+    if logins.is_empty() {
+        return Ok("nobody is signed in".to_owned());
+    }
+    let heading = format!(
+        "{:<22} {:<20} {:<40} {:<24} last used",
+        "id", "who", "from", "since"
+    );
+    let lines = std::iter::once(heading).chain(rows.map(|row| row.line()));
+    Ok(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// A login and whose it is.
+struct Row<'a> {
+    login: &'a Login,
+    who: &'a str,
+}
+
+impl<'a> Row<'a> {
+    fn of(login: &'a Login, agents: &'a [Agent]) -> Self {
+        let who = match login.agent {
+            None => "owner",
+            Some(token) => {
+                let agent = agents.iter().find(|agent| agent.token_sha256 == token);
+                agent.map_or("(an agent with another token now)", |agent| &agent.name)
+            }
+        };
+        Self { login, who }
+    }
+
+    fn json(&self) -> Value {
+        let Login { id, address, .. } = self.login;
+        json!({ "id": id, "who": self.who, "owner": self.login.agent.is_none(), "from": address,
+                "since": rfc3339(self.login.created_ms), "last_used": rfc3339(self.login.used_ms) })
+    }
+
+    fn line(&self) -> String {
+        let Login { id, address, .. } = self.login;
+        let (since, used) = (rfc3339(self.login.created_ms), rfc3339(self.login.used_ms));
+        format!("{id:<22} {:<20} {address:<40} {since:<24} {used}", self.who)
+    }
+}
+
+fn said(json: bool, value: &Value, text: impl FnOnce() -> String) -> String {
+    if json { value.to_string() } else { text() }
+}
+
+fn words(cause: impl std::fmt::Display) -> String {
+    cause.to_string()
+}

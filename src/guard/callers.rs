@@ -1,0 +1,146 @@
+//! Agents by their tokens, and whoever is signed in by a cookie.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, COOKIE, HeaderMap};
+use hyper::http::request::Parts;
+
+use super::host::check_own_page;
+use super::identity::{bearer, refused, unauthorized};
+use super::refusal::Refusal;
+use crate::auth::{Agents, LoginError, Logins, Principal, SignedIn};
+
+/// The cookie. Its prefix has browsers take it only over TLS, for this host alone (RFC 6265bis, 4.1.3.2).
+pub const COOKIE_NAME: &str = "__Host-gatewren";
+
+/// Everybody whom the owner lets in.
+pub struct Callers {
+    /// By their tokens.
+    pub agents: Agents,
+    /// By cookies.
+    pub logins: Arc<Logins>,
+    /// Whether the owner's cookie lets it in like an agent.
+    pub owner_on_mcp: bool,
+}
+
+impl Callers {
+    /// Who sent this head. A token that was sent is what counts; a cookie may have been added by a browser.
+    pub fn identify(&self, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
+        if !head.headers.contains_key(AUTHORIZATION)
+            && let Some(cookie) = cookie(&head.headers)?
+        {
+            check_own_page(&head.uri, &head.headers)?;
+            return self.by_cookie(cookie, from);
+        }
+        let token = bearer(&head.headers)?;
+        self.agents.identify(token, Some(from)).map_err(refused)
+    }
+
+    fn by_cookie(&self, cookie: &str, from: IpAddr) -> Result<Principal, Refusal> {
+        match self.logins.find(cookie).map_err(not_signed_in)? {
+            Some((key, SignedIn::Agent(token))) => {
+                let who = self.agents.identify_login((key, token), from);
+                who.map_err(refused)
+            }
+            Some((key, SignedIn::Owner)) if self.owner_on_mcp => Ok(Principal::owner(key)),
+            Some((_, SignedIn::Owner)) => Err(unauthorized(
+                "this is the owner's session, and here come agents: send the token of one, or set \
+                 access.owner_on_mcp",
+            )),
+            None => Err(unauthorized(
+                "this session is over; sign in again with POST /login",
+            )),
+        }
+    }
+
+    /// Somebody as it would come in now, if it would.
+    pub fn current(&self, who: &Principal) -> Option<Principal> {
+        if who.login().is_some_and(|login| !self.logins.is_open(login)) {
+            return None;
+        }
+        if who.is_owner() {
+            Some(who.clone())
+        } else {
+            self.agents.current(who)
+        }
+    }
+
+    /// Waits until somebody would come in with another policy or reach; `None` when not at all any more.
+    pub async fn changed(&self, who: &Principal) -> Option<Principal> {
+        tokio::select! {
+            () = self.signed_out(who) => None,
+            now = self.agents.changed(who), if !who.is_owner() => now,
+        }
+    }
+
+    /// Waits until somebody would no longer come in.
+    pub async fn expelled(&self, who: &Principal) {
+        tokio::select! {
+            () = self.signed_out(who) => {}
+            () = self.agents.expelled(who), if !who.is_owner() => {}
+        }
+    }
+
+    async fn signed_out(&self, who: &Principal) {
+        match who.login() {
+            Some(login) => self.logins.ended(login).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// The cookie of ours among those that were sent; two are refused.
+pub fn cookie(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    // HTTP/2 may send each in a header of its own (RFC 9113, 8.2.3).
+    let texts = headers.get_all(COOKIE).iter();
+    let pairs = texts
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    let mut ours = pairs.filter(|(name, _)| *name == COOKIE_NAME);
+    match (ours.next(), ours.next()) {
+        (Some(_), Some(_)) => Err(unauthorized("send the session's cookie once")),
+        (found, _) => Ok(found.map(|(_, value)| value)),
+    }
+}
+
+/// Why nobody is signed in, as a refusal.
+pub fn not_signed_in(error: LoginError) -> Refusal {
+    let words = error.to_string();
+    let unavailable = StatusCode::SERVICE_UNAVAILABLE;
+    match error {
+        LoginError::Wrong => Refusal::new(StatusCode::UNAUTHORIZED, "wrong_password", words),
+        LoginError::Later(after) => {
+            Refusal::later(StatusCode::TOO_MANY_REQUESTS, "login_locked", &words, after)
+        }
+        LoginError::Busy => Refusal::later(unavailable, "too_many_logins", &words, 1),
+        LoginError::Unavailable => Refusal::later(unavailable, "unavailable", &words, 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_cookie_is_found_among_others() {
+        let found = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(COOKIE, value.parse().unwrap());
+            }
+            cookie(&headers)
+                .map(|found| found.map(ToOwned::to_owned))
+                .map_err(|refusal| refusal.status.as_u16())
+        };
+        assert_eq!(found(&[]), Ok(None));
+        assert_eq!(found(&["a=b; gatewren=x; __Host-gatewren2=y"]), Ok(None));
+        let ours = Ok(Some("x=y".to_owned()));
+        assert_eq!(found(&["a=b; __Host-gatewren=x=y; c"]), ours);
+        assert_eq!(found(&["a=b", "__Host-gatewren=x=y"]), ours);
+        assert_eq!(found(&["__Host-gatewren=x; __Host-gatewren=x"]), Err(401));
+        assert_eq!(found(&["__Host-gatewren=x", "__Host-gatewren=y"]), Err(401));
+    }
+}

@@ -1,0 +1,131 @@
+//! `POST /login` and `POST /logout`: the owner's password, or an agent's token, for a cookie and back.
+
+use std::net::SocketAddr;
+
+use hyper::header::{HeaderValue, SET_COOKIE};
+use hyper::{Request, Response, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::body::BodyLimit;
+use super::callers::{COOKIE_NAME, Callers, cookie, not_signed_in};
+use super::chain::{Guard, check_type};
+use super::host::check_own_page;
+use super::identity::{Identity, refused};
+use super::rate::household;
+use super::refusal::Refusal;
+use crate::auth::Logins;
+use crate::http::{Body, Upload, empty, json as json_response};
+
+/// The largest body of a stranger that is read.
+const MAX_BYTES: usize = 4096;
+
+/// What signs in: exactly one of them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Credentials {
+    password: Option<String>,
+    token: Option<String>,
+}
+
+impl Guard {
+    /// Whether anybody can sign in here: fixtures know no owner.
+    pub fn has_logins(&self) -> bool {
+        self.callers().is_some()
+    }
+
+    /// Gives a cookie for a password or a token. What comes before is the chain without an identity: a stranger's
+    /// body is read, but a small one, and each such request is charged to its address.
+    pub async fn login(
+        &self,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refusal> {
+        let callers = self.stranger(&request, peer)?;
+        let (head, body) = request.into_parts();
+        let limit = BodyLimit {
+            bytes: MAX_BYTES,
+            ..self.body
+        };
+        check_type(&head.headers)?;
+        limit.check_declared(&body)?;
+        self.check_edge(&head.headers).await?;
+        let body = limit.read(body).await?;
+        let credentials: Credentials = serde_json::from_slice(&body).map_err(|_| bad_login())?;
+        let (logins, from) = (&callers.logins, household(peer.ip()));
+        let (cookie, who) = match (credentials.password, credentials.token) {
+            (Some(password), None) => {
+                let cookie = logins.sign_in_owner(&password, from).await;
+                (cookie, "owner".to_owned())
+            }
+            (None, Some(token)) => {
+                let who = callers.agents.identify(&token, Some(peer.ip()));
+                let name = who.map_err(refused)?.name().to_owned();
+                (logins.sign_in_agent(&token, from).await, name)
+            }
+            _ => return Err(bad_login()),
+        };
+        let cookie = cookie.map_err(not_signed_in)?;
+        Ok(signed_in(logins, cookie.expose(), &who))
+    }
+
+    /// Ends the cookie that is sent; also well where there is none.
+    pub async fn logout(
+        &self,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refusal> {
+        let callers = self.stranger(&request, peer)?;
+        self.check_edge(request.headers()).await?;
+        if let Some(cookie) = cookie(request.headers())? {
+            let ended = callers.logins.sign_out(cookie).await;
+            ended.map_err(not_signed_in)?;
+        }
+        let mut response = empty(StatusCode::NO_CONTENT);
+        set_cookie(&mut response, "", 0);
+        Ok(response)
+    }
+
+    /// Charges a request that shows nothing yet, and refuses one that a page of somebody else's has sent.
+    fn stranger(&self, request: &Request<Upload>, peer: SocketAddr) -> Result<&Callers, Refusal> {
+        self.charge_stranger(peer)?;
+        check_own_page(request.uri(), request.headers())?;
+        let nowhere = || Refusal::new(StatusCode::NOT_FOUND, "not_found", "nobody signs in here");
+        self.callers().ok_or_else(nowhere)
+    }
+
+    fn callers(&self) -> Option<&Callers> {
+        match &self.identity {
+            Identity::Agents(callers) => Some(callers),
+            #[cfg(feature = "everything")]
+            _ => None,
+        }
+    }
+}
+
+fn signed_in(logins: &Logins, cookie: &str, who: &str) -> Response<Body> {
+    let most_s = logins.most().as_secs();
+    let body = json!({ "signed_in_as": who, "cookie": COOKIE_NAME, "expires_in_s": most_s });
+    let mut response = json_response(StatusCode::OK, body.to_string().into_bytes());
+    set_cookie(&mut response, cookie, most_s);
+    response
+}
+
+/// Out of reach of scripts, over TLS alone, and never along with what another site has asked for.
+fn set_cookie(response: &mut Response<Body>, value: &str, age_s: u64) {
+    let cookie = format!(
+        "{COOKIE_NAME}={value}; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age={age_s}"
+    );
+    if let Ok(mut cookie) = HeaderValue::from_str(&cookie) {
+        cookie.set_sensitive(true);
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+}
+
+fn bad_login() -> Refusal {
+    Refusal::new(
+        StatusCode::BAD_REQUEST,
+        "bad_login",
+        "send {\"password\": \"...\"} as the owner, or {\"token\": \"gw_...\"} as an agent",
+    )
+}

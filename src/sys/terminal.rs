@@ -1,0 +1,55 @@
+//! Reads a line that must not be seen: from a terminal without showing it, or from whatever stands in its place.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+
+use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+
+use super::secret::Secret;
+
+/// The longest line; what is longer is cut, and no password.
+const MAX_BYTES: u64 = 4096;
+
+/// Asks for a line on standard input. On a terminal the question is shown and the answer is not; a pipe is read as
+/// it is, to the end of its first line.
+pub fn read_hidden(question: &str) -> io::Result<Secret> {
+    let input = io::stdin();
+    let hidden = if input.is_terminal() {
+        // Standard output may be read by a program.
+        write!(io::stderr(), "{question}: ")?;
+        Some(Hidden::begin()?)
+    } else {
+        None
+    };
+    let mut line = String::new();
+    input.lock().take(MAX_BYTES).read_line(&mut line)?;
+    if hidden.is_some() {
+        drop(hidden);
+        writeln!(io::stderr())?;
+    }
+    Ok(Secret::new(line.trim_end_matches(['\r', '\n'])))
+}
+
+/// Whether somebody sits at standard input, who can be asked twice.
+pub fn is_asked() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// The terminal as it was; dropping it shows again what is typed.
+struct Hidden(Termios);
+
+impl Hidden {
+    fn begin() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut hidden = before.clone();
+        hidden.local_flags.remove(LocalFlags::ECHO);
+        tcsetattr(io::stdin(), SetArg::TCSAFLUSH, &hidden)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        // There is nobody to tell.
+        let _ = tcsetattr(io::stdin(), SetArg::TCSAFLUSH, &self.0);
+    }
+}
