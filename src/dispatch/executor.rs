@@ -1,6 +1,6 @@
 //! Runs what the owner has approved, whoever approved it and whenever: once, as it was approved, or not at all.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,9 +129,7 @@ impl Executor {
         let Some(inbox) = &self.engine.inbox else {
             return Ok(());
         };
-        let open = self.vault.changes().list(true)?.into_iter();
-        let agents: BTreeSet<String> = open.map(|change| change.agent).collect();
-        for agent in agents {
+        for agent in self.vault.changes().open_agents()? {
             if let Err(error @ (AuthError::Revoked | AuthError::Unknown)) =
                 inbox.agents.present(&agent)
             {
