@@ -114,12 +114,6 @@ impl Engine {
         self.succession.clone()
     }
 
-    /// Whether what an agent may do has not changed since it came in; fixtures do not change.
-    pub(super) fn is_as_it_was(&self, who: &Principal) -> bool {
-        let inbox = self.inbox.as_ref();
-        inbox.is_none_or(|inbox| inbox.agents.is_as_it_was(who))
-    }
-
     pub(super) async fn expelled(&self, who: &Principal) {
         let Some(succession) = &self.succession else {
             return std::future::pending().await;
@@ -148,6 +142,14 @@ impl Engine {
     pub(super) fn newest(&self, viewer: &Viewer) -> u64 {
         let source = self.catalog.resources();
         source.map_or(0, |source| source.newest(viewer))
+    }
+
+    /// The newest revision of the state, whoever may see it.
+    pub(super) fn newest_of_all(&self) -> Option<u64> {
+        let source = self.catalog.resources()?;
+        let bell = source.bell();
+        let revision = *bell.borrow();
+        Some(revision)
     }
 
     /// From where on a resource is of interest to a caller who asks now.
