@@ -187,7 +187,8 @@ mod tests {
         let stored = kept();
         let look = || passwords.is(Secret::new("x"), Some(stored.clone()));
         let _held = Arc::clone(&passwords.places).acquire_owned().await.unwrap();
-        let mut waiting: Vec<_> = (0..AT_ONCE + WAITING).map(|_| Box::pin(look())).collect();
+        let all = AT_ONCE + WAITING;
+        let mut waiting: Vec<_> = (0..all).map(|_| Box::pin(look())).collect();
         for look in &mut waiting {
             let first = std::future::poll_fn(|cx| std::task::Poll::Ready(look.as_mut().poll(cx)));
             assert!(first.await.is_pending());
