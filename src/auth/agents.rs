@@ -111,12 +111,6 @@ impl Agents {
         Some(Principal { login, ..now })
     }
 
-    /// Whether an agent that came in would come in now just as it did, with the same policy and reach.
-    pub fn is_as_it_was(&self, who: &Principal) -> bool {
-        let now = self.current(who);
-        now.is_some_and(|now| now.identity == who.identity)
-    }
-
     /// Waits until an agent would come in with another policy, reach or name: it as it would then. `None` if it
     /// would not come in any more.
     pub async fn changed(&self, who: &Principal) -> Option<Principal> {

@@ -79,7 +79,7 @@ pub(super) async fn confirm(
                 let record = Record::begin(engine, call, given, cx.reference(), &Verdict::Confirm);
                 record.await?.end("refused", None);
             }
-            Ok(decide(engine, call, tool, closed))
+            Ok(decide(engine, tool, closed))
         }
     }
 }
@@ -129,21 +129,12 @@ async fn give_up_in_time(engine: Arc<Engine>, id: String) {
     }
 }
 
-fn decide(
-    engine: &Engine,
-    call: &Call,
-    tool: &Tool,
-    closed: Option<(Close, Confirmation)>,
-) -> Round {
+fn decide(engine: &Engine, tool: &Tool, closed: Option<(Close, Confirmation)>) -> Round {
     let Some((close, reply)) = closed else {
         return Round::End(refuse(engine, not_open(tool)));
     };
     close(reply.as_str());
     match reply {
-        // A session's call was judged when it came, and a person may take minutes.
-        Confirmation::Accepted(_) if !engine.is_as_it_was(&call.context.who) => {
-            Round::End(refuse(engine, changed()))
-        }
         Confirmation::Accepted(permit) => Round::Run(Verdict::Confirmed(permit)),
         Confirmation::Late => Round::End(refuse(engine, not_open(tool))),
         no => Round::End(refuse(engine, declined(tool, &no))),
@@ -203,11 +194,6 @@ fn too_long(tool: &Tool) -> ToolError {
         tool.name()
     ))
     .hint(ELSEWHERE)
-}
-
-fn changed() -> ToolError {
-    let words = "What this agent may do was changed while the person at the client was asked. Nothing was done.";
-    ToolError::new(words).hint("whoami says how it stands now; calling the tool anew asks again.")
 }
 
 fn too_many() -> ToolError {

@@ -114,12 +114,6 @@ impl Engine {
         self.succession.clone()
     }
 
-    /// Whether what an agent may do has not changed since it came in; fixtures do not change.
-    pub(super) fn is_as_it_was(&self, who: &Principal) -> bool {
-        let inbox = self.inbox.as_ref();
-        inbox.is_none_or(|inbox| inbox.agents.is_as_it_was(who))
-    }
-
     pub(super) async fn expelled(&self, who: &Principal) {
         let Some(succession) = &self.succession else {
             return std::future::pending().await;

@@ -491,6 +491,7 @@ mod tests {
         // After a restart nobody knows what was told of it.
         let interests = Interests::default();
         interests.restore("apart", 70, Some(80)).unwrap();
+        let now = Instant::now();
         let Due::Tell(update) = interests.due((&source, &Viewer::default()), now, EVERY) else {
             panic!("it is told once");
         };

@@ -126,10 +126,11 @@ async fn listeners(host: Arc<Host>, Listeners {}: Listeners, cx: Cx) -> Result<A
     let mut listeners = host.listeners().await.map_err(failed)?;
     let reach = &cx.caller().reach;
     listeners.retain(|one| {
-        one.container
-            .as_ref()
+        let unit = one.unit.as_deref().is_none_or(|unit| reach.unit(unit));
+        unit && one
+            .container
+            .as_deref()
             .is_none_or(|name| reach.container(name))
-            && one.unit.as_ref().is_none_or(|name| reach.unit(name))
     });
     let left_out = listeners.len().saturating_sub(MOST);
     listeners.truncate(MOST);

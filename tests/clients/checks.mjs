@@ -37,6 +37,16 @@ const said = {
   },
 };
 
+let agrees; // what the person says who is asked before something is stopped
+const person = {
+  ...said,
+  elicit: ({ message, requestedSchema }) => {
+    asked.push(message);
+    const content = Object.keys(requestedSchema.properties).map((field) => [field, agrees]);
+    return { action: 'accept', content: Object.fromEntries(content) };
+  },
+};
+
 // By itself an SDK gives up after two tries, which a server on a busy machine can miss.
 export const RECONNECTION = {
   initialReconnectionDelay: 200,
@@ -51,6 +61,9 @@ export async function run(connect) {
   let made;
   await check('connects', async () => (made = await connect(box)));
   if (made) await atTheBox(made);
+  made = undefined;
+  await check('connects with a person', async () => (made = await connect(box, person)));
+  if (made) await withAPerson(made);
   made = undefined;
   await check('connects to the fixtures', async () => (made = await connect(fixtures, said)));
   if (made) await atTheFixtures(made);
@@ -115,6 +128,28 @@ async function atTheBox(made) {
   }
   await check('hears of a row after that', () => ear.hearsInTheEnd(NOTES, 'write-row'));
   await check('closes', made.close);
+}
+
+// What stops something runs only with a yes of the person at the client.
+async function withAPerson({ call, close }) {
+  const stop = async () => {
+    const result = await call({ name: 'container_stop', arguments: { container: 'no-such-box' } });
+    const question = asked.pop();
+    expect(question?.includes('container_stop') && question.includes('no-such-box'), question);
+    expect(result.isError === true, result);
+    return result.content[0].text;
+  };
+  await check('stops nothing when the person does not agree', async () => {
+    agrees = false;
+    const words = await stop();
+    expect(words.includes('did not agree'), words);
+  });
+  await check('goes on when the person agrees', async () => {
+    agrees = true;
+    const words = await stop();
+    expect(!words.includes('person'), words);
+  });
+  await check('closes its connection with a person', close);
 }
 
 // What the server asks of a client, and what it says on the way to a result.

@@ -94,6 +94,16 @@ class Asked:
         return "Paris"
 
 
+class Person(Asked):
+    """Whoever sits at the client, asked before something is stopped."""
+
+    agrees = False
+
+    def elicited(self, message, schema):
+        self.questions.append(message)
+        return {field: self.agrees for field in schema["properties"]}
+
+
 failed = False
 
 
@@ -111,6 +121,9 @@ async def everything(connect, asks):
         with anyio.fail_after(BOUND):
             await connected("connects", "closes", connect(AT_BOX, None), at_the_box)
             if asks:
+                person = Person()
+                to, from_ = "connects with a person", "closes its connection with a person"
+                await connected(to, from_, connect(AT_BOX, person), with_a_person, person)
                 asked = Asked()
                 to, from_ = "connects to the fixtures", "closes its connection to the fixtures"
                 await connected(to, from_, connect(AT_FIXTURES, asked), at_the_fixtures, asked)
@@ -198,6 +211,26 @@ async def restart(client):
         await eventually(whoami, client)
         after = client.session_id and client.session_id()
         expect(after == session, f"it was session {session} and is now {after}")
+
+
+async def with_a_person(client, person):
+    """What stops something runs only with a yes of the person at the client."""
+
+    async def stop():
+        person.questions.clear()
+        result = await client.call("container_stop", {"container": "no-such-box"})
+        expect(result.is_error and len(person.questions) == 1, result)
+        question = person.questions[0]
+        expect("container_stop" in question and "no-such-box" in question, question)
+        return result.text
+
+    with check("stops nothing when the person does not agree"):
+        said = await stop()
+        expect("did not agree" in said, said)
+    with check("goes on when the person agrees"):
+        person.agrees = True
+        said = await stop()
+        expect("person" not in said, said)
 
 
 async def at_the_fixtures(client, asked):

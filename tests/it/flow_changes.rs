@@ -1,10 +1,9 @@
 //! An agent asks after what it has proposed: with tools, as a resource, and by being told.
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
+use crate::support::command::add_agent;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Directory, Server, server, shared};
 use crate::support::stream::Stream;
@@ -15,12 +14,7 @@ fn operating(home: &Directory) -> Server {
 
 /// Another agent of the same policy.
 fn visitor(server: &Server, home: &Directory) -> Client {
-    let mut add = Command::new(env!("CARGO_BIN_EXE_gatewren"));
-    add.args([
-        "agent", "add", "visitor", "--policy", "operate", "--json", "--dir",
-    ]);
-    let added = add.arg(&home.0).output().unwrap();
-    let added: Value = serde_json::from_slice(&added.stdout).unwrap();
+    let added = add_agent(&home.0, "visitor", &["--policy", "operate"]);
     let visitor = server.client().with_token(added["token"].as_str().unwrap());
     let list = visitor.modern("tools/list");
     wait_until("it comes in", IN_TIME, || list.send().status == 200);

@@ -6,6 +6,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
+use crate::support::command::tell_by;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Server, has_sqlite3, server, shared};
 use crate::support::tasks;
@@ -238,4 +239,55 @@ fn what_cannot_be_proposed_is_said_at_once() {
         assert_eq!(answer.verdict(), (200, -32_602), "{tool}");
     }
     assert_eq!(inbox(&server), []);
+}
+
+#[test]
+fn an_agent_in_a_space_finds_and_proposes_nothing_beyond_it() {
+    if !has_sqlite3() {
+        return;
+    }
+    let spaces = "[spaces.media]\ncontainers = [\"jellyfin\"]\n";
+    let server = server().policy("suggest").settings(spaces).start();
+    let all = server.client();
+    let add = [
+        "agent", "add", "narrow", "--policy", "suggest", "--space", "media",
+    ];
+    let narrow = tell_by(&server.settings_file(), &add);
+    let client = server
+        .client()
+        .with_token(narrow["token"].as_str().unwrap());
+    server.put("notes", &json!({ "word": "zaunkoenig" }));
+    let found = |client: &Client| call(client, "search", json!({ "query": "zaunkoenig" }));
+    wait_until("it is found", IN_TIME, || {
+        found(&all)["results"][0].is_object()
+    });
+    let list = client.modern("tools/list");
+    wait_until("it comes in", IN_TIME, || list.send().status == 200);
+    assert_eq!(found(&client)["results"], json!([]));
+    let nothing = |id: &str| {
+        let failure = client.call("read", json!({ "id": id })).send().failure();
+        failure.replace(id, "ID")
+    };
+    let uri = |key: &str| format!("gatewren:///public/{key}");
+    assert_eq!(nothing(&uri("notes/word")), nothing(&uri("never/been")));
+
+    let offers = call(&client, "context", json!({}));
+    assert_eq!(offers["space"], "media");
+    let offers = offers["proposals"].to_string();
+    assert!(
+        offers.contains("\"container_stop\"") && !offers.contains("system_shell"),
+        "{offers}"
+    );
+    let shell = propose("system_shell", json!({ "command": "true" }));
+    let failure = client.call("propose_change", shell).send().failure();
+    assert!(failure.contains("There is no tool"), "{failure}");
+    // Whether there is such a container is said by nobody before the owner decides.
+    for container in ["jellyfin", "elsewhere"] {
+        let stop = propose("container_stop", json!({ "container": container }));
+        let change = call(&client, "propose_change", stop);
+        assert_eq!(
+            (&change["space"], &change["applied"]),
+            (&json!("media"), &json!(false))
+        );
+    }
 }
