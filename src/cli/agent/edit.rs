@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::super::plain::plain;
 use super::{
     changes,
-    entry::House,
     expiry::Expiry,
+    house::House,
     limits::Options,
     name,
     record::{Deed, recorded},

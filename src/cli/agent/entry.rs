@@ -5,9 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::super::{place::Place, runtime, say::conclude};
-use super::{add, edit, list, revoke, rotate, show};
-use crate::config::Spaces;
-use crate::vault::{OfferedTool, Vault};
+use super::{add, edit, house::House, list, revoke, rotate, show};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,18 +68,6 @@ pub struct Which {
     /// Its name, or its id as `list` shows it
     #[arg(value_name = "AGENT")]
     pub agent: String,
-}
-
-/// Where the agents are, and what their policies can speak of.
-pub struct House {
-    /// Their vault.
-    pub vault: Vault,
-    /// The spaces of the settings.
-    pub spaces: Spaces,
-    /// The tools that the server offered when it was last started; none where that is not known.
-    pub tools: Vec<OfferedTool>,
-    /// Whether JSON is asked for.
-    pub json: bool,
 }
 
 /// Runs the command; 1 when it could not be done.

@@ -134,16 +134,14 @@ fn there_is(kind: &str, name: &str, known: &BTreeSet<&str>) -> Result<(), String
         return Ok(());
     }
     let shown = plain(name);
-    Err(match nearest(name, known.iter().copied()) {
-        Some(meant) => format!("there is no {kind} \"{shown}\"; did you mean \"{meant}\"?"),
-        None => {
-            let known: Vec<&str> = known.iter().copied().collect();
-            format!(
-                "there is no {kind} \"{shown}\"; there are {}",
-                known.join(", ")
-            )
-        }
-    })
+    if let Some(meant) = nearest(name, known.iter().copied()) {
+        return Err(format!(
+            "there is no {kind} \"{shown}\"; did you mean \"{meant}\"?"
+        ));
+    }
+    let known: Vec<&str> = known.iter().copied().collect();
+    let known = known.join(", ");
+    Err(format!("there is no {kind} \"{shown}\"; there are {known}"))
 }
 
 #[cfg(test)]

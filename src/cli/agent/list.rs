@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::plain::plain;
-use super::{entry::House, standing::standing};
+use super::{house::House, standing::standing};
 use crate::sys::rfc3339;
 use crate::vault::Agent;
 
@@ -61,10 +61,10 @@ fn table(rows: &[[String; 6]]) -> String {
     }
     let line = |row: &[String; 6]| {
         let cells = row.iter().zip(widths);
-        let padded: String = cells
-            .map(|(cell, width)| format!("{cell:<width$}  "))
+        let padded: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:<width$}"))
             .collect();
-        padded.trim_end().to_owned()
+        padded.join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -5,6 +5,7 @@ mod changes;
 mod edit;
 mod entry;
 mod expiry;
+mod house;
 mod limits;
 mod list;
 mod name;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::plain::plain;
 use super::{
-    entry::House,
+    house::House,
     name,
     record::{Deed, recorded},
 };

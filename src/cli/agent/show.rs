@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::plain::plain;
-use super::{entry::House, list, name, standing::standing};
+use super::{house::House, list, name, standing::standing};
 use crate::auth::{AuthError, policy_of, reach_of};
 use crate::config::{Glob, Mode, Policy, Reach, Risk, Space, WHOLE_BOX};
 use crate::policy::{Subject, class, lets_propose, mode, shows};
