@@ -254,7 +254,7 @@ mod tests {
     async fn a_box_without_lxc_says_so_and_what_to_do() {
         let Some(lab) = Lab::find() else { return };
         let (child, helper) = lab.helper_without_lxc();
-        let watched = Watched::by(Lxc::new(helper), lab.scratch.path());
+        let watched = Watched::by(&Lxc::new(helper), lab.scratch.path());
         watched.look().await;
         assert_eq!(watched.at("/public/packageData"), Some(json!({})));
         assert_eq!(
@@ -274,7 +274,7 @@ mod tests {
     async fn real_containers_are_seen_to_change() {
         let Some(lab) = Lab::find() else { return };
         let (child, helper) = lab.helper();
-        let watched = Watched::by(Lxc::new(helper), lab.scratch.path());
+        let watched = Watched::by(&Lxc::new(helper), lab.scratch.path());
         watched.look().await;
         assert_eq!(
             watched.at("/public/observer/containers/available"),
@@ -319,7 +319,7 @@ mod tests {
         let (child, helper) = lab.helper();
         let container = lab.create("idle", "");
         container.lxc("lxc-start", &[]);
-        let watched = Watched::by(Lxc::new(helper), lab.scratch.path());
+        let watched = Watched::by(&Lxc::new(helper), lab.scratch.path());
         let entry = Pointer::parse("/public/packageData/idle").unwrap();
         let host = Pointer::parse("/public/serverInfo").unwrap();
         let mut quiet = watched.look().await;
@@ -359,7 +359,7 @@ mod tests {
             return;
         };
         let (child, helper) = lab.helper();
-        let watched = Watched::by(Lxc::new(helper), lab.scratch.path());
+        let watched = Watched::by(&Lxc::new(helper), lab.scratch.path());
         watched.look().await;
         for number in 0..50 {
             define(&lab, &format!("c{number}"), "lxc.uts.name = x\n");
@@ -402,7 +402,7 @@ mod tests {
         };
         let (child, helper) = lab.helper();
         let container = lab.create("survivor", "");
-        let watched = Watched::by(Lxc::new(helper), lab.scratch.path());
+        let watched = Watched::by(&Lxc::new(helper), lab.scratch.path());
         watched.look().await;
         let status = "/public/packageData/survivor/status";
         container.lxc("lxc-start", &[]);
@@ -434,7 +434,7 @@ mod tests {
         let conf = proxmox.join("101.conf");
         std::fs::create_dir(&proxmox).unwrap();
         let (child, helper) = lab.helper_with_proxmox(&proxmox);
-        let watched = Watched::by(Lxc::new(helper), lab.scratch.path());
+        let watched = Watched::by(&Lxc::new(helper), lab.scratch.path());
         watched.look().await;
         // What LXC has of a number alone is left over.
         let container = lab.create("101", "");

@@ -128,7 +128,7 @@ mod tests {
     async fn a_box_whose_helper_is_silent_still_has_its_host_facts() {
         let scratch = Scratch::new();
         let lxc = Lxc::new(Helper::connect_to(scratch.join("none.sock")));
-        let watched = Watched::by(lxc, scratch.path());
+        let watched = Watched::by(&lxc, scratch.path());
         assert!(watched.look().await > 0);
         assert!(
             watched
