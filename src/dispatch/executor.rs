@@ -376,7 +376,8 @@ mod tests {
     use tokio::sync::watch;
     use tokio::task::JoinHandle;
 
-    use super::super::inbox::{InboxLimits, Proposal, propose};
+    use super::super::inbox::InboxLimits;
+    use super::super::propose::{Proposal, propose};
     use super::super::tasks::TaskLimits;
     use super::*;
     use crate::auth::{Admission, Agents, add_agent};

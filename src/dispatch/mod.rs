@@ -22,6 +22,7 @@ mod methods;
 mod precondition;
 mod prompts;
 mod proposals;
+mod propose;
 mod record;
 mod reference;
 mod resources;
