@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::{
     call::{Context, Outcome},
-    inbox::Inbox,
+    inbox_base::Inbox,
     interests::Since,
     listing::Listings,
     results::{self, Caching},

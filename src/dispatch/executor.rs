@@ -10,7 +10,7 @@ use tokio::task::{Id as TaskId, JoinSet};
 use super::{
     call::{Call, Context},
     engine::Engine,
-    inbox::Inbox,
+    inbox_base::Inbox,
     precondition::{moved, rests_on},
     record::Record,
     reference,
@@ -378,7 +378,8 @@ mod tests {
     use tokio::sync::watch;
     use tokio::task::JoinHandle;
 
-    use super::super::inbox::{InboxLimits, Proposal, propose};
+    use super::super::inbox::{Proposal, propose};
+    use super::super::inbox_base::InboxLimits;
     use super::super::tasks::TaskLimits;
     use super::*;
     use crate::auth::{Admission, Agents, add_agent};

@@ -5,10 +5,9 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{engine::Engine, precondition::rests_on, reference};
-use crate::auth::{Agents, Principal};
+use crate::auth::Principal;
 use crate::policy::sees;
 use crate::registry::{Answer, Tool, ToolError};
-use crate::state::State;
 use crate::sys::{now_ms, rfc3339};
 use crate::vault::{Added, Change, ChangeRoom, NewChange, Vault};
 
@@ -17,24 +16,6 @@ const MAX_ARGUMENTS_BYTES: usize = 64 << 10;
 
 /// Characters of a reason; the rest is cut.
 const MAX_REASON_CHARS: usize = 1000;
-
-/// How long and how much agents may propose.
-#[derive(Debug, Clone, Copy)]
-pub struct InboxLimits {
-    /// A change that has not begun so long after it was proposed is begun no more.
-    pub expires: Duration,
-    /// How many may be open at once.
-    pub room: ChangeRoom,
-}
-
-/// What it takes to keep proposals and to run what was approved.
-pub struct Inbox {
-    /// Who the agents are now.
-    pub(super) agents: Agents,
-    /// The box, which proposals rest on.
-    pub(super) state: State,
-    limits: InboxLimits,
-}
 
 /// A call that is proposed.
 pub(super) struct Proposal<'a> {
@@ -46,17 +27,6 @@ pub(super) struct Proposal<'a> {
     pub reason: Option<String>,
     /// The audit id of the call that proposes it.
     pub proposed_in: Option<String>,
-}
-
-impl Inbox {
-    /// An inbox over these.
-    pub fn new(agents: Agents, state: State, limits: InboxLimits) -> Self {
-        Self {
-            agents,
-            state,
-            limits,
-        }
-    }
 }
 
 /// Puts a proposal into the inbox: it is there for good when the answer comes. The same proposal again, while it
