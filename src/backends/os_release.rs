@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::source::field;
+use super::source::{field, label};
 
 /// An operating system as its `os-release` names it (os-release(5)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -17,13 +17,10 @@ pub struct OsRelease {
 }
 
 impl OsRelease {
-    /// Reads `os-release`; what is missing has the default of its manual page.
+    /// Reads `os-release`; what is missing has the default of its manual page. Whoever is root in a container
+    /// writes there what they like, so each value is one plain line, and cut.
     pub fn parse(text: &str) -> Self {
-        let value = |key| {
-            field(text, key, '=')
-                .map(unquote)
-                .filter(|value| !value.is_empty())
-        };
+        let value = |key| field(text, key, '=').and_then(|value| label(&unquote(value)));
         Self {
             name: value("NAME").unwrap_or_else(|| "Linux".to_owned()),
             version: value("VERSION_ID"),
@@ -77,6 +74,13 @@ mod tests {
             );
             assert_eq!(os.version, None);
         }
+        let hostile = OsRelease::parse(&format!(
+            "NAME=\"\u{1b}[2J\u{202e}x\u{9b}1m\"\nID={}\nVERSION_ID=' \r\t '",
+            "x".repeat(1 << 20)
+        ));
+        assert_eq!(hostile.name, "^[[2J<U+202E>x<U+009B>1m");
+        assert!(hostile.id.len() < 500, "{}", hostile.id.len());
+        assert_eq!(hostile.version, None);
         let quoted = OsRelease::parse("NAME='It is \\\"x\\\" \\\\'\nID=\"");
         assert_eq!(
             (quoted.name.as_str(), quoted.id.as_str()),

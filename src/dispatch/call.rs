@@ -49,10 +49,15 @@ impl Context {
 
     /// The agent as who looks at resources.
     pub(super) fn viewer(&self) -> Viewer {
-        Viewer {
-            agent: self.who.agent_id().as_str().into(),
-            reach: self.who.reach().clone(),
-        }
+        viewer(&self.who)
+    }
+}
+
+/// An agent as who looks at resources.
+pub(super) fn viewer(who: &Principal) -> Viewer {
+    Viewer {
+        agent: who.agent_id().as_str().into(),
+        reach: who.reach().clone(),
     }
 }
 

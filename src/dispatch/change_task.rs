@@ -83,7 +83,7 @@ impl ChangeWatch {
     /// Waits until one may have ended.
     pub(super) async fn rung(&mut self) {
         if self.open.is_empty() || self.bell.changed().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

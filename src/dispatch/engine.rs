@@ -144,6 +144,14 @@ impl Engine {
         source.map_or(0, |source| source.newest(viewer))
     }
 
+    /// The newest revision of the state, whoever may see it.
+    pub(super) fn newest_of_all(&self) -> Option<u64> {
+        let source = self.catalog.resources()?;
+        let bell = source.bell();
+        let revision = *bell.borrow();
+        Some(revision)
+    }
+
     /// From where on a resource is of interest to a caller who asks now.
     pub fn since(&self, caller: &Context, uri: &str) -> Since {
         match self.catalog.resources() {

@@ -1,6 +1,6 @@
 //! Runs what the owner has approved, whoever approved it and whenever: once, as it was approved, or not at all.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,9 +129,7 @@ impl Executor {
         let Some(inbox) = &self.engine.inbox else {
             return Ok(());
         };
-        let open = self.vault.changes().list(true)?.into_iter();
-        let agents: BTreeSet<String> = open.map(|change| change.agent).collect();
-        for agent in agents {
+        for agent in self.vault.changes().open_agents()? {
             if let Err(error @ (AuthError::Revoked | AuthError::Unknown)) =
                 inbox.agents.present(&agent)
             {
@@ -188,7 +186,7 @@ async fn attempt(engine: &Arc<Engine>, change: Change) -> Result<bool, VaultErro
     let watched = !rests_on(&who, &tool, &arguments).is_empty();
     if let Some(revision) = moved(&inbox.state, &change).filter(|_| watched) {
         let words = format!(
-            "What it is about has moved since it was proposed (up to revision {revision} of the state). Nothing was \
+            "What it is about has moved since it was proposed (last at revision {revision} of the state). Nothing was \
              done; the owner is asked again."
         );
         changes.ask_again(&change.id, revision, words).await?;

@@ -8,7 +8,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    call::Context,
+    call::{Context, viewer},
     engine::Engine,
     interests::{Due, Interests, Update},
     standing::Standing,
@@ -140,7 +140,11 @@ impl Listener {
                 () = self.interests.changed() => {}
                 () = reached(wake) => {}
                 change = changed(self.lists.as_mut()) => return Some(Event::List(change)),
-                () = self.standing.changes() => return Some(Event::List(ListChange::Tools)),
+                () = self.standing.changes() => {
+                    // Whoever holds the stream may end it a moment later; until then nothing more is seen.
+                    self.viewer = viewer(self.standing.who());
+                    return Some(Event::List(ListChange::Tools));
+                }
                 note = stirred(self.tasks.as_mut()) => return Some(Event::Task(note)),
                 log = logged(self.logs.as_mut()) => return Some(Event::Logged(log)),
                 () = stopped(&mut self.stop) => {}

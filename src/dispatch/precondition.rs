@@ -40,14 +40,12 @@ pub(super) fn rests_on(
     pointers.to_vec()
 }
 
-/// The revision of the state now, if what a change rests on has moved since it was proposed.
+/// The newest revision at which what a change rests on has moved since it was proposed, if it has.
 pub(super) fn moved(state: &State, change: &Change) -> Option<u64> {
-    let moved = change.rests_on.iter().any(|pointer| {
+    let touched = |pointer: &String| match Pointer::parse(pointer) {
+        Ok(place) => state.touched(&place, change.revision),
         // What cannot be read may have moved.
-        let pointer = Pointer::parse(pointer);
-        pointer.map_or(true, |place| {
-            state.touched(&place, change.revision).is_some()
-        })
-    });
-    moved.then(|| state.document().revision)
+        Err(_) => Some(state.document().revision),
+    };
+    change.rests_on.iter().filter_map(touched).max()
 }

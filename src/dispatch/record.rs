@@ -26,6 +26,8 @@ pub struct Record {
     agent: String,
     space: String,
     request: String,
+    /// The revision of the state from which on a call that changes the box may have caused some.
+    revision_before: Option<u64>,
     /// Whose work it is part of, if its caller said so.
     trace: Option<TraceParent>,
     began: Instant,
@@ -58,6 +60,7 @@ impl Record {
             agent: context.who.agent_id().to_string(),
             space: context.who.space().to_owned(),
             request: reference.to_owned(),
+            revision_before: engine.newest_of_all().filter(|_| tool.syncs_state()),
             trace: TraceParent::read(params),
             began: Instant::now(),
             ended: false,
@@ -111,7 +114,7 @@ impl Record {
                 Outcome {
                     status: outcome,
                     duration_ms,
-                    revision_before: None,
+                    revision_before: revision.and(self.revision_before),
                     revision,
                 },
             )

@@ -27,6 +27,11 @@ impl Standing {
         }
     }
 
+    /// The agent as it was told of last.
+    pub(super) fn who(&self) -> &Principal {
+        &self.who
+    }
+
     /// The agent came again: another policy may hold for it than when it listened first.
     pub(super) fn follow(&mut self, who: &Principal) {
         self.news |= other_tools(&self.who, who);

@@ -228,10 +228,7 @@ async fn work(
         }
         Err(Interruption::Failed(error)) => {
             record.end("failed", None);
-            Ok(engine.completed(
-                Answer::from(without_secrets(error)).into_result(),
-                Caching::None,
-            ))
+            Ok(engine.completed(Answer::from(error).into_result(), Caching::None))
         }
         Err(Interruption::Ask(question)) => {
             record.end("asked", None);
@@ -256,7 +253,8 @@ pub(super) async fn run_allowed(
         .syncs_state()
         .then(|| engine.catalog.settling(cx.reference()));
     let viewer = cx.caller().viewer();
-    let mut answer = tool.run(permit, arguments, cx).await?;
+    let answer = tool.run(permit, arguments, cx).await;
+    let mut answer = answer.map_err(without_secrets)?;
     let revision = match settling {
         Some(settling) => settling.await,
         None => None,
@@ -269,10 +267,13 @@ pub(super) async fn run_allowed(
 }
 
 /// What a program said as it failed may name what its caller is not to see.
-fn without_secrets(error: ToolError) -> ToolError {
-    ToolError {
-        message: redact_text(&error.message).into_owned(),
-        ..error
+fn without_secrets(ended: Interruption) -> Interruption {
+    match ended {
+        Interruption::Failed(error) => Interruption::Failed(ToolError {
+            message: redact_text(&error.message).into_owned(),
+            ..error
+        }),
+        other => other,
     }
 }
 

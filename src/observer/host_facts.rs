@@ -9,6 +9,8 @@ use crate::backends::{
     Temperature, Transport,
 };
 
+use crate::config::{Reach, Space};
+
 use super::level::{Level, Levels, Limits};
 
 /// The most of one kind in the document, and of addresses on one interface. What is beyond it is left out of
@@ -122,9 +124,18 @@ fn route(route: &Route) -> Value {
 
 /// The open ports by protocol and number, such as `tcp:22`; those that the kernel gave to whoever asked for any
 /// come and go, and are left to the tools. So are the neighbours on the network: they come and go by themselves.
+/// Whoever sees the host sees all of this, so that no container is named: those on the host's network have their
+/// ports with what else is known of them.
 fn listeners(all: &[HostListener]) -> Value {
+    let host_alone = Reach::of(&Space {
+        containers: Vec::new(),
+        host: true,
+    });
     let mut ports: BTreeMap<(Transport, u16), Vec<&HostListener>> = BTreeMap::new();
-    for one in all.iter().filter(|one| one.is_lasting) {
+    for one in all
+        .iter()
+        .filter(|one| one.is_lasting && one.container.is_none())
+    {
         ports.entry((one.protocol, one.port)).or_default().push(one);
     }
     named(ports.into_iter().map(|((protocol, port), all)| {
@@ -137,8 +148,7 @@ fn listeners(all: &[HostListener]) -> Value {
         let (addresses, left_out) = listed(&addresses);
         let value = json!({
             "addresses": addresses,
-            "unit": all.iter().find_map(|one| one.unit.as_ref()),
-            "container": all.iter().find_map(|one| one.container.as_ref()),
+            "unit": all.iter().filter_map(|one| one.unit.as_ref()).find(|unit| host_alone.unit(unit)),
         });
         (format!("{protocol}:{port}"), with_left_out(value, left_out))
     }))
@@ -356,6 +366,34 @@ mod tests {
             }
             assert_eq!(next, first, "{n}");
         }
+    }
+
+    #[test]
+    fn ports_that_last_are_told_and_no_container_is_named() {
+        let port = |port, address: &str, unit: Option<&str>| HostListener {
+            protocol: Transport::Tcp,
+            port,
+            address: address.parse().unwrap(),
+            user: "root".to_owned(),
+            unit: unit.map(str::to_owned),
+            container: None,
+            program: None,
+            is_lasting: true,
+        };
+        let mut all = vec![
+            port(22, "0.0.0.0", Some("ssh.service")),
+            port(22, "::", Some("ssh.service")),
+            port(53, "10.0.3.1", Some("lxc@db.service")),
+            port(80, "0.0.0.0", None),
+            port(40_000, "0.0.0.0", None),
+        ];
+        all[3].container = Some("db".to_owned());
+        all[4].is_lasting = false;
+        let expected = json!({
+            "tcp:22": { "addresses": ["0.0.0.0", "::"], "unit": "ssh.service" },
+            "tcp:53": { "addresses": ["10.0.3.1"] },
+        });
+        assert_eq!(known(listeners(&all)), expected);
     }
 
     #[test]

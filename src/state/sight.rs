@@ -113,9 +113,7 @@ impl Sight {
             [] | ["public"] | ["public", "packageData"] => Part,
             ["public", "packageData", name, ..] => if_so(self.reach.container(name), Whole),
             ["public", "serverInfo" | "units" | "observer"]
-            | ["public", "serverInfo", "mounts" | "network"] => if_so(host, Part),
-            // Whose port it is, the place does not say: some are of containers on the host's network.
-            ["public", "serverInfo", "network", "listeners", ..] => Nothing,
+            | ["public", "serverInfo", "mounts"] => if_so(host, Part),
             ["public", "serverInfo", "mounts", path, ..] => {
                 if_so(host && self.reach.path(path), Whole)
             }
@@ -171,8 +169,7 @@ mod tests {
         json!({"secret": 1, "public": {
             "packageData": {"web": {"status": "running"}, "db": {"status": "stopped"}},
             "serverInfo": {"hostname": "box", "mounts": {
-                "/": {}, "/var/lib/lxc/web/rootfs": {}, "/var/lib/lxc/db/rootfs": {}},
-                "network": {"dns": {}, "listeners": {"tcp:80": {"container": "db"}}}},
+                "/": {}, "/var/lib/lxc/web/rootfs": {}, "/var/lib/lxc/db/rootfs": {}}},
             "units": {"ssh.service": {}, "lxc@web.service": {}, "lxc@db.service": {}},
             "observer": {"containers": {"available": true}, "units": {"available": true}},
             "backup": {"of": "db"},
@@ -193,8 +190,7 @@ mod tests {
         let seen = sight(&["web"], true).part(&Pointer::root(), &document());
         let host = json!({"public": {
             "packageData": {"web": {"status": "running"}},
-            "serverInfo": {"hostname": "box", "mounts": {"/": {}, "/var/lib/lxc/web/rootfs": {}},
-                "network": {"dns": {}}},
+            "serverInfo": {"hostname": "box", "mounts": {"/": {}, "/var/lib/lxc/web/rootfs": {}}},
             "units": {"ssh.service": {}, "lxc@web.service": {}},
             "observer": {"units": {"available": true}},
         }});

@@ -149,3 +149,108 @@ fn beginning(connection: &Connection, after: Option<i64>) -> rusqlite::Result<Op
         checkpoint,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use serde_json::json;
+
+    use super::super::audit::Promise;
+    use super::super::audit_entry::{Entry, Outcome};
+    use super::super::migration::STEPS;
+    use super::super::store::Vault;
+    use super::*;
+    use crate::sys::Scratch;
+
+    async fn one_call(path: &Path) {
+        let vault = Vault::open(path).unwrap();
+        let arguments = json!({ "container": "web" });
+        let entry = Entry {
+            agent: "agent_1",
+            token: Some("0123abcd"),
+            space: Some("media"),
+            session: None,
+            request: Some("r1"),
+            address: "192.0.2.1",
+            tool: "container_start",
+            risk: "write",
+            arguments: &arguments,
+            target: Some("web"),
+            mode: Some("allow"),
+            decision: "allow",
+            change: None,
+        };
+        let id = vault.audit().intent(entry, Promise::Committed).await;
+        let outcome = Outcome {
+            status: "ok",
+            duration_ms: 3,
+            revision_before: Some(4),
+            revision: Some(5),
+        };
+        vault.audit().outcome(id.unwrap(), outcome).unwrap();
+    }
+
+    #[tokio::test]
+    async fn reading_writes_nothing_and_needs_no_right_to() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        one_call(&path).await;
+        let before = fs::read(&path).unwrap();
+        let mode =
+            |mode| fs::set_permissions(scratch.path(), Permissions::from_mode(mode)).unwrap();
+        mode(0o555);
+        let audit = AuditReader::open(&path).unwrap();
+        let verified = audit.verify();
+        let call = audit.call("r1").unwrap().unwrap();
+        mode(0o755);
+        let expected = Chain::Intact {
+            rows: 2,
+            trimmed: 0,
+        };
+        assert_eq!(verified.unwrap(), expected);
+        assert_eq!(call.space.as_deref(), Some("media"));
+        assert_eq!(call.ended.unwrap().revision_before, Some(4));
+        let written = audit.connection.execute("DELETE FROM meta", []);
+        assert!(written.is_err(), "a reader cannot write");
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn a_copy_that_an_earlier_version_left_can_still_be_read() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        drop(open::writing(&path, STEPS.get(..3).unwrap()).unwrap());
+        let audit = AuditReader::open(&path).unwrap();
+        let expected = Chain::Intact {
+            rows: 0,
+            trimmed: 0,
+        };
+        assert_eq!(audit.verify().unwrap(), expected);
+        assert_eq!(audit.calls(&Wanted::default()).unwrap(), []);
+        let mut lines = Vec::new();
+        let rows = audit.rows(None, |line| {
+            lines.push(line);
+            ControlFlow::Continue(())
+        });
+        rows.unwrap();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+    }
+
+    #[test]
+    fn what_is_no_vault_says_so() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        fs::write(&path, "text".repeat(999)).unwrap();
+        assert!(matches!(
+            AuditReader::open(&path),
+            Err(VaultError::Damaged { .. })
+        ));
+        fs::write(&path, "").unwrap();
+        assert!(matches!(
+            AuditReader::open(&path),
+            Err(VaultError::Foreign { .. })
+        ));
+    }
+}

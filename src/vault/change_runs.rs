@@ -11,8 +11,8 @@ use crate::sys::now_ms;
 /// How long a change is kept after its end.
 pub const KEPT_MS: u64 = 30 * 24 * 3_600_000;
 
-/// The most changes that are kept after their end; beyond it the oldest go.
-const MAX_ENDED: u32 = 4096;
+/// The most changes of one agent that are kept after their end; beyond it its oldest go.
+const MAX_ENDED: u32 = 256;
 
 /// Said of a change whose row is not the one that was approved.
 const ALTERED: &str = "What stands in the vault is not what the owner approved. Nothing was done.";
@@ -169,8 +169,9 @@ impl Changes<'_> {
                      OR EXISTS (SELECT 1 FROM change WHERE updated_ms <= ?2
                          AND status NOT IN ('pending', 'approved', 'running')
                          AND serial < (SELECT max(serial) FROM change))
-                     OR (SELECT count(*) FROM change
-                         WHERE status NOT IN ('pending', 'approved', 'running')) > ?3",
+                     OR EXISTS (SELECT 1 FROM change
+                         WHERE status NOT IN ('pending', 'approved', 'running')
+                         GROUP BY agent HAVING count(*) > ?3)",
                 )?
                 .query_row(bounds(), |row| row.get(0))
         })?;
@@ -187,7 +188,7 @@ impl Changes<'_> {
     }
 }
 
-/// Now, since when a change may have ended, and how many may have.
+/// Now, since when a change may have ended, and how many of an agent may have.
 fn bounds() -> (i64, i64, u32) {
     let now = now_ms();
     (
@@ -210,8 +211,10 @@ fn sweep(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.execute(
         &format!(
             "DELETE FROM change WHERE {ended} AND serial < (SELECT max(serial) FROM change)
-             AND (updated_ms <= ?1 OR id NOT IN (
-                 SELECT id FROM change WHERE {ended} ORDER BY serial DESC LIMIT ?2))"
+             AND (updated_ms <= ?1 OR id IN (
+                 SELECT id FROM (SELECT id, row_number() OVER
+                     (PARTITION BY agent ORDER BY serial DESC, id) AS age FROM change WHERE {ended})
+                 WHERE age > ?2))"
         ),
         params![kept_since, most],
     )?;

@@ -95,6 +95,10 @@ pub enum Ruling {
 /// The door to the table.
 pub struct Changes<'a>(pub(super) &'a Arc<Shared>);
 
+/// The columns that a list has.
+const BUT_RESULT: &str = "id, agent, space, tool, target, arguments, arguments_sha256, rests_on, revision, reason,
+     created_ms, expires_ms, updated_ms, status, moved, decided_by, decided_ms, note, words, proposed_in, ran_in, serial";
+
 /// What every transition does beside setting the status.
 pub(super) const NOTED: &str =
     "updated_ms = ?2, serial = (SELECT coalesce(max(serial), 0) + 1 FROM change)";
@@ -191,12 +195,23 @@ impl Changes<'_> {
         })
     }
 
-    /// All changes, the newest first; those that are open, if only they are asked for.
+    /// The agents of which something waits or runs.
+    pub fn open_agents(&self) -> Result<Vec<String>, VaultError> {
+        let query = format!("SELECT DISTINCT agent FROM change WHERE {OPEN}");
+        self.0.read("list the agents of changes", |connection| {
+            connection
+                .prepare_cached(&query)?
+                .query_map([], |row| row.get(0))?
+                .collect()
+        })
+    }
+
+    /// All changes without their results, the newest first; those that are open, if only they are asked for.
     pub fn list(&self, only_open: bool) -> Result<Vec<Change>, VaultError> {
         self.listed(if only_open { OPEN } else { "TRUE" }, None)
     }
 
-    /// An agent's changes, the newest first; those that are open, if only they are asked for.
+    /// An agent's changes without their results, the newest first; those that are open, if only they are asked for.
     pub fn list_of(&self, agent: &str, only_open: bool) -> Result<Vec<Change>, VaultError> {
         self.listed(if only_open { OPEN } else { "TRUE" }, Some(agent))
     }
@@ -212,8 +227,9 @@ impl Changes<'_> {
         which: &str,
         agent: Option<&str>,
     ) -> Result<Vec<Change>, VaultError> {
+        // Results are large, and nobody looks at many.
         let query = format!(
-            "SELECT * FROM change WHERE {which} AND (?1 IS NULL OR agent = ?1)
+            "SELECT {BUT_RESULT}, NULL AS result FROM change WHERE {which} AND (?1 IS NULL OR agent = ?1)
              ORDER BY created_ms DESC, serial DESC LIMIT {MAX_LISTED}"
         );
         self.0.read("list the changes", |connection| {
@@ -599,5 +615,26 @@ mod tests {
         }
         let newest = changes.get(&newest.id).unwrap().unwrap();
         assert!(added(&vault, new("a", "3")).await.serial > newest.serial);
+    }
+
+    #[tokio::test]
+    async fn so_many_ends_of_an_agent_are_kept_and_no_other_agent_pays_for_them() {
+        let (vault, scratch) = vault();
+        let changes = vault.changes();
+        let others = added(&vault, new("b", "x")).await;
+        changes.withdraw("b", &others.id).await.unwrap();
+        let first = added(&vault, new("a", "x")).await;
+        changes.withdraw("a", &first.id).await.unwrap();
+        let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 256)
+            INSERT INTO change SELECT 'x' || i, agent, space, tool, target, arguments, arguments_sha256,
+                rests_on, revision, reason, created_ms, expires_ms, updated_ms, status, moved, decided_by,
+                decided_ms, note, approved_sha256, words, result, proposed_in, ran_in, serial + i
+            FROM change, n WHERE agent = 'a'";
+        let other = Connection::open(scratch.join("vault.db")).unwrap();
+        assert_eq!(other.execute(many, []).unwrap(), 256);
+        changes.sweep().await.unwrap();
+        assert!(changes.get(&first.id).unwrap().is_none());
+        assert!(changes.get("x1").unwrap().is_some());
+        assert!(changes.get(&others.id).unwrap().is_some());
     }
 }

@@ -1,0 +1,158 @@
+//! What whoever is root in a container can do to those who look at it: nothing that they show obeys, nothing of
+//! the host's, and no more than so much.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use crate::support::container::Containers;
+use crate::support::server::{Directory, Server, server};
+
+/// The most that an answer about a container may take, whatever stands in it.
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
+
+fn server_with(own: &Containers) -> Server {
+    server().policy("admin").lxcpath(own.lxcpath()).start()
+}
+
+/// Whether a terminal that shows this would obey something in it, or show it in another order.
+fn is_obeyed(c: char) -> bool {
+    let control = c.is_control() && c != '\n' && c != '\t';
+    control || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Every text in a value, names too.
+fn texts(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => found.push(text.clone()),
+        Value::Array(list) => list.iter().for_each(|entry| texts(entry, found)),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                found.push(name.clone());
+                texts(field, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// An answer's result, in which nothing is obeyed.
+fn plain(result: Value) -> Value {
+    let mut found = Vec::new();
+    texts(&result, &mut found);
+    for text in found {
+        assert!(!text.contains(is_obeyed), "{text:?}");
+    }
+    assert!(result.to_string().len() < MAX_ANSWER_BYTES, "it is long");
+    result
+}
+
+#[test]
+fn what_a_container_says_of_itself_is_plain_and_short_and_its_own() {
+    let Some(mut own) = Containers::new() else {
+        return;
+    };
+    let root = own.make("alpha");
+    let secret = Directory::new();
+    fs::write(secret.join("shadow"), "NAME=outside\nID=outside\n").unwrap();
+    let server = server_with(&own);
+    let file = root.join("etc/os-release");
+    let info = || {
+        let info = server
+            .client()
+            .call("container_info", json!({ "container": "alpha" }));
+        plain(info.send().result())["structuredContent"].clone()
+    };
+    fs::remove_file(&file).unwrap();
+    fs::write(
+        &file,
+        "NAME=\"\u{1b}]0;x\u{7}\u{1b}[2Jmine\u{202e}\u{9b}1m\"\nID=mine\n",
+    )
+    .unwrap();
+    assert!(
+        info()["os"]["name"].as_str().unwrap().contains("mine"),
+        "{}",
+        info()
+    );
+    fs::write(&file, format!("NAME={}\nID=mine\n", "x".repeat(1 << 20))).unwrap();
+    info();
+    fs::write(&file, [0xff; 4096]).unwrap();
+    info();
+    for outside in ["/etc/shadow", "../../../../../../../../../../etc/shadow"] {
+        fs::remove_file(&file).unwrap();
+        symlink(outside, &file).unwrap();
+        // Nothing of the host's: the container's own default is found, or nothing.
+        let text = info().to_string();
+        assert!(!text.contains("root:"), "{text}");
+    }
+    fs::remove_file(&file).unwrap();
+    symlink(secret.join("shadow"), &file).unwrap();
+    assert!(!info().to_string().contains("outside"));
+}
+
+#[test]
+fn a_folder_that_is_no_container_by_its_name_is_none() {
+    let Some(mut own) = Containers::new() else {
+        return;
+    };
+    own.make("alpha");
+    for name in [
+        "-n",
+        "a\u{1b}[2Jb",
+        "new\nline",
+        "right\u{202e}left",
+        "a b",
+        "...",
+    ] {
+        let folder = own.lxcpath().join(name);
+        fs::create_dir(&folder).unwrap();
+        fs::copy(own.lxcpath().join("alpha/config"), folder.join("config")).unwrap();
+    }
+    let server = server_with(&own);
+    let client = server.client();
+    let listed = plain(client.call("container_list", json!({})).send().result());
+    let listed = &listed["structuredContent"]["containers"];
+    let names: Vec<&str> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["alpha"], "{listed}");
+    plain(
+        client
+            .call("state_get", json!({ "pointer": "/public/packageData" }))
+            .send()
+            .result(),
+    );
+    for name in ["-n", "../alpha", "a\u{1b}[2Jb", "new\nline", "."] {
+        for tool in ["container_info", "container_start"] {
+            let refused = client.call(tool, json!({ "container": name })).send();
+            assert_eq!(refused.result()["isError"], true, "{tool} {name:?}");
+        }
+    }
+}
+
+#[test]
+fn what_commands_print_is_shown_and_not_obeyed_and_cut() {
+    let server = server().policy("admin").start();
+    let client = server.client();
+    let line = r"printf '\033[2J\033]0;title\007\302\233 1m\342\200\256 red\r'; head -c 50000000 /dev/zero | tr '\0' x";
+    let answer = client
+        .call("system_shell", json!({ "command": line, "timeout_s": 300 }))
+        .send()
+        .result();
+    let text = answer["content"][0]["text"].as_str().unwrap();
+    assert!(
+        !text.contains(is_obeyed),
+        "{:?}",
+        text.chars().filter(|c| is_obeyed(*c)).collect::<Vec<_>>()
+    );
+    assert!(text.contains("^[[2J"), "it is shown");
+    assert!(
+        answer.to_string().len() < 1 << 20,
+        "{}",
+        answer.to_string().len()
+    );
+}
