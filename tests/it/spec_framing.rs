@@ -154,71 +154,59 @@ fn the_target_and_the_host_name_the_same_server() {
     }
 }
 
+/// A header as it is sent.
+type Sent = (&'static str, &'static [u8]);
+
+const OURS: Sent = (":authority", b"localhost");
+
+/// What becomes of a request that has these headers beside the good ones.
+#[rustfmt::skip]
+const FRAMES: &[(&str, &[Sent])] = &[
+    ("none", &[OURS]),
+    ("none", &[OURS, ("host", b"localhost")]),
+    ("none", &[("host", b"localhost")]),
+    ("bad_host", &[]),
+    ("bad_host", &[OURS, ("host", b"evil.example")]),
+    ("bad_host", &[(":authority", b"evil.example"), ("host", b"localhost")]),
+    ("bad_host", &[("host", b"localhost"), ("host", b"localhost")]),
+    ("unknown_host", &[(":authority", b"evil.example")]),
+    ("origin_not_allowed", &[OURS, ("origin", b"https://localhost"), ("origin", b"https://localhost")]),
+    ("content_type", &[OURS, ("content-type", b"application/json")]),
+    ("agent_required", &[OURS, ("authorization", b"Bearer x")]),
+    ("broken", &[OURS, ("transfer-encoding", b"chunked")]),
+    ("broken", &[OURS, ("connection", b"close")]),
+    ("broken", &[OURS, ("upgrade", b"h2c")]),
+    ("broken", &[OURS, ("te", b"gzip")]),
+    ("broken", &[OURS, ("content-length", b"3")]),
+    ("broken", &[OURS, ("content-length", b"2x")]),
+    ("broken", &[OURS, ("x", b"y\r\nhost: evil.example")]),
+    ("broken", &[OURS, ("x", b"y\0")]),
+    ("broken", &[OURS, ("Host", b"localhost")]),
+    ("broken", &[OURS, ("x y", b"z")]),
+    ("broken", &[OURS, (":path", b"/health")]),
+];
+
 #[test]
 fn the_same_holds_for_frames() {
     let server = shared("observe");
     let token = format!("Bearer {}", server.text("token"));
-    let fixed: [(&str, &[u8]); 5] = [
+    let good: [(&str, &[u8]); 5] = [
         (":method", b"POST"),
         (":scheme", b"https"),
         (":path", b"/mcp"),
         ("content-type", b"application/json"),
         ("authorization", token.as_bytes()),
     ];
-    let ours: (&str, &[u8]) = (":authority", b"localhost");
-    // HTTP/2 has names that begin with a colon come first.
-    let cases: &[(&str, &[(&str, &[u8])])] = &[
-        ("none", &[ours]),
-        ("none", &[ours, ("host", b"localhost")]),
-        ("none", &[("host", b"localhost")]),
-        ("bad_host", &[]),
-        ("bad_host", &[ours, ("host", b"evil.example")]),
-        (
-            "bad_host",
-            &[(":authority", b"evil.example"), ("host", b"localhost")],
-        ),
-        (
-            "bad_host",
-            &[("host", b"localhost"), ("host", b"localhost")],
-        ),
-        ("unknown_host", &[(":authority", b"evil.example")]),
-        (
-            "origin_not_allowed",
-            &[
-                ours,
-                ("origin", b"https://localhost"),
-                ("origin", b"https://localhost"),
-            ],
-        ),
-        (
-            "content_type",
-            &[ours, ("content-type", b"application/json")],
-        ),
-        ("agent_required", &[ours, ("authorization", b"Bearer x")]),
-        ("broken", &[ours, ("transfer-encoding", b"chunked")]),
-        ("broken", &[ours, ("connection", b"close")]),
-        ("broken", &[ours, ("upgrade", b"h2c")]),
-        ("broken", &[ours, ("te", b"gzip")]),
-        ("broken", &[ours, ("content-length", b"3")]),
-        ("broken", &[ours, ("content-length", b"2x")]),
-        ("broken", &[ours, ("x", b"y\r\nhost: evil.example")]),
-        ("broken", &[ours, ("x", b"y\0")]),
-        ("broken", &[ours, ("Host", b"localhost")]),
-        ("broken", &[ours, ("x y", b"z")]),
-        (
-            "broken",
-            &[ours, ("host", b"localhost"), (":path", b"/health")],
-        ),
-    ];
-    for (error, headers) in cases {
+    for (error, headers) in FRAMES {
         let mut socket = server.client().http2().raw();
-        let (pseudo, rest): (Vec<_>, Vec<_>) =
+        // HTTP/2 has names that begin with a colon come first.
+        let (pseudo, rest): (Vec<Sent>, Vec<Sent>) =
             headers.iter().partition(|(name, _)| *name == ":authority");
-        let headers = [&pseudo[..], &fixed[..], &rest[..]].concat();
+        let headers = [&pseudo[..], &good[..], &rest[..]].concat();
         let outcome = frames::send(&mut socket, &headers, b"{}");
         assert_eq!(outcome.error(), *error, "{headers:?}: {outcome:?}");
     }
-    let two_paths = [&[ours], &fixed[..3], &[(":path", b"/health".as_slice())]].concat();
+    let two_paths = [&[OURS], &good[..3], &[(":path", b"/health".as_slice())]].concat();
     let mut socket = server.client().http2().raw();
     assert_eq!(frames::send(&mut socket, &two_paths, b""), Outcome::Broken);
 }

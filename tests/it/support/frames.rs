@@ -80,13 +80,14 @@ fn outcome(socket: &mut RawSocket) -> Outcome {
 }
 
 fn take_frame(heard: &mut Vec<u8>) -> Option<(u8, u8, Vec<u8>)> {
-    let head: [u8; 9] = heard.get(..9)?.try_into().unwrap();
-    let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+    let first: [u8; 9] = heard.get(..9)?.try_into().unwrap();
+    let length = u32::from_be_bytes([0, first[0], first[1], first[2]]);
+    let length = usize::try_from(length).unwrap();
     if heard.len() < 9 + length {
         return None;
     }
     let frame: Vec<u8> = heard.drain(..9 + length).collect();
-    Some((head[3], head[4], frame[9..].to_vec()))
+    Some((first[3], first[4], frame[9..].to_vec()))
 }
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
