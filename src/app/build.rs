@@ -112,7 +112,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let lxc = Lxc::new(helper.clone());
     let systemd = Systemd::new(SystemBus::new());
     let units = Units::new(&systemd, settings.observer.units.clone());
-    let observer = Observer::new(state.clone(), lxc.clone(), Host::new(), units);
+    let observer = Observer::new(state.clone(), &lxc, Host::new(), units);
     let backends = Backends {
         lxc,
         host: Host::new(),

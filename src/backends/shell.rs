@@ -11,7 +11,7 @@ use crate::helper_client::{Command, ContainerName, Helper, Limits, Operation, Pr
 use super::{
     error::BackendError,
     outcome::{INLINE, ShellOutcome},
-    threshold::Threshold,
+    threshold::{Threshold, told},
 };
 
 /// The most that a command may print before it is killed.
@@ -97,7 +97,7 @@ impl ShellView<'_> {
             command,
         };
         let outcome = self.run(operation, limits).await;
-        self.threshold.told(container, &asked, outcome)
+        told(container, &asked, outcome)
     }
 
     async fn run(

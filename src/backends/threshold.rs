@@ -39,34 +39,32 @@ impl Threshold {
         }
     }
 
-    /// What to tell of a container that was asked about as another: nothing was learnt of it but that there is
-    /// none.
-    pub fn told<T>(
-        &self,
-        name: &ContainerName,
-        asked: &ContainerName,
-        answer: Result<T, BackendError>,
-    ) -> Result<T, BackendError> {
-        answer.map_err(|error| BackendError {
-            message: error.message.replace(asked.as_str(), name.as_str()),
-            ..error
-        })
-    }
-
     /// For what is about the host.
     pub fn host(&self) -> Result<(), BackendError> {
-        self.demand(self.0.host(), "the host is not within this agent's reach")
+        demand(self.0.host(), "the host is not within this agent's reach")
     }
 
     /// For what is about all of the box.
     pub fn everything(&self) -> Result<(), BackendError> {
         let words = "the whole box is not within this agent's reach";
-        self.demand(self.0.is_everything(), words)
+        demand(self.0.is_everything(), words)
     }
+}
 
-    fn demand(&self, granted: bool, words: &str) -> Result<(), BackendError> {
-        granted
-            .then_some(())
-            .ok_or_else(|| BackendError::new(ErrorKind::Refused, words))
-    }
+/// What to tell of a container that was asked about as another: nothing was learnt of it but that there is none.
+pub fn told<T>(
+    name: &ContainerName,
+    asked: &ContainerName,
+    answer: Result<T, BackendError>,
+) -> Result<T, BackendError> {
+    answer.map_err(|error| BackendError {
+        message: error.message.replace(asked.as_str(), name.as_str()),
+        ..error
+    })
+}
+
+fn demand(granted: bool, words: &str) -> Result<(), BackendError> {
+    granted
+        .then_some(())
+        .ok_or_else(|| BackendError::new(ErrorKind::Refused, words))
 }

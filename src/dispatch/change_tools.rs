@@ -40,7 +40,7 @@ struct Get {
 
 async fn get(vault: Arc<Vault>, Get { change }: Get, cx: Cx) -> Result<ChangeView> {
     let found = vault.changes().get_of(&cx.caller().agent, &change);
-    let found = found.map_err(unreadable)?;
+    let found = found.map_err(|cause| unreadable(&cause))?;
     found
         .as_ref()
         .map(ChangeView::of)
@@ -66,7 +66,7 @@ struct Listed {
 
 async fn list(vault: Arc<Vault>, List { all }: List, cx: Cx) -> Result<Listed> {
     let found = vault.changes().list_of(&cx.caller().agent, !all);
-    let found: Vec<Change> = found.map_err(unreadable)?;
+    let found: Vec<Change> = found.map_err(|cause| unreadable(&cause))?;
     let shown = found.iter().take(MAX_LISTED);
     Ok(Listed {
         changes: shown.map(ChangeView::in_short).collect(),
@@ -84,7 +84,7 @@ struct Withdraw {
 
 async fn withdraw(vault: Arc<Vault>, Withdraw { change }: Withdraw, cx: Cx) -> Result<ChangeView> {
     let ruling = vault.changes().withdraw(&cx.caller().agent, &change).await;
-    match ruling.map_err(unreadable)? {
+    match ruling.map_err(|cause| unreadable(&cause))? {
         Ruling::Done(withdrawn) => Ok(ChangeView::of(&withdrawn)),
         Ruling::Past(status) => Err(ToolError::new(format!(
             "It is {} already and cannot be taken back.",
@@ -103,7 +103,7 @@ fn absent(change: &str) -> Interruption {
         .into()
 }
 
-fn unreadable(cause: VaultError) -> Interruption {
+fn unreadable(cause: &VaultError) -> Interruption {
     let reference = reference::next();
     tracing::error!(%cause, reference, "the inbox could not be asked");
     let words = format!("The inbox cannot be asked at the moment (reference {reference}).");

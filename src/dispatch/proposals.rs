@@ -20,13 +20,23 @@ pub(super) fn offers(engine: &Engine, who: &Principal) -> Vec<Offer> {
     offered.map(offer).collect()
 }
 
+/// A call that may be proposed.
+pub(super) struct Wanted {
+    /// Of this tool.
+    pub tool: Arc<Tool>,
+    /// With these arguments.
+    pub arguments: Map<String, Value>,
+    /// Why, in the agent's own words.
+    pub reason: String,
+}
+
 /// The tool that a proposal names, and its arguments by our names. What may not be proposed is as if it were not
 /// there.
 pub(super) fn wanted(
     engine: &Engine,
     who: &Principal,
     asked: ProposedCall,
-) -> Result<(Arc<Tool>, Map<String, Value>, String), ToolError> {
+) -> Result<Wanted, ToolError> {
     let ProposedCall {
         tool: name,
         mut arguments,
@@ -48,5 +58,9 @@ pub(super) fn wanted(
         ))
         .hint("search finds what there is."));
     }
-    Ok((tool.clone(), arguments, reason))
+    Ok(Wanted {
+        tool: tool.clone(),
+        arguments,
+        reason,
+    })
 }

@@ -34,7 +34,7 @@ pub(super) enum Stop {
     /// With a question; the client calls again with the answers.
     Ask(InputRequired),
     /// With another call, which the owner is to decide on, and the record of this one.
-    Propose(ProposedCall, Record),
+    Propose(Box<(ProposedCall, Record)>),
     /// With an error of the protocol.
     Rpc(RpcError),
 }
@@ -123,7 +123,7 @@ fn state_of(ended: Result<Ended, JoinError>) -> TaskState {
     match ended {
         Ok(Ok(result)) => TaskState::Completed(result),
         Ok(Err(Stop::Rpc(error))) => TaskState::failed(&error),
-        Ok(Err(Stop::Propose(..))) => broken("a tool that proposes has become a task"),
+        Ok(Err(Stop::Propose(_))) => broken("a tool that proposes has become a task"),
         Ok(Err(Stop::Ask(_))) => {
             broken("a tool asked by ending its call, which was a task by then")
         }

@@ -146,7 +146,8 @@ async fn run(
         Answered::Task(result) => Ok(Outcome::Complete(engine.signed(result))),
         Answered::Ended(Ok(result)) => Ok(Outcome::Complete(result)),
         Answered::Ended(Err(Stop::Ask(question))) => ask(&engine, &call, &binding, question),
-        Answered::Ended(Err(Stop::Propose(asked, record))) => {
+        Answered::Ended(Err(Stop::Propose(proposal))) => {
+            let (asked, record) = *proposal;
             Ok(propose_other(&engine, &call, asked, record).await)
         }
         Answered::Ended(Err(Stop::Rpc(error))) => Err(error),
@@ -191,8 +192,8 @@ async fn propose_other(
     record: Record,
 ) -> Outcome {
     match wanted(engine, &call.context.who, asked) {
-        Ok((tool, arguments, reason)) => {
-            let proposal = (&*tool, arguments, Some(reason));
+        Ok(wanted) => {
+            let proposal = (&*wanted.tool, wanted.arguments, Some(wanted.reason));
             put_into_inbox(engine, call, proposal, record).await
         }
         Err(error) => {
@@ -234,7 +235,7 @@ async fn work(
             record.end("asked", None);
             Err(Stop::Ask(question))
         }
-        Err(Interruption::Propose(asked)) => Err(Stop::Propose(asked, record)),
+        Err(Interruption::Propose(asked)) => Err(Stop::Propose(Box::new((asked, record)))),
         Err(Interruption::Rpc(error)) => {
             record.end("refused", None);
             Err(Stop::Rpc(error))

@@ -25,12 +25,12 @@ pub struct Observer {
 
 impl Observer {
     /// An observer that has seen nothing yet.
-    pub fn new(state: State, lxc: Lxc, host: Host, units: Units) -> Self {
+    pub fn new(state: State, lxc: &Lxc, host: Host, units: Units) -> Self {
         let mut nudges = Nudges::default();
         let causes = nudges.causes();
         let scribe = || Scribe::new(state.clone(), causes.clone());
         Self {
-            containers: ContainerWatch::new(&lxc, scribe(), nudges.requests()),
+            containers: ContainerWatch::new(lxc, scribe(), nudges.requests()),
             host: HostWatch::new(host, scribe(), nudges.requests()),
             units: UnitWatch::new(units, scribe(), nudges.requests()),
             handle: nudges.handle(state),

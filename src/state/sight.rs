@@ -68,7 +68,7 @@ impl Sight {
     /// What is seen of an operation; one that writes above what is seen is cut down to what is.
     pub fn operation(&self, operation: Operation) -> Option<Operation> {
         match (self.extent(operation.path()), operation) {
-            (Extent::Nothing, _) => None,
+            (Extent::Nothing, _) | (Extent::Part, Operation::Test { .. }) => None,
             (Extent::Part, Operation::Add { path, value }) => {
                 let value = self.part(&path, &value)?;
                 Some(Operation::Add { path, value })
@@ -77,7 +77,6 @@ impl Sight {
                 let value = self.part(&path, &value)?;
                 Some(Operation::Replace { path, value })
             }
-            (Extent::Part, Operation::Test { .. }) => None,
             (_, operation) => Some(operation),
         }
     }
@@ -117,16 +116,16 @@ impl Sight {
             ["public", "serverInfo", "mounts", path, ..] => {
                 if_so(host && self.reach.path(path), Whole)
             }
-            ["public", "serverInfo", ..] => if_so(host, Whole),
+            ["public", "serverInfo", ..] | ["public", "observer", "units", ..] => {
+                if_so(host, Whole)
+            }
             ["public", "units", name, ..] => if_so(host && self.reach.unit(name), Whole),
-            ["public", "observer", "units", ..] => if_so(host, Whole),
             _ => Nothing,
         }
     }
 
     fn seen<'v>(&self, place: &mut Vec<&'v str>, value: &'v Value) -> Option<Value> {
         match (self.extent_of(place), value) {
-            (Extent::Nothing, _) => None,
             (Extent::Whole, value) => Some(value.clone()),
             (Extent::Part, Value::Object(members)) => {
                 let mut kept = Map::new();
@@ -140,7 +139,7 @@ impl Sight {
                 Some(Value::Object(kept))
             }
             // Where there should be an object whose keys decide, anything else is nothing.
-            (Extent::Part, _) => None,
+            (Extent::Part | Extent::Nothing, _) => None,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::helper_client::{
 
 use super::super::error::{BackendError, ErrorKind};
 use super::super::os_release::OsRelease;
-use super::super::threshold::Threshold;
+use super::super::threshold::{Threshold, told};
 use super::ask::{ask, limits};
 use super::config::ContainerConfig;
 use super::details::{ContainerDetails, ContainerState, ContainerStatus};
@@ -264,7 +264,7 @@ impl LxcView {
     ) -> Result<String, BackendError> {
         let asked = self.threshold.name(name);
         let answer = self.ask(operation(asked.clone()), time).await;
-        self.threshold.told(name, &asked, answer)
+        told(name, &asked, answer)
     }
 
     async fn ask(&self, operation: Operation, time: Duration) -> Result<String, BackendError> {
