@@ -7,8 +7,8 @@ use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, COOKIE, HeaderMap};
 use hyper::http::request::Parts;
 
+use super::bearer::{bearer, refused, unauthorized};
 use super::host::check_own_page;
-use super::identity::{bearer, refused, unauthorized};
 use super::refusal::Refusal;
 use crate::auth::{Agents, LoginError, Logins, Principal, SignedIn};
 

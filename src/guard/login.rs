@@ -7,11 +7,12 @@ use hyper::{Request, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::bearer::refused;
 use super::body::BodyLimit;
 use super::callers::{COOKIE_NAME, Callers, cookie, not_signed_in};
 use super::chain::{Guard, check_type};
 use super::host::check_own_page;
-use super::identity::{Identity, refused};
+use super::identity::Identity;
 use super::rate::household;
 use super::refusal::Refusal;
 use crate::auth::Logins;

@@ -3,6 +3,7 @@
 
 mod admitted;
 mod attached;
+mod bearer;
 mod body;
 mod callers;
 mod chain;

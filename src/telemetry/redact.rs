@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::redact_text::{Announced, GONE, redact_after, redact_text};
+use super::redact_text::{Announced, redact_after, redact_text};
 use super::secret_names::is_secret_name;
+use super::secret_shapes::GONE;
 
 /// How deep a value is looked into; what is deeper is left out whole.
 const MAX_DEPTH: usize = 32;

@@ -3,10 +3,7 @@
 use std::borrow::Cow;
 
 use super::secret_names::{Value, is_scheme, is_secret_line, is_secret_name, options_of};
-use super::secret_shapes::{without_private_keys, without_shapes};
-
-/// What stands in place of a secret.
-pub const GONE: &str = "[redacted]";
+use super::secret_shapes::{GONE, without_private_keys, without_shapes};
 
 /// How far the end of a quotation is looked for; one that does not end there is secret up to there.
 const MAX_QUOTED_BYTES: usize = 4096;
