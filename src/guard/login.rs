@@ -95,6 +95,10 @@ impl Guard {
         self.callers().ok_or_else(nowhere)
     }
 
+    #[cfg_attr(
+        not(feature = "everything"),
+        expect(clippy::unnecessary_wraps, reason = "only fixtures have another door")
+    )]
     fn callers(&self) -> Option<&Callers> {
         match &self.identity {
             Identity::Agents(callers) => Some(callers),

@@ -91,6 +91,18 @@ fn calls_are_listed_and_shown_while_the_server_runs() {
         .collect();
     assert_eq!(statuses, ["ok", "failed", "failed", "ok"]);
 
+    filters_choose_among(&calls, &home.0);
+    is_a_table(&home.0);
+    is_shown_by_each_of_its_names(&calls[0], &home.0);
+    // The journal and the audit know a call by the same reference.
+    let reference = calls[0]["request"].as_str().unwrap();
+    assert!(
+        server.log().contains(&format!("request=\"{reference}\"")),
+        "{reference}"
+    );
+}
+
+fn filters_choose_among(calls: &[Value], home: &Path) {
     for (words, expected) in [
         (vec!["--tool", "whoami"], 1),
         (vec!["--tool", "nothing"], 0),
@@ -114,22 +126,25 @@ fn calls_are_listed_and_shown_while_the_server_runs() {
         ),
         (vec!["--limit", "3"], 3),
     ] {
-        let found = told(&home.0, &[vec!["list"], words.clone()].concat());
+        let found = told(home, &[vec!["list"], words.clone()].concat());
         assert_eq!(found.len(), expected, "{words:?}");
     }
+}
 
-    let table = said(&home.0, &["list"]);
+fn is_a_table(home: &Path) {
+    let table = said(home, &["list"]);
     assert_eq!(table.lines().count(), 5, "{table}");
     assert!(
         table.lines().all(|line| line.chars().count() <= 80),
         "{table}"
     );
     assert_eq!(
-        said(&home.0, &["list", "--tool", "nothing"]),
+        said(home, &["list", "--tool", "nothing"]),
         "there are no such calls\n"
     );
+}
 
-    let last = &calls[0];
+fn is_shown_by_each_of_its_names(last: &Value, home: &Path) {
     let names = [
         &last["call"],
         &last["request"],
@@ -140,23 +155,17 @@ fn calls_are_listed_and_shown_while_the_server_runs() {
         name.as_str()
             .map_or_else(|| name.to_string(), str::to_owned)
     }) {
-        assert_eq!(told(&home.0, &["show", &name]), [last.clone()]);
+        assert_eq!(told(home, &["show", &name]), std::slice::from_ref(last));
     }
-    let shown = said(&home.0, &["show", last["request"].as_str().unwrap()]);
+    let shown = said(home, &["show", last["request"].as_str().unwrap()]);
     assert!(
         shown.contains("decision   allow\n") && shown.contains("outcome    ok\n"),
         "{shown}"
     );
-    assert_eq!(audit(&home.0, &["show", "nothing"]).status.code(), Some(1));
+    assert_eq!(audit(home, &["show", "nothing"]).status.code(), Some(1));
     assert_eq!(
-        audit(&home.0, &["list", "--since", "soon"]).status.code(),
+        audit(home, &["list", "--since", "soon"]).status.code(),
         Some(2)
-    );
-    // The journal and the audit know a call by the same reference.
-    let reference = last["request"].as_str().unwrap();
-    assert!(
-        server.log().contains(&format!("request=\"{reference}\"")),
-        "{reference}"
     );
 }
 
@@ -229,8 +238,7 @@ fn somebody_else_can_verify_an_export_with_the_script_of_the_man_page() {
     let altered = export.replace("container_start", "container_stop");
     let without = |left_out: usize| {
         let kept = lines.iter().enumerate().filter(|(at, _)| *at != left_out);
-        kept.map(|(_, line)| format!("{line}\n"))
-            .collect::<String>()
+        kept.flat_map(|(_, line)| [*line, "\n"]).collect::<String>()
     };
     let mut swapped = lines.clone();
     swapped.swap(3, 4);

@@ -61,7 +61,12 @@ fn an_agent_is_shown_in_words_and_as_json() {
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    let (data, _) = tell(&home.0, &["agent", "show", added["id"].as_str().unwrap()]);
+    is_told_to_programs(&home, added["id"].as_str().unwrap());
+    is_edited_and_revoked(&home);
+}
+
+fn is_told_to_programs(home: &Directory, id: &str) {
+    let (data, _) = tell(&home.0, &["agent", "show", id]);
     assert_eq!(data["classes"]["execute"], "propose");
     assert_eq!(data["overrides"]["calls_per_minute"], 60);
     let tools = |mode: &str| data["tools"][mode].to_string();
@@ -78,6 +83,9 @@ fn an_agent_is_shown_in_words_and_as_json() {
         .iter()
         .find(|row| row["name"] == "claude");
     assert_eq!(row.unwrap()["state"], "active");
+}
+
+fn is_edited_and_revoked(home: &Directory) {
     let edited = words(
         &home.0,
         &[

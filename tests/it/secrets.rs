@@ -16,7 +16,7 @@ struct Secrets(Vec<String>);
 
 impl Secrets {
     /// One more, told from the others by its name.
-    fn new(&mut self, name: &str) -> String {
+    fn make(&mut self, name: &str) -> String {
         let secret = format!("s3cr3t{}x{name}", self.0.len());
         self.0.push(secret.clone());
         secret
@@ -67,19 +67,19 @@ fn commands(secrets: &mut Secrets) -> Vec<String> {
             "true '-----BEGIN OPENSSH PRIVATE KEY-----\nHUSH\nHUSH\n-----END OPENSSH PRIVATE KEY-----'",
         ),
     ];
-    let filled = forms.map(|(name, form)| form.replace("HUSH", &secrets.new(name)));
+    let filled = forms.map(|(name, form)| form.replace("HUSH", &secrets.make(name)));
     filled.into()
 }
 
 /// Arguments whose names, or neighbours in a list, say that they are secret.
 fn structured(secrets: &mut Secrets) -> Vec<Value> {
     vec![
-        json!({ "command": "true", "env": { "PGPASSWORD": secrets.new("env") } }),
-        json!({ "command": "true", "env": { "GITHUB_TOKEN": secrets.new("env_token") } }),
-        json!({ "argv": ["true", "--password", format!("{} with blanks", secrets.new("argv"))] }),
-        json!({ "argv": ["true", "-H", format!("Authorization: Bearer {}", secrets.new("argv_header"))] }),
-        json!({ "command": "true", "password": secrets.new("unknown_field") }),
-        json!({ "command": { "token": secrets.new("wrong_type") } }),
+        json!({ "command": "true", "env": { "PGPASSWORD": secrets.make("env") } }),
+        json!({ "command": "true", "env": { "GITHUB_TOKEN": secrets.make("env_token") } }),
+        json!({ "argv": ["true", "--password", format!("{} with blanks", secrets.make("argv"))] }),
+        json!({ "argv": ["true", "-H", format!("Authorization: Bearer {}", secrets.make("argv_header"))] }),
+        json!({ "command": "true", "password": secrets.make("unknown_field") }),
+        json!({ "command": { "token": secrets.make("wrong_type") } }),
     ]
 }
 
@@ -87,7 +87,7 @@ fn structured(secrets: &mut Secrets) -> Vec<Value> {
 fn send_astray(client: &Client, secrets: &mut Secrets) {
     // A token of ours has a shape that is told wherever it stands.
     let token = |secrets: &mut Secrets, name: &str| {
-        let secret = secrets.new(name);
+        let secret = secrets.make(name);
         format!("gw_{secret:A<49}")
     };
     let name = token(secrets, "container");
@@ -121,30 +121,30 @@ fn send_to_the_door(client: &Client, secrets: &mut Secrets) {
     let knock = |client: &Client, header: &str, value: &str| {
         client.modern("ping").header(header, value).send();
     };
-    let stranger = client.clone().with_token(&secrets.new("bearer_of_nobody"));
+    let stranger = client.clone().with_token(&secrets.make("bearer_of_nobody"));
     stranger.modern("ping").send();
     knock(
         client,
         "cookie",
-        &format!("session={}", secrets.new("cookie_header")),
+        &format!("session={}", secrets.make("cookie_header")),
     );
-    knock(client, "x-api-key", &secrets.new("api_key_header"));
+    knock(client, "x-api-key", &secrets.make("api_key_header"));
     knock(
         client,
         "origin",
-        &format!("https://{}.example", secrets.new("origin")),
+        &format!("https://{}.example", secrets.make("origin")),
     );
-    knock(client, "mcp-session-id", &secrets.new("session"));
-    knock(client, "last-event-id", &secrets.new("event"));
-    knock(client, "mcp-protocol-version", &secrets.new("version"));
-    knock(client, "user-agent", &secrets.new("agent"));
-    let query = format!("/mcp?token={}", secrets.new("query_string"));
+    knock(client, "mcp-session-id", &secrets.make("session"));
+    knock(client, "last-event-id", &secrets.make("event"));
+    knock(client, "mcp-protocol-version", &secrets.make("version"));
+    knock(client, "user-agent", &secrets.make("agent"));
+    let query = format!("/mcp?token={}", secrets.make("query_string"));
     client.request("GET", &query).send();
-    let path = format!("/{}", secrets.new("path"));
+    let path = format!("/{}", secrets.make("path"));
     client.request("GET", &path).send();
     let broken = format!(
         "{{\"jsonrpc\":\"2.0\",\"password\":\"{}\"",
-        secrets.new("broken_json")
+        secrets.make("broken_json")
     );
     client
         .request("POST", "/mcp")
@@ -227,7 +227,7 @@ fn no_secret_that_was_sent_is_found_in_any_file_or_line() {
         }
     }
     // What a tool returns is its caller's, and is kept nowhere.
-    let returned = secrets.new("returned");
+    let returned = secrets.make("returned");
     let half = returned.split_at(5);
     let line = format!("printf '%s%s\\n' {} {}; exit 3", half.0, half.1);
     let answer = client
@@ -256,7 +256,7 @@ fn a_failure_names_no_secret_to_its_caller() {
     let server = server().policy("admin").directory(&home.0).start();
     let client = server.client();
     let mut secrets = Secrets(Vec::new());
-    let secret = secrets.new("name");
+    let secret = secrets.make("name");
     let name = format!("gw_{secret:A<49}");
     let failed = client
         .call("container_start", json!({ "container": name }))

@@ -21,7 +21,8 @@ fn printed(words: &[&str]) -> String {
 
 /// Whether a file has a test of this name.
 fn has_test(file: &str, name: &str) -> bool {
-    let file = if file.ends_with(".rs") {
+    // A file of src is named with its path.
+    let file = if file.contains('/') {
         file.to_owned()
     } else {
         format!("tests/it/{file}.rs")

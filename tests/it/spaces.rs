@@ -227,8 +227,7 @@ fn value(parameter: &str, container: &str) -> Value {
         "state" => json!("active"),
         "status" => json!("pending"),
         "open" => json!(true),
-        "revision" => json!(0),
-        "grace_s" => json!(0),
+        "revision" | "grace_s" => json!(0),
         "timeout_s" | "limit" => json!(20),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
@@ -467,58 +466,10 @@ fn what_changes_elsewhere_is_heard_by_nobody_and_moves_no_number() {
         .collect();
     let heard_of = [uri(""), uri("/packageData"), own.clone()];
 
-    let get = |pointer: &str| {
-        let get = first
-            .client
-            .call("state_get", json!({ "pointer": pointer }));
-        first.hear(&get).data()["revision"].as_u64().unwrap()
-    };
-    let begun = get("/public");
-    let wants_patches = json!({ "experimental": { "gatewren/patches": {} } });
-    let session = first
-        .client
-        .session_with("2025-06-18", wants_patches.clone());
-    for uri in &uris {
-        session.subscribe(uri);
-    }
-    let listen = first
-        .client
-        .modern("subscriptions/listen")
-        .mcp_meta("clientCapabilities", wants_patches)
-        .param(
-            "notifications",
-            json!({ "resourceSubscriptions": uris, "toolsListChanged": true }),
-        );
-    let open = |request: &Request| Listening {
-        agent: &first,
-        stream: request.open(),
-        sent: format!("{request:?} {uris:?}"),
-    };
-    let mut streams = [open(&session.get()), open(&listen)];
-    let acknowledged = streams[1].stream.message();
-    assert_eq!(
-        acknowledged["method"],
-        "notifications/subscriptions/acknowledged"
-    );
-
-    // Elsewhere much happens, of every kind, and is over before anything happens here.
-    home.server.put("free", &json!(SECOND));
-    for number in 1..=5 {
-        home.mark(SECOND, number);
-    }
-    let restart = json!({ "container": SECOND, "grace_s": 0 });
-    second
-        .client
-        .call("container_restart", restart)
-        .send()
-        .data();
-    home.containers.until_ready(SECOND);
-    let elsewhere = home.mark(SECOND, 6);
-    let seen = second.client.call("state_get", json!({}));
-    wait_until("it is seen there", IN_TIME, || {
-        seen.send().data()["revision"].as_u64() >= Some(elsewhere)
-    });
-    let between = get("/public");
+    let begun = newest(&first);
+    let mut streams = listening(&first, &uris);
+    let elsewhere = much_happens_elsewhere(&home, &second);
+    let between = newest(&first);
     let mark = home.mark(FIRST, 1);
 
     let mut numbers = BTreeMap::from([("before", begun), ("between", between)]);
@@ -544,6 +495,70 @@ fn what_changes_elsewhere_is_heard_by_nobody_and_moves_no_number() {
     );
     assert!(between < elsewhere, "{numbers:?}");
 
+    its_history_is_its_own(&first, &ours, begun);
+    follows_its_space(&home, &first, streams);
+}
+
+/// A session's stream and a listen, both of these resources.
+fn listening<'a>(first: &'a Agent, uris: &[String]) -> [Listening<'a>; 2] {
+    let wants_patches = json!({ "experimental": { "gatewren/patches": {} } });
+    let session = first
+        .client
+        .session_with("2025-06-18", wants_patches.clone());
+    for uri in uris {
+        session.subscribe(uri);
+    }
+    let listen = first
+        .client
+        .modern("subscriptions/listen")
+        .mcp_meta("clientCapabilities", wants_patches)
+        .param(
+            "notifications",
+            json!({ "resourceSubscriptions": uris, "toolsListChanged": true }),
+        );
+    let open = |request: &Request| Listening {
+        agent: first,
+        stream: request.open(),
+        sent: format!("{request:?} {uris:?}"),
+    };
+    let mut streams = [open(&session.get()), open(&listen)];
+    let acknowledged = streams[1].stream.message();
+    assert_eq!(
+        acknowledged["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+    streams
+}
+
+/// The revision that its part of the state has reached.
+fn newest(agent: &Agent) -> u64 {
+    let get = agent.client.call("state_get", json!({}));
+    agent.hear(&get).data()["revision"].as_u64().unwrap()
+}
+
+/// Elsewhere much happens, of every kind, and is over before anything happens here: the last revision of it.
+fn much_happens_elsewhere(home: &Home, second: &Agent) -> u64 {
+    home.server.put("free", &json!(SECOND));
+    for number in 1..=5 {
+        home.mark(SECOND, number);
+    }
+    let restart = json!({ "container": SECOND, "grace_s": 0 });
+    second
+        .client
+        .call("container_restart", restart)
+        .send()
+        .data();
+    home.containers.until_ready(SECOND);
+    let elsewhere = home.mark(SECOND, 6);
+    let seen = second.client.call("state_get", json!({}));
+    wait_until("it is seen there", IN_TIME, || {
+        seen.send().data()["revision"].as_u64() >= Some(elsewhere)
+    });
+    elsewhere
+}
+
+/// What `changes_since` tells are its own revisions; a cursor that is beyond them is not told whether there are others.
+fn its_history_is_its_own(first: &Agent, ours: &BTreeSet<u64>, begun: u64) {
     let since = first
         .client
         .call("changes_since", json!({ "revision": begun }));
@@ -554,13 +569,11 @@ fn what_changes_elsewhere_is_heard_by_nobody_and_moves_no_number() {
             "{revision}"
         );
     }
-    // A cursor that is beyond the own revisions is not told whether there are others there.
     for beyond in [1, 1_000_000] {
-        let since = json!({ "revision": get("/public") + beyond });
+        let since = json!({ "revision": newest(first) + beyond });
         let since = first.client.call("changes_since", since);
         assert_eq!(first.hear(&since).data()["floor"], Value::Null);
     }
-    follows_its_space(&home, &first, streams);
 }
 
 /// What an agent listens to ends when it comes into another space.

@@ -57,8 +57,8 @@ impl Manual {
         let names = commands.map(|line| line.split_whitespace().next().unwrap());
         for name in names.filter(|name| *name != "help") {
             let entry = format!(".It Nm gatewren {command} {name}");
-            let named = self.source.contains(&entry);
-            assert!(named, "`{name}` is not in the man page");
+            let is_described = self.source.contains(&entry);
+            assert!(is_described, "`{name}` is not in the man page");
         }
     }
 
