@@ -16,10 +16,9 @@ fn visited() -> Directory {
     home
 }
 
-#[test]
-fn an_agent_is_shown_in_words_and_as_json() {
-    let home = visited();
-    let added = add_agent(
+/// An agent with something of everything that can be said.
+fn add_claude(home: &Directory) -> Value {
+    add_agent(
         &home.0,
         "claude",
         &[
@@ -44,7 +43,13 @@ fn an_agent_is_shown_in_words_and_as_json() {
             "--expires",
             "2w",
         ],
-    );
+    )
+}
+
+#[test]
+fn an_agent_is_shown_in_words_and_as_json() {
+    let home = visited();
+    let added = add_claude(&home);
     let shown = words(&home.0, &["agent", "show", "claude"]);
     for part in [
         added["id"].as_str().unwrap(),
@@ -78,6 +83,12 @@ fn an_agent_is_shown_in_words_and_as_json() {
         .iter()
         .find(|row| row["name"] == "claude");
     assert_eq!(row.unwrap()["state"], "active");
+}
+
+#[test]
+fn what_was_said_of_an_agent_is_taken_back_and_the_agent_ended() {
+    let home = visited();
+    add_claude(&home);
     let edited = words(
         &home.0,
         &[

@@ -104,8 +104,8 @@ fn an_agent_hears_that_other_tools_are_there() {
     let told = stream.event();
     assert_eq!(told.json()["method"], CHANGED);
     assert_eq!(listen.message()["method"], CHANGED);
-    let listed = session.request("tools/list").send().names("tools");
-    assert!(!listed.contains(&"system_shell".to_owned()));
+    let tools = session.request("tools/list").send().names("tools");
+    assert!(!tools.contains(&"system_shell".to_owned()));
     drop(stream);
     // What changes while nobody hears is told to the stream with which the client comes back.
     house.edit(&["--clear", "modes"]);
@@ -226,10 +226,10 @@ fn an_agent_comes_from_where_it_may_also_into_a_session_begun_there() {
 fn an_agent_has_a_rate_of_its_own() {
     let house = house(&["--policy", "observe"]);
     house.edit(&["--rate", "1"]);
-    let list = || house.client.modern("tools/list").send_once();
-    let mut last = list();
+    let ask = || house.client.modern("tools/list").send_once();
+    let mut last = ask();
     wait_until("it has used up its calls", IN_TIME, || {
-        last = list();
+        last = ask();
         last.status == 429
     });
     assert_eq!(last.json()["error"], "agent_rate");
@@ -241,7 +241,7 @@ fn an_agent_has_a_rate_of_its_own() {
         200
     );
     house.edit(&["--clear", "rate"]);
-    wait_until("it may call again", IN_TIME, || list().status == 200);
+    wait_until("it may call again", IN_TIME, || ask().status == 200);
 }
 
 #[test]
