@@ -16,10 +16,9 @@ fn visited() -> Directory {
     home
 }
 
-#[test]
-fn an_agent_is_shown_in_words_and_as_json() {
-    let home = visited();
-    let added = add_agent(
+/// An agent with something of everything that can be said.
+fn add_claude(home: &Directory) -> Value {
+    add_agent(
         &home.0,
         "claude",
         &[
@@ -44,7 +43,13 @@ fn an_agent_is_shown_in_words_and_as_json() {
             "--expires",
             "2w",
         ],
-    );
+    )
+}
+
+#[test]
+fn an_agent_is_shown_in_words_and_as_json() {
+    let home = visited();
+    let added = add_claude(&home);
     let shown = words(&home.0, &["agent", "show", "claude"]);
     for part in [
         added["id"].as_str().unwrap(),
@@ -61,12 +66,7 @@ fn an_agent_is_shown_in_words_and_as_json() {
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    is_told_to_programs(&home, added["id"].as_str().unwrap());
-    is_edited_and_revoked(&home);
-}
-
-fn is_told_to_programs(home: &Directory, id: &str) {
-    let (data, _) = tell(&home.0, &["agent", "show", id]);
+    let (data, _) = tell(&home.0, &["agent", "show", added["id"].as_str().unwrap()]);
     assert_eq!(data["classes"]["execute"], "propose");
     assert_eq!(data["overrides"]["calls_per_minute"], 60);
     let tools = |mode: &str| data["tools"][mode].to_string();
@@ -85,7 +85,10 @@ fn is_told_to_programs(home: &Directory, id: &str) {
     assert_eq!(row.unwrap()["state"], "active");
 }
 
-fn is_edited_and_revoked(home: &Directory) {
+#[test]
+fn what_was_said_of_an_agent_is_taken_back_and_the_agent_ended() {
+    let home = visited();
+    add_claude(&home);
     let edited = words(
         &home.0,
         &[

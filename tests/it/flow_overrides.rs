@@ -104,8 +104,8 @@ fn an_agent_hears_that_other_tools_are_there() {
     let told = stream.event();
     assert_eq!(told.json()["method"], CHANGED);
     assert_eq!(listen.message()["method"], CHANGED);
-    let offered = session.request("tools/list").send().names("tools");
-    assert!(!offered.contains(&"system_shell".to_owned()));
+    let tools = session.request("tools/list").send().names("tools");
+    assert!(!tools.contains(&"system_shell".to_owned()));
     drop(stream);
     // What changes while nobody hears is told to the stream with which the client comes back.
     house.edit(&["--clear", "modes"]);
