@@ -6,13 +6,14 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use super::lockout::{Lockout, together};
 use super::password::Passwords;
 use super::token::Token;
 use crate::sys::{Secret, now_ms};
-use crate::vault::{Login, NewLogin, Stay, Vault, VaultError};
+use crate::vault::{Deed, Login, NewLogin, OWNER, Stay, Undertaking, Vault, VaultError};
 
 /// How exactly it is known when a login was last used.
 const TOUCH_EVERY_MS: u64 = 60_000;
@@ -111,30 +112,52 @@ impl Logins {
         }
         self.lockout.forget(from);
         self.vault.owner().forget_guesses().await?;
-        self.sign_in(None, from).await
+        self.sign_in(None, OWNER, from).await
     }
 
-    /// Exchanges an agent's token, which was found good, for a cookie.
-    pub async fn sign_in_agent(&self, token: &str, from: IpAddr) -> Result<Secret, LoginError> {
+    /// Exchanges the token of the agent with this id, which was found good, for a cookie.
+    pub async fn sign_in_agent(
+        &self,
+        agent: &str,
+        token: &str,
+        from: IpAddr,
+    ) -> Result<Secret, LoginError> {
         let hash = Token::hash(token).ok_or(LoginError::Wrong)?;
-        self.sign_in(Some(*hash.as_bytes()), from).await
+        self.sign_in(Some(*hash.as_bytes()), agent, from).await
     }
 
-    async fn sign_in(&self, agent: Option<[u8; 32]>, from: IpAddr) -> Result<Secret, LoginError> {
+    async fn sign_in(
+        &self,
+        agent: Option<[u8; 32]>,
+        who: &str,
+        from: IpAddr,
+    ) -> Result<Secret, LoginError> {
         let (cookie, hash) = Token::mint().map_err(VaultError::from)?;
         let login = NewLogin {
             token_sha256: *hash.as_bytes(),
             agent,
             address: from.to_string(),
         };
-        let login = self.vault.logins().add(login, self.stay).await?;
-        let who = if agent.is_some() {
-            "an agent"
-        } else {
-            "the owner"
-        };
-        tracing::info!(%from, login = login.id, "{who} has signed in");
+        let begun = self.undertake(who, from).await?;
+        let added = self.vault.logins().add(login, self.stay).await;
+        let word = if added.is_ok() { "ok" } else { "failed" };
+        self.vault.audit().done(begun, word)?;
+        tracing::info!(%from, login = added?.id, "{who} has signed in");
         Ok(cookie)
+    }
+
+    /// A cookie is lasting access, so it stands in the audit before it is given. Guesses do not: whoever guesses could
+    /// fill it; they are counted, and the log has them.
+    async fn undertake(&self, who: &str, from: IpAddr) -> Result<Undertaking, VaultError> {
+        let deed = Deed {
+            by: who,
+            from: &from.to_string(),
+            what: "login",
+            arguments: &json!({}),
+            target: None,
+            change: None,
+        };
+        self.vault.audit().undertake(deed).await
     }
 
     /// Who holds this cookie, and what it is known again by; none when it is over, or nobody's.

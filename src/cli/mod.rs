@@ -5,6 +5,7 @@ mod agent;
 mod audit;
 mod check;
 mod completions;
+mod deed;
 mod describe;
 mod entry;
 #[cfg(feature = "everything")]

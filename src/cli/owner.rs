@@ -5,10 +5,15 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{place::Place, runtime, say::conclude};
+use super::{
+    deed::{Deed, recorded, recorded_as},
+    place::Place,
+    runtime,
+    say::conclude,
+};
 use crate::auth::hash_password;
 use crate::sys::{Secret, is_asked, read_hidden, rfc3339};
-use crate::vault::{Agent, Login, Vault};
+use crate::vault::{Agent, Login, Vault, VaultError};
 
 /// Set the owner's password, and see and end what was signed in at /login.
 #[derive(Debug, clap::Args)]
@@ -52,8 +57,8 @@ fn act(args: &Args) -> Result<String, String> {
     match &args.what {
         What::SetPassword => {
             let stored = hash_password(&asked_for()?).map_err(words)?;
-            let set = runtime.block_on(async { vault.owner().set_password(stored).await });
-            set.map_err(words)?;
+            let set = async { vault.owner().set_password(stored).await };
+            runtime.block_on(recorded(&vault, deed("owner set-password", None), set))?;
             Ok(said(args.json, &json!({ "password": "set" }), || {
                 "the owner's password is set".to_owned()
             }))
@@ -66,12 +71,17 @@ fn act(args: &Args) -> Result<String, String> {
 /// One login by its id, or all of the owner's.
 async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String, String> {
     let Some(id) = id else {
-        let count = vault.logins().end_owners().await.map_err(words)?;
+        let deed = deed("owner sign-out", None);
+        let count = recorded(vault, deed, async { vault.logins().end_owners().await }).await?;
         return Ok(said(json, &json!({ "signed_out": count }), || {
             format!("the owner is signed out; it was signed in {count} times")
         }));
     };
-    if vault.logins().end_by_id(id).await.map_err(words)? {
+    let end = async {
+        let ended = vault.logins().end_by_id(id).await?;
+        Ok::<_, VaultError>((ended, if ended { "ok" } else { "refused" }))
+    };
+    if recorded_as(vault, deed("owner sign-out", Some(id)), end).await? {
         Ok(said(json, &json!({ "signed_out": 1 }), || {
             format!("{id} is signed out")
         }))
@@ -79,6 +89,15 @@ async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String,
         Err(format!(
             "nobody is signed in as {id}; `gatewren owner sessions` shows who is"
         ))
+    }
+}
+
+fn deed<'a>(command: &'static str, target: Option<&'a str>) -> Deed<'a> {
+    Deed {
+        command,
+        what: json!({}),
+        target,
+        change: None,
     }
 }
 

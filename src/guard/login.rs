@@ -61,8 +61,11 @@ impl Guard {
             }
             (None, Some(token)) => {
                 let who = callers.agents.identify(&token, Some(peer.ip()));
-                let name = who.map_err(refused)?.name().to_owned();
-                (logins.sign_in_agent(&token, from).await, name)
+                let who = who.map_err(refused)?;
+                let cookie = logins
+                    .sign_in_agent(who.agent_id().as_str(), &token, from)
+                    .await;
+                (cookie, who.name().to_owned())
             }
             _ => return Err(bad_login()),
         };

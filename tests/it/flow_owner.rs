@@ -20,6 +20,17 @@ fn owner(home: &Directory, words: &[&str], input: &str) -> Result<Value, String>
 }
 
 fn tell(directory: &Path, words: &[&str], input: &str) -> Result<Value, String> {
+    said(directory, words, input).map(|said| serde_json::from_str(&said).unwrap())
+}
+
+/// The rows of the audit.
+fn audited(directory: &Path) -> Vec<Value> {
+    let said = said(directory, &["audit", "list"], "").unwrap();
+    let rows = said.lines().map(serde_json::from_str);
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+fn said(directory: &Path, words: &[&str], input: &str) -> Result<String, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     command
         .args(words)
@@ -35,7 +46,7 @@ fn tell(directory: &Path, words: &[&str], input: &str) -> Result<Value, String> 
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let output = child.wait_with_output().unwrap();
     if output.status.success() {
-        Ok(serde_json::from_slice(&output.stdout).unwrap())
+        Ok(String::from_utf8(output.stdout).unwrap())
     } else {
         Err(String::from_utf8(output.stderr).unwrap())
     }
@@ -111,6 +122,33 @@ fn the_owner_signs_in_and_out_and_is_no_agent() {
         );
     }
     assert!(!server.log().contains(PASSWORD) && !server.log().contains("gw_"));
+    stands_in_the_audit(&home, server.clients().len());
+}
+
+/// What gave lasting access is on record, and no guess is.
+fn stands_in_the_audit(home: &Directory, logins: usize) {
+    let audited = audited(&home.0);
+    let listed = |tool: &str| {
+        let of_tool = audited.iter().filter(|row| row["tool"] == tool);
+        of_tool.collect::<Vec<_>>()
+    };
+    let rows = listed("login");
+    assert_eq!(rows.len(), logins, "{rows:?}");
+    for row in rows {
+        assert_eq!(
+            (&row["agent"], &row["decision"]),
+            (&json!("owner"), &json!("owner"))
+        );
+        assert!(
+            row["address"]
+                .as_str()
+                .unwrap()
+                .parse::<std::net::IpAddr>()
+                .is_ok(),
+            "{row}"
+        );
+    }
+    assert_eq!(listed("owner set-password").len(), 1);
 }
 
 #[test]
@@ -137,8 +175,9 @@ fn the_owner_comes_in_like_an_agent_where_the_settings_say_so() {
     assert_eq!(listen.message()["result"]["resultType"], "complete");
     listen.ends();
     assert_eq!(call(&client, &cookie).send().status, 401);
-    let rows = tell(&home.0, &["audit", "list"], "").unwrap().to_string();
-    assert!(rows.contains(r#""agent":"owner""#), "{rows}");
+    let rows = audited(&home.0);
+    let called = |row: &Value| row["tool"] == "whoami" && row["agent"] == "owner";
+    assert!(rows.iter().any(called), "{rows:?}");
 }
 
 #[test]

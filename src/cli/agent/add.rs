@@ -2,16 +2,9 @@
 
 use serde_json::json;
 
+use super::super::deed::{Deed, recorded};
 use super::super::plain::plain;
-use super::{
-    changes,
-    expiry::Expiry,
-    house::House,
-    limits::Options,
-    name,
-    record::{Deed, recorded},
-    space,
-};
+use super::{changes, expiry::Expiry, house::House, limits::Options, name, space};
 use crate::auth::{Admission, add_agent};
 use crate::config::{Overrides, Policy, Preset};
 use crate::sys::rfc3339;
@@ -51,8 +44,9 @@ pub async fn run(house: &House, args: &Args) -> Result<String, String> {
     };
     let deed = Deed {
         command: "agent add",
-        agent: &args.name,
+        target: Some(&args.name),
         what: changes::whole(&admission),
+        change: None,
     };
     let added = add_agent(&house.vault, admission);
     let (agent, token) = recorded(&house.vault, deed, added).await?;

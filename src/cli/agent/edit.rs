@@ -3,16 +3,9 @@
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use super::super::deed::{Deed, recorded};
 use super::super::plain::plain;
-use super::{
-    changes,
-    expiry::Expiry,
-    house::House,
-    limits::Options,
-    name,
-    record::{Deed, recorded},
-    space,
-};
+use super::{changes, expiry::Expiry, house::House, limits::Options, name, space};
 use crate::auth::policy_of;
 use crate::config::{Overrides, Preset};
 use crate::vault::{Agent, VaultError};
@@ -99,8 +92,9 @@ pub async fn run(house: &House, args: &Args) -> Result<String, String> {
     }
     let deed = Deed {
         command: "agent edit",
-        agent: &before.id,
+        target: Some(&before.id),
         what: Value::Object(changes.clone()),
+        change: None,
     };
     let agents = house.vault.agents();
     let replaced = async {

@@ -9,7 +9,6 @@ mod house;
 mod limits;
 mod list;
 mod name;
-mod record;
 mod revoke;
 mod rotate;
 mod show;

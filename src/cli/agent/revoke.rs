@@ -2,19 +2,17 @@
 
 use serde_json::json;
 
+use super::super::deed::{Deed, recorded};
 use super::super::plain::plain;
-use super::{
-    house::House,
-    name,
-    record::{Deed, recorded},
-};
+use super::{house::House, name};
 
 pub async fn run(house: &House, asked: &str) -> Result<String, String> {
     let agent = name::find_active(&house.vault, asked)?;
     let deed = Deed {
         command: "agent revoke",
-        agent: &agent.id,
+        target: Some(&agent.id),
         what: json!({ "name": agent.name }),
+        change: None,
     };
     let agents = house.vault.agents();
     let revoked = recorded(&house.vault, deed, agents.revoke(&agent.id)).await?;

@@ -3,20 +3,18 @@
 
 use serde_json::json;
 
+use super::super::deed::{Deed, recorded};
 use super::super::plain::plain;
-use super::{
-    house::House,
-    name,
-    record::{Deed, recorded},
-};
+use super::{house::House, name};
 use crate::auth::rotate_token;
 
 pub async fn run(house: &House, asked: &str) -> Result<String, String> {
     let agent = name::find_active(&house.vault, asked)?;
     let deed = Deed {
         command: "agent rotate",
-        agent: &agent.id,
+        target: Some(&agent.id),
         what: json!({ "name": agent.name }),
+        change: None,
     };
     let rotated = recorded(&house.vault, deed, rotate_token(&house.vault, &agent)).await?;
     let token = rotated.ok_or("the agent was changed by somebody else meanwhile; try again")?;

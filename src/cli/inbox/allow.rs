@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::super::deed::{Deed, owner, recorded, recorded_as};
 use super::super::plain::plain;
-use super::desk::{Act, Desk, owner};
+use super::desk::Desk;
 use super::span::Span;
 use crate::config::nearest;
 use crate::sys::{now_ms, rfc3339};
@@ -61,9 +62,9 @@ pub async fn give(
     span: Span,
 ) -> Result<Given, String> {
     let until_ms = now_ms().saturating_add(span.0);
-    let act = Act {
-        what: "inbox_grant",
-        arguments: json!({ "agent": agent, "tool": tool, "target": target, "until": rfc3339(until_ms) }),
+    let deed = Deed {
+        command: "inbox grant",
+        what: json!({ "agent": agent, "tool": tool, "target": target, "until": rfc3339(until_ms) }),
         target,
         change: None,
     };
@@ -74,11 +75,7 @@ pub async fn give(
         given_by: owner(),
         until_ms,
     };
-    desk.on_record(act, async || {
-        let given = desk.vault.grants().add(new).await;
-        Ok((given.map_err(|e| e.to_string())?, "ok"))
-    })
-    .await
+    recorded(&desk.vault, deed, desk.vault.grants().add(new)).await
 }
 
 /// The grants that hold.
@@ -97,23 +94,17 @@ pub fn list(desk: &Desk, json: bool) -> Result<String, String> {
 
 /// Ends a grant.
 pub async fn end(desk: &Desk, id: &str, json: bool) -> Result<String, String> {
-    let act = Act {
-        what: "inbox_ungrant",
-        arguments: json!({ "grant": id }),
+    let deed = Deed {
+        command: "inbox ungrant",
+        what: json!({ "grant": id }),
         target: None,
         change: None,
     };
-    let ended = desk
-        .on_record(act, async || {
-            let ended = desk
-                .vault
-                .grants()
-                .end(id)
-                .await
-                .map_err(|e| e.to_string())?;
-            Ok((ended, if ended { "ok" } else { "refused" }))
-        })
-        .await?;
+    let end = async {
+        let ended = desk.vault.grants().end(id).await;
+        ended.map(|ended| (ended, if ended { "ok" } else { "refused" }))
+    };
+    let ended = recorded_as(&desk.vault, deed, end).await?;
     if !ended {
         return Err(format!(
             "no grant {id} holds; `gatewren inbox grants` shows them"

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::super::deed::{Deed, owner, recorded_as};
 use super::super::say::{conclude, fail};
-use super::desk::{Act, Desk, owner};
+use super::desk::Desk;
 use super::span::Span;
 use super::{allow, print};
 use crate::sys::now_ms;
-use crate::vault::{Change, ChangeStatus, Decision, Ruling};
+use crate::vault::{Change, ChangeStatus, Decision, Ruling, VaultError};
 
 /// One could not be decided on any more.
 const PAST: u8 = 3;
@@ -133,13 +134,13 @@ async fn one(
     note: Option<&str>,
     verb: Verb,
 ) -> Result<Decided, String> {
-    let what = match verb {
-        Verb::Approve => "inbox_approve",
-        Verb::Reject => "inbox_reject",
+    let command = match verb {
+        Verb::Approve => "inbox approve",
+        Verb::Reject => "inbox reject",
     };
-    let act = Act {
-        what,
-        arguments: json!({ "change": change.id, "tool": change.tool, "agent": change.agent, "note": note }),
+    let deed = Deed {
+        command,
+        what: json!({ "change": change.id, "tool": change.tool, "agent": change.agent, "note": note }),
         target: change.target.as_deref(),
         change: Some(&change.id),
     };
@@ -148,25 +149,18 @@ async fn one(
         note: note.map(str::to_owned),
     };
     let changes = desk.vault.changes();
-    let ruling = desk
-        .on_record(act, async || {
-            let ruling = match verb {
-                Verb::Approve => {
-                    changes
-                        .approve(&change.id, change.binding(), decision)
-                        .await
-                }
-                Verb::Reject => changes.reject(&change.id, decision).await,
-            };
-            let ruling = ruling.map_err(|e| e.to_string())?;
-            let word = if matches!(ruling, Ruling::Done(_)) {
-                "ok"
-            } else {
-                "refused"
-            };
-            Ok((ruling, word))
-        })
-        .await?;
+    let decide = async {
+        let ruling = match verb {
+            Verb::Approve => {
+                let binding = change.binding();
+                changes.approve(&change.id, binding, decision).await?
+            }
+            Verb::Reject => changes.reject(&change.id, decision).await?,
+        };
+        let done = matches!(ruling, Ruling::Done(_));
+        Ok::<_, VaultError>((ruling, if done { "ok" } else { "refused" }))
+    };
+    let ruling = recorded_as(&desk.vault, deed, decide).await?;
     let refused = match ruling {
         Ruling::Done(change) => {
             return Ok(Decided {

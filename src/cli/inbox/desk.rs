@@ -1,11 +1,8 @@
-//! What every command of the inbox works on: the vault, the names of the agents, and who sits here.
+//! What every command of the inbox works on: the vault and the names of the agents.
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
-use crate::sys::{now_ms, own_uid};
-use crate::vault::{Agent, Change, Entry, Outcome, Promise, Vault};
+use crate::vault::{Agent, Change, Vault};
 
 /// The open vault and what was read of it.
 pub struct Desk {
@@ -73,61 +70,4 @@ impl Desk {
             )),
         }
     }
-
-    /// Writes what the owner does here into the audit, and does it only then. `deed` says how it ended in one word.
-    pub async fn on_record<T>(
-        &self,
-        act: Act<'_>,
-        deed: impl AsyncFnOnce() -> Result<(T, &'static str), String>,
-    ) -> Result<T, String> {
-        let by = owner();
-        let entry = Entry {
-            agent: &by,
-            token: None,
-            space: None,
-            session: None,
-            request: None,
-            address: "local",
-            tool: act.what,
-            risk: "persist",
-            arguments: &act.arguments,
-            target: act.target,
-            mode: None,
-            decision: "owner",
-            change: act.change,
-        };
-        let audit = self.vault.audit();
-        let id = audit.intent(entry, Promise::Committed).await;
-        let id = id.map_err(|e| e.to_string())?;
-        let begun = now_ms();
-        let done = deed().await;
-        let outcome = Outcome {
-            status: done.as_ref().map_or("failed", |(_, word)| word),
-            duration_ms: now_ms().saturating_sub(begun),
-            revision_before: None,
-            revision: None,
-        };
-        audit.outcome(id, outcome).map_err(|e| e.to_string())?;
-        done.map(|(value, _)| value)
-    }
-}
-
-/// Something that the owner does here.
-pub struct Act<'a> {
-    /// Its name in the audit.
-    pub what: &'static str,
-    /// What belongs to it.
-    pub arguments: Value,
-    /// What it is about.
-    pub target: Option<&'a str>,
-    /// The change that is decided on.
-    pub change: Option<&'a str>,
-}
-
-/// Who sits here: whoever may open the vault is the owner, and under `sudo` has a name of their own.
-pub fn owner() -> String {
-    let name = |name: &str| std::env::var(name).ok().filter(|name| !name.is_empty());
-    let user = name("SUDO_USER").or_else(|| name("USER"));
-    let user = user.unwrap_or_else(|| format!("uid {}", own_uid()));
-    format!("local:{user}")
 }
