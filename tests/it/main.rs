@@ -44,6 +44,7 @@ mod helper_hostile;
 mod hostile_container;
 mod house_rules;
 mod killing;
+mod manuals;
 mod secrets;
 mod security_manual;
 mod spaces;
