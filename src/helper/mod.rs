@@ -11,6 +11,7 @@ mod containers;
 mod definitions;
 mod events;
 mod files;
+mod host_view;
 mod house;
 mod lxc;
 mod network;
