@@ -112,10 +112,10 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let lxc = Lxc::new(helper.clone());
     let systemd = Systemd::new(SystemBus::new());
     let units = Units::new(&systemd, settings.observer.units.clone());
-    let observer = Observer::new(state.clone(), &lxc, Host::new(), units);
+    let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let backends = Backends {
         lxc,
-        host: Host::new(),
+        host: Host::new(helper.clone()),
         shell: Shell::new(helper, stop.subscribe()),
         systemd,
         observer: observer.handle(),

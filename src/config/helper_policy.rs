@@ -65,7 +65,8 @@ This file belongs to root: the front can neither write it nor change what it say
 others could write or replace is refused. The helper reads it when it starts.
 Each thing that the helper can do belongs to one of host_shell, container_shell, lxc_reads and
 lxc_writes; what is switched off there, or is about a container that is not in the list, is refused
-to everybody. Beside these it does nothing but say that it is there.
+to everybody. Beside these it only tells that it is there, what is mounted on the box and how full
+that is, whether something keeps its clock right, and which programs have ports open.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.

@@ -32,7 +32,7 @@ impl Watched {
     pub fn by(lxc: &Lxc, directory: &Path) -> Self {
         let state = State::open(&directory.join("state.db")).unwrap();
         let units = Units::new(&Systemd::new(SystemBus::new()), Vec::new());
-        let observer = Observer::new(state.clone(), lxc, Host::new(), units);
+        let observer = Observer::new(state.clone(), lxc, Host::unaided(), units);
         let handle = observer.handle();
         let (stop, stopped) = oneshot::channel::<()>();
         let done = tokio::spawn(observer.run(async move {

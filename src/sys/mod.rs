@@ -13,6 +13,7 @@ mod folder_watch;
 mod hints;
 mod keeper;
 mod lock;
+mod mount_table;
 mod names;
 mod neighbors;
 mod netlink;
@@ -24,12 +25,13 @@ mod process_table;
 mod random;
 mod rooted;
 mod secret;
+mod socket_owners;
 pub mod source;
 mod spawn;
 mod terminal;
 mod waiter;
 
-pub use activation::inherited_sockets;
+pub use activation::{HandedOver, accepts_over_ip, inherited_sockets, started_by_systemd};
 pub use cgroup::{
     Cgroup, cgroup_paths, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
 };
@@ -37,13 +39,14 @@ pub use child::{Child, Exit};
 pub use clock::{clock_is_synchronised, moment_ms, now_ms, rfc3339};
 pub use datagram::send_datagram;
 pub use descriptors::{adopt_socket, launch_pipes, pipe};
-pub use disk_space::disk_space;
+pub use disk_space::{DiskSpace, disk_space};
 pub use executable::{is_static, sealed_copy};
 pub use files::FileError;
 pub use folder_watch::{FolderEvent, FolderWatch};
 pub use hints::Hints;
 pub use keeper::{Keeper, Wake, adopt_orphans, reap, reap_any};
 pub use lock::{DirectoryLock, lock_directory};
+pub use mount_table::{mount_places, unescape_mount};
 pub use neighbors::{FoundNeighbor, neighbors};
 pub use network::{end_when_stalled, interface_addresses};
 pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
@@ -54,6 +57,7 @@ pub use process_table::{
 pub use random::{RandomError, random_bytes};
 pub use rooted::read_in_root;
 pub use secret::Secret;
+pub use socket_owners::socket_programs;
 pub use spawn::{Identity, Spawn, SpawnError, Stage, WithParent};
 pub use terminal::{is_asked, read_hidden};
 pub use waiter::{Waiter, Waker};
