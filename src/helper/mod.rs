@@ -29,5 +29,7 @@ mod tools;
 mod usage;
 mod vitals;
 
+pub use accounts::uid_of;
+pub use house::sweep;
 pub use reaper::reap;
 pub use serve::{Lifeline, Settings, serve};

@@ -3,14 +3,13 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::sys::end_when_stalled;
+use crate::sys::{HandedOver, accepts_over_ip, end_when_stalled};
 
 /// How long to wait when the machine is out of descriptors or memory, instead of asking in a loop.
 const BACK_OFF: Duration = Duration::from_millis(100);
@@ -21,14 +20,30 @@ const STALLED: Duration = Duration::from_mins(2);
 
 /// A socket that cannot be listened on.
 #[derive(Debug)]
-pub struct ListenError {
-    address: SocketAddr,
-    cause: io::Error,
+pub enum ListenError {
+    /// An address that could not be bound.
+    Address {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        cause: io::Error,
+    },
+    /// A socket of systemd's that serves no connections over IP, by its name.
+    Unfit(String),
 }
 
 impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, cause } = self;
+        let (address, cause) = match self {
+            Self::Address { address, cause } => (address, cause),
+            Self::Unfit(name) => {
+                return write!(
+                    f,
+                    "systemd hands over a socket that takes no TCP connections ({name}); in its .socket unit name \
+                     ports or addresses with ListenStream=, and no paths"
+                );
+            }
+        };
         match cause.kind() {
             io::ErrorKind::AddrInUse => write!(
                 f,
@@ -58,14 +73,23 @@ impl std::error::Error for ListenError {}
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
     TcpListener::bind(address)
         .await
-        .map_err(|cause| ListenError { address, cause })
+        .map_err(|cause| ListenError::Address { address, cause })
 }
 
 /// Takes over a listening socket that systemd has opened.
-pub fn inherit(socket: OwnedFd) -> io::Result<TcpListener> {
+///
+/// # Errors
+/// When it is of another kind.
+pub fn inherit(handed_over: HandedOver) -> Result<TcpListener, ListenError> {
+    let HandedOver { name, socket } = handed_over;
+    if !accepts_over_ip(&socket) {
+        return Err(ListenError::Unfit(name));
+    }
     let socket = std::net::TcpListener::from(socket);
-    socket.set_nonblocking(true)?;
-    TcpListener::from_std(socket)
+    let ready = socket
+        .set_nonblocking(true)
+        .and_then(|()| TcpListener::from_std(socket));
+    ready.map_err(|_| ListenError::Unfit(name))
 }
 
 /// How many connections there may be at once; further ones wait in the kernel's queue.

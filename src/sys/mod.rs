@@ -30,7 +30,7 @@ mod spawn;
 mod terminal;
 mod waiter;
 
-pub use activation::inherited_sockets;
+pub use activation::{HandedOver, accepts_over_ip, inherited_sockets, started_by_systemd};
 pub use cgroup::{
     Cgroup, cgroup_paths, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
 };

@@ -16,7 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::panics::log_panics;
 use crate::config::LogLevel;
-use crate::sys::{now_ms, rfc3339};
+use crate::sys::{now_ms, rfc3339, started_by_systemd};
 
 /// The name of our lines: `journalctl -t gatewren`.
 const IDENTIFIER: &str = "gatewren";
@@ -58,13 +58,10 @@ struct Surroundings {
 
 impl Surroundings {
     fn of_process() -> Self {
-        let pid = std::process::id().to_string();
-        // Inherited by everything that a service starts; the process id says whether we are it.
-        let ours = std::env::var("SYSTEMD_EXEC_PID").map_or(true, |started| started == pid);
         Self {
             stream: std::env::var("JOURNAL_STREAM").ok(),
             stderr: stderr_identity().ok(),
-            started_by_systemd: ours && std::env::var_os("INVOCATION_ID").is_some(),
+            started_by_systemd: started_by_systemd(),
             socket: Path::new(JOURNAL_SOCKET).exists(),
             terminal: io::stderr().is_terminal(),
         }
