@@ -2,6 +2,8 @@
 """A small client of a running gatewren, for the tests in the booted box: one command, one answer on standard output.
 
     visitor.py URL CA call TOKEN TOOL [ARGUMENTS]                 calls a tool (2026-07-28); prints its data
+    visitor.py URL CA begin TOKEN TOOL [ARGUMENTS]                the same as a task; prints its id
+    visitor.py URL CA task TOKEN ID                               prints how a task stands
     visitor.py URL CA open TOKEN [POINTER]                        opens a session (2025-11-25); prints its id
     visitor.py URL CA in SESSION TOKEN TOOL [ARGUMENTS]           calls a tool in it; prints its data
     visitor.py URL CA knock FOLDER                                connects over and over until FOLDER/enough exists
@@ -19,6 +21,7 @@ import urllib.parse
 
 VERSION = "2026-07-28"
 STATEFUL = "2025-11-25"
+TASKS = "io.modelcontextprotocol/tasks"
 # Seconds that anything is waited for, on a machine however slow.
 BOUND = 120
 
@@ -28,7 +31,14 @@ class Refused(Exception):
 
 
 def main(url, ca, command, *rest):
-    commands = {"call": call, "open": open_session, "in": in_session, "knock": knock}
+    commands = {
+        "call": call,
+        "begin": begin,
+        "task": task,
+        "open": open_session,
+        "in": in_session,
+        "knock": knock,
+    }
     print(json.dumps(commands[command](Door(url, ca), *rest)))
 
 
@@ -61,11 +71,26 @@ class Door:
 
 
 def call(door, token, tool, arguments="{}"):
-    meta = {"io.modelcontextprotocol/protocolVersion": VERSION, "io.modelcontextprotocol/clientCapabilities": {}}
-    params = {"name": tool, "arguments": json.loads(arguments), "_meta": meta}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    headers = {"MCP_Protocol_Version": VERSION, "Mcp_Method": "tools/call", "Mcp_Name": tool}
-    return data(door.post(token, message, **headers))
+    answer = request(door, token, "tools/call", tool, {"name": tool, "arguments": json.loads(arguments)})
+    return data(answer)
+
+
+def request(door, token, method, name, params):
+    """A complete request of 2026-07-28, by a client that knows of tasks; the whole answer."""
+    able = {"extensions": {TASKS: {}}} if method.startswith("tasks/") or params.pop("task", False) else {}
+    meta = {"io.modelcontextprotocol/protocolVersion": VERSION, "io.modelcontextprotocol/clientCapabilities": able}
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+    return door.post(token, message, MCP_Protocol_Version=VERSION, Mcp_Method=method, Mcp_Name=name)
+
+
+def begin(door, token, tool, arguments="{}"):
+    """Calls a tool that lasts; the id of the task that the call became."""
+    params = {"name": tool, "arguments": json.loads(arguments), "task": True}
+    return result_of(request(door, token, "tools/call", tool, params))["taskId"]
+
+
+def task(door, token, number):
+    return result_of(request(door, token, "tasks/get", number, {"taskId": number}))
 
 
 def open_session(door, token, pointer=None):
@@ -97,7 +122,15 @@ def in_session(door, session, token, tool, arguments="{}"):
 
 
 def data(answer):
-    """What a tool answered, out of one JSON object or of the last event of a stream."""
+    """What a tool answered."""
+    result = result_of(answer)
+    if result.get("isError"):
+        raise Refused(json.dumps(result))
+    return result.get("structuredContent", result)
+
+
+def result_of(answer):
+    """Out of one JSON object, or of the last event of a stream."""
     status, headers, text = answer
     if status != 200:
         raise Refused(f"HTTP {status} {text}")
@@ -105,9 +138,9 @@ def data(answer):
         lines = [line[5:] for line in text.splitlines() if line.startswith("data:") and line[5:].strip()]
         text = lines[-1]
     result = json.loads(text).get("result")
-    if result is None or result.get("isError"):
+    if result is None:
         raise Refused(text)
-    return result.get("structuredContent", result)
+    return result
 
 
 def knock(door, folder):

@@ -44,7 +44,7 @@ def check(what):
         failed = True
         line = traceback.extract_tb(error.__traceback__)[-1]
         for frame in traceback.extract_tb(error.__traceback__):
-            if "/package/" in frame.filename and "box.py" not in frame.filename:
+            if "/life/" in frame.filename and "box.py" not in frame.filename:
                 line = frame
         words = " ".join(str(error).split())
         print(f"not ok lifecycle {what}: {type(error).__name__} (line {line.lineno}): {words}", flush=True)
