@@ -17,12 +17,13 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import visitor  # noqa: E402
+import visitor
 
 # Seconds that anything is waited for, on a machine however slow.
 BOUND = 240
 STATE = pathlib.Path("/var/lib/gatewren")
 SETTINGS = pathlib.Path("/etc/gatewren/gatewren.toml")
+HELPER_POLICY = pathlib.Path("/etc/gatewren/helper.toml")
 UNIT = "gatewren.service"
 SOCKETS = ["gatewren.socket", "gatewren-helper.socket"]
 PORT = 8443
@@ -57,14 +58,15 @@ def expect(truth, why):
 
 def run(*command, ok=True, **more):
     """What a command printed, both streams together; it must end well unless told otherwise."""
-    more.setdefault("stdin", subprocess.DEVNULL)
+    if "input" not in more:
+        more["stdin"] = subprocess.DEVNULL
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
     if ok and done.returncode != 0:
         raise AssertionError(f"{' '.join(command)}: exit status {done.returncode}: {done.stdout[-2000:]}")
     return done.stdout if ok else (done.returncode, done.stdout)
 
 
-def wait_for(what, condition):
+def wait_for(what, condition, every=0.1):
     """Until the condition is true; its value. An exception of it is no yet."""
     end, last = time.monotonic() + BOUND, None
     while time.monotonic() < end:
@@ -72,9 +74,9 @@ def wait_for(what, condition):
             value = condition()
             if value:
                 return value
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             last = error
-        time.sleep(0.1)
+        time.sleep(every)
     raise AssertionError(f"not within {BOUND} s: {what}" + (f" ({last})" if last else ""))
 
 
@@ -181,6 +183,20 @@ def processes():
     return found
 
 
+def settings(text):
+    """Settings of the owner's, in a file of their own, and a server that has read them."""
+    folder = SETTINGS.parent / "conf.d"
+    folder.mkdir(exist_ok=True)
+    (folder / "test.toml").write_text(text)
+    run("systemctl", "restart", UNIT)
+    wait_until_serving()
+
+
+def helper_policy(text):
+    HELPER_POLICY.write_text(text)
+    run("systemctl", "try-restart", "gatewren-helper.service")
+
+
 # What is in it
 
 
@@ -189,7 +205,11 @@ def gatewren(*words, **more):
 
 
 def add_agent(name, policy):
-    return json.loads(gatewren("agent", "add", name, "--policy", policy, "--json"))
+    """An agent that the server, which hears of it within a second, lets in."""
+    agent = json.loads(gatewren("agent", "add", name, "--policy", policy, "--json"))
+    time.sleep(1)
+    wait_for("the new token is let in", lambda: not is_refused(agent["token"]), every=1)
+    return agent
 
 
 def agents():

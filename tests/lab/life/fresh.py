@@ -68,7 +68,7 @@ def fresh():
             "/run/gatewren/helper.sock": ("root", 0o660),
             "/etc/gatewren": ("root", 0o755),
             SETTINGS: ("root", 0o644),
-            "/etc/gatewren/helper.toml": ("root", 0o644),
+            HELPER_POLICY: ("root", 0o644),
             "/usr/bin/gatewren": ("root", 0o755),
         }
         found = {str(path): (owner(path), oct(mode(path))) for path in wanted}
@@ -110,7 +110,7 @@ def without_lxc(token):
 
 def reinstalled(token):
     with check("a reinstall loses nothing, and keeps edited settings") as told:
-        for path in [SETTINGS, pathlib.Path("/etc/gatewren/helper.toml")]:
+        for path in [SETTINGS, HELPER_POLICY]:
             path.write_text(path.read_text() + "# the owner's own words\n")
         known, newest = agents()["laptop"]["id"], revision()
         install("this", "--reinstall")
@@ -119,7 +119,7 @@ def reinstalled(token):
         expect(call(token, "state_get")["revision"] >= newest, "the state began anew")
         gatewren("audit", "verify")
         altered = altered_files()
-        expect(altered == {str(SETTINGS): True, "/etc/gatewren/helper.toml": True}, altered)
+        expect(altered == {str(SETTINGS): True, str(HELPER_POLICY): True}, altered)
         expect("owner's own words" in SETTINGS.read_text(), "the settings were replaced")
 
 
