@@ -20,6 +20,7 @@ mod runtime;
 mod say;
 mod serve;
 mod state;
+mod table;
 mod trial;
 
 pub use entry::main;
