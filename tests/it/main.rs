@@ -29,6 +29,7 @@ mod flow_overrides;
 mod flow_owner;
 mod flow_policy;
 mod flow_refusals;
+mod flow_reload;
 mod flow_robustness;
 mod flow_sessions;
 mod flow_settings;
