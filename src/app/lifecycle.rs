@@ -113,7 +113,7 @@ pub async fn drained(
         engine.idle().await;
     };
     tokio::select! {
-        drained = tokio::time::timeout(serving.limits.drain, drain) => drained.is_ok(),
+        drained = tokio::time::timeout(serving.drain(), drain) => drained.is_ok(),
         () = told_again(signals) => false,
     }
 }

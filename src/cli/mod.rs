@@ -24,3 +24,6 @@ mod table;
 mod trial;
 
 pub use entry::main;
+
+#[cfg(test)]
+mod manual;

@@ -36,12 +36,12 @@ pub fn run(args: &Args) -> ExitCode {
     };
     telemetry::init(settings.log.level);
     match runtime::build() {
-        Ok(runtime) => runtime.block_on(serve(settings)),
+        Ok(runtime) => runtime.block_on(serve(settings, args.config.clone())),
         Err(cause) => fail(&cause),
     }
 }
 
-async fn serve(settings: Settings) -> ExitCode {
+async fn serve(settings: Settings, file: PathBuf) -> ExitCode {
     let sockets = match open_sockets(&settings.listen).await {
         Ok(sockets) => sockets,
         Err(error) => return fail(&error),
@@ -52,6 +52,7 @@ async fn serve(settings: Settings) -> ExitCode {
     let helper = helper(&settings);
     match build(Plan {
         settings,
+        file: std::path::absolute(file).ok(),
         helper,
         address: Some(address),
     })

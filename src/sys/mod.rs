@@ -4,6 +4,7 @@ mod activation;
 mod cgroup;
 mod child;
 mod clock;
+mod copies;
 mod datagram;
 mod descriptors;
 mod disk_space;
@@ -37,6 +38,7 @@ pub use cgroup::{
 };
 pub use child::{Child, Exit};
 pub use clock::{clock_is_synchronised, moment_ms, now_ms, rfc3339};
+pub use copies::keep_copy;
 pub use datagram::send_datagram;
 pub use descriptors::{adopt_socket, launch_pipes, pipe};
 pub use disk_space::{DiskSpace, disk_space};
