@@ -24,6 +24,7 @@ mod open_files;
 mod open_ports;
 mod process_table;
 mod random;
+mod rights;
 mod rooted;
 mod secret;
 mod socket_owners;
@@ -57,6 +58,7 @@ pub use process_table::{
     children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
 };
 pub use random::{RandomError, random_bytes};
+pub use rights::act_as_owner_of;
 pub use rooted::read_in_root;
 pub use secret::Secret;
 pub use socket_owners::socket_programs;
