@@ -13,7 +13,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{interval, sleep, timeout};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::config::HelperPolicy;
 use crate::sys::adopt_orphans;
@@ -73,7 +73,7 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let house = Arc::new(House::new(definitions, settings.policy, stopping));
     let mut calls = JoinSet::new();
     let mut children = signal(SignalKind::child())?;
-    let (mut tick, mut quiet_tick) = (interval(STRAY_TIME), interval(QUIET_STRAY_TIME));
+    let (mut tick, mut quiet_tick) = (ticks(STRAY_TIME), ticks(QUIET_STRAY_TIME));
     tracing::info!(uid = settings.allow_uid, lxcpath = ?house.containers.lxcpath(), "helper listens");
     let why = loop {
         let streams = MAX_EVENT_STREAMS - house.event_streams.available_permits();
@@ -103,6 +103,13 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     stop.send_replace(true);
     end_calls(&house, calls).await;
     Ok(())
+}
+
+/// Ticks that nobody waited for are not made up for: after a quiet hour one look is as good as hundreds.
+fn ticks(every: Duration) -> Interval {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 async fn end_calls(house: &House, mut calls: JoinSet<()>) {
