@@ -1,7 +1,6 @@
 //! The accept loops: sockets in, connections served, all of them gone at the end.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -11,9 +10,6 @@ use super::front::Front;
 use crate::config::Limits;
 use crate::http::{ConnectionCap, Server, Timeouts, Tls};
 use crate::telemetry::{Beat, Heartbeat, Metrics};
-
-/// An accept loop comes round at least so often, to show that it lives.
-const TURN: Duration = Duration::from_millis(250);
 
 /// What serves connections.
 pub struct Serving {
@@ -56,11 +52,13 @@ impl Serving {
         open: mpsc::Sender<()>,
     ) {
         let server = self.server(&stop);
+        let mut asked = self.heartbeat.questions();
         loop {
             self.heartbeat.beat(Beat::AcceptLoop);
             let accepted = tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return,
-                () = tokio::time::sleep(TURN) => continue,
+                // Whoever asks wants the beat at the top of the loop.
+                Ok(()) = asked.changed() => continue,
                 accepted = cap.accept(&socket) => accepted,
             };
             let Some((stream, peer, place)) = accepted else {
