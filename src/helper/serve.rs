@@ -13,7 +13,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Interval, interval, sleep, timeout};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::config::{HelperPolicy, InForce};
 use crate::sys::adopt_orphans;
@@ -81,7 +81,7 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let mut calls = JoinSet::new();
     let mut children = signal(SignalKind::child())?;
     let mut reloads = signal(SignalKind::hangup())?;
-    let (mut tick, mut quiet_tick) = (interval(STRAY_TIME), interval(QUIET_STRAY_TIME));
+    let (mut tick, mut quiet_tick) = (ticks(STRAY_TIME), ticks(QUIET_STRAY_TIME));
     let notify = Notify::from_env();
     // Three signs in the time that the service manager waits for one.
     let mut sign_of_life = notify.watchdog().map(|limit| interval(limit / 3));
@@ -148,6 +148,13 @@ fn reload(file: &Path, policy: &InForce<HelperPolicy>, notify: &Notify) {
         }
     }
     notify.ready();
+}
+
+/// Ticks that nobody waited for are not made up for: after a quiet hour one look is as good as hundreds.
+fn ticks(every: Duration) -> Interval {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 async fn end_calls(house: &House, mut calls: JoinSet<()>) {

@@ -53,7 +53,7 @@ pub use mount_table::{mount_places, unescape_mount};
 pub use neighbors::{FoundNeighbor, neighbors};
 pub use network::{end_when_stalled, interface_addresses};
 pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
-pub use open_ports::{OpenPort, open_ports, open_ports_of};
+pub use open_ports::{OpenPort, open_ports, open_ports_beside, open_ports_of};
 pub use process_table::{
     children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
 };
