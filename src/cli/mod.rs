@@ -4,6 +4,7 @@
 mod agent;
 mod audit;
 mod check;
+mod check_box;
 mod completions;
 mod deed;
 mod describe;
@@ -20,6 +21,10 @@ mod runtime;
 mod say;
 mod serve;
 mod state;
+mod table;
 mod trial;
 
 pub use entry::main;
+
+#[cfg(test)]
+mod manual;

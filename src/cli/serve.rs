@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use super::runtime;
 use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house};
 use crate::config::Settings;
+use crate::sys::{is_root, started_by_systemd};
 use crate::telemetry;
 
 /// Serve MCP as the settings say; systemd starts this.
@@ -35,12 +36,12 @@ pub fn run(args: &Args) -> ExitCode {
     };
     telemetry::init(settings.log.level);
     match runtime::build() {
-        Ok(runtime) => runtime.block_on(serve(settings)),
+        Ok(runtime) => runtime.block_on(serve(settings, args.config.clone())),
         Err(cause) => fail(&cause),
     }
 }
 
-async fn serve(settings: Settings) -> ExitCode {
+async fn serve(settings: Settings, file: PathBuf) -> ExitCode {
     let sockets = match open_sockets(&settings.listen).await {
         Ok(sockets) => sockets,
         Err(error) => return fail(&error),
@@ -48,15 +49,10 @@ async fn serve(settings: Settings) -> ExitCode {
     let Some(Ok(address)) = sockets.first().map(tokio::net::TcpListener::local_addr) else {
         return fail(&"no address to listen on; set `listen`");
     };
-    let socket = settings.helper.socket.clone();
-    // Without systemd nobody has opened the helper's socket: then it is ours to start.
-    let helper = if socket.exists() {
-        HelperPlan::Socket(socket)
-    } else {
-        HelperPlan::Child(settings.state_dir.join("run"))
-    };
+    let helper = helper(&settings);
     match build(Plan {
         settings,
+        file: std::path::absolute(file).ok(),
         helper,
         address: Some(address),
     })
@@ -71,6 +67,24 @@ async fn serve(settings: Settings) -> ExitCode {
         }
         Err(error) => fail(&error),
     }
+}
+
+/// The helper that systemd runs, or else one of our own, which has no more rights than we have.
+fn helper(settings: &Settings) -> HelperPlan {
+    let socket = settings.helper.socket.clone();
+    let there = socket.exists();
+    if !there && (is_root() || !started_by_systemd()) {
+        return HelperPlan::Child(settings.state_dir.join("run"));
+    }
+    if !there {
+        // One of our own could do nothing, and would be in the way when the true one comes.
+        tracing::error!(
+            socket = %socket.display(),
+            "the helper's socket is not there, so that nothing runs that needs root; run: systemctl start \
+             gatewren-helper.socket"
+        );
+    }
+    HelperPlan::Socket(socket)
 }
 
 /// No token is made that nobody asked for, so a first start serves nobody.

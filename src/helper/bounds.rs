@@ -28,7 +28,11 @@ enum Class {
 /// An operation's class; none for what does nothing. Each operation is named, so that none can be forgotten.
 fn class(operation: &Operation) -> Option<Class> {
     match operation {
-        Operation::Ping {} => None,
+        // What every user of the machine may know, or nearly.
+        Operation::Ping {}
+        | Operation::HostView {}
+        | Operation::HostSpace { .. }
+        | Operation::HostPrograms { .. } => None,
         Operation::HostCommand { .. } => Some(Class::HostShell),
         Operation::ContainerCommand { .. } => Some(Class::ContainerShell),
         Operation::ContainerList {}
@@ -117,6 +121,14 @@ mod tests {
         ];
         let rest = [
             (Operation::Ping {}, None),
+            (Operation::HostView {}, None),
+            (Operation::HostSpace { places: Vec::new() }, None),
+            (
+                Operation::HostPrograms {
+                    sockets: Vec::new(),
+                },
+                None,
+            ),
             (
                 Operation::HostCommand { command: command() },
                 Some(Class::HostShell),

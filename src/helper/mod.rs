@@ -11,6 +11,7 @@ mod containers;
 mod definitions;
 mod events;
 mod files;
+mod host_view;
 mod house;
 mod lxc;
 mod network;
@@ -29,5 +30,7 @@ mod tools;
 mod usage;
 mod vitals;
 
+pub use accounts::uid_of;
+pub use house::sweep;
 pub use reaper::reap;
 pub use serve::{Lifeline, Settings, serve};
