@@ -94,6 +94,7 @@ fn live(args: Args, listener: UnixListener) -> io::Result<()> {
     let policy = HelperPolicy::load(&args.policy).map_err(io::Error::other)?;
     let settings = Settings {
         policy,
+        policy_file: std::path::absolute(&args.policy)?,
         listener,
         lxcpath: std::path::absolute(args.lxcpath.unwrap_or_else(usual_lxcpath))?,
         proxmox: std::path::absolute(args.proxmox)?,
