@@ -26,12 +26,12 @@ use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle, Units};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError, ResourceSource, Scope, Tool};
-use crate::state::{Retention, State, Views};
+use crate::state::{Retention, State, StateError, Views};
 use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::vault::{ChangeRoom, OfferedTool, TaskRoom, Vault};
+use crate::vault::{ChangeRoom, OfferedTool, TaskRoom, Vault, VaultError};
 
 /// What a model is told of this server first.
 const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
@@ -62,7 +62,15 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct BuildError {
     words: String,
-    in_use: bool,
+    kind: Kind,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    /// Trying again may help.
+    Passing,
+    InUse,
+    Lasting,
 }
 
 impl fmt::Display for BuildError {
@@ -78,13 +86,26 @@ impl BuildError {
     pub fn new(cause: impl fmt::Display) -> Self {
         Self {
             words: cause.to_string(),
-            in_use: false,
+            kind: Kind::Passing,
+        }
+    }
+
+    /// From what goes wrong again however often it is tried, until somebody mends it.
+    fn lasting(cause: impl fmt::Display) -> Self {
+        Self {
+            words: cause.to_string(),
+            kind: Kind::Lasting,
         }
     }
 
     /// Whether another process keeps its state where this one should.
     pub fn is_in_use(&self) -> bool {
-        self.in_use
+        self.kind == Kind::InUse
+    }
+
+    /// Whether it goes wrong again until somebody mends it.
+    pub fn is_lasting(&self) -> bool {
+        self.kind == Kind::Lasting
     }
 }
 
@@ -106,7 +127,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     files::private_dir(&directory).map_err(failed)?;
     must_be_ours(&directory)?;
     let lock = lock(&directory)?;
-    let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
+    let vault = open_vault(&directory.join("vault.db"))?;
     vault.audit().begin_run().await.map_err(failed)?;
     let state = state(&settings)?;
     let tls = match address {
@@ -239,7 +260,21 @@ async fn door(
 
 fn state(settings: &Settings) -> Result<State, BuildError> {
     let retention = retention(&settings.state);
-    State::open_keeping(&settings.state_dir.join("state.db"), retention).map_err(failed)
+    State::open_keeping(&settings.state_dir.join("state.db"), retention).map_err(
+        |error| match error {
+            StateError::Newer { .. } | StateError::NotOurs(_) => BuildError::lasting(error),
+            _ => failed(error),
+        },
+    )
+}
+
+fn open_vault(path: &Path) -> Result<Vault, BuildError> {
+    Vault::open(path).map_err(|error| match error {
+        VaultError::Newer { .. } | VaultError::Damaged { .. } | VaultError::Foreign { .. } => {
+            BuildError::lasting(error)
+        }
+        _ => failed(error),
+    })
 }
 
 /// How much of the state's log is kept.
@@ -274,7 +309,8 @@ fn lock(directory: &Path) -> Result<DirectoryLock, BuildError> {
         } else {
             format!("cannot lock {directory}: {cause}")
         };
-        BuildError { words, in_use }
+        let kind = if in_use { Kind::InUse } else { Kind::Passing };
+        BuildError { words, kind }
     })
 }
 
