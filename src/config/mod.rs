@@ -27,7 +27,7 @@ mod trust;
 
 pub use change::Change;
 pub use edge::{EdgeJwt, KeysAt};
-pub use error::Problem;
+pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob};
 pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, Shell};
 pub use level::LogLevel;
