@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod bounds;
 mod build;
 #[cfg(feature = "everything")]
 mod fixtures;

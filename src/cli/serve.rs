@@ -1,12 +1,12 @@
 //! `gatewren serve`: the daemon, started by systemd.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::runtime;
 use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house};
-use crate::config::Settings;
+use crate::config::{HELPER_POLICY_FILE, Settings};
 use crate::telemetry;
 
 /// Serve MCP as the settings say; systemd starts this.
@@ -19,6 +19,10 @@ pub struct Args {
         default_value = "/etc/gatewren/gatewren.toml"
     )]
     config: PathBuf,
+
+    /// What bounds the helper, as helper.toml, where systemd has started none and this does
+    #[arg(long, value_name = "FILE", default_value = HELPER_POLICY_FILE)]
+    helper_policy: PathBuf,
 }
 
 /// Exit code for settings that cannot be used (sysexits.h would be 78; systemd shows either).
@@ -35,12 +39,12 @@ pub fn run(args: &Args) -> ExitCode {
     };
     telemetry::init(settings.log.level);
     match runtime::build() {
-        Ok(runtime) => runtime.block_on(serve(settings)),
+        Ok(runtime) => runtime.block_on(serve(settings, &args.helper_policy)),
         Err(cause) => fail(&cause),
     }
 }
 
-async fn serve(settings: Settings) -> ExitCode {
+async fn serve(settings: Settings, helper_policy: &Path) -> ExitCode {
     let sockets = match open_sockets(&settings.listen).await {
         Ok(sockets) => sockets,
         Err(error) => return fail(&error),
@@ -53,7 +57,10 @@ async fn serve(settings: Settings) -> ExitCode {
     let helper = if socket.exists() {
         HelperPlan::Socket(socket)
     } else {
-        HelperPlan::Child(settings.state_dir.join("run"))
+        HelperPlan::Child {
+            directory: settings.state_dir.join("run"),
+            policy: Some(helper_policy.to_owned()),
+        }
     };
     match build(Plan {
         settings,

@@ -143,7 +143,10 @@ fn plan(args: &Args, directory: &Path) -> Plan {
     settings.log.level = args.log;
     Plan {
         settings,
-        helper: HelperPlan::Child(directory.join("run")),
+        helper: HelperPlan::Child {
+            directory: directory.join("run"),
+            policy: None,
+        },
         address: None,
     }
 }

@@ -25,7 +25,7 @@ mod trust;
 pub use edge::{EdgeJwt, KeysAt};
 pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob};
-pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, Shell};
+pub use helper_policy::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
 pub use level::LogLevel;
 pub use load::SETTINGS_FILE;
 pub use mode::Mode;

@@ -88,10 +88,10 @@ async fn listen(
         };
         let (stream, text) = match pump.wait(next).await {
             Ok(News::Said(Stream::Stderr, bytes)) => (Stream::Stderr, bytes),
-            Ok(News::Said(stream, bytes)) => (stream, lines.visible(&bytes, &house.policy)),
+            Ok(News::Said(stream, bytes)) => (stream, lines.visible(&bytes, &house.policy())),
             Ok(News::Defined(changed)) => {
                 let changed = changed.map_err(|e| unwatchable(&e))?;
-                (Stream::Stdout, changed.visible(&house.policy))
+                (Stream::Stdout, changed.visible(&house.policy()))
             }
             Ok(News::Ended) => {
                 let message = "LXC's monitor ended; it is started again by the next question";

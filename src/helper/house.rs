@@ -17,7 +17,7 @@ use crate::sys::{
 };
 
 use super::{
-    ceilings::{MAX_EVENT_STREAMS, MAX_OPERATIONS},
+    ceilings::{MAX_BOUNDS_STREAMS, MAX_EVENT_STREAMS, MAX_OPERATIONS},
     complaints::Complaints,
     containers::Containers,
     definitions::Definitions,
@@ -43,12 +43,13 @@ pub struct House {
     pub event_streams: Semaphore,
     /// Lines about what was not done.
     pub complaints: Complaints,
-    /// What the owner lets be done here at all.
-    pub policy: HelperPolicy,
+    /// One permit for each caller that is told what is allowed.
+    pub bounds_streams: Semaphore,
     /// True once the helper is to end.
     pub shutdown: watch::Receiver<bool>,
     /// The cgroup below which host commands are born.
     pub own_cgroup: Option<PathBuf>,
+    policy: watch::Sender<Arc<HelperPolicy>>,
     reaper: Mutex<Option<Arc<File>>>,
     owner: String,
     calls: AtomicU64,
@@ -68,13 +69,30 @@ impl House {
             operations: Semaphore::new(MAX_OPERATIONS),
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),
             complaints: Complaints::default(),
-            policy,
+            bounds_streams: Semaphore::new(MAX_BOUNDS_STREAMS),
+            policy: watch::Sender::new(Arc::new(policy)),
             shutdown,
             own_cgroup: own_cgroup(),
             reaper: Mutex::default(),
             owner: owner(own_pid()).unwrap_or_default(),
             calls: AtomicU64::new(0),
         }
+    }
+
+    /// What the owner lets be done here at all, as it is now.
+    pub fn policy(&self) -> Arc<HelperPolicy> {
+        self.policy.borrow().clone()
+    }
+
+    /// Hears when the owner lets something else be done.
+    pub fn policy_changes(&self) -> watch::Receiver<Arc<HelperPolicy>> {
+        self.policy.subscribe()
+    }
+
+    /// How many callers stay and have nothing run for them.
+    pub fn listeners(&self) -> usize {
+        let events = MAX_EVENT_STREAMS - self.event_streams.available_permits();
+        events + MAX_BOUNDS_STREAMS - self.bounds_streams.available_permits()
     }
 
     /// A fresh cgroup below `parent` for one call; `None` where the machine has none to give.

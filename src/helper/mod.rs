@@ -17,6 +17,7 @@ mod network;
 mod outbox;
 mod outputs;
 mod perform;
+mod power;
 mod programs;
 mod pump;
 mod reaper;
@@ -26,6 +27,7 @@ mod serve;
 mod stop;
 mod strays;
 mod tools;
+mod updates;
 mod usage;
 mod vitals;
 

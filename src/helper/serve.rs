@@ -19,7 +19,7 @@ use crate::config::HelperPolicy;
 use crate::sys::adopt_orphans;
 
 use super::{
-    ceilings::{MAX_CONNECTIONS, MAX_EVENT_STREAMS},
+    ceilings::MAX_CONNECTIONS,
     definitions::Definitions,
     house::{House, sweep_stale_cgroups},
     perform::serve_connection,
@@ -76,7 +76,6 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let (mut tick, mut quiet_tick) = (interval(STRAY_TIME), interval(QUIET_STRAY_TIME));
     tracing::info!(uid = settings.allow_uid, lxcpath = ?house.containers.lxcpath(), "helper listens");
     let why = loop {
-        let streams = MAX_EVENT_STREAMS - house.event_streams.available_permits();
         tokio::select! {
             why = ends.next() => break why,
             accepted = listener.accept(), if calls.len() < MAX_CONNECTIONS => match accepted {
@@ -95,7 +94,7 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
                 }
             }
             _ = children.recv() => drop(house.strays.sweep()),
-            _ = tick.tick(), if calls.len() > streams => drop(house.strays.sweep()),
+            _ = tick.tick(), if calls.len() > house.listeners() => drop(house.strays.sweep()),
             _ = quiet_tick.tick(), if !calls.is_empty() => drop(house.strays.sweep()),
         }
     };

@@ -120,9 +120,9 @@ fn every_setting_and_command_that_is_named_exists() {
         }
     }
     assert!(commands > 5, "only {commands} commands are named");
-    for key in ["host_shell", "container_shell", "containers"] {
+    for key in ["host_shell", "container_shell", "containers", "power"] {
         assert!(
-            source.contains(&format!(".Li {key}\n")) && helper.contains(&format!("#{key} = ")),
+            source.contains(&format!("Li {key}\n")) && helper.contains(&format!("#{key} = ")),
             "{key}"
         );
     }
