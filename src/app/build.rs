@@ -16,7 +16,7 @@ use super::{
 };
 use crate::auth::{Agents, Logins};
 use crate::backends::{Bounds, Host, Lxc, Power, Shell, SystemBus, Systemd, Updates};
-use crate::config::{Settings, Tasks};
+use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::dispatch::{
     Engine, Inbox, InboxLimits, TaskLimits, WithChanges, change_tools, end_abandoned_changes,
     end_abandoned_tasks,
@@ -32,7 +32,7 @@ use crate::sys::{DirectoryLock, files, lock_directory};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::vault::{ChangeRoom, Stay, TaskRoom, Vault};
+use crate::vault::{ChangeRoom, TaskRoom, Vault};
 
 /// What a model is told of this server first.
 const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
@@ -56,6 +56,8 @@ pub enum HelperPlan {
 pub struct Plan {
     /// Every setting.
     pub settings: Settings,
+    /// Where they were read, and are read again on SIGHUP; none where no file was.
+    pub file: Option<PathBuf>,
     /// Where the helper is.
     pub helper: HelperPlan,
     /// The address that clients use, as bound; none for the one client on standard input and output.
@@ -100,9 +102,12 @@ fn failed(cause: impl fmt::Display) -> BuildError {
 pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let Plan {
         settings,
+        file,
         helper,
         address,
     } = plan;
+    let in_force = InForce::new(settings);
+    let (settings, live) = (in_force.now(), in_force.live());
     let directory = settings.state_dir.clone();
     files::private_dir(&directory).map_err(failed)?;
     let lock = lock(&directory)?;
@@ -119,11 +124,11 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     };
     let lxc = Lxc::new(helper.clone());
     let systemd = Systemd::new(SystemBus::new());
-    let units = Units::new(&systemd, settings.observer.units.clone());
-    let observer = Observer::new(state.clone(), &lxc, Host::new(), units);
+    let units = Units::new(&systemd, live.clone());
+    let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let backends = Backends {
         lxc,
-        host: Host::new(),
+        host: Host::new(helper.clone()),
         shell: Shell::new(helper.clone(), stop.subscribe()),
         power: Power::new(helper.clone()),
         updates: Updates::new(helper),
@@ -132,16 +137,20 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         observer: observer.handle(),
     };
     let catalog = catalog(&state, &vault, backends).map_err(failed)?;
-    let (guard, sessions) = door(&vault, &state, &settings).await?;
-    let inbox = inbox(&vault, &state, &settings)?;
+    let (guard, sessions) = door(&vault, &state, &live).await?;
+    guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
+    let inbox = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
+    let inbox = Inbox::new(inbox, state.clone(), inbox_limits(&settings.inbox));
     // Whoever comes in sees what there is, and does not see it change a moment later.
     bounds.asked().await;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
     let engine = Arc::new(engine.with_inbox(inbox));
-    let serving = serving(&engine, guard, sessions, tls, &settings);
-    Ok(House {
+    let serving = serving(&engine, guard, sessions, tls, live);
+    let house = House {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
-        settings,
+        in_force,
+        file,
+        note: Mutex::default(),
         state,
         vault,
         engine,
@@ -152,20 +161,20 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         _lock: lock,
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
-    })
+    };
+    house.adopt(&settings);
+    Ok(house)
 }
 
-/// What agents propose, and what it takes to run it.
-fn inbox(vault: &Vault, state: &State, settings: &Settings) -> Result<Inbox, BuildError> {
-    let agents = Agents::new(vault.clone(), settings.spaces.clone()).map_err(failed)?;
-    let limits = InboxLimits {
-        expires: settings.inbox.expires,
+/// How much agents may propose.
+pub fn inbox_limits(inbox: &InboxSettings) -> InboxLimits {
+    InboxLimits {
+        expires: inbox.expires,
         room: ChangeRoom {
-            per_agent: settings.inbox.per_agent,
-            total: settings.inbox.total,
+            per_agent: inbox.per_agent,
+            total: inbox.total,
         },
-    };
-    Ok(Inbox::new(agents, state.clone(), limits))
+    }
 }
 
 /// What answers, with the tasks and changes of the last run put to rest before there are any of this one.
@@ -187,7 +196,6 @@ async fn engine(
     let kept = Some(vault.clone());
     let engine = Engine::new(catalog, kept, &key, stop.subscribe(), limits);
     let guard = guard.clone();
-    let engine = engine.with_update_interval(settings.limits.update_interval);
     Ok(engine.with_succession(Arc::new(move |who| {
         let guard = guard.clone();
         Box::pin(async move { guard.changed(&who).await })
@@ -228,42 +236,37 @@ fn load_tls(settings: &Settings) -> Result<Arc<Tls>, BuildError> {
 async fn door(
     vault: &Vault,
     state: &State,
-    settings: &Settings,
+    live: &Live,
 ) -> Result<(Arc<Guard>, Sessions), BuildError> {
-    let agents = Agents::new(vault.clone(), settings.spaces.clone()).map_err(failed)?;
-    let stay = Stay {
-        idle: settings.access.login_idle,
-        most: settings.access.login_max,
-    };
     let callers = Callers {
-        agents,
-        logins: Arc::new(Logins::new(vault.clone(), stay)),
-        owner_on_mcp: settings.access.owner_on_mcp,
+        agents: Agents::new(vault.clone(), live.clone()).map_err(failed)?,
+        logins: Arc::new(Logins::new(vault.clone(), live.clone())),
+        live: live.clone(),
     };
-    let guard = Guard::new(Identity::Agents(callers), hosts(settings), &settings.limits);
-    let guard = guard.behind(Edge::of(&settings.edge_jwt).map_err(failed)?);
-    let required = settings.access.required_header.as_str();
-    let guard = match required {
-        "" => guard,
-        name => guard.requiring(name.parse().map_err(failed)?),
-    };
+    let hosts = live.read(hosts);
+    let guard = Guard::new(Identity::Agents(callers), hosts, live.clone());
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {
         vault: vault.clone(),
         database: state.database_id().to_owned(),
         revision: state.bell(),
     };
-    let sessions = Sessions::open(&key, &settings.limits, Some(store)).map_err(failed)?;
+    let sessions = Sessions::open(&key, live.clone(), Some(store)).map_err(failed)?;
     Ok((Arc::new(guard), sessions))
 }
 
 fn state(settings: &Settings) -> Result<State, BuildError> {
-    let retention = Retention {
-        age: settings.state.keep,
-        revisions: settings.state.keep_revisions.into(),
-        ..Retention::default()
-    };
+    let retention = retention(&settings.state);
     State::open_keeping(&settings.state_dir.join("state.db"), retention).map_err(failed)
+}
+
+/// How much of the state's log is kept.
+pub fn retention(log: &StateLog) -> Retention {
+    Retention {
+        age: log.keep,
+        revisions: log.keep_revisions.into(),
+        ..Retention::default()
+    }
 }
 
 /// Two servers that keep the same state would each undo what the other has seen.
@@ -360,21 +363,20 @@ pub fn serving(
     guard: Arc<Guard>,
     sessions: Sessions,
     tls: Option<Arc<Tls>>,
-    settings: &Settings,
+    live: Live,
 ) -> Serving {
     let metrics = engine.metrics.clone();
-    let heartbeat = settings.limits.heartbeat;
-    let http_sse = settings.access.http_sse;
-    let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, heartbeat);
+    let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, live.clone());
     Serving {
         front: Arc::new(Front {
             guard,
-            http_sse: http_sse.then(|| HttpSse::new(endpoint.clone())),
+            http_sse: HttpSse::new(endpoint.clone()),
+            live: live.clone(),
             endpoint,
             metrics: metrics.clone(),
         }),
         tls,
-        limits: settings.limits.clone(),
+        live,
         metrics,
         heartbeat: Arc::new(Heartbeat::new()),
     }

@@ -1,7 +1,7 @@
 //! The house: everything that a running gatewren holds.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{
     serving::Serving,
 };
 use crate::backends::Bounds;
-use crate::config::{Settings, TlsMode};
+use crate::config::{InForce, Settings, TlsMode};
 use crate::dispatch::Engine;
 use crate::guard::Hosts;
 use crate::helper_client::HelperChild;
@@ -39,8 +39,12 @@ const RENEWAL: Duration = Duration::from_hours(12);
 pub struct House {
     /// Where clients reach it; `stdio` when it has but the one that started it.
     pub url: String,
-    /// What it was told.
-    pub settings: Settings,
+    /// What it was told, as it was last told.
+    pub in_force: InForce,
+    /// Where that is read again; nowhere when it was not read from a file.
+    pub(super) file: Option<PathBuf>,
+    /// What the last reload has left for the owner to do.
+    pub(super) note: Mutex<Option<String>>,
     /// The box as a document.
     pub state: State,
     /// What is remembered and secret.
@@ -71,7 +75,7 @@ impl House {
         }
         let engine = self.engine.clone();
         workers.spawn(async move { engine.sweep_tasks().await });
-        workers.spawn(audit::keep(self.vault.clone(), self.settings.audit.clone()));
+        workers.spawn(audit::keep(self.vault.clone(), self.in_force.live()));
         workers.spawn(self.engine.clone().run_approved());
         workers.spawn(bounds::announce(
             self.engine.clone(),
@@ -80,19 +84,12 @@ impl House {
         ));
     }
 
-    /// Does what `systemctl reload` asks for; streams stay open.
-    pub fn reload(&self) {
-        self.notify.reloading();
-        self.refresh();
-        tracing::info!("reloaded");
-        self.notify.ready();
-    }
-
     /// Follows the box's names and addresses, and takes the certificate that fits them now.
     pub fn refresh(&self) {
-        self.serving.front.guard.set_hosts(hosts(&self.settings));
+        let settings = self.in_force.now();
+        self.serving.front.guard.set_hosts(hosts(&settings));
         let Some(tls) = &self.serving.tls else { return };
-        let renewed = certificate(&self.settings)
+        let renewed = certificate(&settings)
             .map_err(|error| error.to_string())
             .and_then(|source| tls.reload_from(source).map_err(|error| error.to_string()));
         match renewed {
@@ -116,7 +113,7 @@ impl House {
 }
 
 /// What the certificate holds for and until when.
-fn certificate_words(tls: &Tls) -> String {
+pub fn certificate_words(tls: &Tls) -> String {
     let subjects: Vec<String> = tls.subjects().iter().map(ToString::to_string).collect();
     let expires_ms = u64::try_from(tls.expires())
         .unwrap_or(0)
@@ -127,7 +124,10 @@ fn certificate_words(tls: &Tls) -> String {
 /// Keeps names, addresses and certificate as the box is, for as long as it runs.
 pub async fn follow(house: Arc<House>) {
     let hints = Hinted::new();
-    let known = || (box_names(&house.settings.names), box_addresses());
+    let known = || {
+        let settings = house.in_force.now();
+        (box_names(&settings.names), box_addresses())
+    };
     let mut before = known();
     let mut looked = Instant::now();
     loop {

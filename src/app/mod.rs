@@ -10,6 +10,7 @@ mod front;
 mod house;
 mod lifecycle;
 mod names;
+mod reload;
 mod serving;
 mod signals;
 mod stdio;

@@ -31,7 +31,7 @@ pub async fn watch(house: Arc<House>) {
             .collect();
         if missing.is_empty() {
             house.notify.alive();
-            house.notify.status(&words(&house));
+            house.notify.status(&house.status());
         } else {
             tracing::error!(missing = missing.join(" "), "parts show no sign of life");
             house
@@ -55,15 +55,6 @@ async fn examine(house: &House) {
     if house.engine.answer(probe()).outcome.await.is_ok() {
         house.serving.heartbeat.beat(Beat::Probe);
     }
-}
-
-fn words(house: &House) -> String {
-    let connections = house.serving.metrics.connections_open();
-    let revision = house.state.document().revision;
-    format!(
-        "serving {}; {connections} connections, state at revision {revision}",
-        house.url
-    )
 }
 
 /// A call as a client makes it.

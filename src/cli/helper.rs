@@ -6,8 +6,10 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
+use tokio::runtime::Runtime;
+
 use crate::config::{HELPER_POLICY_FILE, HelperPolicy, LogLevel};
-use crate::helper::{Lifeline, Settings, serve};
+use crate::helper::{Lifeline, Settings, serve, sweep, uid_of};
 use crate::sys::{adopt_socket, own_pid, own_uid, usual_descriptor_limit};
 use crate::telemetry;
 
@@ -35,6 +37,10 @@ pub struct Args {
     #[arg(long, value_name = "UID")]
     allow_uid: Option<u32>,
 
+    /// The same by name, as /etc/passwd has it
+    #[arg(long, value_name = "NAME", conflicts_with = "allow_uid")]
+    allow_user: Option<String>,
+
     /// What the owner lets be done on this box at all; the defaults of `gatewren describe helper` when the
     /// standard file does not exist
     #[arg(long, value_name = "FILE", default_value = HELPER_POLICY_FILE)]
@@ -55,12 +61,21 @@ pub struct Args {
     /// The listening socket, for starters that cannot say `LISTEN_PID`
     #[arg(long, value_name = "N")]
     socket_fd: Option<RawFd>,
+
+    /// Only kill and remove what helpers left behind that were killed themselves, and end
+    #[arg(long)]
+    sweep: bool,
 }
 
 /// Serves until told to end.
 pub fn run(args: Args) -> ExitCode {
     telemetry::init(args.log);
-    match listener(args.socket_fd).and_then(|listener| live(args, listener)) {
+    let done = if args.sweep {
+        runtime().map(|runtime| runtime.block_on(sweep()))
+    } else {
+        listener(args.socket_fd).and_then(|listener| live(args, listener))
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(cause) => {
             // Nothing better is left when even this cannot be written.
@@ -76,6 +91,10 @@ fn live(args: Args, listener: UnixListener) -> io::Result<()> {
     } else {
         None
     };
+    let allow_uid = match &args.allow_user {
+        Some(name) => uid_of(name)?,
+        None => args.allow_uid.unwrap_or_else(own_uid),
+    };
     // A policy that cannot be read bounds nothing, so nothing is run.
     let policy = if args.trial {
         HelperPolicy::load_for_trial(&args.policy)
@@ -87,16 +106,19 @@ fn live(args: Args, listener: UnixListener) -> io::Result<()> {
         listener,
         lxcpath: std::path::absolute(args.lxcpath.unwrap_or_else(usual_lxcpath))?,
         proxmox: std::path::absolute(args.proxmox)?,
-        allow_uid: args.allow_uid.unwrap_or_else(own_uid),
+        allow_uid,
         lifeline,
     };
     usual_descriptor_limit();
-    // One thread, the one that began: what it starts is killed by the kernel when the thread ends, and
-    // this one ends with the process only.
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    runtime()?.block_on(serve(settings))
+}
+
+/// One thread, the one that began: what it starts is killed by the kernel when the thread ends, and this one ends
+/// with the process only.
+fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()?;
-    runtime.block_on(serve(settings))
+        .build()
 }
 
 fn listener(named: Option<RawFd>) -> io::Result<UnixListener> {

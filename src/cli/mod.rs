@@ -20,6 +20,10 @@ mod runtime;
 mod say;
 mod serve;
 mod state;
+mod table;
 mod trial;
 
 pub use entry::main;
+
+#[cfg(test)]
+mod manual;

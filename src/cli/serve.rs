@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use super::runtime;
 use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house};
 use crate::config::{HELPER_POLICY_FILE, Settings};
+use crate::sys::{is_root, started_by_systemd};
 use crate::telemetry;
 
 /// Serve MCP as the settings say; systemd starts this.
@@ -39,12 +40,12 @@ pub fn run(args: &Args) -> ExitCode {
     };
     telemetry::init(settings.log.level);
     match runtime::build() {
-        Ok(runtime) => runtime.block_on(serve(settings, &args.helper_policy)),
+        Ok(runtime) => runtime.block_on(serve(settings, args)),
         Err(cause) => fail(&cause),
     }
 }
 
-async fn serve(settings: Settings, helper_policy: &Path) -> ExitCode {
+async fn serve(settings: Settings, args: &Args) -> ExitCode {
     let sockets = match open_sockets(&settings.listen).await {
         Ok(sockets) => sockets,
         Err(error) => return fail(&error),
@@ -52,18 +53,10 @@ async fn serve(settings: Settings, helper_policy: &Path) -> ExitCode {
     let Some(Ok(address)) = sockets.first().map(tokio::net::TcpListener::local_addr) else {
         return fail(&"no address to listen on; set `listen`");
     };
-    let socket = settings.helper.socket.clone();
-    // Without systemd nobody has opened the helper's socket: then it is ours to start.
-    let helper = if socket.exists() {
-        HelperPlan::Socket(socket)
-    } else {
-        HelperPlan::Child {
-            directory: settings.state_dir.join("run"),
-            policy: Some(helper_policy.to_owned()),
-        }
-    };
+    let helper = helper(&settings, &args.helper_policy);
     match build(Plan {
         settings,
+        file: std::path::absolute(&args.config).ok(),
         helper,
         address: Some(address),
     })
@@ -78,6 +71,27 @@ async fn serve(settings: Settings, helper_policy: &Path) -> ExitCode {
         }
         Err(error) => fail(&error),
     }
+}
+
+/// The helper that systemd runs, or else one of our own, which has no more rights than we have.
+fn helper(settings: &Settings, policy: &Path) -> HelperPlan {
+    let socket = settings.helper.socket.clone();
+    let there = socket.exists();
+    if !there && (is_root() || !started_by_systemd()) {
+        return HelperPlan::Child {
+            directory: settings.state_dir.join("run"),
+            policy: Some(policy.to_owned()),
+        };
+    }
+    if !there {
+        // One of our own could do nothing, and would be in the way when the true one comes.
+        tracing::error!(
+            socket = %socket.display(),
+            "the helper's socket is not there, so that nothing runs that needs root; run: systemctl start \
+             gatewren-helper.socket"
+        );
+    }
+    HelperPlan::Socket(socket)
 }
 
 /// No token is made that nobody asked for, so a first start serves nobody.

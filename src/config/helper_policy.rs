@@ -51,6 +51,8 @@ pub enum HelperClass {
     HostShell,
     /// Commands in containers.
     ContainerShell,
+    /// Looking at the host.
+    HostReads,
     /// Looking at containers.
     LxcReads,
     /// Starting and stopping containers.
@@ -63,9 +65,10 @@ pub enum HelperClass {
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::HostShell,
         Self::ContainerShell,
+        Self::HostReads,
         Self::LxcReads,
         Self::LxcWrites,
         Self::Power,
@@ -77,6 +80,7 @@ impl HelperClass {
         match self {
             Self::HostShell => "host_shell",
             Self::ContainerShell => "container_shell",
+            Self::HostReads => "host_reads",
             Self::LxcReads => "lxc_reads",
             Self::LxcWrites => "lxc_writes",
             Self::Power => "power",
@@ -94,6 +98,8 @@ pub struct HelperPolicy {
     pub container_shell: Shell,
     /// The containers that may be seen and touched.
     pub containers: Vec<Glob>,
+    /// Whether the host may be looked at.
+    pub host_reads: bool,
     /// Whether containers may be listed, looked at and watched.
     pub lxc_reads: bool,
     /// Whether containers may be started, stopped and restarted.
@@ -147,6 +153,7 @@ impl HelperPolicy {
         match class {
             HelperClass::HostShell => self.host_shell == Shell::Full,
             HelperClass::ContainerShell => self.container_shell == Shell::Full,
+            HelperClass::HostReads => self.host_reads,
             HelperClass::LxcReads => self.lxc_reads,
             HelperClass::LxcWrites => self.lxc_writes,
             HelperClass::Power => self.power == Power::On,
@@ -163,10 +170,10 @@ impl HelperPolicy {
 What gatewren's root helper does for the front, whatever the front asks for.
 This file belongs to root: the front can neither write it nor change what it says, and a file that
 others could write or replace is refused. The helper reads it when it starts.
-Each thing that the helper can do belongs to one of host_shell, container_shell, lxc_reads, lxc_writes,
-power and updates; what is switched off there, or is about a container that is not in the list, is
-refused to everybody, and tools that need it are not shown to clients. Beside these it does nothing
-but say that it is there, and which of them are on.
+Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
+lxc_writes, power and updates; what is switched off there, or is about a container that is not in the
+list, is refused to everybody, and tools that need it are not shown to clients. Beside these it only
+tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
@@ -180,6 +187,9 @@ Every value below is the default: uncomment a line to change it.";
              maps is not far from the host's."),
         key!("", "containers", containers, GLOBS,
             "Containers that may be seen and touched; * stands for any run of characters, ? for one."),
+        key!("", "host_reads", host_reads, Flag,
+            "Whether the host may be looked at beyond what any user sees of it: what is mounted and how full\n\
+             that is, whether something keeps its clock right, and which programs have ports open."),
         key!("", "lxc_reads", lxc_reads, Flag,
             "Whether containers may be listed, looked at and watched: their state, definition, addresses,\n\
              open ports, operating system, and what they use. Without it nothing is known of them."),
@@ -223,6 +233,7 @@ impl Default for HelperPolicy {
             host_shell: Shell::Off,
             container_shell: Shell::Full,
             containers: "*".parse().into_iter().collect(),
+            host_reads: true,
             lxc_reads: true,
             lxc_writes: true,
             power: Power::Off,

@@ -3,6 +3,7 @@
 
 mod ending;
 mod frame;
+mod host_view;
 mod launch;
 mod limits;
 mod name;
@@ -11,6 +12,7 @@ mod vitals;
 
 pub use ending::{Ending, KillReason, RefusalCode};
 pub use frame::{Decoder, Frame, Stream};
+pub use host_view::HostView;
 pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
 pub use name::ContainerName;

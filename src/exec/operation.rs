@@ -29,6 +29,18 @@ pub enum Operation {
     /// Print which classes of operations the owner's file allows, as a JSON list of its keys: a line now, and one
     /// whenever that changes, until the connection closes.
     Bounds {},
+    /// Print the host's mounts and what its clock says of itself, as JSON ([`HostView`](super::host_view::HostView)).
+    HostView {},
+    /// Print the sizes of file systems of the host in bytes, a JSON object by place.
+    HostSpace {
+        /// Where they are mounted.
+        places: Vec<String>,
+    },
+    /// Print the programs that have sockets of the host, a JSON object by the sockets' numbers.
+    HostPrograms {
+        /// The sockets' numbers (inodes).
+        sockets: Vec<u64>,
+    },
     /// Run a command on the host.
     HostCommand {
         /// What to run.
@@ -119,6 +131,9 @@ impl Operation {
         match self {
             Self::Ping {} => "ping",
             Self::Bounds {} => "bounds",
+            Self::HostView {} => "host_view",
+            Self::HostSpace { .. } => "host_space",
+            Self::HostPrograms { .. } => "host_programs",
             Self::HostCommand { .. } => "host_command",
             Self::ContainerCommand { .. } => "container_command",
             Self::ContainerList {} => "container_list",
@@ -163,6 +178,9 @@ impl Operation {
             | Self::ContainerStop { container, .. } => Some(container),
             Self::ContainerVitals { container } => container.as_ref(),
             Self::Ping {}
+            | Self::HostView {}
+            | Self::HostSpace { .. }
+            | Self::HostPrograms { .. }
             | Self::HostCommand { .. }
             | Self::ContainerList {}
             | Self::ContainerEvents {}

@@ -26,6 +26,9 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::Ping {} | Operation::Bounds {} => None,
         Operation::HostCommand { .. } => Some(HelperClass::HostShell),
         Operation::ContainerCommand { .. } => Some(HelperClass::ContainerShell),
+        Operation::HostView {} | Operation::HostSpace { .. } | Operation::HostPrograms { .. } => {
+            Some(HelperClass::HostReads)
+        }
         Operation::ContainerList {}
         | Operation::ContainerInfo { .. }
         | Operation::ContainerConfig { .. }
@@ -70,6 +73,7 @@ fn refused(class: HelperClass) -> &'static str {
     match class {
         HelperClass::HostShell => "commands on the host are refused",
         HelperClass::ContainerShell => "commands in containers are refused",
+        HelperClass::HostReads => "looking at the host is refused",
         HelperClass::LxcReads => "looking at containers is refused",
         HelperClass::LxcWrites => "starting and stopping containers is refused",
         HelperClass::Power => "restarting this box and switching it off is refused",
@@ -138,6 +142,17 @@ mod tests {
             (Operation::Ping {}, None),
             (Operation::Bounds {}, None),
             (Operation::UpdateCheck {}, Some(HelperClass::Updates)),
+            (Operation::HostView {}, Some(HelperClass::HostReads)),
+            (
+                Operation::HostSpace { places: Vec::new() },
+                Some(HelperClass::HostReads),
+            ),
+            (
+                Operation::HostPrograms {
+                    sockets: Vec::new(),
+                },
+                Some(HelperClass::HostReads),
+            ),
             (
                 Operation::HostCommand { command: command() },
                 Some(HelperClass::HostShell),
@@ -158,7 +173,9 @@ mod tests {
         let lines = HelperClass::ALL.map(|class| {
             let words = match class {
                 HelperClass::HostShell | HelperClass::ContainerShell => ["\"off\"", "\"full\""],
-                HelperClass::LxcReads | HelperClass::LxcWrites => ["false", "true"],
+                HelperClass::HostReads | HelperClass::LxcReads | HelperClass::LxcWrites => {
+                    ["false", "true"]
+                }
                 HelperClass::Power => ["\"off\"", "\"on\""],
                 HelperClass::Updates => ["\"off\"", "\"read-only\""],
             };

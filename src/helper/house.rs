@@ -131,7 +131,7 @@ impl House {
 }
 
 /// Kills and removes the cgroups that a dead helper left behind; those of a living one are left alone.
-pub async fn sweep_stale_cgroups() {
+pub async fn sweep() {
     let own_namespace = namespace().unwrap_or_default();
     let name = |path: &Path| {
         path.file_name()

@@ -11,6 +11,7 @@ mod containers;
 mod definitions;
 mod events;
 mod files;
+mod host_view;
 mod house;
 mod lxc;
 mod network;
@@ -31,5 +32,7 @@ mod updates;
 mod usage;
 mod vitals;
 
+pub use accounts::uid_of;
+pub use house::sweep;
 pub use reaper::reap;
 pub use serve::{Lifeline, Settings, serve};

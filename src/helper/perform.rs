@@ -16,7 +16,7 @@ use super::{
     bounds,
     ceilings::{REQUEST_TIME, limits},
     commands::{in_container, on_host, require_root},
-    events, files,
+    events, files, host_view,
     house::House,
     lxc::tool_for,
     network::Network,
@@ -106,6 +106,15 @@ async fn perform(
     match operation {
         Operation::Ping {} => Ok(Ending::Exited { code: 0 }),
         Operation::Bounds {} => bounds::report(house, pump).await,
+        Operation::HostView {} => print(pump, || Ok(host_view::view())).await,
+        Operation::HostSpace { places } => {
+            let places = places.clone();
+            print(pump, move || Ok(host_view::spaces(&places))).await
+        }
+        Operation::HostPrograms { sockets } => {
+            let sockets = sockets.clone();
+            print(pump, move || Ok(host_view::programs(&sockets))).await
+        }
         Operation::HostCommand { command } => on_host(house, pump, command, processes).await,
         Operation::ContainerCommand { container, command } => {
             in_container(house, pump, (container, command), processes).await

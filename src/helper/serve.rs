@@ -13,15 +13,16 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{interval, sleep, timeout};
+use tokio::time::{Interval, interval, sleep, timeout};
 
 use crate::config::HelperPolicy;
 use crate::sys::adopt_orphans;
+use crate::telemetry::Notify;
 
 use super::{
     ceilings::MAX_CONNECTIONS,
     definitions::Definitions,
-    house::{House, sweep_stale_cgroups},
+    house::{House, sweep},
     perform::serve_connection,
 };
 
@@ -64,7 +65,7 @@ pub struct Settings {
 /// When the socket or the signals cannot be used.
 pub async fn serve(settings: Settings) -> io::Result<()> {
     adopt_orphans()?;
-    sweep_stale_cgroups().await;
+    sweep().await;
     settings.listener.set_nonblocking(true)?;
     let listener = tokio::net::UnixListener::from_std(settings.listener)?;
     let mut ends = Ends::new(settings.lifeline)?;
@@ -74,7 +75,12 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let mut calls = JoinSet::new();
     let mut children = signal(SignalKind::child())?;
     let (mut tick, mut quiet_tick) = (interval(STRAY_TIME), interval(QUIET_STRAY_TIME));
+    let notify = Notify::from_env();
+    // Three signs in the time that the service manager waits for one.
+    let mut sign_of_life = notify.watchdog().map(|limit| interval(limit / 3));
     tracing::info!(uid = settings.allow_uid, lxcpath = ?house.containers.lxcpath(), "helper listens");
+    notify.status(&format!("serving user {}", settings.allow_uid));
+    notify.ready();
     let why = loop {
         tokio::select! {
             why = ends.next() => break why,
@@ -95,13 +101,23 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
             }
             _ = children.recv() => drop(house.strays.sweep()),
             _ = tick.tick(), if calls.len() > house.listeners() => drop(house.strays.sweep()),
+            () = turned(sign_of_life.as_mut()) => notify.alive(),
             _ = quiet_tick.tick(), if !calls.is_empty() => drop(house.strays.sweep()),
         }
     };
+    notify.stopping();
     tracing::info!(why, calls = calls.len(), "helper ends");
     stop.send_replace(true);
     end_calls(&house, calls).await;
     Ok(())
+}
+
+/// The next turn of a pace, where there is one.
+async fn turned(pace: Option<&mut Interval>) {
+    match pace {
+        Some(pace) => drop(pace.tick().await),
+        None => std::future::pending().await,
+    }
 }
 
 async fn end_calls(house: &House, mut calls: JoinSet<()>) {

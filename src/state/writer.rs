@@ -1,6 +1,6 @@
 //! The one thread that writes: makes revisions, follows those of other programs, compacts the log.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -58,7 +58,7 @@ pub struct Job {
 pub struct Writer {
     connection: Connection,
     shared: Arc<Shared>,
-    retention: Retention,
+    retention: Arc<Mutex<Retention>>,
     seen: i64,
     patience: Duration,
     since_snapshot: Since,
@@ -73,7 +73,7 @@ impl Writer {
         connection: Connection,
         shared: Arc<Shared>,
         since_snapshot: Since,
-        retention: Retention,
+        retention: Arc<Mutex<Retention>>,
     ) -> Self {
         // The version is not known yet: the first look reads what came since the document was loaded.
         Self {
@@ -236,13 +236,17 @@ impl Writer {
     /// Writes a snapshot if it is time to.
     fn compact(&mut self) {
         let since = self.since_snapshot;
-        if since.revisions < self.retention.snapshot_every && since.bytes < SNAPSHOT_BYTES {
+        let retention = *self
+            .retention
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if since.revisions < retention.snapshot_every && since.bytes < SNAPSHOT_BYTES {
             return;
         }
         self.since_snapshot = Since::default();
         let document = self.shared.document();
         let (at, text) = ((document.revision, now_ms()), document.root.to_string());
-        if let Err(cause) = log::compact(&mut self.connection, at, &text, self.retention) {
+        if let Err(cause) = log::compact(&mut self.connection, at, &text, retention) {
             warn!(%cause, "the state log was not compacted; trying again after as many revisions");
         }
     }

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use super::error::VaultError;
 use super::{audit_schema, changes, grants, logins, owner};
-use crate::sys::{files, now_ms, rfc3339};
+use crate::sys;
 
 /// Marks the file as ours: "gwrv" as a big-endian number.
 pub(super) const APPLICATION_ID: u32 = 0x6777_7276;
@@ -154,7 +154,11 @@ pub(super) fn migrate(
         copy = %copy.display(),
         "the vault is brought to a newer schema; a copy of the old one is kept"
     );
-    run(connection, version, steps).map_err(refused)
+    run(connection, version, steps).map_err(|cause| {
+        // Nothing was changed, so there is nothing to go back from; the next try takes a copy of its own.
+        let _ = std::fs::remove_file(&copy);
+        refused(cause)
+    })
 }
 
 /// Runs the steps after `version` and marks the file with the newest one.
@@ -175,15 +179,13 @@ pub(super) fn run(
 
 /// A whole copy of the vault as it is, as private as the vault, named after its version and the time.
 fn keep_copy(connection: &Connection, path: &Path, version: u32) -> Result<PathBuf, VaultError> {
-    let stamp = rfc3339(now_ms()).replace(':', "-");
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".schema-{version}.{stamp}"));
-    let copy = PathBuf::from(name);
-    // Made first, because SQLite would make it as readable as the umask allows.
-    files::create_private(&copy)?;
-    connection
-        .execute("VACUUM INTO ?1", [copy.to_string_lossy()])
-        .map_err(|cause| VaultError::from_sqlite(path, "be copied before its migration", &cause))?;
-    files::sync_directory_of(&copy)?;
-    Ok(copy)
+    let fill = |copy: &Path| {
+        connection
+            .execute("VACUUM INTO ?1", [copy.to_string_lossy()])
+            .map(drop)
+            .map_err(|cause| {
+                VaultError::from_sqlite(path, "be copied before its migration", &cause)
+            })
+    };
+    sys::keep_copy(path, version.into(), fill, VaultError::File)
 }

@@ -294,6 +294,9 @@ mod tests {
             error.starts_with("the vault could not be migrated: "),
             "{error}"
         );
+        let copies = std::fs::read_dir(scratch.path()).unwrap();
+        let mut copies = copies.map(|entry| entry.unwrap().file_name());
+        assert!(!copies.any(|name| name.to_string_lossy().contains(".schema-")));
         let old = writing(&path, &TWO_STEPS[..1]).unwrap();
         assert!(old.prepare("SELECT extra FROM meta").is_err());
     }

@@ -1,4 +1,5 @@
-//! The machine itself: what it is and how it stands, from `/proc` and `/sys` alone.
+//! The machine itself: what it is and how it stands, from `/proc` and `/sys`, and from the helper what a
+//! sandbox hides.
 
 mod addresses;
 mod clock;
@@ -18,6 +19,7 @@ mod platform;
 mod recording;
 mod resolver;
 mod routes;
+mod seen;
 mod temperatures;
 mod traffic;
 mod usage;

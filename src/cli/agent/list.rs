@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::plain::plain;
+use super::super::{plain::plain, table::table};
 use super::{house::House, standing::standing};
 use crate::sys::rfc3339;
 use crate::vault::Agent;
@@ -49,22 +49,4 @@ fn cells(house: &House, agent: &Agent) -> [String; 6] {
         standing(agent, &house.spaces).word.to_owned(),
         used,
     ]
-}
-
-/// Columns as wide as their widest cell.
-fn table(rows: &[[String; 6]]) -> String {
-    let mut widths = [0; 6];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let line = |row: &[String; 6]| {
-        let cells = row.iter().zip(widths);
-        let padded: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        padded.join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }

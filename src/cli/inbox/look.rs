@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::super::table::table;
 use super::desk::Desk;
 use super::movement::movement;
 use super::print;
@@ -39,11 +40,9 @@ pub fn list(desk: &Desk, which: &Which, json: bool) -> Result<String, String> {
             "nothing waits".to_owned()
         });
     }
-    let lines: Vec<String> = found
-        .iter()
-        .map(|change| print::line(desk, change))
-        .collect();
-    Ok(lines.join("\n"))
+    let mut rows = vec![print::HEAD.map(str::to_owned)];
+    rows.extend(found.iter().map(|change| print::cells(desk, change)));
+    Ok(table(&rows))
 }
 
 /// All of one change. Its arguments are shown as they are: to leave something out would let an agent hide what it wants

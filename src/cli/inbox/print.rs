@@ -8,7 +8,7 @@ use super::movement::Movement;
 use crate::backends::neutralise;
 use crate::sys::rfc3339;
 use crate::telemetry::redact;
-use crate::vault::{Change, ChangeStatus};
+use crate::vault::{Change, ChangeStatus, hex};
 
 /// Characters of the arguments in a line; the rest is cut.
 const IN_A_LINE: usize = 80;
@@ -16,23 +16,33 @@ const IN_A_LINE: usize = 80;
 /// Bytes of a result on a page; the rest is cut, and `--json` has all of it.
 const ON_A_PAGE: usize = 4 << 10;
 
+/// What the cells of a line are.
+pub const HEAD: [&str; 7] = [
+    "id",
+    "status",
+    "proposed",
+    "agent",
+    "tool",
+    "about",
+    "arguments",
+];
+
 /// A change in a line.
-pub fn line(desk: &Desk, change: &Change) -> String {
+pub fn cells(desk: &Desk, change: &Change) -> [String; 7] {
     let moved = match (change.moved, change.status) {
         (Some(_), ChangeStatus::Pending) => " (its target has moved)",
         _ => "",
     };
-    let about = change.target.as_deref().unwrap_or("-");
-    format!(
-        "{}  {:<9}  {}  {}  {}  {}  {}{moved}",
-        change.id,
-        change.status.as_str(),
+    let arguments = cut(&plain(&redacted(change).to_string()), IN_A_LINE);
+    [
+        change.id.clone(),
+        change.status.as_str().to_owned(),
         rfc3339(change.created_ms),
         plain(desk.name(&change.agent)),
         plain(&change.tool),
-        plain(about),
-        cut(&plain(&redacted(change).to_string()), IN_A_LINE),
-    )
+        plain(change.target.as_deref().unwrap_or("-")),
+        format!("{arguments}{moved}"),
+    ]
 }
 
 /// A change in brief, as JSON.
@@ -247,9 +257,4 @@ fn cut(text: &str, characters: usize) -> String {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
         None => text.to_owned(),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    digits.concat()
 }

@@ -22,8 +22,9 @@ const MOST_KB: u64 = 110_000;
 pub const FRAME_BYTES: u32 = 256 * 1024;
 
 /// Nothing is allowed.
-pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\nlxc_reads = false\n\
-                       lxc_writes = false\npower = \"off\"\nupdates = \"off\"\n";
+pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\n\
+                       host_reads = false\nlxc_reads = false\nlxc_writes = false\npower = \"off\"\n\
+                       updates = \"off\"\n";
 
 /// Commands may run on the host.
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
@@ -160,6 +161,11 @@ pub fn everything(trace: &Value) -> Vec<Value> {
         json!({ "do": "container_stop", "container": "web", "grace_s": 0 }),
         json!({ "do": "container_vitals" }),
     ];
+    all.extend([
+        json!({ "do": "host_view" }),
+        json!({ "do": "host_space", "places": ["/"] }),
+        json!({ "do": "host_programs", "sockets": [1] }),
+    ]);
     let plan = json!({ "delay_s": 86_400 });
     all.extend(["restart", "shutdown"].map(|what| json!({ "do": what, "plan": plan })));
     all.extend(["cancel_shutdown", "update_check"].map(|what| json!({ "do": what })));
