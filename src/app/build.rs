@@ -28,7 +28,7 @@ use crate::observer::{Observer, ObserverHandle, Units};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError, ResourceSource};
 use crate::state::{Retention, State, Views};
-use crate::sys::{DirectoryLock, files, lock_directory};
+use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
@@ -110,6 +110,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let (settings, live) = (in_force.now(), in_force.live());
     let directory = settings.state_dir.clone();
     files::private_dir(&directory).map_err(failed)?;
+    must_be_ours(&directory)?;
     let lock = lock(&directory)?;
     let stop = watch::Sender::new(false);
     // First, so that it is there when it is asked.
@@ -267,6 +268,19 @@ pub fn retention(log: &StateLog) -> Retention {
         revisions: log.keep_revisions.into(),
         ..Retention::default()
     }
+}
+
+/// What root makes in the directory of a service's user, that user could not write any more.
+fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
+    let owner = files::owner(directory).map_err(failed)?;
+    if owner == own_uid() {
+        return Ok(());
+    }
+    Err(failed(format!(
+        "{} belongs to another user (uid {owner}); start gatewren as that user, which systemctl start gatewren \
+         does, or name another directory",
+        directory.display()
+    )))
 }
 
 /// Two servers that keep the same state would each undo what the other has seen.

@@ -96,13 +96,15 @@ fn live(args: Args, listener: UnixListener) -> io::Result<()> {
         None => args.allow_uid.unwrap_or_else(own_uid),
     };
     // A policy that cannot be read bounds nothing, so nothing is run.
-    let policy = if args.trial {
-        HelperPolicy::load_for_trial(&args.policy)
+    let read_policy = if args.trial {
+        HelperPolicy::load_for_trial
     } else {
-        HelperPolicy::load(&args.policy)
+        HelperPolicy::load
     };
     let settings = Settings {
-        policy: policy.map_err(io::Error::other)?,
+        policy: read_policy(&args.policy).map_err(io::Error::other)?,
+        policy_file: std::path::absolute(&args.policy)?,
+        read_policy,
         listener,
         lxcpath: std::path::absolute(args.lxcpath.unwrap_or_else(usual_lxcpath))?,
         proxmox: std::path::absolute(args.proxmox)?,

@@ -169,7 +169,8 @@ impl HelperPolicy {
     pub(super) const INTRODUCTION: &'static str = "\
 What gatewren's root helper does for the front, whatever the front asks for.
 This file belongs to root: the front can neither write it nor change what it says, and a file that
-others could write or replace is refused. The helper reads it when it starts.
+others could write or replace is refused. The helper reads it when it starts, and again when it is told so
+by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
 Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
 lxc_writes, power and updates; what is switched off there, or is about a container that is not in the
 list, is refused to everybody, and tools that need it are not shown to clients. Beside these it only

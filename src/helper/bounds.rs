@@ -48,10 +48,12 @@ fn class(operation: &Operation) -> Option<HelperClass> {
 
 /// Tells the caller which classes are on, now and whenever that changes, until it hangs up.
 pub async fn report(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
-    let mut policy = house.policy_changes();
+    let mut policy = house.policy.clone();
     let mut told = None;
     while pump.reaches() {
-        let now = HelperClass::ALL.map(|class| (class, policy.borrow_and_update().allows(class)));
+        policy.mark_unchanged();
+        let in_force = policy.now();
+        let now = HelperClass::ALL.map(|class| (class, in_force.allows(class)));
         if told != Some(now) {
             told = Some(now);
             let on = now.into_iter().filter(|(_, on)| *on);

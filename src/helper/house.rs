@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::config::HelperPolicy;
+use crate::config::{HelperPolicy, Live};
 use crate::sys::{
     Cgroup, is_static, own_cgroup, own_pid, pid_namespace, process, sealed_copy, stale_cgroups,
 };
@@ -45,11 +45,12 @@ pub struct House {
     pub complaints: Complaints,
     /// One permit for each caller that is told what is allowed.
     pub bounds_streams: Semaphore,
+    /// What the owner lets be done here at all, as the file was last read.
+    pub policy: Live<HelperPolicy>,
     /// True once the helper is to end.
     pub shutdown: watch::Receiver<bool>,
     /// The cgroup below which host commands are born.
     pub own_cgroup: Option<PathBuf>,
-    policy: watch::Sender<Arc<HelperPolicy>>,
     reaper: Mutex<Option<Arc<File>>>,
     owner: String,
     calls: AtomicU64,
@@ -59,7 +60,7 @@ impl House {
     /// For the containers that are defined so, within the owner's policy.
     pub fn new(
         definitions: Definitions,
-        policy: HelperPolicy,
+        policy: Live<HelperPolicy>,
         shutdown: watch::Receiver<bool>,
     ) -> Self {
         let strays = Arc::<Strays>::default();
@@ -70,23 +71,13 @@ impl House {
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),
             complaints: Complaints::default(),
             bounds_streams: Semaphore::new(MAX_BOUNDS_STREAMS),
-            policy: watch::Sender::new(Arc::new(policy)),
+            policy,
             shutdown,
             own_cgroup: own_cgroup(),
             reaper: Mutex::default(),
             owner: owner(own_pid()).unwrap_or_default(),
             calls: AtomicU64::new(0),
         }
-    }
-
-    /// What the owner lets be done here at all, as it is now.
-    pub fn policy(&self) -> Arc<HelperPolicy> {
-        self.policy.borrow().clone()
-    }
-
-    /// Hears when the owner lets something else be done.
-    pub fn policy_changes(&self) -> watch::Receiver<Arc<HelperPolicy>> {
-        self.policy.subscribe()
     }
 
     /// How many callers stay and have nothing run for them.

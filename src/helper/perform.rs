@@ -95,7 +95,8 @@ async fn perform(
     operation: &Operation,
     processes: u32,
 ) -> Result<Ending, Refusal> {
-    let policy = house.policy();
+    // One and the same for the whole operation.
+    let policy = house.policy.now();
     if let Some(container) = operation.container()
         && !policy.allows_container(container.as_str())
     {
@@ -165,7 +166,7 @@ async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     require_root()?;
     // Directories alone are no containers on a box that cannot run them.
     find("lxc-start")?;
-    let (definitions, policy) = (house.containers.definitions().clone(), house.policy());
+    let (definitions, policy) = (house.containers.definitions().clone(), house.policy.now());
     print(pump, move || {
         let names = definitions.names().map_err(|e| {
             let lxcpath = definitions.lxcpath().display();
@@ -230,7 +231,8 @@ async fn container_vitals(
         return print(pump, move || Ok(lines(vitals_and_usage(name, &running)))).await;
     }
     let mut running = house.containers.still_running();
-    running.retain(|(name, _)| house.policy().allows_container(name.as_str()));
+    let policy = house.policy.now();
+    running.retain(|(name, _)| policy.allows_container(name.as_str()));
     print(pump, move || {
         let all = running.into_iter();
         Ok(lines(
