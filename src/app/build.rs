@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::{
     bounds::offered,
+    catalog::{Backends, catalog},
     front::Front,
     house::{House, certificate, hosts},
     serving::Serving,
@@ -18,24 +19,18 @@ use crate::auth::{Agents, Logins};
 use crate::backends::{Bounds, Host, Lxc, Power, Shell, SystemBus, Systemd, Updates};
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::dispatch::{
-    Engine, Inbox, InboxLimits, TaskLimits, WithChanges, change_tools, end_abandoned_changes,
-    end_abandoned_tasks,
+    Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
 };
 use crate::guard::{Callers, Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild, Told};
 use crate::http::Tls;
-use crate::observer::{Observer, ObserverHandle, Units};
-use crate::protocol::Implementation;
-use crate::registry::{Catalog, CatalogError, ResourceSource};
-use crate::state::{Retention, State, Views};
+use crate::observer::{Observer, Units};
+use crate::registry::Catalog;
+use crate::state::{Retention, State, StateError};
 use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
 use crate::telemetry::{Heartbeat, Notify};
-use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::vault::{ChangeRoom, TaskRoom, Vault};
-
-/// What a model is told of this server first.
-const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
+use crate::vault::{ChangeRoom, TaskRoom, Vault, VaultError};
 
 /// Where the helper is.
 #[derive(Debug, Clone)]
@@ -68,7 +63,15 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct BuildError {
     words: String,
-    in_use: bool,
+    kind: Kind,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    /// Trying again may help.
+    Passing,
+    InUse,
+    Lasting,
 }
 
 impl fmt::Display for BuildError {
@@ -84,13 +87,26 @@ impl BuildError {
     pub fn new(cause: impl fmt::Display) -> Self {
         Self {
             words: cause.to_string(),
-            in_use: false,
+            kind: Kind::Passing,
+        }
+    }
+
+    /// From what goes wrong again however often it is tried, until somebody mends it.
+    fn lasting(cause: impl fmt::Display) -> Self {
+        Self {
+            words: cause.to_string(),
+            kind: Kind::Lasting,
         }
     }
 
     /// Whether another process keeps its state where this one should.
     pub fn is_in_use(&self) -> bool {
-        self.in_use
+        self.kind == Kind::InUse
+    }
+
+    /// Whether it goes wrong again until somebody mends it.
+    pub fn is_lasting(&self) -> bool {
+        self.kind == Kind::Lasting
     }
 }
 
@@ -116,7 +132,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     // First, so that it is there when it is asked.
     let (child, helper) = start_helper(helper, &settings)?;
     let bounds = followed(&helper, &stop);
-    let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
+    let vault = open_vault(&directory.join("vault.db"))?;
     vault.audit().begin_run().await.map_err(failed)?;
     let state = state(&settings)?;
     let tls = match address {
@@ -258,7 +274,21 @@ async fn door(
 
 fn state(settings: &Settings) -> Result<State, BuildError> {
     let retention = retention(&settings.state);
-    State::open_keeping(&settings.state_dir.join("state.db"), retention).map_err(failed)
+    State::open_keeping(&settings.state_dir.join("state.db"), retention).map_err(
+        |error| match error {
+            StateError::Newer { .. } | StateError::NotOurs(_) => BuildError::lasting(error),
+            _ => failed(error),
+        },
+    )
+}
+
+fn open_vault(path: &Path) -> Result<Vault, BuildError> {
+    Vault::open(path).map_err(|error| match error {
+        VaultError::Newer { .. } | VaultError::Damaged { .. } | VaultError::Foreign { .. } => {
+            BuildError::lasting(error)
+        }
+        _ => failed(error),
+    })
 }
 
 /// How much of the state's log is kept.
@@ -293,61 +323,9 @@ fn lock(directory: &Path) -> Result<DirectoryLock, BuildError> {
         } else {
             format!("cannot lock {directory}: {cause}")
         };
-        BuildError { words, in_use }
+        let kind = if in_use { Kind::InUse } else { Kind::Passing };
+        BuildError { words, kind }
     })
-}
-
-/// What tools stand on.
-struct Backends {
-    lxc: Lxc,
-    host: Host,
-    shell: Shell,
-    power: Power,
-    updates: Updates,
-    bounds: Bounds,
-    systemd: Systemd,
-    observer: ObserverHandle,
-}
-
-fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, CatalogError> {
-    let mut catalog = Catalog::new(Implementation {
-        name: "gatewren".to_owned(),
-        title: Some("gatewren".to_owned()),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    });
-    catalog.instructions = Some(INSTRUCTIONS.to_owned());
-    let views = Views::new(state.clone());
-    catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
-    let host = Arc::new(on.host);
-    catalog.add(toolsets::server(host.clone()))?;
-    catalog.add(toolsets::network(host.clone()))?;
-    catalog.add(toolsets::disks(host))?;
-    catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
-    catalog.add(toolsets::shell(Arc::new(on.shell)))?;
-    if Systemd::runs_here() {
-        catalog.add(toolsets::units(Arc::new(on.systemd)))?;
-        catalog.add(toolsets::power(Arc::new(on.power)))?;
-    }
-    if Updates::are_here() {
-        catalog.add(toolsets::updates(Arc::new(on.updates)))?;
-    }
-    catalog.add(toolsets::state(Arc::new(views.clone())))?;
-    let resources = StateResources::new(views, INSTRUCTIONS.to_owned());
-    let resources = WithChanges::new(Arc::new(resources), vault.clone());
-    let resources: Arc<dyn ResourceSource> = Arc::new(resources);
-    catalog.add(toolsets::library(resources.clone()))?;
-    catalog.add(toolsets::proposals())?;
-    catalog.add(change_tools(Arc::new(vault.clone())))?;
-    catalog.require_portable_names()?;
-    catalog.offer_tool_changes();
-    let bounds = on.bounds;
-    catalog.bound_by(Box::new(move |class| bounds.allows(class)));
-    catalog.set_resources(resources);
-    let observer = on.observer;
-    catalog.set_settle(Box::new(move |audit_id| {
-        Box::pin(observer.begin(audit_id).seen())
-    }));
-    Ok(catalog)
 }
 
 fn start_helper(

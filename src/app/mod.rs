@@ -4,6 +4,7 @@
 mod audit;
 mod bounds;
 mod build;
+mod catalog;
 #[cfg(feature = "everything")]
 mod fixtures;
 mod front;
@@ -20,7 +21,7 @@ pub use build::{HelperPlan, Plan, build};
 #[cfg(feature = "everything")]
 pub use fixtures::{FixturePlan, Fixtures, run_fixtures};
 pub use house::House;
-pub use lifecycle::{open_sockets, run};
+pub use lifecycle::{open_sockets, run, turn_away};
 #[cfg(feature = "everything")]
 pub use stdio::run_fixtures_stdio;
 pub use stdio::run_stdio;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::runtime;
-use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house};
-use crate::config::{HELPER_POLICY_FILE, Settings};
+use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house, turn_away};
+use crate::config::{ConfigError, HELPER_POLICY_FILE, LogLevel, Settings};
 use crate::sys::{is_root, started_by_systemd};
 use crate::telemetry;
 
@@ -26,26 +26,31 @@ pub struct Args {
     helper_policy: PathBuf,
 }
 
-/// Exit code for settings that cannot be used (sysexits.h would be 78; systemd shows either).
-const BAD_SETTINGS: u8 = 2;
+/// Exit code for what no further start mends: settings or databases that cannot be used (sysexits.h would be 78;
+/// systemd shows either). The unit is not started again after it, `RestartPreventExitStatus=`.
+const TO_BE_MENDED: u8 = 2;
 
 /// Serves until told to stop.
 pub fn run(args: &Args) -> ExitCode {
-    let settings = match Settings::load(&args.config) {
-        Ok(settings) => settings,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "gatewren: {error}");
-            return ExitCode::from(BAD_SETTINGS);
-        }
-    };
-    telemetry::init(settings.log.level);
+    let settings = Settings::load(&args.config);
+    let level = settings.as_ref().map(|settings| settings.log.level);
+    telemetry::init(level.unwrap_or(LogLevel::Info));
     match runtime::build() {
         Ok(runtime) => runtime.block_on(serve(settings, args)),
         Err(cause) => fail(&cause),
     }
 }
 
-async fn serve(settings: Settings, args: &Args) -> ExitCode {
+async fn serve(settings: Result<Settings, ConfigError>, args: &Args) -> ExitCode {
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(error) => {
+            // Plain, one problem a line, as `gatewren check` says it.
+            let _ = writeln!(std::io::stderr(), "gatewren: {error}");
+            turn_away(open_sockets(&[]).await.unwrap_or_default());
+            return ExitCode::from(TO_BE_MENDED);
+        }
+    };
     let sockets = match open_sockets(&settings.listen).await {
         Ok(sockets) => sockets,
         Err(error) => return fail(&error),
@@ -68,6 +73,11 @@ async fn serve(settings: Settings, args: &Args) -> ExitCode {
                 say_if_nobody_can_come_in(house);
             })
             .await
+        }
+        Err(error) if error.is_lasting() => {
+            tracing::error!("{error}");
+            turn_away(sockets);
+            ExitCode::from(TO_BE_MENDED)
         }
         Err(error) => fail(&error),
     }

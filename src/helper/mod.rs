@@ -35,4 +35,4 @@ mod vitals;
 pub use accounts::uid_of;
 pub use house::sweep;
 pub use reaper::reap;
-pub use serve::{Lifeline, Settings, serve};
+pub use serve::{Lifeline, ReadPolicy, Settings, serve};

@@ -23,6 +23,7 @@ mod flow_crowd;
 mod flow_edge;
 mod flow_helper_policy;
 mod flow_host;
+mod flow_idle;
 mod flow_inbox;
 mod flow_lifecycle;
 mod flow_names;
