@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::{
     bounds::offered,
+    build_error::BuildError,
     catalog::{Backends, catalog},
     front::Front,
     house::{House, certificate, hosts},
@@ -57,61 +58,6 @@ pub struct Plan {
     pub helper: HelperPlan,
     /// The address that clients use, as bound; none for the one client on standard input and output.
     pub address: Option<SocketAddr>,
-}
-
-/// Why the house cannot be built, in one sentence with what to do.
-#[derive(Debug)]
-pub struct BuildError {
-    words: String,
-    kind: Kind,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Kind {
-    /// Trying again may help.
-    Passing,
-    InUse,
-    Lasting,
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)
-    }
-}
-
-impl std::error::Error for BuildError {}
-
-impl BuildError {
-    /// From whatever went wrong.
-    pub fn new(cause: impl fmt::Display) -> Self {
-        Self {
-            words: cause.to_string(),
-            kind: Kind::Passing,
-        }
-    }
-
-    /// From what goes wrong again however often it is tried, until somebody mends it.
-    fn lasting(cause: impl fmt::Display) -> Self {
-        Self {
-            words: cause.to_string(),
-            kind: Kind::Lasting,
-        }
-    }
-
-    /// Whether another process keeps its state where this one should.
-    pub fn is_in_use(&self) -> bool {
-        self.kind == Kind::InUse
-    }
-
-    /// Whether it goes wrong again until somebody mends it.
-    pub fn is_lasting(&self) -> bool {
-        self.kind == Kind::Lasting
-    }
-}
-
-fn failed(cause: impl fmt::Display) -> BuildError {
-    BuildError::new(cause)
 }
 
 /// Builds a house: its stores, its certificate, its helper, what stands on them, and its door.
@@ -317,14 +263,12 @@ fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
 fn lock(directory: &Path) -> Result<DirectoryLock, BuildError> {
     lock_directory(directory).map_err(|cause| {
         let directory = directory.display();
-        let in_use = cause.kind() == io::ErrorKind::WouldBlock;
-        let words = if in_use {
-            format!("another gatewren keeps its state in {directory}; stop it, or name another directory")
-        } else {
-            format!("cannot lock {directory}: {cause}")
-        };
-        let kind = if in_use { Kind::InUse } else { Kind::Passing };
-        BuildError { words, kind }
+        if cause.kind() != io::ErrorKind::WouldBlock {
+            return failed(format!("cannot lock {directory}: {cause}"));
+        }
+        BuildError::in_use(format!(
+            "another gatewren keeps its state in {directory}; stop it, or name another directory"
+        ))
     })
 }
 
@@ -372,4 +316,8 @@ pub fn serving(
         metrics,
         heartbeat: Arc::new(Heartbeat::new()),
     }
+}
+
+fn failed(cause: impl fmt::Display) -> BuildError {
+    BuildError::new(cause)
 }

@@ -4,6 +4,7 @@
 mod audit;
 mod bounds;
 mod build;
+mod build_error;
 mod catalog;
 #[cfg(feature = "everything")]
 mod fixtures;
