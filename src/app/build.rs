@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
 use super::{
+    build_error::BuildError,
     front::Front,
     house::{House, certificate, hosts},
     serving::Serving,
@@ -27,7 +28,7 @@ use crate::observer::{Observer, ObserverHandle, Units};
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError, ResourceSource, Scope, Tool};
 use crate::state::{Retention, State, StateError, Views};
-use crate::sys::{DirectoryLock, files, lock_directory};
+use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
@@ -58,57 +59,6 @@ pub struct Plan {
     pub address: Option<SocketAddr>,
 }
 
-/// Why the house cannot be built, in one sentence with what to do.
-#[derive(Debug)]
-pub struct BuildError {
-    words: String,
-    kind: Kind,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Kind {
-    /// Trying again may help.
-    Passing,
-    InUse,
-    Lasting,
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)
-    }
-}
-
-impl std::error::Error for BuildError {}
-
-impl BuildError {
-    /// From whatever went wrong.
-    pub fn new(cause: impl fmt::Display) -> Self {
-        Self {
-            words: cause.to_string(),
-            kind: Kind::Passing,
-        }
-    }
-
-    /// From what goes wrong again however often it is tried, until somebody mends it.
-    fn lasting(cause: impl fmt::Display) -> Self {
-        Self {
-            words: cause.to_string(),
-            kind: Kind::Lasting,
-        }
-    }
-
-    /// Whether another process keeps its state where this one should.
-    pub fn is_in_use(&self) -> bool {
-        self.kind == Kind::InUse
-    }
-
-    /// Whether it goes wrong again until somebody mends it.
-    pub fn is_lasting(&self) -> bool {
-        self.kind == Kind::Lasting
-    }
-}
-
 fn failed(cause: impl fmt::Display) -> BuildError {
     BuildError::new(cause)
 }
@@ -125,6 +75,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let (settings, live) = (in_force.now(), in_force.live());
     let directory = settings.state_dir.clone();
     files::private_dir(&directory).map_err(failed)?;
+    must_be_ours(&directory)?;
     let lock = lock(&directory)?;
     let vault = open_vault(&directory.join("vault.db"))?;
     vault.audit().begin_run().await.map_err(failed)?;
@@ -285,18 +236,30 @@ pub fn retention(log: &StateLog) -> Retention {
     }
 }
 
+/// What root makes in the directory of a service's user, that user could not write any more.
+fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
+    let owner = files::owner(directory).map_err(failed)?;
+    if owner == own_uid() {
+        return Ok(());
+    }
+    Err(failed(format!(
+        "{} belongs to another user (uid {owner}); start gatewren as that user, which systemctl start gatewren \
+         does, or name another directory",
+        directory.display()
+    )))
+}
+
 /// Two servers that keep the same state would each undo what the other has seen.
 fn lock(directory: &Path) -> Result<DirectoryLock, BuildError> {
     lock_directory(directory).map_err(|cause| {
         let directory = directory.display();
-        let in_use = cause.kind() == io::ErrorKind::WouldBlock;
-        let words = if in_use {
-            format!("another gatewren keeps its state in {directory}; stop it, or name another directory")
+        if cause.kind() == io::ErrorKind::WouldBlock {
+            BuildError::in_use(format!(
+                "another gatewren keeps its state in {directory}; stop it, or name another directory"
+            ))
         } else {
-            format!("cannot lock {directory}: {cause}")
-        };
-        let kind = if in_use { Kind::InUse } else { Kind::Passing };
-        BuildError { words, kind }
+            failed(format!("cannot lock {directory}: {cause}"))
+        }
     })
 }
 

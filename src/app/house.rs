@@ -25,8 +25,11 @@ use crate::sys::{DirectoryLock, Hints, rfc3339};
 use crate::telemetry::Notify;
 use crate::vault::Vault;
 
-/// So often the box's names and addresses are looked at, also where no hint of the kernel tells of a change.
-const LOOK: Duration = Duration::from_secs(30);
+/// So often the box's names and addresses are looked at although no hint of the kernel tells of a change.
+const LOOK: Duration = Duration::from_mins(10);
+
+/// The same where the kernel gives no hints.
+const LOOK_UNHINTED: Duration = Duration::from_secs(30);
 
 /// Between two looks: what changes together is looked at together.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -153,10 +156,12 @@ impl Hinted {
     /// Waits for the next look. A storm of changes is looked at once a second.
     async fn next(&self) {
         tokio::time::sleep(SETTLE).await;
+        let hinted = self.network.is_some() && self.name.is_some();
+        let look = if hinted { LOOK } else { LOOK_UNHINTED };
         tokio::select! {
             () = told(self.network.as_ref()) => {}
             () = told(self.name.as_ref()) => {}
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(look) => {}
         }
     }
 }

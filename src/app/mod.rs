@@ -3,6 +3,7 @@
 
 mod audit;
 mod build;
+mod build_error;
 #[cfg(feature = "everything")]
 mod fixtures;
 mod front;

@@ -118,6 +118,7 @@ fn live(args: Args, listener: UnixListener, policy: HelperPolicy) -> io::Result<
     };
     let settings = Settings {
         policy,
+        policy_file: std::path::absolute(&args.policy)?,
         listener,
         lxcpath: std::path::absolute(args.lxcpath.unwrap_or_else(usual_lxcpath))?,
         proxmox: std::path::absolute(args.proxmox)?,

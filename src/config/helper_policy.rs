@@ -62,7 +62,8 @@ impl HelperPolicy {
     pub(super) const INTRODUCTION: &'static str = "\
 What gatewren's root helper does for the front, whatever the front asks for.
 This file belongs to root: the front can neither write it nor change what it says, and a file that
-others could write or replace is refused. The helper reads it when it starts.
+others could write or replace is refused. The helper reads it when it starts, and again when it is told so by
+`systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
 Each thing that the helper can do belongs to one of host_shell, container_shell, lxc_reads and
 lxc_writes; what is switched off there, or is about a container that is not in the list, is refused
 to everybody. Beside these it only tells that it is there, what is mounted on the box and how full

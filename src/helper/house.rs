@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::config::HelperPolicy;
+use crate::config::{HelperPolicy, Live};
 use crate::sys::{
     Cgroup, is_static, own_cgroup, own_pid, pid_namespace, process, sealed_copy, stale_cgroups,
 };
@@ -43,8 +43,8 @@ pub struct House {
     pub event_streams: Semaphore,
     /// Lines about what was not done.
     pub complaints: Complaints,
-    /// What the owner lets be done here at all.
-    pub policy: HelperPolicy,
+    /// What the owner lets be done here at all, as the file was last read.
+    pub policy: Live<HelperPolicy>,
     /// True once the helper is to end.
     pub shutdown: watch::Receiver<bool>,
     /// The cgroup below which host commands are born.
@@ -58,7 +58,7 @@ impl House {
     /// For the containers that are defined so, within the owner's policy.
     pub fn new(
         definitions: Definitions,
-        policy: HelperPolicy,
+        policy: Live<HelperPolicy>,
         shutdown: watch::Receiver<bool>,
     ) -> Self {
         let strays = Arc::<Strays>::default();

@@ -239,6 +239,34 @@ impl Server {
         self.home.join(SETTINGS)
     }
 
+    /// Puts these settings in the place of those of before, but for where it listens and keeps its state.
+    pub fn write_settings(&self, toml: &str) {
+        let file = self.settings_file();
+        let before = fs::read_to_string(&file).unwrap();
+        let head: Vec<&str> = before.lines().take(2).collect();
+        fs::write(&file, format!("{}\n{toml}", head.join("\n"))).unwrap();
+    }
+
+    /// Asks for a reload, and waits for what is said of it; what was logged since.
+    pub fn reload(&self) -> String {
+        let before = self.log().len();
+        self.signal(Signal::SIGHUP);
+        let mut said = String::new();
+        wait_until("it says what came of it", IN_TIME, || {
+            said = self.log().split_off(before);
+            said.contains("reloaded")
+        });
+        said
+    }
+
+    /// The same with these settings, which are good.
+    pub fn reload_with(&self, toml: &str) -> String {
+        self.write_settings(toml);
+        let said = self.reload();
+        assert!(!said.contains("not reloaded"), "{said}");
+        said
+    }
+
     /// A client with the token, on HTTP/1.1 and the newest TLS.
     pub fn client(&self) -> Client {
         Client::new(
