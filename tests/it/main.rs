@@ -22,6 +22,7 @@ mod flow_converge;
 mod flow_crowd;
 mod flow_edge;
 mod flow_host;
+mod flow_idle;
 mod flow_inbox;
 mod flow_lifecycle;
 mod flow_names;
