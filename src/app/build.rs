@@ -59,10 +59,6 @@ pub struct Plan {
     pub address: Option<SocketAddr>,
 }
 
-fn failed(cause: impl fmt::Display) -> BuildError {
-    BuildError::new(cause)
-}
-
 /// Builds a house: its stores, its certificate, its helper, what stands on them, and its door.
 pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let Plan {
@@ -253,13 +249,12 @@ fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
 fn lock(directory: &Path) -> Result<DirectoryLock, BuildError> {
     lock_directory(directory).map_err(|cause| {
         let directory = directory.display();
-        if cause.kind() == io::ErrorKind::WouldBlock {
-            BuildError::in_use(format!(
-                "another gatewren keeps its state in {directory}; stop it, or name another directory"
-            ))
-        } else {
-            failed(format!("cannot lock {directory}: {cause}"))
+        if cause.kind() != io::ErrorKind::WouldBlock {
+            return failed(format!("cannot lock {directory}: {cause}"));
         }
+        BuildError::in_use(format!(
+            "another gatewren keeps its state in {directory}; stop it, or name another directory"
+        ))
     })
 }
 
@@ -347,4 +342,8 @@ pub fn serving(
         metrics,
         heartbeat: Arc::new(Heartbeat::new()),
     }
+}
+
+fn failed(cause: impl fmt::Display) -> BuildError {
+    BuildError::new(cause)
 }

@@ -1,4 +1,4 @@
-//! Why a house cannot be built, and whether trying again may help.
+//! Why there is no house, and whether trying again helps.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl BuildError {
         }
     }
 
-    /// From a state that another process keeps.
+    /// Another process keeps its state where this one should.
     pub fn in_use(cause: impl fmt::Display) -> Self {
         Self {
             words: cause.to_string(),
