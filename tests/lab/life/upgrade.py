@@ -20,8 +20,8 @@ def main():
     install("older")
     wait_until_serving()
     # So that something runs for long, and is a task at once.
-    settings("[tasks]\nafter = \"0s\"\n")
     helper_policy('host_shell = "full"\n')
+    settings("[tasks]\nafter = \"0s\"\n")
     at_work()
     switched_off()
     interrupted()
