@@ -9,41 +9,42 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
 use super::{
+    bounds::offered,
     build_error::BuildError,
+    catalog::{Backends, catalog},
     front::Front,
     house::{House, certificate, hosts},
     serving::Serving,
 };
 use crate::auth::{Agents, Logins};
-use crate::backends::{Host, Lxc, Shell, SystemBus, Systemd};
+use crate::backends::{Bounds, Host, Lxc, Power, Shell, SystemBus, Systemd, Updates};
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::dispatch::{
-    Engine, Inbox, InboxLimits, TaskLimits, WithChanges, change_tools, end_abandoned_changes,
-    end_abandoned_tasks,
+    Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
 };
 use crate::guard::{Callers, Edge, Guard, Identity};
-use crate::helper_client::{Helper, HelperChild};
+use crate::helper_client::{Helper, HelperChild, Told};
 use crate::http::Tls;
-use crate::observer::{Observer, ObserverHandle, Units};
-use crate::protocol::Implementation;
-use crate::registry::{Catalog, CatalogError, ResourceSource, Scope, Tool};
-use crate::state::{Retention, State, StateError, Views};
+use crate::observer::{Observer, Units};
+use crate::registry::Catalog;
+use crate::state::{Retention, State, StateError};
 use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
 use crate::telemetry::{Heartbeat, Notify};
-use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::vault::{ChangeRoom, OfferedTool, TaskRoom, Vault, VaultError};
-
-/// What a model is told of this server first.
-const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
+use crate::vault::{ChangeRoom, TaskRoom, Vault, VaultError};
 
 /// Where the helper is.
 #[derive(Debug, Clone)]
 pub enum HelperPlan {
     /// It listens here; systemd runs it.
     Socket(PathBuf),
-    /// We start it ourselves, with its socket in this directory.
-    Child(PathBuf),
+    /// We start it ourselves.
+    Child {
+        /// The directory of its socket.
+        directory: PathBuf,
+        /// The owner's file that bounds it; when absent it is a trial, which only the standard file bounds.
+        policy: Option<PathBuf>,
+    },
 }
 
 /// What to build.
@@ -73,6 +74,10 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     files::private_dir(&directory).map_err(failed)?;
     must_be_ours(&directory)?;
     let lock = lock(&directory)?;
+    let stop = watch::Sender::new(false);
+    // First, so that it is there when it is asked.
+    let (child, helper) = start_helper(helper, &settings)?;
+    let bounds = followed(&helper, &stop);
     let vault = open_vault(&directory.join("vault.db"))?;
     vault.audit().begin_run().await.map_err(failed)?;
     let state = state(&settings)?;
@@ -80,8 +85,6 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         Some(_) => Some(load_tls(&settings)?),
         None => None,
     };
-    let (child, helper) = start_helper(helper, &settings)?;
-    let stop = watch::Sender::new(false);
     let lxc = Lxc::new(helper.clone());
     let systemd = Systemd::new(SystemBus::new());
     let units = Units::new(&systemd, live.clone());
@@ -89,7 +92,10 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let backends = Backends {
         lxc,
         host: Host::new(helper.clone()),
-        shell: Shell::new(helper, stop.subscribe()),
+        shell: Shell::new(helper.clone(), stop.subscribe()),
+        power: Power::new(helper.clone()),
+        updates: Updates::new(helper),
+        bounds: bounds.clone(),
         systemd,
         observer: observer.handle(),
     };
@@ -98,6 +104,8 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
     let inbox = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
     let inbox = Inbox::new(inbox, state.clone(), inbox_limits(&settings.inbox));
+    // Whoever comes in sees what there is, and does not see it change a moment later.
+    bounds.asked().await;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
     let engine = Arc::new(engine.with_inbox(inbox));
     let serving = serving(&engine, guard, sessions, tls, live);
@@ -112,6 +120,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         serving: Arc::new(serving),
         notify: Arc::new(Notify::from_env()),
         stop,
+        bounds,
         _lock: lock,
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
@@ -139,8 +148,11 @@ async fn engine(
     (settings, stop): (&Settings, &watch::Sender<bool>),
 ) -> Result<Engine, BuildError> {
     end_abandoned_tasks(vault).await.map_err(failed)?;
-    let offered: Vec<OfferedTool> = catalog.tools().map(|tool| offered(tool)).collect();
-    vault.offer().keep(&offered).await.map_err(failed)?;
+    vault
+        .offer()
+        .keep(&offered(&catalog))
+        .await
+        .map_err(failed)?;
     end_abandoned_changes(vault).await.map_err(failed)?;
     let key = vault.key("request-state").await.map_err(failed)?;
     let limits = task_limits(&settings.tasks);
@@ -153,15 +165,17 @@ async fn engine(
     })))
 }
 
-/// What a policy looks at in a tool.
-fn offered(tool: &Tool) -> OfferedTool {
-    OfferedTool {
-        name: tool.name().to_owned(),
-        toolset: tool.toolset().to_owned(),
-        risk: tool.risk(),
-        needs_host: tool.scope() == Scope::Host,
-        needs_everything: tool.scope() == Scope::Box,
-    }
+/// What the helper does on this box, followed until the house stops.
+fn followed(helper: &Helper, stop: &watch::Sender<bool>) -> Bounds {
+    let bounds = Bounds::unknown();
+    let (known, helper, mut stop) = (bounds.clone(), helper.clone(), stop.subscribe());
+    tokio::spawn(async move {
+        tokio::select! {
+            never = known.follow(&helper) => match never {},
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    });
+    bounds
 }
 
 /// When calls become tasks, and how many there may be.
@@ -258,60 +272,20 @@ fn lock(directory: &Path) -> Result<DirectoryLock, BuildError> {
     })
 }
 
-/// What tools stand on.
-struct Backends {
-    lxc: Lxc,
-    host: Host,
-    shell: Shell,
-    systemd: Systemd,
-    observer: ObserverHandle,
-}
-
-fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, CatalogError> {
-    let mut catalog = Catalog::new(Implementation {
-        name: "gatewren".to_owned(),
-        title: Some("gatewren".to_owned()),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    });
-    catalog.instructions = Some(INSTRUCTIONS.to_owned());
-    let views = Views::new(state.clone());
-    catalog.add(toolsets::access())?;
-    let host = Arc::new(on.host);
-    catalog.add(toolsets::server(host.clone()))?;
-    catalog.add(toolsets::network(host.clone()))?;
-    catalog.add(toolsets::disks(host))?;
-    catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
-    catalog.add(toolsets::shell(Arc::new(on.shell)))?;
-    if Systemd::runs_here() {
-        catalog.add(toolsets::units(Arc::new(on.systemd)))?;
-    }
-    catalog.add(toolsets::state(Arc::new(views.clone())))?;
-    let resources = StateResources::new(views, INSTRUCTIONS.to_owned());
-    let resources = WithChanges::new(Arc::new(resources), vault.clone());
-    let resources: Arc<dyn ResourceSource> = Arc::new(resources);
-    catalog.add(toolsets::library(resources.clone()))?;
-    catalog.add(toolsets::proposals())?;
-    catalog.add(change_tools(Arc::new(vault.clone())))?;
-    catalog.require_portable_names()?;
-    catalog.offer_tool_changes();
-    catalog.set_resources(resources);
-    let observer = on.observer;
-    catalog.set_settle(Box::new(move |audit_id| {
-        Box::pin(observer.begin(audit_id).seen())
-    }));
-    Ok(catalog)
-}
-
 fn start_helper(
     plan: HelperPlan,
     settings: &Settings,
 ) -> Result<(Option<HelperChild>, Helper), BuildError> {
     match plan {
         HelperPlan::Socket(path) => Ok((None, Helper::connect_to(path))),
-        HelperPlan::Child(directory) => {
+        HelperPlan::Child { directory, policy } => {
             let exe = std::env::current_exe().map_err(failed)?;
-            let lxcpath = settings.lxc.lxcpath.as_deref();
-            let started = HelperChild::spawn(&exe, &directory, lxcpath, settings.log.level);
+            let told = Told {
+                lxcpath: settings.lxc.lxcpath.as_deref(),
+                policy: policy.as_deref(),
+                log: settings.log.level,
+            };
+            let started = HelperChild::spawn(&exe, &directory, told);
             started
                 .map(|(child, helper)| (Some(child), helper))
                 .map_err(failed)

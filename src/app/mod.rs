@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod bounds;
 mod build;
 mod build_error;
+mod catalog;
 #[cfg(feature = "everything")]
 mod fixtures;
 mod front;

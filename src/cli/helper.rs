@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use tokio::runtime::Runtime;
 
 use crate::config::{ConfigError, HELPER_POLICY_FILE, HelperPolicy, LogLevel};
-use crate::helper::{Lifeline, Settings, serve, sweep, uid_of};
+use crate::helper::{Lifeline, ReadPolicy, Settings, serve, sweep, uid_of};
 use crate::sys::{adopt_socket, own_pid, own_uid, usual_descriptor_limit};
 use crate::telemetry;
 
@@ -47,9 +47,14 @@ pub struct Args {
     #[arg(long, value_name = "NAME", conflicts_with = "allow_uid")]
     allow_user: Option<String>,
 
-    /// What the owner lets be done on this box at all; everything when the standard file does not exist
+    /// What the owner lets be done on this box at all; the defaults of `gatewren describe helper` when the
+    /// standard file does not exist
     #[arg(long, value_name = "FILE", default_value = HELPER_POLICY_FILE)]
     policy: PathBuf,
+
+    /// Allow everything when the standard file does not exist: for a box where nothing is installed
+    #[arg(long)]
+    trial: bool,
 
     /// End, and kill everything, when standard input closes
     #[arg(long)]
@@ -74,7 +79,7 @@ pub fn run(args: Args) -> ExitCode {
     let done = if args.sweep {
         runtime().map(|runtime| runtime.block_on(sweep()))
     } else {
-        match HelperPolicy::load(&args.policy) {
+        match reader(&args)(&args.policy) {
             Ok(policy) => listener(args.socket_fd).and_then(|own| live(args, own, policy)),
             // A policy that cannot be read bounds nothing, so nothing is run.
             Err(cause) => return without_policy(&args, &cause),
@@ -86,6 +91,15 @@ pub fn run(args: Args) -> ExitCode {
             say(&cause);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// How the policy is read, now and when it is read again.
+fn reader(args: &Args) -> ReadPolicy {
+    if args.trial {
+        HelperPolicy::load_for_trial
+    } else {
+        HelperPolicy::load
     }
 }
 
@@ -118,6 +132,7 @@ fn live(args: Args, listener: UnixListener, policy: HelperPolicy) -> io::Result<
     };
     let settings = Settings {
         policy,
+        read_policy: reader(&args),
         policy_file: std::path::absolute(&args.policy)?,
         listener,
         lxcpath: std::path::absolute(args.lxcpath.unwrap_or_else(usual_lxcpath))?,
