@@ -10,10 +10,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{
-    audit,
+    audit, bounds,
     names::{box_addresses, box_names},
     serving::Serving,
 };
+use crate::backends::Bounds;
 use crate::config::{InForce, Settings, TlsMode};
 use crate::dispatch::Engine;
 use crate::guard::Hosts;
@@ -25,8 +26,11 @@ use crate::sys::{DirectoryLock, Hints, rfc3339};
 use crate::telemetry::Notify;
 use crate::vault::Vault;
 
-/// So often the box's names and addresses are looked at, also where no hint of the kernel tells of a change.
-const LOOK: Duration = Duration::from_secs(30);
+/// So often the box's names and addresses are looked at although no hint of the kernel tells of a change.
+const LOOK: Duration = Duration::from_mins(10);
+
+/// The same where the kernel gives no hints.
+const LOOK_UNHINTED: Duration = Duration::from_secs(30);
 
 /// Between two looks: what changes together is looked at together.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -56,6 +60,8 @@ pub struct House {
     pub notify: Arc<Notify>,
     /// Turned true to stop.
     pub stop: watch::Sender<bool>,
+    /// What the helper does on this box.
+    pub(super) bounds: Bounds,
     pub(super) _lock: DirectoryLock,
     pub(super) observer: Mutex<Option<Observer>>,
     pub(super) helper: Mutex<Option<HelperChild>>,
@@ -74,6 +80,11 @@ impl House {
         workers.spawn(async move { engine.sweep_tasks().await });
         workers.spawn(audit::keep(self.vault.clone(), self.in_force.live()));
         workers.spawn(self.engine.clone().run_approved());
+        workers.spawn(bounds::announce(
+            self.engine.clone(),
+            self.vault.clone(),
+            self.bounds.clone(),
+        ));
     }
 
     /// Follows the box's names and addresses, and takes the certificate that fits them now.
@@ -153,10 +164,12 @@ impl Hinted {
     /// Waits for the next look. A storm of changes is looked at once a second.
     async fn next(&self) {
         tokio::time::sleep(SETTLE).await;
+        let hinted = self.network.is_some() && self.name.is_some();
+        let look = if hinted { LOOK } else { LOOK_UNHINTED };
         tokio::select! {
             () = told(self.network.as_ref()) => {}
             () = told(self.name.as_ref()) => {}
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(look) => {}
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{
     build::{inbox_limits, retention, task_limits},
     house::{House, certificate, certificate_words, hosts},
 };
-use crate::config::{Change, ConfigError, Settings};
+use crate::config::{Change, Settings};
 use crate::guard::Edge;
 use crate::telemetry;
 
@@ -45,7 +45,7 @@ impl House {
     fn read_again(&self) -> Result<Change, String> {
         let now = self.in_force.now();
         let read = match &self.file {
-            Some(file) => Settings::load(file).map_err(|error| shortly(&error))?,
+            Some(file) => Settings::load(file).map_err(|error| error.shortly())?,
             None => Settings::clone(&now),
         };
         let change = now.changed_to(read);
@@ -99,14 +99,4 @@ fn told(change: &Change) -> Option<String> {
     let words = format!("{waiting}: a new value waits for systemctl restart gatewren");
     tracing::warn!("{words}");
     Some(words)
-}
-
-/// The first thing to mend, and how many there are.
-fn shortly(error: &ConfigError) -> String {
-    let first = error.problems().first().map(ToString::to_string);
-    let first = first.unwrap_or_default();
-    match error.problems().len() {
-        0 | 1 => first,
-        count => format!("{first} (one of {count} problems, which `gatewren check` shows)"),
-    }
 }

@@ -12,9 +12,6 @@ use crate::config::Live;
 use crate::http::{Connections, Server, Timeouts, Tls};
 use crate::telemetry::{Beat, Heartbeat, Metrics};
 
-/// An accept loop comes round at least so often, to show that it lives.
-const TURN: Duration = Duration::from_millis(250);
-
 /// What serves connections.
 pub struct Serving {
     /// Answers requests.
@@ -58,13 +55,15 @@ impl Serving {
         open: mpsc::Sender<()>,
     ) {
         let server = self.server(&stop);
+        let (mut asked, mut live) = (self.heartbeat.questions(), self.live.clone());
         loop {
             self.heartbeat.beat(Beat::AcceptLoop);
-            // Asked for anew each time that the loop comes round.
             let most = self.live.read(|settings| settings.limits.max_connections);
             let (stream, peer, place) = tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return,
-                () = tokio::time::sleep(TURN) => continue,
+                // Whoever asks wants the beat at the top of the loop.
+                Ok(()) = asked.changed() => continue,
+                () = live.changed() => continue,
                 accepted = connections.accept(&socket, most) => accepted,
             };
             let (open, counted) = (open.clone(), self.metrics.connection());

@@ -20,6 +20,7 @@ pub async fn watch(house: Arc<House>) {
     let pace = pace(house.notify.watchdog());
     loop {
         let since = Instant::now();
+        house.serving.heartbeat.ask();
         // A part that hangs must not hang its examiner.
         let _ = tokio::time::timeout(pace, examine(&house)).await;
         tokio::time::sleep(pace.saturating_sub(since.elapsed())).await;

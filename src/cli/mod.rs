@@ -4,6 +4,7 @@
 mod agent;
 mod audit;
 mod check;
+mod check_box;
 mod completions;
 mod deed;
 mod describe;

@@ -6,49 +6,55 @@ use tokio::sync::watch;
 
 use super::settings::Settings;
 
-/// The settings in force. What takes their place is what every [`Live`] shows from then on.
+/// The settings in force, the front's or another's. What takes their place is what every [`Live`] shows from then on.
 #[derive(Debug)]
-pub struct InForce(watch::Sender<Arc<Settings>>);
+pub struct InForce<T = Settings>(watch::Sender<Arc<T>>);
 
-impl InForce {
+impl<T> InForce<T> {
     /// These, to begin with.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: T) -> Self {
         Self(watch::Sender::new(Arc::new(settings)))
     }
 
     /// A view for whoever must follow them.
-    pub fn live(&self) -> Live {
+    pub fn live(&self) -> Live<T> {
         Live(self.0.subscribe())
     }
 
     /// All of them as they are now.
-    pub fn now(&self) -> Arc<Settings> {
+    pub fn now(&self) -> Arc<T> {
         Arc::clone(&self.0.borrow())
     }
 
     /// Puts others in their place.
-    pub fn replace(&self, settings: Settings) {
+    pub fn replace(&self, settings: T) {
         self.0.send_replace(Arc::new(settings));
     }
 }
 
 /// A view of the settings in force, asked for each request. A clone is as cheap as a pointer.
-#[derive(Debug, Clone)]
-pub struct Live(watch::Receiver<Arc<Settings>>);
+#[derive(Debug)]
+pub struct Live<T = Settings>(watch::Receiver<Arc<T>>);
 
-impl Live {
+impl<T> Clone for Live<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Live<T> {
     /// Looks at what holds now; asking costs no copy of the settings.
-    pub fn read<T>(&self, look: impl FnOnce(&Settings) -> T) -> T {
+    pub fn read<V>(&self, look: impl FnOnce(&T) -> V) -> V {
         look(&self.0.borrow())
     }
 
     /// All of them as they are now.
-    pub fn now(&self) -> Arc<Settings> {
+    pub fn now(&self) -> Arc<T> {
         Arc::clone(&self.0.borrow())
     }
 
     /// Whether these are still the ones.
-    pub fn is(&self, settings: &Arc<Settings>) -> bool {
+    pub fn is(&self, settings: &Arc<T>) -> bool {
         Arc::ptr_eq(&self.0.borrow(), settings)
     }
 
@@ -66,8 +72,8 @@ impl Live {
 }
 
 /// Settings that stay as they are.
-impl From<Settings> for Live {
-    fn from(settings: Settings) -> Self {
+impl<T> From<T> for Live<T> {
+    fn from(settings: T) -> Self {
         Self(watch::Sender::new(Arc::new(settings)).subscribe())
     }
 }

@@ -28,7 +28,8 @@ const DAY: Duration = Duration::from_hours(24);
 #[rustfmt::skip]
 pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("", "listen", listen, SOCKETS,
-        "Addresses and ports to listen on.", restart),
+        "Addresses and ports to listen on. As a service the port is that of gatewren.socket: then the default\n\
+         opens nothing more, and another value opens what it names beside it.", restart),
     key!("", "names", names, HOSTS,
         "Host names of this box, for its certificate and the list of allowed hosts.\n\
          An empty list means the name that the system has, alone and with .local."),

@@ -24,6 +24,7 @@ mod open_files;
 mod open_ports;
 mod process_table;
 mod random;
+mod rights;
 mod rooted;
 mod secret;
 mod socket_owners;
@@ -52,11 +53,12 @@ pub use mount_table::{mount_places, unescape_mount};
 pub use neighbors::{FoundNeighbor, neighbors};
 pub use network::{end_when_stalled, interface_addresses};
 pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
-pub use open_ports::{OpenPort, open_ports, open_ports_of};
+pub use open_ports::{OpenPort, open_ports, open_ports_beside, open_ports_of};
 pub use process_table::{
     children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
 };
 pub use random::{RandomError, random_bytes};
+pub use rights::act_as_owner_of;
 pub use rooted::read_in_root;
 pub use secret::Secret;
 pub use socket_owners::socket_programs;

@@ -57,6 +57,23 @@ fn an_idle_connection_does_not_hold_up_a_stop() {
 }
 
 #[test]
+fn a_connection_that_was_accepted_is_answered_although_the_server_stops() {
+    // As long as the test may take on a machine that has much else to do.
+    let limits = "[limits]\ndrain = \"5m\"\nheader_timeout = \"5m\"\n";
+    for http2 in [false, true] {
+        let mut server = server().policy("admin").settings(limits).start();
+        let client = server.client();
+        let client = if http2 { client.http2() } else { client };
+        let mut fresh = client.connection();
+        server.signal(Signal::SIGTERM);
+        wait_until("it stops", IN_TIME, || server.log().contains("stopping"));
+        let answer = client.modern("tools/list").send_over(&mut fresh);
+        assert_eq!(answer.status, 200, "{http2}");
+        assert_eq!(server.ended().code(), Some(0));
+    }
+}
+
+#[test]
 fn a_stop_ends_streams_finishes_short_calls_and_kills_long_ones() {
     let mut server = admin();
     let client = server.client();

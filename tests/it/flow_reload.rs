@@ -1,46 +1,18 @@
 //! `systemctl reload`: the settings are read again and count from the next request on, and nothing is cut off.
 
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::client::Client;
-use crate::support::command::{add_agent, tell_by};
+use crate::support::command::tell_by;
 use crate::support::gate::Gate;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::manager::Manager;
 use crate::support::server::{Directory, Server, server};
-
-/// Puts these settings in the place of those of before, but for where it listens and keeps its state.
-fn write(server: &Server, toml: &str) {
-    let file = server.settings_file();
-    let before = fs::read_to_string(&file).unwrap();
-    let head: Vec<&str> = before.lines().take(2).collect();
-    fs::write(&file, format!("{}\n{toml}", head.join("\n"))).unwrap();
-}
-
-/// Asks for a reload, and waits for what is said of it; what was logged since.
-fn reload(server: &Server) -> String {
-    let before = server.log().len();
-    server.signal(Signal::SIGHUP);
-    let mut said = String::new();
-    wait_until("it says what came of it", IN_TIME, || {
-        said = server.log().split_off(before);
-        said.contains("reloaded")
-    });
-    said
-}
-
-/// The same with these settings, which are good.
-fn reload_with(server: &Server, toml: &str) -> String {
-    write(server, toml);
-    let said = reload(server);
-    assert!(!said.contains("not reloaded"), "{said}");
-    said
-}
+use crate::support::tasks;
 
 fn status(client: &Client) -> u16 {
     client.modern("tools/list").send().status
@@ -55,18 +27,17 @@ fn who_may_come_in_is_looked_up_for_each_request() {
         let by_page = list.clone().header("origin", "https://chat.example");
         let marked = list.clone().header("x-edge", "1");
         let statuses = || [&by_name, &by_page, &marked, &list].map(|request| request.send().status);
-        reload_with(&server, "");
+        server.reload_with("");
         assert_eq!(statuses(), [421, 403, 200, 200], "{way}");
-        reload_with(
-            &server,
+        server.reload_with(
             "[access]\nallowed_hosts = [\"box.example\"]\nallowed_origins = [\"https://chat.example\"]\n",
         );
         assert_eq!(statuses(), [200, 200, 200, 200], "{way}");
-        reload_with(&server, "[access]\nrequired_header = \"X-Edge\"\n");
+        server.reload_with("[access]\nrequired_header = \"X-Edge\"\n");
         assert_eq!(statuses(), [421, 403, 200, 403], "{way}");
         let edge = "[edge_jwt]\nheader = \"x-edge\"\njwks = \"/nonexistent/keys.json\"\n\
                     audience = \"a\"\nissuer = \"i\"\n";
-        reload_with(&server, edge);
+        server.reload_with(edge);
         assert_eq!(statuses(), [421, 403, 401, 401], "{way}");
     }
 }
@@ -77,23 +48,49 @@ fn limits_are_those_of_the_last_reload() {
     let client = server.client();
     let long = client.call("whoami", json!({})).padded(8 << 10);
     assert_eq!(long.send().status, 200);
-    reload_with(&server, "[limits]\nbody_limit = \"4KiB\"\n");
+    server.reload_with("[limits]\nbody_limit = \"4KiB\"\n");
     assert_eq!(long.send().status, 413);
-    reload_with(
-        &server,
-        "[limits]\nmax_streams_per_agent = 1\nmax_streams = 1\n",
-    );
+    server.reload_with("[limits]\nmax_streams_per_agent = 1\nmax_streams = 1\n");
     assert_eq!(long.send().status, 200);
     let session = client.session("2025-11-25");
     let first = session.stream();
     assert_eq!(client.session("2025-11-25").get().send().status, 503);
-    reload_with(&server, "");
+    server.reload_with("");
     let second = client.session("2025-11-25").stream();
     drop((first, second));
-    reload_with(&server, "[limits]\nagent_rate = 1\n");
+    server.reload_with("[limits]\nagent_rate = 1\n");
     let list = client.modern("tools/list");
     let refused = || list.send_once().status == 429;
     wait_until("it is refused", IN_TIME, refused);
+}
+
+#[test]
+fn how_long_commands_and_proposals_are_kept_is_that_of_the_last_reload() {
+    const LATE: &str = "[tasks]\nafter = \"5m\"\n";
+    let server = server().policy("suggest").settings(LATE).start();
+    let client = server.client();
+    let arguments = json!({ "command": "true" });
+    let change = json!({ "tool": "system_shell", "arguments": arguments, "reason": "it hangs" });
+    let propose = || {
+        client
+            .call("propose_change", change.clone())
+            .send()
+            .result()
+    };
+    assert_ne!(propose()["isError"], true);
+    server.reload_with("[inbox]\nper_agent = 1\n");
+    assert_eq!(propose()["isError"], true);
+    server.reload_with(LATE);
+    assert_ne!(propose()["isError"], true);
+
+    let agent = visitor(&server, "*");
+    let call = tasks::call(&agent, "system_shell", json!({ "command": "echo here" }));
+    assert_eq!(call.send().data()["stdout"], "here\n");
+    server.reload_with("[tasks]\nafter = \"0s\"\n");
+    let id = tasks::made(&call.send());
+    tasks::until(&agent, &id, "completed");
+    server.reload_with(LATE);
+    assert_eq!(call.send().data()["stdout"], "here\n");
 }
 
 #[test]
@@ -102,11 +99,11 @@ fn the_deprecated_transport_is_turned_on_and_off() {
     let client = server.client();
     let get = || client.request("GET", "/sse").accept("text/event-stream");
     assert_eq!(get().send().status, 404);
-    reload_with(&server, "[access]\nhttp_sse = true\n");
+    server.reload_with("[access]\nhttp_sse = true\n");
     let mut stream = get().open();
     assert_eq!(stream.status(), 200);
     assert_eq!(stream.event().kind, "endpoint");
-    reload_with(&server, "[log]\nlevel = \"info\"\n");
+    server.reload_with("[log]\nlevel = \"info\"\n");
     stream.ends();
     assert_eq!(get().send().status, 404);
 }
@@ -118,14 +115,14 @@ fn from_which_severity_on_is_logged_changes_at_once() {
     let refused = |server: &Server| {
         let before = server.log().len();
         assert_eq!(stranger.send().status, 421);
-        let told = reload(server);
+        let told = server.reload();
         assert!(told.contains("reloaded"));
         server.log().split_off(before).contains("421")
     };
     assert!(!refused(&server));
-    reload_with(&server, "[log]\nlevel = \"debug\"\n");
+    server.reload_with("[log]\nlevel = \"debug\"\n");
     assert!(refused(&server));
-    reload_with(&server, "");
+    server.reload_with("");
     assert!(!refused(&server));
 }
 
@@ -137,7 +134,7 @@ fn streams_sessions_and_calls_go_on_while_the_certificate_is_another_one() {
         .settings("names = [\"first.lan\"]\n")
         .start();
     for client in [server.client(), server.client().http2()] {
-        reload_with(&server, "names = [\"first.lan\"]\n");
+        server.reload_with("names = [\"first.lan\"]\n");
         let session = client.session("2025-11-25");
         let mut get = session.stream();
         let filter = json!({ "resourceSubscriptions": [], "toolsListChanged": true });
@@ -157,7 +154,7 @@ fn streams_sessions_and_calls_go_on_while_the_certificate_is_another_one() {
         let shown = client.certificate();
         assert!(holds(&shown, "first.lan") && !holds(&shown, "second.lan"));
 
-        let said = reload_with(&server, "names = [\"second.lan\"]\n");
+        let said = server.reload_with("names = [\"second.lan\"]\n");
         assert!(said.contains("names"), "{said}");
         let shown = client.certificate();
         assert!(holds(&shown, "second.lan") && !holds(&shown, "first.lan"));
@@ -196,8 +193,8 @@ fn settings_that_are_wrong_change_nothing_and_are_named() {
     let by_name = server.client().modern("tools/list").host("box.example");
     assert_eq!(by_name.send().status, 200);
     let said_of = |name: &str, toml: &str, problem: &str| {
-        write(&server, toml);
-        let said = reload(&server);
+        server.write_settings(toml);
+        let said = server.reload();
         let wrong: Vec<&str> = said.lines().filter(|l| l.contains("ERROR")).collect();
         assert_eq!(wrong.len(), 1, "{name}: one line: {said}");
         assert!(wrong[0].contains("not reloaded"), "{name}: {said}");
@@ -224,7 +221,7 @@ fn settings_that_are_wrong_change_nothing_and_are_named() {
     manager.hears_one("it still says so", |line| {
         line.starts_with("STATUS=serving") && line.contains("/nonexistent/c.pem")
     });
-    reload_with(&server, "");
+    server.reload_with("");
     assert_eq!(by_name.send().status, 421);
     manager.hears_one("all is well", |line| {
         line.starts_with("STATUS=serving") && !line.contains("reloaded")
@@ -261,7 +258,7 @@ fn what_waits_for_a_restart_is_named_and_the_rest_counts() {
          [access]\nallowed_hosts = [\"box.example\"]\n[lxc]\nlxcpath = \"/nonexistent\"\n",
     )
     .unwrap();
-    let said = reload(&server);
+    let said = server.reload();
     let words = "listen, state_dir, lxc.lxcpath: a new value waits for systemctl restart gatewren";
     assert!(said.contains(words), "{said}");
     assert!(said.contains("changed=\"access.allowed_hosts\""), "{said}");
@@ -299,18 +296,15 @@ fn a_space_that_is_defined_otherwise_is_another_one_at_once() {
     let owner = server.client().session("2025-11-25");
     let mut owners = owner.stream();
 
-    reload_with(
-        &server,
-        "[spaces.den]\ncontainers = [\"web\"]\nhost = true\n",
-    );
+    server.reload_with("[spaces.den]\ncontainers = [\"web\"]\nhost = true\n");
     assert!(tools(&client).contains(&"system_shell".to_owned()));
     // What it may hear of is another thing now: its client opens the stream anew.
-    until_it_ends(&mut get);
+    get.until_it_ends();
     let mut get = session.stream();
-    reload_with(&server, "[spaces.other]\nhost = true\n");
+    server.reload_with("[spaces.other]\nhost = true\n");
     assert_eq!(status(&client), 403, "its space is no longer there");
-    until_it_ends(&mut get);
-    reload_with(&server, narrow);
+    get.until_it_ends();
+    server.reload_with(narrow);
     assert_eq!(status(&client), 200);
     assert!(!tools(&client).contains(&"system_shell".to_owned()));
     // Whoever's reach is what it was hears nothing of all this.
@@ -318,25 +312,11 @@ fn a_space_that_is_defined_otherwise_is_another_one_at_once() {
     assert_eq!(owner.request("ping").send().status, 200);
 }
 
-/// Waits for a stream's end; that the tools are others may be said before.
-fn until_it_ends(stream: &mut crate::support::stream::Stream) {
-    use crate::support::stream::Next;
-    loop {
-        match stream.next(IN_TIME) {
-            Next::Event(_) => {}
-            Next::End => return,
-            Next::Quiet => panic!("it goes on"),
-        }
-    }
-}
-
 #[test]
 fn a_trial_has_no_file_to_read_and_looks_at_its_certificate() {
     let home = Directory::new();
     let server = server().directory(&home.0).start();
-    let said = reload(&server);
+    let said = server.reload();
     assert!(said.contains("changed=\"nothing\""), "{said}");
     assert!(said.contains("the certificate is in use"), "{said}");
-    let added: Value = add_agent(Path::new(&home.0), "visitor", &["--policy", "observe"]);
-    assert!(added["token"].is_string());
 }

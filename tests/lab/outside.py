@@ -1,10 +1,13 @@
 """What stands outside a booted box: a way into it, and an MCP client that reaches it over TLS alone."""
 
 import http.client
+import itertools
 import json
 import ssl
 import subprocess
 import time
+
+FRONT, HELPER = "gatewren.service", "gatewren-helper.service"
 
 # How long anything is waited for that has no bound of its own: long enough for a machine with much else to do.
 BOUND = 300
@@ -27,6 +30,17 @@ def wait(what, truth):
             return found
         expect(time.monotonic() < end, f"not within {BOUND} s: {what}")
         time.sleep(0.05)
+
+
+checks = []
+
+
+def check(words):
+    """A check: what is true when it goes well. It may return what it has measured."""
+    def add(function):
+        checks.append((words, function))
+        return function
+    return add
 
 
 class Box:
@@ -123,6 +137,25 @@ class Client:
         with connection_closed(connection):
             return result_of(answer)
 
+    def certificate(self):
+        """The box's certificate as it is now."""
+        connection = self.connect()
+        with connection_closed(connection):
+            connection.connect()
+            return connection.sock.getpeercert()
+
+    def comes_in(self):
+        """Whether its token counts, and the box's certificate is for the address."""
+        connection = None
+        try:
+            connection, answer = self.modern("tools/list")
+            return answer.status == 200
+        except ssl.SSLCertVerificationError:
+            return False
+        finally:
+            if connection:
+                connection.close()
+
     def call(self, tool, **arguments):
         """The result of a tool's call."""
         return self.ask("tools/call", {"name": tool, "arguments": arguments})
@@ -131,6 +164,13 @@ class Client:
         """What stands at a place of the state document."""
         contents = self.ask("resources/read", {"uri": f"gatewren://{pointer}"})["contents"]
         return json.loads(contents[0]["text"])
+
+
+def text_of(result):
+    return "\n".join(part.get("text", "") for part in result["content"])
+
+
+marks = (f"mark-{number}-of-the-check" for number in itertools.count())
 
 
 class connection_closed:
