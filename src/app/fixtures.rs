@@ -11,7 +11,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::{
-    build::{BuildError, serving, task_limits},
+    build::{serving, task_limits},
+    build_error::BuildError,
     house::{certificate, hosts},
     lifecycle::drained,
     serving::Serving,

@@ -10,10 +10,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{
-    audit,
+    audit, bounds,
     names::{box_addresses, box_names},
     serving::Serving,
 };
+use crate::backends::Bounds;
 use crate::config::{InForce, Settings, TlsMode};
 use crate::dispatch::Engine;
 use crate::guard::Hosts;
@@ -59,6 +60,8 @@ pub struct House {
     pub notify: Arc<Notify>,
     /// Turned true to stop.
     pub stop: watch::Sender<bool>,
+    /// What the helper does on this box.
+    pub(super) bounds: Bounds,
     pub(super) _lock: DirectoryLock,
     pub(super) observer: Mutex<Option<Observer>>,
     pub(super) helper: Mutex<Option<HelperChild>>,
@@ -77,6 +80,11 @@ impl House {
         workers.spawn(async move { engine.sweep_tasks().await });
         workers.spawn(audit::keep(self.vault.clone(), self.in_force.live()));
         workers.spawn(self.engine.clone().run_approved());
+        workers.spawn(bounds::announce(
+            self.engine.clone(),
+            self.vault.clone(),
+            self.bounds.clone(),
+        ));
     }
 
     /// Follows the box's names and addresses, and takes the certificate that fits them now.

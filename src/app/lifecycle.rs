@@ -40,6 +40,21 @@ pub async fn open_sockets(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, 
     Ok(sockets)
 }
 
+/// The most connections that [`turn_away`] closes: more than the kernel keeps waiting, `net.core.somaxconn`.
+const MOST_TURNED_AWAY: usize = 8192;
+
+/// Closes the connections that wait, before an end that no further start would mend: left alone, they would have
+/// systemd start us again at once, for as long as they wait. Each later one has it try once.
+pub fn turn_away(sockets: Vec<TcpListener>) {
+    for socket in sockets.into_iter().filter_map(|s| s.into_std().ok()) {
+        for _ in 0..MOST_TURNED_AWAY {
+            if socket.accept().is_err() {
+                break;
+            }
+        }
+    }
+}
+
 /// Whether whoever connects to `address` comes to the socket that is bound to `bound`.
 fn covers(bound: &SocketAddr, address: &SocketAddr) -> bool {
     let everywhere = match bound.ip() {

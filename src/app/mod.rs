@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod bounds;
 mod build;
+mod build_error;
+mod catalog;
 #[cfg(feature = "everything")]
 mod fixtures;
 mod front;
@@ -19,7 +22,7 @@ pub use build::{HelperPlan, Plan, build};
 #[cfg(feature = "everything")]
 pub use fixtures::{FixturePlan, Fixtures, run_fixtures};
 pub use house::House;
-pub use lifecycle::{open_sockets, run};
+pub use lifecycle::{open_sockets, run, turn_away};
 #[cfg(feature = "everything")]
 pub use stdio::run_fixtures_stdio;
 pub use stdio::run_stdio;

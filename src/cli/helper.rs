@@ -8,8 +8,8 @@ use std::process::{Command, ExitCode};
 
 use tokio::runtime::Runtime;
 
-use crate::config::{HELPER_POLICY_FILE, HelperPolicy, LogLevel};
-use crate::helper::{Lifeline, Settings, serve, sweep, uid_of};
+use crate::config::{ConfigError, HELPER_POLICY_FILE, HelperPolicy, LogLevel};
+use crate::helper::{Lifeline, ReadPolicy, Settings, serve, sweep, uid_of};
 use crate::sys::{adopt_socket, own_pid, own_uid, usual_descriptor_limit};
 use crate::telemetry;
 
@@ -21,6 +21,12 @@ const LXCPATH: &str = "/var/lib/lxc";
 
 /// Where Proxmox VE shows the definitions of this node's containers (pmxcfs(8)).
 const PROXMOX: &str = "/etc/pve/lxc";
+
+/// Exit code for what no further start mends, as the front has it; the unit is not started again after it.
+const TO_BE_MENDED: u8 = 2;
+
+/// The most connections that are closed then: as many as wait at most, `net.core.somaxconn`.
+const MOST_TURNED_AWAY: usize = 8192;
 
 /// Run commands for the front: the part that is root.
 #[derive(Debug, clap::Args)]
@@ -41,9 +47,14 @@ pub struct Args {
     #[arg(long, value_name = "NAME", conflicts_with = "allow_uid")]
     allow_user: Option<String>,
 
-    /// What the owner lets be done on this box at all; everything when the standard file does not exist
+    /// What the owner lets be done on this box at all; the defaults of `gatewren describe helper` when the
+    /// standard file does not exist
     #[arg(long, value_name = "FILE", default_value = HELPER_POLICY_FILE)]
     policy: PathBuf,
+
+    /// Allow everything when the standard file does not exist: for a box where nothing is installed
+    #[arg(long)]
+    trial: bool,
 
     /// End, and kill everything, when standard input closes
     #[arg(long)]
@@ -68,19 +79,48 @@ pub fn run(args: Args) -> ExitCode {
     let done = if args.sweep {
         runtime().map(|runtime| runtime.block_on(sweep()))
     } else {
-        listener(args.socket_fd).and_then(|listener| live(args, listener))
+        match reader(&args)(&args.policy) {
+            Ok(policy) => listener(args.socket_fd).and_then(|own| live(args, own, policy)),
+            // A policy that cannot be read bounds nothing, so nothing is run.
+            Err(cause) => return without_policy(&args, &cause),
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(cause) => {
-            // Nothing better is left when even this cannot be written.
-            let _ = writeln!(io::stderr(), "gatewren helper: {cause}");
+            say(&cause);
             ExitCode::FAILURE
         }
     }
 }
 
-fn live(args: Args, listener: UnixListener) -> io::Result<()> {
+/// How the policy is read, now and when it is read again.
+fn reader(args: &Args) -> ReadPolicy {
+    if args.trial {
+        HelperPolicy::load_for_trial
+    } else {
+        HelperPolicy::load
+    }
+}
+
+fn say(cause: &dyn std::fmt::Display) {
+    // Nothing better is left when even this cannot be written.
+    let _ = writeln!(io::stderr(), "gatewren helper: {cause}");
+}
+
+/// Ends until somebody mends the policy; who waits meanwhile is turned away, else systemd starts us again for them.
+fn without_policy(args: &Args, cause: &ConfigError) -> ExitCode {
+    say(cause);
+    if let Ok(listener) = listener(args.socket_fd)
+        && listener.set_nonblocking(true).is_ok()
+    {
+        let waiting = listener.incoming().take_while(Result::is_ok);
+        waiting.take(MOST_TURNED_AWAY).for_each(drop);
+    }
+    ExitCode::from(TO_BE_MENDED)
+}
+
+fn live(args: Args, listener: UnixListener, policy: HelperPolicy) -> io::Result<()> {
     let lifeline = if args.lifeline {
         Some(Lifeline(io::stdin().as_fd().try_clone_to_owned()?))
     } else {
@@ -90,10 +130,9 @@ fn live(args: Args, listener: UnixListener) -> io::Result<()> {
         Some(name) => uid_of(name)?,
         None => args.allow_uid.unwrap_or_else(own_uid),
     };
-    // A policy that cannot be read bounds nothing, so nothing is run.
-    let policy = HelperPolicy::load(&args.policy).map_err(io::Error::other)?;
     let settings = Settings {
         policy,
+        read_policy: reader(&args),
         policy_file: std::path::absolute(&args.policy)?,
         listener,
         lxcpath: std::path::absolute(args.lxcpath.unwrap_or_else(usual_lxcpath))?,

@@ -101,7 +101,8 @@ fn shown(command: &Command, inner: bool) -> impl Iterator<Item = &Arg> {
     let of_all = ["help", "version"];
     command.get_arguments().filter(move |arg| {
         let id = arg.get_id().as_str();
-        !of_all.contains(&id) && !arg.is_hide_set() && !(inner && arg.is_global_set())
+        let is_elsewhere = of_all.contains(&id) || inner && arg.is_global_set();
+        !(is_elsewhere || arg.is_hide_set())
     })
 }
 

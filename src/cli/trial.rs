@@ -144,7 +144,10 @@ fn plan(args: &Args, directory: &Path) -> Plan {
     Plan {
         settings,
         file: None,
-        helper: HelperPlan::Child(directory.join("run")),
+        helper: HelperPlan::Child {
+            directory: directory.join("run"),
+            policy: None,
+        },
         address: None,
     }
 }

@@ -27,9 +27,9 @@ mod trust;
 
 pub use change::Change;
 pub use edge::{EdgeJwt, KeysAt};
-pub use error::Problem;
+pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob};
-pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, Shell};
+pub use helper_policy::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
 pub use level::LogLevel;
 pub use live::{InForce, Live};
 pub use load::SETTINGS_FILE;

@@ -16,5 +16,5 @@ pub use host_view::HostView;
 pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
 pub use name::ContainerName;
-pub use operation::{Command, Operation, Program, Request};
+pub use operation::{Command, Operation, PowerPlan, Program, Request};
 pub use vitals::{Listener, Transport, Usage, Vitals};

@@ -17,7 +17,7 @@ use crate::sys::{
 };
 
 use super::{
-    ceilings::{MAX_EVENT_STREAMS, MAX_OPERATIONS},
+    ceilings::{MAX_BOUNDS_STREAMS, MAX_EVENT_STREAMS, MAX_OPERATIONS},
     complaints::Complaints,
     containers::Containers,
     definitions::Definitions,
@@ -43,6 +43,8 @@ pub struct House {
     pub event_streams: Semaphore,
     /// Lines about what was not done.
     pub complaints: Complaints,
+    /// One permit for each caller that is told what is allowed.
+    pub bounds_streams: Semaphore,
     /// What the owner lets be done here at all, as the file was last read.
     pub policy: Live<HelperPolicy>,
     /// True once the helper is to end.
@@ -68,6 +70,7 @@ impl House {
             operations: Semaphore::new(MAX_OPERATIONS),
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),
             complaints: Complaints::default(),
+            bounds_streams: Semaphore::new(MAX_BOUNDS_STREAMS),
             policy,
             shutdown,
             own_cgroup: own_cgroup(),
@@ -75,6 +78,12 @@ impl House {
             owner: owner(own_pid()).unwrap_or_default(),
             calls: AtomicU64::new(0),
         }
+    }
+
+    /// How many callers stay and have nothing run for them.
+    pub fn listeners(&self) -> usize {
+        let events = MAX_EVENT_STREAMS - self.event_streams.available_permits();
+        events + MAX_BOUNDS_STREAMS - self.bounds_streams.available_permits()
     }
 
     /// A fresh cgroup below `parent` for one call; `None` where the machine has none to give.

@@ -21,11 +21,12 @@ use super::{
     lxc::tool_for,
     network::Network,
     outputs::CHUNK_BYTES,
+    power,
     programs::find,
     pump::Pump,
     refusal::Refusal,
     stop::Stop,
-    tools,
+    tools, updates,
     vitals::{lines, vitals, vitals_and_usage},
 };
 
@@ -79,6 +80,7 @@ async fn read_request(stream: &mut UnixStream) -> Result<Request, String> {
 fn permit<'a>(house: &'a House, operation: &Operation) -> Result<SemaphorePermit<'a>, Refusal> {
     let permits = match operation {
         Operation::ContainerEvents {} => &house.event_streams,
+        Operation::Bounds {} => &house.bounds_streams,
         _ => &house.operations,
     };
     permits.try_acquire().map_err(|_| {
@@ -104,6 +106,7 @@ async fn perform(
     bounds::check(&policy, operation)?;
     match operation {
         Operation::Ping {} => Ok(Ending::Exited { code: 0 }),
+        Operation::Bounds {} => bounds::report(house, pump).await,
         Operation::HostView {} => print(pump, || Ok(host_view::view())).await,
         Operation::HostSpace { places } => {
             let places = places.clone();
@@ -133,6 +136,10 @@ async fn perform(
             run_tool(house, pump, operation).await
         }
         Operation::ContainerList {} => list(house, pump).await,
+        Operation::Restart { plan } => power::schedule(house, pump, "reboot", plan).await,
+        Operation::Shutdown { plan } => power::schedule(house, pump, "poweroff", plan).await,
+        Operation::CancelShutdown {} => power::cancel(house, pump).await,
+        Operation::UpdateCheck {} => updates::check(house, pump).await,
     }
 }
 

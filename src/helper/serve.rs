@@ -15,12 +15,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
-use crate::config::{HelperPolicy, InForce};
+use crate::config::{ConfigError, HelperPolicy, InForce};
 use crate::sys::adopt_orphans;
 use crate::telemetry::Notify;
 
 use super::{
-    ceilings::{MAX_CONNECTIONS, MAX_EVENT_STREAMS},
+    ceilings::MAX_CONNECTIONS,
     definitions::Definitions,
     house::{House, sweep},
     perform::serve_connection,
@@ -45,6 +45,9 @@ const SERVING: &str = "serving the front";
 #[derive(Debug)]
 pub struct Lifeline(pub OwnedFd);
 
+/// Reads the owner's file, or says what is wrong with it.
+pub type ReadPolicy = fn(&Path) -> Result<HelperPolicy, ConfigError>;
+
 /// What a helper is told at its start.
 #[derive(Debug)]
 pub struct Settings {
@@ -60,6 +63,8 @@ pub struct Settings {
     pub policy: HelperPolicy,
     /// Where that was read, and is read again on SIGHUP.
     pub policy_file: PathBuf,
+    /// How it is read.
+    pub read_policy: ReadPolicy,
     /// Ends the helper when it closes.
     pub lifeline: Option<Lifeline>,
 }
@@ -89,7 +94,6 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     notify.status(SERVING);
     notify.ready();
     let why = loop {
-        let streams = MAX_EVENT_STREAMS - house.event_streams.available_permits();
         tokio::select! {
             why = ends.next() => break why,
             accepted = listener.accept(), if calls.len() < MAX_CONNECTIONS => match accepted {
@@ -108,8 +112,8 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
                 }
             }
             _ = children.recv() => drop(house.strays.sweep()),
-            _ = reloads.recv() => reload(&settings.policy_file, &policy, &notify),
-            _ = tick.tick(), if calls.len() > streams => drop(house.strays.sweep()),
+            _ = reloads.recv() => reload(&settings.policy_file, settings.read_policy, (&policy, &notify)),
+            _ = tick.tick(), if calls.len() > house.listeners() => drop(house.strays.sweep()),
             () = turned(sign_of_life.as_mut()) => notify.alive(),
             _ = quiet_tick.tick(), if !calls.is_empty() => drop(house.strays.sweep()),
         }
@@ -131,9 +135,9 @@ async fn turned(pace: Option<&mut Interval>) {
 
 /// Does what `systemctl reload` asks for: reads the policy again. Calls that run go on; where anything is wrong with
 /// the file, the policy of before stays in force.
-fn reload(file: &Path, policy: &InForce<HelperPolicy>, notify: &Notify) {
+fn reload(file: &Path, read: ReadPolicy, (policy, notify): (&InForce<HelperPolicy>, &Notify)) {
     notify.reloading();
-    match HelperPolicy::load(file) {
+    match read(file) {
         Ok(read) => {
             let same = *policy.now() == read;
             policy.replace(read);

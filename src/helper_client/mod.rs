@@ -10,7 +10,7 @@ mod helper;
 mod running;
 
 pub use captured::{Capture, Captured};
-pub use child::HelperChild;
+pub use child::{HelperChild, Told};
 pub use error::HelperError;
 pub use finished::{Finished, finish};
 pub use helper::Helper;
@@ -18,5 +18,5 @@ pub use running::Running;
 
 pub use crate::exec::{
     Command, ContainerName, Ending, Frame, HostView, KillReason, Limits, Listener, Operation,
-    Program, RefusalCode, Stream, Transport, Usage, Vitals,
+    PowerPlan, Program, RefusalCode, Stream, Transport, Usage, Vitals,
 };

@@ -124,6 +124,26 @@ pub(super) fn newest(steps: &[&[&str]]) -> u32 {
     u32::try_from(steps.len()).unwrap_or(u32::MAX)
 }
 
+/// The version of an open vault; one that is newer than `steps` lead to is refused.
+pub(super) fn version(
+    connection: &Connection,
+    path: &Path,
+    steps: &[&[&str]],
+) -> Result<u32, VaultError> {
+    let found: u32 = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|cause| VaultError::from_sqlite(path, "be opened", &cause))?;
+    let known = newest(steps);
+    if found > known {
+        return Err(VaultError::Newer {
+            path: path.to_owned(),
+            found,
+            known,
+        });
+    }
+    Ok(found)
+}
+
 /// Brings an open vault to the newest version, after putting a copy of it beside it.
 ///
 /// All steps are one transaction: a power cut leaves the old version.
@@ -133,19 +153,9 @@ pub(super) fn migrate(
     steps: &[&[&str]],
 ) -> Result<(), VaultError> {
     let refused = |cause: rusqlite::Error| VaultError::from_sqlite(path, "be migrated", &cause);
-    let version: u32 = connection
-        .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(refused)?;
-    let known = newest(steps);
+    let (version, known) = (version(connection, path, steps)?, newest(steps));
     if version == known {
         return Ok(());
-    }
-    if version > known {
-        return Err(VaultError::Newer {
-            path: path.to_owned(),
-            found: version,
-            known,
-        });
     }
     let copy = keep_copy(connection, path, version)?;
     tracing::info!(

@@ -21,6 +21,7 @@ mod flow_confirm;
 mod flow_converge;
 mod flow_crowd;
 mod flow_edge;
+mod flow_helper_policy;
 mod flow_host;
 mod flow_idle;
 mod flow_inbox;

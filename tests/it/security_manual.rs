@@ -72,9 +72,9 @@ fn every_setting_and_command_that_is_named_exists() {
     page().names_what_exists();
     let source = page().source;
     let helper = gatewren(&["describe", "helper"]);
-    for key in ["host_shell", "container_shell", "containers"] {
+    for key in ["host_shell", "container_shell", "containers", "power"] {
         assert!(
-            source.contains(&format!(".Li {key}\n")) && helper.contains(&format!("#{key} = ")),
+            source.contains(&format!("Li {key}\n")) && helper.contains(&format!("#{key} = ")),
             "{key}"
         );
     }

@@ -137,6 +137,13 @@ class Client:
         with connection_closed(connection):
             return result_of(answer)
 
+    def certificate(self):
+        """The box's certificate as it is now."""
+        connection = self.connect()
+        with connection_closed(connection):
+            connection.connect()
+            return connection.sock.getpeercert()
+
     def comes_in(self):
         """Whether its token counts, and the box's certificate is for the address."""
         connection = None

@@ -139,6 +139,20 @@ def ready_is_true(stage):
         stage.box.run("systemctl", "restart", FRONT)
 
 
+@check("each socket that systemd hands over is served")
+def sockets_are_served(stage):
+    box = stage.box
+    box.drop_in("gatewren.socket", "[Socket]\nListenStream=9445\n")
+    try:
+        box.shell("systemctl stop gatewren.service gatewren.socket 2>&1; systemctl start gatewren.socket gatewren.service")
+        for port in (8443, 9445):
+            expect(Client(stage.address, port, stage.ca, stage.client.token).ask("tools/list")["tools"], f"{port}")
+    finally:
+        box.shell("systemctl stop gatewren.service gatewren.socket 2>&1", check=False)
+        box.drop_in("gatewren.socket", None)
+        box.shell("systemctl start gatewren.socket gatewren.service")
+
+
 @check("a socket that is none of TCP is refused, and the journal says why")
 def unix_socket_is_refused(stage):
     box = stage.box

@@ -144,16 +144,22 @@ def result_of(answer):
 
 
 def knock(door, folder):
-    came_in, wrong = 0, []
+    """A client that was let in and hung up on, because the server that let it in ended, asks once more."""
+    came_in, wrong, tries = 0, [], 0
     while True:
         enough = os.path.exists(os.path.join(folder, "enough"))
         try:
             status, _, text = door.ask("GET", "/health", None)
             if status != 200:
                 raise OSError(f"HTTP {status} {text}")
-            came_in += 1
+            came_in, tries = came_in + 1, 0
         except (OSError, http.client.HTTPException) as error:
-            wrong.append(f"{type(error).__name__}: {error}")
+            tries += 1
+            hung_up = isinstance(error, (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError))
+            if tries > 1 or not hung_up:
+                wrong.append(f"{type(error).__name__}: {error}")
+            else:
+                continue
         if came_in == 1:
             open(os.path.join(folder, "begun"), "w").close()
         # Once more after whoever asked said enough: what is up last counts too.

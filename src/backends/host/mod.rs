@@ -28,7 +28,7 @@ pub use addresses::ReachableAddress;
 pub use clock::ServerTime;
 pub use disks::{Content, Disk, Partition};
 pub use events::HostEvents;
-pub use facts::ServerInfo;
+pub use facts::{ServerInfo, reboot_packages};
 pub use interfaces::Interface;
 pub use listeners::HostListener;
 pub use machine::{Host, HostFacts};

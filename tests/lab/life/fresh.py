@@ -10,7 +10,7 @@ from box import *  # noqa: F403
 
 # What is not of the package: kernel file systems, dpkg's and apt's own books, logs, and what systemd keeps of units.
 NOT_OURS = re.compile(
-    r"^/(proc|sys|dev|tmp|gatewren|var/tmp|var/cache|var/log|var/lib/(dpkg|apt|systemd)|root)(/|$)"
+    r"^/(proc|sys|dev|tmp|gatewren|var/tmp|var/backups|var/cache|var/log|var/lib/(dpkg|apt|systemd)|root)(/|$)"
     r"|^/run/(systemd|udev|log|user|lock|dbus|mount|host|credentials|utmp|systemd-)"
     r"|^/etc/(passwd|group|shadow|gshadow|subuid|subgid|\.pwd\.lock|ld\.so\.cache)-?$"
 )

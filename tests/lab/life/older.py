@@ -57,6 +57,16 @@ def main():
         install("this", "--reinstall")
         wait_until_serving()
         expect(len(list(STATE.glob("*.schema-*"))) == 2, list(STATE.iterdir()))
+    with check("a copy that is put back in the vault's place is a vault"):
+        run("systemctl", "stop", UNIT)
+        (copy,) = STATE.glob("vault.db.schema-3.*")
+        for path in STATE.glob("vault.db-*"):
+            path.unlink()
+        copy.rename(STATE / "vault.db")
+        run("systemctl", "start", UNIT)
+        wait_until_serving()
+        call(LAPTOP, "state_get")
+        gatewren("audit", "verify")
     finish()
 
 
