@@ -197,7 +197,7 @@ def reload_cuts_nothing(stage):
         expect("refused" in told, f"wrong settings were taken: {told}")
         expect(stage.client.certificate() == after, "wrong settings changed the certificate")
         patch = '[{"op": "add", "path": "/public/ofTheTest", "value": 1}]'
-        box.run("gatewren", "state", "patch", given=patch)
+        box.run("gatewren", "state", "patch", "--dir", "/var/lib/gatewren", given=patch)
         heard = next(stream)
         expect(heard["method"] == "notifications/resources/updated" and heard["params"]["uri"] == mine, f"{heard}")
         expect(box.main_pid(FRONT) == pid and box.is_active(FRONT), "it was started again")
