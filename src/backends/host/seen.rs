@@ -12,7 +12,7 @@ use crate::helper_client::{Capture, Ending, Helper, HostView, Limits, Operation}
 use crate::sys::{DiskSpace, disk_space};
 
 use super::super::source::Tree;
-use super::mounts::places_to_measure;
+use super::mount_points::places_to_measure;
 
 /// How long the helper may take for one answer; then what it told last holds on.
 const PATIENCE: Duration = Duration::from_secs(3);
