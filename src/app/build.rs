@@ -25,7 +25,7 @@ use crate::dispatch::{
 use crate::guard::{Callers, Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild, Told};
 use crate::http::Tls;
-use crate::observer::{Observer, Units};
+use crate::observer::{Observer, ObserverHandle, Units};
 use crate::registry::Catalog;
 use crate::state::{Retention, State, StateError};
 use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
@@ -71,7 +71,9 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let in_force = InForce::new(settings);
     let (settings, live) = (in_force.now(), in_force.live());
     let directory = settings.state_dir.clone();
-    let lock = claimed(&directory)?;
+    files::private_dir(&directory).map_err(failed)?;
+    must_be_ours(&directory)?;
+    let lock = lock(&directory)?;
     let stop = watch::Sender::new(false);
     // First, so that it is there when it is asked.
     let (child, helper) = start_helper(helper, &settings)?;
@@ -83,9 +85,15 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         Some(_) => Some(load_tls(&settings)?),
         None => None,
     };
-    let (observer, backends) = backends(helper, &state, &live, (&bounds, &stop));
+    let lxc = Lxc::new(helper.clone());
+    let systemd = Systemd::new(SystemBus::new());
+    let units = Units::new(&systemd, live.clone());
+    let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
+    let watching = observer.handle();
+    let backends = backends((lxc, systemd), helper, watching, (&bounds, &stop));
     let catalog = catalog(&state, &vault, backends).map_err(failed)?;
     let (guard, sessions) = door(&vault, &state, &live).await?;
+    guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
     let inbox = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
     let inbox = Inbox::new(inbox, state.clone(), inbox_limits(&settings.inbox));
     // Whoever comes in sees what there is, and does not see it change a moment later.
@@ -113,18 +121,14 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     Ok(house)
 }
 
-/// What tools stand on, and who looks at the box.
+/// What the tools act on.
 fn backends(
+    (lxc, systemd): (Lxc, Systemd),
     helper: Helper,
-    state: &State,
-    live: &Live,
+    observer: ObserverHandle,
     (bounds, stop): (&Bounds, &watch::Sender<bool>),
-) -> (Observer, Backends) {
-    let lxc = Lxc::new(helper.clone());
-    let systemd = Systemd::new(SystemBus::new());
-    let units = Units::new(&systemd, live.clone());
-    let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
-    let backends = Backends {
+) -> Backends {
+    Backends {
         lxc,
         host: Host::new(helper.clone()),
         shell: Shell::new(helper.clone(), stop.subscribe()),
@@ -132,9 +136,8 @@ fn backends(
         updates: Updates::new(helper),
         bounds: bounds.clone(),
         systemd,
-        observer: observer.handle(),
-    };
-    (observer, backends)
+        observer,
+    }
 }
 
 /// How much agents may propose.
@@ -216,8 +219,6 @@ async fn door(
     };
     let hosts = live.read(hosts);
     let guard = Guard::new(Identity::Agents(callers), hosts, live.clone());
-    let edge = live.read(|settings| Edge::of(&settings.edge_jwt));
-    guard.set_edge(edge.map_err(failed)?);
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {
         vault: vault.clone(),
@@ -254,13 +255,6 @@ pub fn retention(log: &StateLog) -> Retention {
         revisions: log.keep_revisions.into(),
         ..Retention::default()
     }
-}
-
-/// The state directory, for this process alone.
-fn claimed(directory: &Path) -> Result<DirectoryLock, BuildError> {
-    files::private_dir(directory).map_err(failed)?;
-    must_be_ours(directory)?;
-    lock(directory)
 }
 
 /// What root makes in the directory of a service's user, that user could not write any more.
