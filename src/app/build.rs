@@ -81,25 +81,13 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let vault = open_vault(&directory.join("vault.db"))?;
     vault.audit().begin_run().await.map_err(failed)?;
     let state = state(&settings)?;
-    let tls = match address {
-        Some(_) => Some(load_tls(&settings)?),
-        None => None,
-    };
+    let tls = address.map(|_| load_tls(&settings)).transpose()?;
     let lxc = Lxc::new(helper.clone());
     let systemd = Systemd::new(SystemBus::new());
     let units = Units::new(&systemd, live.clone());
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
-    let backends = Backends {
-        lxc,
-        host: Host::new(helper.clone()),
-        shell: Shell::new(helper.clone(), stop.subscribe()),
-        power: Power::new(helper.clone()),
-        updates: Updates::new(helper),
-        bounds: bounds.clone(),
-        systemd,
-        observer: observer.handle(),
-    };
-    let catalog = catalog(&state, &vault, backends).map_err(failed)?;
+    let on = backends(&helper, (lxc, systemd), &bounds, &observer, &stop);
+    let catalog = catalog(&state, &vault, on).map_err(failed)?;
     let (guard, sessions) = door(&vault, &state, &live).await?;
     guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
     let inbox = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
@@ -127,6 +115,26 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     };
     house.adopt(&settings);
     Ok(house)
+}
+
+/// What tools stand on.
+fn backends(
+    helper: &Helper,
+    (lxc, systemd): (Lxc, Systemd),
+    bounds: &Bounds,
+    observer: &Observer,
+    stop: &watch::Sender<bool>,
+) -> Backends {
+    Backends {
+        lxc,
+        host: Host::new(helper.clone()),
+        shell: Shell::new(helper.clone(), stop.subscribe()),
+        power: Power::new(helper.clone()),
+        updates: Updates::new(helper.clone()),
+        bounds: bounds.clone(),
+        systemd,
+        observer: observer.handle(),
+    }
 }
 
 /// How much agents may propose.
