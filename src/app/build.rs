@@ -25,7 +25,7 @@ use crate::dispatch::{
 use crate::guard::{Callers, Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild, Told};
 use crate::http::Tls;
-use crate::observer::{Observer, Units};
+use crate::observer::{Observer, ObserverHandle, Units};
 use crate::registry::Catalog;
 use crate::state::{Retention, State, StateError};
 use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
@@ -81,13 +81,17 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let vault = open_vault(&directory.join("vault.db"))?;
     vault.audit().begin_run().await.map_err(failed)?;
     let state = state(&settings)?;
-    let tls = address.map(|_| load_tls(&settings)).transpose()?;
+    let tls = match address {
+        Some(_) => Some(load_tls(&settings)?),
+        None => None,
+    };
     let lxc = Lxc::new(helper.clone());
     let systemd = Systemd::new(SystemBus::new());
     let units = Units::new(&systemd, live.clone());
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
-    let on = backends(&helper, (lxc, systemd), &bounds, &observer, &stop);
-    let catalog = catalog(&state, &vault, on).map_err(failed)?;
+    let watching = observer.handle();
+    let backends = backends((lxc, systemd), helper, watching, (&bounds, &stop));
+    let catalog = catalog(&state, &vault, backends).map_err(failed)?;
     let (guard, sessions) = door(&vault, &state, &live).await?;
     guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
     let inbox = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
@@ -117,23 +121,22 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     Ok(house)
 }
 
-/// What tools stand on.
+/// What the tools act on.
 fn backends(
-    helper: &Helper,
     (lxc, systemd): (Lxc, Systemd),
-    bounds: &Bounds,
-    observer: &Observer,
-    stop: &watch::Sender<bool>,
+    helper: Helper,
+    observer: ObserverHandle,
+    (bounds, stop): (&Bounds, &watch::Sender<bool>),
 ) -> Backends {
     Backends {
         lxc,
         host: Host::new(helper.clone()),
         shell: Shell::new(helper.clone(), stop.subscribe()),
         power: Power::new(helper.clone()),
-        updates: Updates::new(helper.clone()),
+        updates: Updates::new(helper),
         bounds: bounds.clone(),
         systemd,
-        observer: observer.handle(),
+        observer,
     }
 }
 

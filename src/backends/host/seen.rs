@@ -1,4 +1,4 @@
-//! What is mounted on the machine and what its clock says, as this process or the helper has seen it last.
+//! What the helper sees of the machine for a process in a sandbox.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Has the helper look at what this process cannot see of the machine from its sandbox.
+//! What this process cannot see of the machine from its sandbox, as the helper has told it last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
