@@ -1,12 +1,12 @@
 //! JSON Schemas from argument structs, in the plain form that every client's validator takes.
 
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
+use schemars::generate::{Contract, SchemaSettings};
 use serde_json::{Map, Value, json};
 
 /// The schema of a tool's arguments.
 pub fn of_arguments<A: JsonSchema>() -> (Value, Option<String>) {
-    let (mut schema, description) = of::<A>();
+    let (mut schema, description) = of::<A>(Contract::Deserialize);
     if let Some(object) = schema.as_object_mut() {
         object.insert("type".into(), json!("object"));
         object.entry("properties").or_insert_with(|| json!({}));
@@ -15,13 +15,14 @@ pub fn of_arguments<A: JsonSchema>() -> (Value, Option<String>) {
     (schema, description)
 }
 
-/// The schema of a tool's structured answer.
+/// The schema of a tool's structured answer, in which what is left out when it is empty is optional.
 pub fn of_answer<R: JsonSchema>() -> Value {
-    of::<R>().0
+    of::<R>(Contract::Serialize).0
 }
 
-fn of<T: JsonSchema>() -> (Value, Option<String>) {
+fn of<T: JsonSchema>(contract: Contract) -> (Value, Option<String>) {
     let mut settings = SchemaSettings::draft2020_12();
+    settings.contract = contract;
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let mut schema: Value = settings.into_generator().into_root_schema_for::<T>().into();
@@ -136,5 +137,22 @@ mod tests {
                 "times": { "type": "integer", "minimum": 0, "description": "How often." },
                 "way": { "type": "string", "enum": ["left", "right"], "description": "Which way." } } })
         );
+    }
+
+    #[derive(serde::Serialize, JsonSchema)]
+    struct Seen {
+        /// What is there.
+        things: Vec<String>,
+        /// What is off.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        off: Vec<String>,
+    }
+
+    #[test]
+    fn what_an_answer_leaves_out_is_not_required_of_it() {
+        let schema = of_answer::<Seen>();
+        assert_eq!(schema["required"], json!(["things"]));
+        let (things, off) = (Vec::new(), Vec::new());
+        assert_eq!(json!(Seen { things, off }), json!({ "things": [] }));
     }
 }
