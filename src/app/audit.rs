@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::config::Audit;
+use crate::config::Live;
 use crate::vault::{AuditRetention, Vault};
 
 /// How often it is looked at.
@@ -14,12 +14,13 @@ const LOOK: Duration = Duration::from_hours(1);
 const BREATH: Duration = Duration::from_millis(200);
 
 /// Trims the audit from its oldest end, for as long as the server runs.
-pub async fn keep(vault: Vault, settings: Audit) {
-    let retention = AuditRetention {
-        age: settings.keep,
-        rows: settings.keep_rows.into(),
-    };
+pub async fn keep(vault: Vault, mut live: Live) {
     loop {
+        live.mark_unchanged();
+        let retention = live.read(|settings| AuditRetention {
+            age: settings.audit.keep,
+            rows: settings.audit.keep_rows.into(),
+        });
         let more = match vault.audit().trim(retention).await {
             Ok(trimmed) if trimmed.rows > 0 => {
                 tracing::info!(
@@ -34,6 +35,9 @@ pub async fn keep(vault: Vault, settings: Audit) {
                 false
             }
         };
-        sleep(if more { BREATH } else { LOOK }).await;
+        tokio::select! {
+            () = sleep(if more { BREATH } else { LOOK }) => {}
+            () = live.changed() => {}
+        }
     }
 }

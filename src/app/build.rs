@@ -9,40 +9,42 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
 use super::{
+    bounds::offered,
+    build_error::BuildError,
+    catalog::{Backends, catalog},
     front::Front,
     house::{House, certificate, hosts},
     serving::Serving,
 };
 use crate::auth::{Agents, Logins};
-use crate::backends::{Host, Lxc, Shell, SystemBus, Systemd};
-use crate::config::{Settings, Tasks};
+use crate::backends::{Bounds, Host, Lxc, Power, Shell, SystemBus, Systemd, Updates};
+use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::dispatch::{
-    Engine, Inbox, InboxLimits, TaskLimits, WithChanges, change_tools, end_abandoned_changes,
-    end_abandoned_tasks,
+    Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
 };
 use crate::guard::{Callers, Edge, Guard, Identity};
-use crate::helper_client::{Helper, HelperChild};
+use crate::helper_client::{Helper, HelperChild, Told};
 use crate::http::Tls;
-use crate::observer::{Observer, ObserverHandle, Units};
-use crate::protocol::Implementation;
-use crate::registry::{Catalog, CatalogError, ResourceSource, Scope, Tool};
-use crate::state::{Retention, State, Views};
-use crate::sys::{DirectoryLock, files, lock_directory};
+use crate::observer::{Observer, Units};
+use crate::registry::Catalog;
+use crate::state::{Retention, State, StateError};
+use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
 use crate::telemetry::{Heartbeat, Notify};
-use crate::toolsets::{self, StateResources};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::vault::{ChangeRoom, OfferedTool, Stay, TaskRoom, Vault};
-
-/// What a model is told of this server first.
-const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
+use crate::vault::{ChangeRoom, TaskRoom, Vault, VaultError};
 
 /// Where the helper is.
 #[derive(Debug, Clone)]
 pub enum HelperPlan {
     /// It listens here; systemd runs it.
     Socket(PathBuf),
-    /// We start it ourselves, with its socket in this directory.
-    Child(PathBuf),
+    /// We start it ourselves.
+    Child {
+        /// The directory of its socket.
+        directory: PathBuf,
+        /// The owner's file that bounds it; when absent it is a trial, which only the standard file bounds.
+        policy: Option<PathBuf>,
+    },
 }
 
 /// What to build.
@@ -50,108 +52,92 @@ pub enum HelperPlan {
 pub struct Plan {
     /// Every setting.
     pub settings: Settings,
+    /// Where they were read, and are read again on SIGHUP; none where no file was.
+    pub file: Option<PathBuf>,
     /// Where the helper is.
     pub helper: HelperPlan,
     /// The address that clients use, as bound; none for the one client on standard input and output.
     pub address: Option<SocketAddr>,
 }
 
-/// Why the house cannot be built, in one sentence with what to do.
-#[derive(Debug)]
-pub struct BuildError {
-    words: String,
-    in_use: bool,
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)
-    }
-}
-
-impl std::error::Error for BuildError {}
-
-impl BuildError {
-    /// From whatever went wrong.
-    pub fn new(cause: impl fmt::Display) -> Self {
-        Self {
-            words: cause.to_string(),
-            in_use: false,
-        }
-    }
-
-    /// Whether another process keeps its state where this one should.
-    pub fn is_in_use(&self) -> bool {
-        self.in_use
-    }
-}
-
-fn failed(cause: impl fmt::Display) -> BuildError {
-    BuildError::new(cause)
-}
-
 /// Builds a house: its stores, its certificate, its helper, what stands on them, and its door.
 pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let Plan {
         settings,
+        file,
         helper,
         address,
     } = plan;
+    let in_force = InForce::new(settings);
+    let (settings, live) = (in_force.now(), in_force.live());
     let directory = settings.state_dir.clone();
     files::private_dir(&directory).map_err(failed)?;
+    must_be_ours(&directory)?;
     let lock = lock(&directory)?;
-    let vault = Vault::open(&directory.join("vault.db")).map_err(failed)?;
+    let stop = watch::Sender::new(false);
+    // First, so that it is there when it is asked.
+    let (child, helper) = start_helper(helper, &settings)?;
+    let bounds = followed(&helper, &stop);
+    let vault = open_vault(&directory.join("vault.db"))?;
     vault.audit().begin_run().await.map_err(failed)?;
     let state = state(&settings)?;
     let tls = match address {
         Some(_) => Some(load_tls(&settings)?),
         None => None,
     };
-    let (child, helper) = start_helper(helper, &settings)?;
-    let stop = watch::Sender::new(false);
     let lxc = Lxc::new(helper.clone());
     let systemd = Systemd::new(SystemBus::new());
-    let units = Units::new(&systemd, settings.observer.units.clone());
-    let observer = Observer::new(state.clone(), &lxc, Host::new(), units);
+    let units = Units::new(&systemd, live.clone());
+    let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let backends = Backends {
         lxc,
-        host: Host::new(),
-        shell: Shell::new(helper, stop.subscribe()),
+        host: Host::new(helper.clone()),
+        shell: Shell::new(helper.clone(), stop.subscribe()),
+        power: Power::new(helper.clone()),
+        updates: Updates::new(helper),
+        bounds: bounds.clone(),
         systemd,
         observer: observer.handle(),
     };
     let catalog = catalog(&state, &vault, backends).map_err(failed)?;
-    let (guard, sessions) = door(&vault, &state, &settings).await?;
-    let inbox = inbox(&vault, &state, &settings)?;
+    let (guard, sessions) = door(&vault, &state, &live).await?;
+    guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
+    let inbox = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
+    let inbox = Inbox::new(inbox, state.clone(), inbox_limits(&settings.inbox));
+    // Whoever comes in sees what there is, and does not see it change a moment later.
+    bounds.asked().await;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
     let engine = Arc::new(engine.with_inbox(inbox));
-    let serving = serving(&engine, guard, sessions, tls, &settings);
-    Ok(House {
+    let serving = serving(&engine, guard, sessions, tls, live);
+    let house = House {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
-        settings,
+        in_force,
+        file,
+        note: Mutex::default(),
         state,
         vault,
         engine,
         serving: Arc::new(serving),
         notify: Arc::new(Notify::from_env()),
         stop,
+        bounds,
         _lock: lock,
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
-    })
+    };
+    house.adopt(&settings);
+    Ok(house)
 }
 
-/// What agents propose, and what it takes to run it.
-fn inbox(vault: &Vault, state: &State, settings: &Settings) -> Result<Inbox, BuildError> {
-    let agents = Agents::new(vault.clone(), settings.spaces.clone()).map_err(failed)?;
-    let limits = InboxLimits {
-        expires: settings.inbox.expires,
+/// How much agents may propose.
+pub fn inbox_limits(inbox: &InboxSettings) -> InboxLimits {
+    InboxLimits {
+        expires: inbox.expires,
         room: ChangeRoom {
-            per_agent: settings.inbox.per_agent,
-            total: settings.inbox.total,
+            per_agent: inbox.per_agent,
+            total: inbox.total,
         },
-    };
-    Ok(Inbox::new(agents, state.clone(), limits))
+    }
 }
 
 /// What answers, with the tasks and changes of the last run put to rest before there are any of this one.
@@ -162,30 +148,34 @@ async fn engine(
     (settings, stop): (&Settings, &watch::Sender<bool>),
 ) -> Result<Engine, BuildError> {
     end_abandoned_tasks(vault).await.map_err(failed)?;
-    let offered: Vec<OfferedTool> = catalog.tools().map(|tool| offered(tool)).collect();
-    vault.offer().keep(&offered).await.map_err(failed)?;
+    vault
+        .offer()
+        .keep(&offered(&catalog))
+        .await
+        .map_err(failed)?;
     end_abandoned_changes(vault).await.map_err(failed)?;
     let key = vault.key("request-state").await.map_err(failed)?;
     let limits = task_limits(&settings.tasks);
     let kept = Some(vault.clone());
     let engine = Engine::new(catalog, kept, &key, stop.subscribe(), limits);
     let guard = guard.clone();
-    let engine = engine.with_update_interval(settings.limits.update_interval);
     Ok(engine.with_succession(Arc::new(move |who| {
         let guard = guard.clone();
         Box::pin(async move { guard.changed(&who).await })
     })))
 }
 
-/// What a policy looks at in a tool.
-fn offered(tool: &Tool) -> OfferedTool {
-    OfferedTool {
-        name: tool.name().to_owned(),
-        toolset: tool.toolset().to_owned(),
-        risk: tool.risk(),
-        needs_host: tool.scope() == Scope::Host,
-        needs_everything: tool.scope() == Scope::Box,
-    }
+/// What the helper does on this box, followed until the house stops.
+fn followed(helper: &Helper, stop: &watch::Sender<bool>) -> Bounds {
+    let bounds = Bounds::unknown();
+    let (known, helper, mut stop) = (bounds.clone(), helper.clone(), stop.subscribe());
+    tokio::spawn(async move {
+        tokio::select! {
+            never = known.follow(&helper) => match never {},
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    });
+    bounds
 }
 
 /// When calls become tasks, and how many there may be.
@@ -209,100 +199,77 @@ fn load_tls(settings: &Settings) -> Result<Arc<Tls>, BuildError> {
 async fn door(
     vault: &Vault,
     state: &State,
-    settings: &Settings,
+    live: &Live,
 ) -> Result<(Arc<Guard>, Sessions), BuildError> {
-    let agents = Agents::new(vault.clone(), settings.spaces.clone()).map_err(failed)?;
-    let stay = Stay {
-        idle: settings.access.login_idle,
-        most: settings.access.login_max,
-    };
     let callers = Callers {
-        agents,
-        logins: Arc::new(Logins::new(vault.clone(), stay)),
-        owner_on_mcp: settings.access.owner_on_mcp,
+        agents: Agents::new(vault.clone(), live.clone()).map_err(failed)?,
+        logins: Arc::new(Logins::new(vault.clone(), live.clone())),
+        live: live.clone(),
     };
-    let guard = Guard::new(Identity::Agents(callers), hosts(settings), &settings.limits);
-    let guard = guard.behind(Edge::of(&settings.edge_jwt).map_err(failed)?);
-    let required = settings.access.required_header.as_str();
-    let guard = match required {
-        "" => guard,
-        name => guard.requiring(name.parse().map_err(failed)?),
-    };
+    let hosts = live.read(hosts);
+    let guard = Guard::new(Identity::Agents(callers), hosts, live.clone());
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {
         vault: vault.clone(),
         database: state.database_id().to_owned(),
         revision: state.bell(),
     };
-    let sessions = Sessions::open(&key, &settings.limits, Some(store)).map_err(failed)?;
+    let sessions = Sessions::open(&key, live.clone(), Some(store)).map_err(failed)?;
     Ok((Arc::new(guard), sessions))
 }
 
 fn state(settings: &Settings) -> Result<State, BuildError> {
-    let retention = Retention {
-        age: settings.state.keep,
-        revisions: settings.state.keep_revisions.into(),
+    let retention = retention(&settings.state);
+    State::open_keeping(&settings.state_dir.join("state.db"), retention).map_err(
+        |error| match error {
+            StateError::Newer { .. } | StateError::NotOurs(_) => BuildError::lasting(error),
+            _ => failed(error),
+        },
+    )
+}
+
+fn open_vault(path: &Path) -> Result<Vault, BuildError> {
+    Vault::open(path).map_err(|error| match error {
+        VaultError::Newer { .. } | VaultError::Damaged { .. } | VaultError::Foreign { .. } => {
+            BuildError::lasting(error)
+        }
+        _ => failed(error),
+    })
+}
+
+/// How much of the state's log is kept.
+pub fn retention(log: &StateLog) -> Retention {
+    Retention {
+        age: log.keep,
+        revisions: log.keep_revisions.into(),
         ..Retention::default()
-    };
-    State::open_keeping(&settings.state_dir.join("state.db"), retention).map_err(failed)
+    }
+}
+
+/// What root makes in the directory of a service's user, that user could not write any more.
+fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
+    let owner = files::owner(directory).map_err(failed)?;
+    if owner == own_uid() {
+        return Ok(());
+    }
+    Err(failed(format!(
+        "{} belongs to another user (uid {owner}); start gatewren as that user, which systemctl start gatewren \
+         does, or name another directory",
+        directory.display()
+    )))
 }
 
 /// Two servers that keep the same state would each undo what the other has seen.
 fn lock(directory: &Path) -> Result<DirectoryLock, BuildError> {
     lock_directory(directory).map_err(|cause| {
         let directory = directory.display();
-        let in_use = cause.kind() == io::ErrorKind::WouldBlock;
-        let words = if in_use {
-            format!("another gatewren keeps its state in {directory}; stop it, or name another directory")
-        } else {
-            format!("cannot lock {directory}: {cause}")
-        };
-        BuildError { words, in_use }
+        if cause.kind() != io::ErrorKind::WouldBlock {
+            return failed(format!("cannot lock {directory}: {cause}"));
+        }
+        BuildError::in_use(format!(
+            "another gatewren keeps its state in {directory}; stop it, or name another directory"
+        ))
     })
-}
-
-/// What tools stand on.
-struct Backends {
-    lxc: Lxc,
-    host: Host,
-    shell: Shell,
-    systemd: Systemd,
-    observer: ObserverHandle,
-}
-
-fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, CatalogError> {
-    let mut catalog = Catalog::new(Implementation {
-        name: "gatewren".to_owned(),
-        title: Some("gatewren".to_owned()),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    });
-    catalog.instructions = Some(INSTRUCTIONS.to_owned());
-    let views = Views::new(state.clone());
-    catalog.add(toolsets::access())?;
-    let host = Arc::new(on.host);
-    catalog.add(toolsets::server(host.clone()))?;
-    catalog.add(toolsets::network(host.clone()))?;
-    catalog.add(toolsets::disks(host))?;
-    catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
-    catalog.add(toolsets::shell(Arc::new(on.shell)))?;
-    if Systemd::runs_here() {
-        catalog.add(toolsets::units(Arc::new(on.systemd)))?;
-    }
-    catalog.add(toolsets::state(Arc::new(views.clone())))?;
-    let resources = StateResources::new(views, INSTRUCTIONS.to_owned());
-    let resources = WithChanges::new(Arc::new(resources), vault.clone());
-    let resources: Arc<dyn ResourceSource> = Arc::new(resources);
-    catalog.add(toolsets::library(resources.clone()))?;
-    catalog.add(toolsets::proposals())?;
-    catalog.add(change_tools(Arc::new(vault.clone())))?;
-    catalog.require_portable_names()?;
-    catalog.offer_tool_changes();
-    catalog.set_resources(resources);
-    let observer = on.observer;
-    catalog.set_settle(Box::new(move |audit_id| {
-        Box::pin(observer.begin(audit_id).seen())
-    }));
-    Ok(catalog)
 }
 
 fn start_helper(
@@ -311,10 +278,14 @@ fn start_helper(
 ) -> Result<(Option<HelperChild>, Helper), BuildError> {
     match plan {
         HelperPlan::Socket(path) => Ok((None, Helper::connect_to(path))),
-        HelperPlan::Child(directory) => {
+        HelperPlan::Child { directory, policy } => {
             let exe = std::env::current_exe().map_err(failed)?;
-            let lxcpath = settings.lxc.lxcpath.as_deref();
-            let started = HelperChild::spawn(&exe, &directory, lxcpath, settings.log.level);
+            let told = Told {
+                lxcpath: settings.lxc.lxcpath.as_deref(),
+                policy: policy.as_deref(),
+                log: settings.log.level,
+            };
+            let started = HelperChild::spawn(&exe, &directory, told);
             started
                 .map(|(child, helper)| (Some(child), helper))
                 .map_err(failed)
@@ -328,22 +299,25 @@ pub fn serving(
     guard: Arc<Guard>,
     sessions: Sessions,
     tls: Option<Arc<Tls>>,
-    settings: &Settings,
+    live: Live,
 ) -> Serving {
     let metrics = engine.metrics.clone();
-    let heartbeat = settings.limits.heartbeat;
-    let http_sse = settings.access.http_sse;
-    let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, heartbeat);
+    let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, live.clone());
     Serving {
         front: Arc::new(Front {
             guard,
-            http_sse: http_sse.then(|| HttpSse::new(endpoint.clone())),
+            http_sse: HttpSse::new(endpoint.clone()),
+            live: live.clone(),
             endpoint,
             metrics: metrics.clone(),
         }),
         tls,
-        limits: settings.limits.clone(),
+        live,
         metrics,
         heartbeat: Arc::new(Heartbeat::new()),
     }
+}
+
+fn failed(cause: impl fmt::Display) -> BuildError {
+    BuildError::new(cause)
 }

@@ -11,14 +11,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::{
-    build::{BuildError, serving, task_limits},
+    build::{serving, task_limits},
+    build_error::BuildError,
     house::{certificate, hosts},
     lifecycle::drained,
     serving::Serving,
     signals::{Asked, Signals},
 };
 use crate::auth::{FixedToken, Principal};
-use crate::config::{Preset, Settings, Tasks};
+use crate::config::{Live, Preset, Settings, Tasks};
 use crate::dispatch::Engine;
 use crate::everything;
 use crate::guard::{Guard, Identity};
@@ -74,12 +75,13 @@ impl Fixtures {
             ..settings.tasks.clone()
         });
         let engine = Arc::new(Engine::new(catalog, None, &key, stop.subscribe(), limits));
-        let guard = Guard::new(identity(plan.token), hosts(&settings), &settings.limits);
+        let live = Live::from(settings.clone());
+        let guard = Guard::new(identity(plan.token), hosts(&settings), live.clone());
         let key = random_bytes().map_err(BuildError::new)?;
-        let sessions = Sessions::open(&key, &settings.limits, None).map_err(BuildError::new)?;
+        let sessions = Sessions::open(&key, live.clone(), None).map_err(BuildError::new)?;
         let path = if plan.http_sse { "sse" } else { "mcp" };
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let serving = serving(&engine, Arc::new(guard), sessions, tls, &settings);
+        let serving = serving(&engine, Arc::new(guard), sessions, tls, live);
         Ok(Self {
             url: plan
                 .address

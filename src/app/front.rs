@@ -7,7 +7,7 @@ use hyper::header::{ALLOW, HeaderValue, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
-use crate::config::Preset;
+use crate::config::{Live, Preset};
 use crate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
 use crate::http::{Body, Upload, empty, json as json_response, text};
 use crate::telemetry::Metrics;
@@ -50,7 +50,9 @@ pub struct Front {
     /// What answers at `/mcp`.
     pub endpoint: Arc<Endpoint>,
     /// What answers at `/sse` and `/message`, where the owner has turned that on.
-    pub http_sse: Option<HttpSse>,
+    pub http_sse: HttpSse,
+    /// The settings in force.
+    pub live: Live,
     /// What is counted.
     pub metrics: Arc<Metrics>,
 }
@@ -94,10 +96,10 @@ impl Front {
             },
             Door::Agent => {
                 let admitted = self.guard.admit(request, peer).await?;
-                match (surface, &self.http_sse) {
-                    (Surface::Metrics, _) => self.counted(&admitted),
-                    (Surface::Stream, Some(http_sse)) => Ok(http_sse.stream(&admitted)),
-                    (Surface::Message, Some(http_sse)) => Ok(http_sse.message(&admitted)),
+                match surface {
+                    Surface::Metrics => self.counted(&admitted),
+                    Surface::Stream => Ok(self.http_sse.stream(&admitted)),
+                    Surface::Message => Ok(self.http_sse.message(&admitted)),
                     _ => Ok(self.endpoint.answer(admitted).await),
                 }
             }
@@ -124,7 +126,9 @@ impl Front {
     /// Whether a path answers here.
     fn offers(&self, surface: Surface) -> bool {
         match surface {
-            Surface::Stream | Surface::Message => self.http_sse.is_some(),
+            Surface::Stream | Surface::Message => {
+                self.live.read(|settings| settings.access.http_sse)
+            }
             Surface::Login | Surface::Logout => self.guard.has_logins(),
             _ => true,
         }

@@ -1,7 +1,7 @@
 //! The house: everything that a running gatewren holds.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,11 +10,12 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{
-    audit,
+    audit, bounds,
     names::{box_addresses, box_names},
     serving::Serving,
 };
-use crate::config::{Settings, TlsMode};
+use crate::backends::Bounds;
+use crate::config::{InForce, Settings, TlsMode};
 use crate::dispatch::Engine;
 use crate::guard::Hosts;
 use crate::helper_client::HelperChild;
@@ -25,8 +26,11 @@ use crate::sys::{DirectoryLock, Hints, rfc3339};
 use crate::telemetry::Notify;
 use crate::vault::Vault;
 
-/// So often the box's names and addresses are looked at, also where no hint of the kernel tells of a change.
-const LOOK: Duration = Duration::from_secs(30);
+/// So often the box's names and addresses are looked at although no hint of the kernel tells of a change.
+const LOOK: Duration = Duration::from_mins(10);
+
+/// The same where the kernel gives no hints.
+const LOOK_UNHINTED: Duration = Duration::from_secs(30);
 
 /// Between two looks: what changes together is looked at together.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -38,8 +42,12 @@ const RENEWAL: Duration = Duration::from_hours(12);
 pub struct House {
     /// Where clients reach it; `stdio` when it has but the one that started it.
     pub url: String,
-    /// What it was told.
-    pub settings: Settings,
+    /// What it was told, as it was last told.
+    pub in_force: InForce,
+    /// Where that is read again; nowhere when it was not read from a file.
+    pub(super) file: Option<PathBuf>,
+    /// What the last reload has left for the owner to do.
+    pub(super) note: Mutex<Option<String>>,
     /// The box as a document.
     pub state: State,
     /// What is remembered and secret.
@@ -52,6 +60,8 @@ pub struct House {
     pub notify: Arc<Notify>,
     /// Turned true to stop.
     pub stop: watch::Sender<bool>,
+    /// What the helper does on this box.
+    pub(super) bounds: Bounds,
     pub(super) _lock: DirectoryLock,
     pub(super) observer: Mutex<Option<Observer>>,
     pub(super) helper: Mutex<Option<HelperChild>>,
@@ -68,23 +78,21 @@ impl House {
         }
         let engine = self.engine.clone();
         workers.spawn(async move { engine.sweep_tasks().await });
-        workers.spawn(audit::keep(self.vault.clone(), self.settings.audit.clone()));
+        workers.spawn(audit::keep(self.vault.clone(), self.in_force.live()));
         workers.spawn(self.engine.clone().run_approved());
-    }
-
-    /// Does what `systemctl reload` asks for; streams stay open.
-    pub fn reload(&self) {
-        self.notify.reloading();
-        self.refresh();
-        tracing::info!("reloaded");
-        self.notify.ready();
+        workers.spawn(bounds::announce(
+            self.engine.clone(),
+            self.vault.clone(),
+            self.bounds.clone(),
+        ));
     }
 
     /// Follows the box's names and addresses, and takes the certificate that fits them now.
     pub fn refresh(&self) {
-        self.serving.front.guard.set_hosts(hosts(&self.settings));
+        let settings = self.in_force.now();
+        self.serving.front.guard.set_hosts(hosts(&settings));
         let Some(tls) = &self.serving.tls else { return };
-        let renewed = certificate(&self.settings)
+        let renewed = certificate(&settings)
             .map_err(|error| error.to_string())
             .and_then(|source| tls.reload_from(source).map_err(|error| error.to_string()));
         match renewed {
@@ -108,7 +116,7 @@ impl House {
 }
 
 /// What the certificate holds for and until when.
-fn certificate_words(tls: &Tls) -> String {
+pub fn certificate_words(tls: &Tls) -> String {
     let subjects: Vec<String> = tls.subjects().iter().map(ToString::to_string).collect();
     let expires_ms = u64::try_from(tls.expires())
         .unwrap_or(0)
@@ -119,7 +127,10 @@ fn certificate_words(tls: &Tls) -> String {
 /// Keeps names, addresses and certificate as the box is, for as long as it runs.
 pub async fn follow(house: Arc<House>) {
     let hints = Hinted::new();
-    let known = || (box_names(&house.settings.names), box_addresses());
+    let known = || {
+        let settings = house.in_force.now();
+        (box_names(&settings.names), box_addresses())
+    };
     let mut before = known();
     let mut looked = Instant::now();
     loop {
@@ -153,10 +164,12 @@ impl Hinted {
     /// Waits for the next look. A storm of changes is looked at once a second.
     async fn next(&self) {
         tokio::time::sleep(SETTLE).await;
+        let hinted = self.network.is_some() && self.name.is_some();
+        let look = if hinted { LOOK } else { LOOK_UNHINTED };
         tokio::select! {
             () = told(self.network.as_ref()) => {}
             () = told(self.name.as_ref()) => {}
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(look) => {}
         }
     }
 }

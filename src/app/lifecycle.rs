@@ -1,6 +1,6 @@
 //! From ready to stopped: reload, drain, and how it ends.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -13,24 +13,56 @@ use super::{
     signals::{Asked, Signals},
     watchdog,
 };
+use crate::config::Settings;
 use crate::dispatch::Engine;
 use crate::http::{ListenError, bind, inherit};
 use crate::sys::inherited_sockets;
 
-/// The sockets to listen on: those that systemd hands over, or else these addresses.
+/// The sockets to listen on: those that systemd hands over, and these addresses as far as they are not among them.
+///
+/// Beside what systemd hands over the default address means nothing: whoever has moved the port in the .socket unit
+/// would have the old one open as well.
 pub async fn open_sockets(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, ListenError> {
-    let inherited: Vec<TcpListener> = inherited_sockets()
-        .into_iter()
-        .filter_map(|socket| inherit(socket).ok())
-        .collect();
-    if !inherited.is_empty() {
-        return Ok(inherited);
-    }
     let mut sockets = Vec::new();
+    for handed_over in inherited_sockets() {
+        sockets.push(inherit(handed_over)?);
+    }
+    let bound = sockets.iter().map(TcpListener::local_addr);
+    let bound: Vec<SocketAddr> = bound.filter_map(Result::ok).collect();
+    if !bound.is_empty() && addresses == Settings::default().listen {
+        return Ok(sockets);
+    }
     for address in addresses {
-        sockets.push(bind(*address).await?);
+        if !bound.iter().any(|bound| covers(bound, address)) {
+            sockets.push(bind(*address).await?);
+        }
     }
     Ok(sockets)
+}
+
+/// The most connections that [`turn_away`] closes: more than the kernel keeps waiting, `net.core.somaxconn`.
+const MOST_TURNED_AWAY: usize = 8192;
+
+/// Closes the connections that wait, before an end that no further start would mend: left alone, they would have
+/// systemd start us again at once, for as long as they wait. Each later one has it try once.
+pub fn turn_away(sockets: Vec<TcpListener>) {
+    for socket in sockets.into_iter().filter_map(|s| s.into_std().ok()) {
+        for _ in 0..MOST_TURNED_AWAY {
+            if socket.accept().is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// Whether whoever connects to `address` comes to the socket that is bound to `bound`.
+fn covers(bound: &SocketAddr, address: &SocketAddr) -> bool {
+    let everywhere = match bound.ip() {
+        // Unless told otherwise, the kernel gives it the connections over IPv4 as well (ipv6(7)).
+        IpAddr::V6(ip) => ip.is_unspecified(),
+        IpAddr::V4(ip) => ip.is_unspecified() && address.is_ipv4(),
+    };
+    bound.port() == address.port() && (everywhere || bound.ip() == address.ip())
 }
 
 /// Runs a house until it is told to stop; `announce` is called when it serves.
@@ -96,7 +128,7 @@ pub async fn drained(
         engine.idle().await;
     };
     tokio::select! {
-        drained = tokio::time::timeout(serving.limits.drain, drain) => drained.is_ok(),
+        drained = tokio::time::timeout(serving.drain(), drain) => drained.is_ok(),
         () = told_again(signals) => false,
     }
 }
@@ -104,4 +136,26 @@ pub async fn drained(
 /// Waits until it is told to stop once more.
 pub async fn told_again(signals: &mut Signals) {
     while signals.next().await != Asked::Stop {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_systemd_listens_on_already_is_not_bound_again() {
+        let cases = [
+            ("[::]:8443", "0.0.0.0:8443", true),
+            ("[::]:8443", "192.0.2.1:8443", true),
+            ("[::]:8443", "0.0.0.0:9443", false),
+            ("0.0.0.0:8443", "127.0.0.1:8443", true),
+            ("0.0.0.0:8443", "[::1]:8443", false),
+            ("127.0.0.1:8443", "127.0.0.1:8443", true),
+            ("127.0.0.1:8443", "192.0.2.1:8443", false),
+        ];
+        for (bound, address, expected) in cases {
+            let (bound, address) = (bound.parse().unwrap(), address.parse().unwrap());
+            assert_eq!(covers(&bound, &address), expected, "{bound} {address}");
+        }
+    }
 }

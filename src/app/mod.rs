@@ -2,13 +2,17 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod bounds;
 mod build;
+mod build_error;
+mod catalog;
 #[cfg(feature = "everything")]
 mod fixtures;
 mod front;
 mod house;
 mod lifecycle;
 mod names;
+mod reload;
 mod serving;
 mod signals;
 mod stdio;
@@ -18,7 +22,7 @@ pub use build::{HelperPlan, Plan, build};
 #[cfg(feature = "everything")]
 pub use fixtures::{FixturePlan, Fixtures, run_fixtures};
 pub use house::House;
-pub use lifecycle::{open_sockets, run};
+pub use lifecycle::{open_sockets, run, turn_away};
 #[cfg(feature = "everything")]
 pub use stdio::run_fixtures_stdio;
 pub use stdio::run_stdio;

@@ -8,12 +8,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::front::Front;
-use crate::config::Limits;
-use crate::http::{ConnectionCap, Server, Timeouts, Tls};
+use crate::config::Live;
+use crate::http::{Connections, Server, Timeouts, Tls};
 use crate::telemetry::{Beat, Heartbeat, Metrics};
-
-/// An accept loop comes round at least so often, to show that it lives.
-const TURN: Duration = Duration::from_millis(250);
 
 /// What serves connections.
 pub struct Serving {
@@ -21,8 +18,8 @@ pub struct Serving {
     pub front: Arc<Front>,
     /// Absent for plain HTTP on loopback.
     pub tls: Option<Arc<Tls>>,
-    /// Bounds and time-outs.
-    pub limits: Limits,
+    /// Bounds and time-outs among the settings in force.
+    pub live: Live,
     /// Counts.
     pub metrics: Arc<Metrics>,
     /// Stamped by the accept loops.
@@ -37,13 +34,15 @@ impl Serving {
         stop: &watch::Receiver<bool>,
     ) -> Accepting {
         let (open, all_gone) = mpsc::channel(1);
-        let cap = ConnectionCap::new(self.limits.max_connections as usize);
+        let connections = Connections::default();
         let mut loops = JoinSet::new();
         for socket in sockets {
-            loops.spawn(
-                self.clone()
-                    .accept(socket, cap.clone(), stop.clone(), open.clone()),
-            );
+            loops.spawn(self.clone().accept(
+                socket,
+                connections.clone(),
+                stop.clone(),
+                open.clone(),
+            ));
         }
         Accepting { loops, all_gone }
     }
@@ -51,22 +50,25 @@ impl Serving {
     async fn accept(
         self: Arc<Self>,
         socket: TcpListener,
-        cap: ConnectionCap,
+        connections: Connections,
         mut stop: watch::Receiver<bool>,
         open: mpsc::Sender<()>,
     ) {
         let server = self.server(&stop);
+        let (mut asked, mut live) = (self.heartbeat.questions(), self.live.clone());
         loop {
             self.heartbeat.beat(Beat::AcceptLoop);
-            let accepted = tokio::select! {
+            let most = self.live.read(|settings| settings.limits.max_connections);
+            let (stream, peer, place) = tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return,
-                () = tokio::time::sleep(TURN) => continue,
-                accepted = cap.accept(&socket) => accepted,
+                // Whoever asks wants the beat at the top of the loop.
+                Ok(()) = asked.changed() => continue,
+                () = live.changed() => continue,
+                accepted = connections.accept(&socket, most) => accepted,
             };
-            let Some((stream, peer, place)) = accepted else {
-                return;
-            };
-            let (server, open, counted) = (server.clone(), open.clone(), self.metrics.connection());
+            let (open, counted) = (open.clone(), self.metrics.connection());
+            let mut server = server.clone();
+            server.timeouts = self.timeouts();
             tokio::spawn(async move {
                 server.serve(stream, peer).await;
                 drop((place, open, counted));
@@ -78,16 +80,25 @@ impl Serving {
         let front = self.front.clone();
         Server {
             tls: self.tls.as_ref().map(|tls| tls.acceptor()),
-            timeouts: Timeouts {
-                handshake: self.limits.handshake_timeout,
-                header: self.limits.header_timeout,
-            },
+            timeouts: self.timeouts(),
             handler: Arc::new(move |request, peer| {
                 let front = front.clone();
                 Box::pin(async move { front.answer(request, peer).await })
             }),
             stop: stop.clone(),
         }
+    }
+
+    /// How long a stop waits for what is running.
+    pub fn drain(&self) -> Duration {
+        self.live.read(|settings| settings.limits.drain)
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        self.live.read(|settings| Timeouts {
+            handshake: settings.limits.handshake_timeout,
+            header: settings.limits.header_timeout,
+        })
     }
 }
 

@@ -27,7 +27,7 @@ pub async fn run_stdio(house: House, token: &Secret) -> ExitCode {
         serving: &house.serving,
         engine: &house.engine,
         stop: &house.stop,
-        drain: house.settings.limits.drain,
+        drain: house.in_force.now().limits.drain,
     };
     let code = talk.run(Some(token)).await;
     workers.shutdown().await;
@@ -42,7 +42,7 @@ pub async fn run_fixtures_stdio(fixtures: Fixtures) -> ExitCode {
         serving: &fixtures.serving,
         engine: &fixtures.engine,
         stop: &fixtures.stop,
-        drain: fixtures.serving.limits.drain,
+        drain: fixtures.serving.drain(),
     };
     talk.run(None).await
 }

@@ -20,6 +20,7 @@ pub async fn watch(house: Arc<House>) {
     let pace = pace(house.notify.watchdog());
     loop {
         let since = Instant::now();
+        house.serving.heartbeat.ask();
         // A part that hangs must not hang its examiner.
         let _ = tokio::time::timeout(pace, examine(&house)).await;
         tokio::time::sleep(pace.saturating_sub(since.elapsed())).await;
@@ -31,7 +32,7 @@ pub async fn watch(house: Arc<House>) {
             .collect();
         if missing.is_empty() {
             house.notify.alive();
-            house.notify.status(&words(&house));
+            house.notify.status(&house.status());
         } else {
             tracing::error!(missing = missing.join(" "), "parts show no sign of life");
             house
@@ -55,15 +56,6 @@ async fn examine(house: &House) {
     if house.engine.answer(probe()).outcome.await.is_ok() {
         house.serving.heartbeat.beat(Beat::Probe);
     }
-}
-
-fn words(house: &House) -> String {
-    let connections = house.serving.metrics.connections_open();
-    let revision = house.state.document().revision;
-    format!(
-        "serving {}; {connections} connections, state at revision {revision}",
-        house.url
-    )
 }
 
 /// A call as a client makes it.

@@ -14,7 +14,7 @@ use super::logins::LoginKey;
 use super::principal::{AgentId, Identity, Principal};
 use super::standing::identity;
 use super::token::Token;
-use crate::config::Spaces;
+use crate::config::{Live, Settings, Spaces};
 use crate::sys::now_ms;
 use crate::vault::{Agent, Vault, VaultError};
 
@@ -24,18 +24,20 @@ const TOUCH_EVERY_MS: u64 = 60_000;
 /// Who waits for an agent's end looks again so often at least: a clock that is set is heard by nobody.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// All agents in memory, read again whenever the vault says that they changed.
+/// All agents in memory, read again whenever the vault says that they changed, and when other settings are in force:
+/// their spaces are defined there.
 pub struct Agents {
     vault: Vault,
-    spaces: Spaces,
+    live: Live,
     changes: watch::Receiver<u64>,
     known: RwLock<Arc<Known>>,
     grants: Arc<GrantBook>,
 }
 
-/// The agents as they were at one state of the vault.
+/// The agents as they were at one state of the vault, under these settings.
 struct Known {
     state: u64,
+    settings: Arc<Settings>,
     by_token: HashMap<[u8; 32], Record>,
 }
 
@@ -49,13 +51,13 @@ struct Record {
 
 impl Agents {
     /// Reads all agents.
-    pub fn new(vault: Vault, spaces: Spaces) -> Result<Self, VaultError> {
+    pub fn new(vault: Vault, live: Live) -> Result<Self, VaultError> {
         let changes = vault.agents().changes();
-        let known = Known::read(&vault, &spaces, *changes.borrow())?;
+        let known = Known::read(&vault, live.now(), *changes.borrow())?;
         Ok(Self {
             grants: Arc::new(GrantBook::new(vault.clone())?),
             vault,
-            spaces,
+            live,
             changes,
             known: RwLock::new(Arc::new(known)),
         })
@@ -114,22 +116,19 @@ impl Agents {
     /// Waits until an agent would come in with another policy, reach or name: it as it would then. `None` if it
     /// would not come in any more.
     pub async fn changed(&self, who: &Principal) -> Option<Principal> {
-        let mut changes = self.changes.clone();
+        let (mut changes, mut live) = (self.changes.clone(), self.live.clone());
         loop {
             changes.mark_unchanged();
+            live.mark_unchanged();
             let now = self.current(who)?;
             if now.identity != who.identity {
                 return Some(now);
             }
-            match now.expires_ms {
-                // The end of its time changes nothing that would be heard.
-                Some(expires) => {
-                    let left = expires.saturating_sub(now_ms()).saturating_add(1);
-                    let look = LOOK.min(Duration::from_millis(left));
-                    let _ = tokio::time::timeout(look, changes.changed()).await;
-                }
+            tokio::select! {
                 // The vault is ours, and so is whoever tells of its changes.
-                None => drop(changes.changed().await),
+                _ = changes.changed() => {}
+                () = live.changed() => {}
+                () = look_again(now.expires_ms) => {}
             }
         }
     }
@@ -176,17 +175,17 @@ impl Agents {
     fn known(&self) -> Result<Arc<Known>, AuthError> {
         let state = *self.changes.borrow();
         let known = Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner));
-        if known.state == state {
+        if known.state == state && self.live.is(&known.settings) {
             return Ok(known);
         }
-        let fresh = Known::read(&self.vault, &self.spaces, state).map(Arc::new);
+        let fresh = Known::read(&self.vault, self.live.now(), state).map(Arc::new);
         let fresh = fresh.map_err(|cause| {
             tracing::error!("the agents could not be read again: {cause}");
             AuthError::Unavailable
         })?;
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have read a later state meanwhile.
-        if known.state < state {
+        if known.state <= state {
             *known = Arc::clone(&fresh);
         }
         Ok(fresh)
@@ -215,16 +214,31 @@ impl Record {
 
 impl Known {
     /// `state` is from before the reading: what changes meanwhile is read again.
-    fn read(vault: &Vault, spaces: &Spaces, state: u64) -> Result<Self, VaultError> {
+    fn read(vault: &Vault, settings: Arc<Settings>, state: u64) -> Result<Self, VaultError> {
         let agents = vault.agents().list()?.into_iter();
-        let by_token = agents.map(|agent| record(&agent, spaces)).collect();
-        Ok(Self { state, by_token })
+        let known = agents.map(|agent| record(&agent, &settings.spaces));
+        Ok(Self {
+            state,
+            by_token: known.collect(),
+            settings,
+        })
     }
 
     /// What is looked up is a hash that nobody can choose, so the time that the search takes tells
     /// nothing about the tokens.
     fn find(&self, hash: &[u8; 32]) -> Option<&Record> {
         self.by_token.get(hash)
+    }
+}
+
+/// Waits until an agent's time may be over: its end changes nothing that would be heard.
+async fn look_again(expires_ms: Option<u64>) {
+    match expires_ms {
+        Some(expires) => {
+            let left = expires.saturating_sub(now_ms()).saturating_add(1);
+            tokio::time::sleep(LOOK.min(Duration::from_millis(left))).await;
+        }
+        None => std::future::pending().await,
     }
 }
 
@@ -252,7 +266,7 @@ fn record(agent: &Agent, spaces: &Spaces) -> ([u8; 32], Record) {
 mod tests {
     use super::super::bootstrap::{bootstrap, rotate_token};
     use super::*;
-    use crate::config::{Preset, Space};
+    use crate::config::{InForce, Preset, Space};
     use crate::sys::{Scratch, Secret};
     use crate::vault::NewAgent;
 
@@ -260,6 +274,7 @@ mod tests {
         scratch: Scratch,
         vault: Vault,
         agents: Agents,
+        in_force: InForce,
     }
 
     fn house() -> House {
@@ -269,12 +284,16 @@ mod tests {
             containers: vec!["jellyfin".parse().unwrap()],
             host: false,
         };
-        let spaces = Spaces::from([("media".to_owned(), media)]);
-        let agents = Agents::new(vault.clone(), spaces).unwrap();
+        let in_force = InForce::new(Settings {
+            spaces: Spaces::from([("media".to_owned(), media)]),
+            ..Settings::default()
+        });
+        let agents = Agents::new(vault.clone(), in_force.live()).unwrap();
         House {
             scratch,
             vault,
             agents,
+            in_force,
         }
     }
 
@@ -352,6 +371,7 @@ mod tests {
             vault,
             agents,
             scratch,
+            ..
         } = &house();
         let (secret, agent) = added(vault, None).await;
         agents.identify(secret.expose(), None).unwrap();
@@ -485,6 +505,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_space_that_is_defined_otherwise_counts_at_once_and_who_waits_hears_of_it() {
+        let House {
+            vault,
+            agents,
+            in_force,
+            ..
+        } = &house();
+        let (secret, _) = added(vault, None).await;
+        let who = agents.identify(secret.expose(), None).unwrap();
+        assert!(who.reach().container("jellyfin") && !who.reach().container("arr-sonarr"));
+        let mut read = Settings::clone(&in_force.now());
+        let media = read.spaces.get_mut("media").unwrap();
+        media.containers.push("arr-*".parse().unwrap());
+        let (wider, ()) = tokio::join!(agents.changed(&who), async { in_force.replace(read) });
+        assert!(wider.as_ref().unwrap().reach().container("arr-sonarr"));
+        let now = agents.identify(secret.expose(), None).unwrap();
+        assert!(now.reach().container("arr-sonarr"));
+        // Settings that say the same of the space are no change for who is kept in it.
+        in_force.replace(Settings::clone(&in_force.now()));
+        assert_eq!(agents.current(&now).unwrap().identity, now.identity);
+        let gone = async { in_force.replace(Settings::default()) };
+        let (ended, ()) = tokio::join!(agents.changed(&now), gone);
+        assert!(ended.is_none(), "its space is no longer there");
+        let refused = agents.identify(secret.expose(), None).unwrap_err();
+        assert_eq!(refused, AuthError::NoSpace);
+    }
+
+    #[tokio::test]
     async fn who_waits_hears_of_the_end_of_its_time() {
         let House { vault, agents, .. } = &house();
         let (secret, _) = added(vault, Some(now_ms() + 300)).await;
@@ -504,6 +552,7 @@ mod tests {
             vault,
             agents,
             scratch,
+            ..
         } = &house();
         let (secret, _) = added(vault, None).await;
         agents.identify(secret.expose(), None).unwrap();

@@ -7,11 +7,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::lockout::{Lockout, together};
 use super::password::Passwords;
 use super::token::Token;
+use crate::config::Live;
 use crate::sys::{Secret, now_ms};
 use crate::vault::{Deed, Login, NewLogin, OWNER, Stay, Undertaking, Vault, VaultError};
 
@@ -75,7 +76,7 @@ pub enum SignedIn {
 /// Who is signed in. The vault is asked each time: a login that another process ended is over at once.
 pub struct Logins {
     vault: Vault,
-    stay: Stay,
+    live: Live,
     passwords: Passwords,
     lockout: Lockout,
     /// When each was last written down as used.
@@ -83,11 +84,11 @@ pub struct Logins {
 }
 
 impl Logins {
-    /// Logins that last so long.
-    pub fn new(vault: Vault, stay: Stay) -> Self {
+    /// Logins that last as long as the settings say.
+    pub fn new(vault: Vault, live: Live) -> Self {
         Self {
             vault,
-            stay,
+            live,
             passwords: Passwords::new(),
             lockout: Lockout::default(),
             touched: Mutex::default(),
@@ -139,7 +140,7 @@ impl Logins {
             address: from.to_string(),
         };
         let begun = self.undertake(who, from).await?;
-        let added = self.vault.logins().add(login, self.stay).await;
+        let added = self.vault.logins().add(login, self.stay()).await;
         let word = if added.is_ok() { "ok" } else { "failed" };
         self.vault.audit().done(begun, word)?;
         tracing::info!(%from, login = added?.id, "{who} has signed in");
@@ -188,24 +189,36 @@ impl Logins {
 
     /// Waits until a login is over. What is kept open for it counts as use.
     pub async fn ended(&self, key: LoginKey) {
-        let mut changes = self.vault.agents().changes();
+        let (mut changes, mut live) = (self.vault.agents().changes(), self.live.clone());
         loop {
             changes.mark_unchanged();
+            live.mark_unchanged();
             // A vault that cannot be asked ends nothing.
             if matches!(self.look(key), Ok(None)) {
                 return;
             }
-            let _ = timeout(LOOK, changes.changed()).await;
+            tokio::select! {
+                _ = changes.changed() => {}
+                () = live.changed() => {}
+                () = sleep(LOOK) => {}
+            }
         }
     }
 
     /// How long a login lasts at most.
     pub fn most(&self) -> Duration {
-        self.stay.most
+        self.stay().most
+    }
+
+    fn stay(&self) -> Stay {
+        self.live.read(|settings| Stay {
+            idle: settings.access.login_idle,
+            most: settings.access.login_max,
+        })
     }
 
     fn look(&self, key: LoginKey) -> Result<Option<Login>, LoginError> {
-        let found = self.vault.logins().find(key.0, self.stay)?;
+        let found = self.vault.logins().find(key.0, self.stay())?;
         let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
         match &found {
             None => drop(touched.remove(&key)),
@@ -237,7 +250,10 @@ impl Logins {
 #[cfg(test)]
 mod tests {
     use super::super::password::hash_password;
+    use tokio::time::timeout;
+
     use super::*;
+    use crate::config::Settings;
     use crate::sys::Scratch;
 
     const PASSWORD: &str = "four words of mine";
@@ -250,7 +266,7 @@ mod tests {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let password = hash_password(&Secret::new(PASSWORD)).unwrap();
         vault.owner().set_password(password).await.unwrap();
-        Logins::new(vault, Stay::default())
+        Logins::new(vault, Settings::default().into())
     }
 
     async fn sign_in(logins: &Logins, password: &str, from: &str) -> Result<Secret, LoginError> {
@@ -293,7 +309,7 @@ mod tests {
         }
         drop(logins);
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
-        let logins = Logins::new(vault, Stay::default());
+        let logins = Logins::new(vault, Settings::default().into());
         let locked = sign_in(&logins, PASSWORD, "192.0.2.10").await;
         assert!(matches!(locked, Err(LoginError::Later(_))), "{locked:?}");
         sign_in(&logins, PASSWORD, "192.0.2.1").await.unwrap();
@@ -304,7 +320,7 @@ mod tests {
     async fn nobody_signs_in_where_no_password_was_set() {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
-        let logins = Logins::new(vault, Stay::default());
+        let logins = Logins::new(vault, Settings::default().into());
         let refused = logins.sign_in_owner("", here()).await;
         assert_eq!(refused.unwrap_err(), LoginError::Wrong);
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::config::LogLevel;
-use crate::helper_client::{Helper, HelperChild};
+use crate::helper_client::{Helper, HelperChild, Told};
 use crate::sys::{Scratch, skip, terminate};
 
 /// A place with containers, and a helper for it.
@@ -39,13 +39,7 @@ impl Lab {
 
     /// A helper; it ends with what is returned beside it.
     pub fn helper(&self) -> (HelperChild, Helper) {
-        HelperChild::spawn(
-            &self.program,
-            &self.scratch.join("run"),
-            Some(&self.lxcpath),
-            LogLevel::Info,
-        )
-        .unwrap()
+        self.spawn(&self.program)
     }
 
     /// A helper on a box where LXC is not installed: in a mount namespace of its own, where a device covers
@@ -67,13 +61,16 @@ impl Lab {
         let mut install = Command::new("install");
         let installed = install.args(["-m", "755"]).args([&text, &wrapper]).status();
         assert!(installed.unwrap().success());
-        HelperChild::spawn(
-            &wrapper,
-            &self.scratch.join("run"),
-            Some(&self.lxcpath),
-            LogLevel::Info,
-        )
-        .unwrap()
+        self.spawn(&wrapper)
+    }
+
+    fn spawn(&self, program: &Path) -> (HelperChild, Helper) {
+        let told = Told {
+            lxcpath: Some(&self.lxcpath),
+            policy: None,
+            log: LogLevel::Info,
+        };
+        HelperChild::spawn(program, &self.scratch.join("run"), told).unwrap()
     }
 
     /// A helper on a box with Proxmox, whose definitions are in `proxmox`.

@@ -1,6 +1,8 @@
 //! Typed views of the box for the tools; each speaks to the helper and knows nobody above.
 #![forbid(unsafe_code)]
 
+mod ask;
+mod bounds;
 mod bus;
 mod error;
 mod host;
@@ -8,11 +10,14 @@ mod lxc;
 mod neutral;
 mod os_release;
 mod outcome;
+mod power;
 mod shell;
 mod source;
 mod systemd;
 mod threshold;
+mod updates;
 
+pub use bounds::Bounds;
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
 pub use host::{
@@ -25,10 +30,13 @@ pub use lxc::{
 };
 pub use neutral::neutralise;
 pub use outcome::ShellOutcome;
+pub use power::{Down, Power};
 pub use shell::{Shell, ShellCall};
 pub use systemd::{
     Systemd, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus,
 };
+
+pub use updates::{UpdateCheck, Updates};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Usage, Vitals};

@@ -1,87 +1,113 @@
 //! `gatewren check`: are the settings good, and if not, what is to be mended?
 
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use crate::config::{ConfigError, HelperPolicy, Problem, SETTINGS_FILE, Settings, TlsMode};
-use crate::http::{Tls, TlsSource};
+use super::check_box::Findings;
+use crate::config::{Problem, Resolved, SETTINGS_FILE, Settings};
 
 /// What a start would refuse; 1 is for a check that could not say what it found.
 const BAD_SETTINGS: u8 = 2;
 
-/// Say whether the settings are good, and what to mend.
+/// Say whether the settings are good and this box is fit for them, and what to mend.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The settings file; conf.d beside it is read too
     #[arg(long, value_name = "FILE", default_value = SETTINGS_FILE)]
     config: PathBuf,
 
-    /// Check this policy of the helper as well
+    /// Check this policy of the helper as well [default: /etc/gatewren/helper.toml, with the settings beside it]
     #[arg(long, value_name = "FILE")]
     helper: Option<PathBuf>,
+
+    /// Print every key with its value and the file and line that it is from
+    #[arg(long)]
+    resolved: bool,
 
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// Exits with 0 if everything is good, with 2 if something is to be mended.
+/// Exits with 0 if everything is good, also with warnings, and with 2 if something is to be mended. Nothing is written.
 pub fn run(args: &Args) -> ExitCode {
-    let problems = problems(args);
+    let (found, settings) = look(args);
     let written = if args.json {
-        writeln!(io::stdout(), "{}", as_json(&problems))
-    } else if problems.is_empty() {
-        writeln!(io::stdout(), "the settings are good")
+        writeln!(io::stdout(), "{}", as_json(&found, &settings))
     } else {
-        problems
-            .iter()
-            .try_for_each(|problem| writeln!(io::stderr(), "{problem}"))
+        say(&found, args.resolved.then_some(settings.as_slice()))
     };
-    match (written, problems.is_empty()) {
+    match (written, found.problems.is_empty()) {
         (Err(_), _) => ExitCode::FAILURE,
         (Ok(()), true) => ExitCode::SUCCESS,
         (Ok(()), false) => ExitCode::from(BAD_SETTINGS),
     }
 }
 
-fn problems(args: &Args) -> Vec<Problem> {
-    let mut problems = match Settings::load(&args.config) {
-        Ok(settings) => certificate_problem(&args.config, settings)
-            .into_iter()
-            .collect(),
-        Err(error) => listed(&error),
+fn look(args: &Args) -> (Findings, Vec<Resolved>) {
+    let (mut found, resolved) = match Settings::resolve(&args.config) {
+        Ok((settings, resolved)) => (Findings::of(&settings, &args.config), resolved),
+        Err(error) => {
+            let problems = error.problems().to_vec();
+            let found = Findings {
+                problems,
+                ..Findings::default()
+            };
+            (found, Vec::new())
+        }
     };
-    if let Some(Err(error)) = args.helper.as_deref().map(HelperPolicy::load) {
-        problems.extend(listed(&error));
+    found.helper(args.helper.as_deref(), &args.config);
+    (found, resolved)
+}
+
+fn say(found: &Findings, resolved: Option<&[Resolved]>) -> io::Result<()> {
+    for problem in &found.problems {
+        writeln!(io::stderr(), "{problem}")?;
     }
-    problems
+    for warning in &found.warnings {
+        writeln!(io::stderr(), "warning: {warning}")?;
+    }
+    for key in resolved.unwrap_or_default() {
+        let place = match &key.place {
+            Some((file, line)) => format!("{}:{line}", file.display()),
+            None => "default".to_owned(),
+        };
+        writeln!(io::stdout(), "{} = {}  # {place}", key.key, key.value)?;
+    }
+    if found.problems.is_empty() && resolved.is_none() {
+        writeln!(io::stdout(), "the settings are good")?;
+    }
+    Ok(())
 }
 
-fn listed(error: &ConfigError) -> Vec<Problem> {
-    error.problems().to_vec()
-}
-
-/// What is wrong with a certificate of the owner's own; ours is made at the start.
-fn certificate_problem(config: &Path, settings: Settings) -> Option<Problem> {
-    let (TlsMode::Files, Some(cert), Some(key)) =
-        (settings.tls.mode, settings.tls.cert, settings.tls.key)
-    else {
-        return None;
+fn as_json(found: &Findings, resolved: &[Resolved]) -> Value {
+    let listed = |problems: &[Problem]| -> Vec<Value> {
+        let listed = problems.iter().map(|problem| {
+            json!({ "file": problem.file, "line": problem.line, "message": problem.message })
+        });
+        listed.collect()
     };
-    let error = Tls::load(TlsSource::Files { cert, key }).err()?;
-    Some(Problem {
-        file: config.to_owned(),
-        line: None,
-        message: error.to_string(),
+    let settings = resolved.iter().map(|key| {
+        let (file, line) = key.place.clone().unzip();
+        json!({
+            "key": key.key, "value": value(&key.value), "file": file, "line": line,
+            "needs_restart": key.needs_restart,
+        })
+    });
+    json!({
+        "ok": found.problems.is_empty(),
+        "problems": listed(&found.problems),
+        "warnings": listed(&found.warnings),
+        "settings": settings.collect::<Vec<_>>(),
     })
 }
 
-fn as_json(problems: &[Problem]) -> Value {
-    let listed = problems.iter().map(
-        |problem| json!({ "file": problem.file, "line": problem.line, "message": problem.message }),
-    );
-    json!({ "ok": problems.is_empty(), "problems": listed.collect::<Vec<_>>() })
+/// A value as JSON has it; TOML's are all of a kind that JSON has too.
+fn value(toml: &str) -> Value {
+    let table: Option<toml::Table> = toml::from_str(&format!("value = {toml}")).ok();
+    let value = table.and_then(|mut table| table.remove("value"));
+    serde_json::to_value(value).unwrap_or_default()
 }

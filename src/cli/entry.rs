@@ -13,7 +13,7 @@ use super::{
 /// The gate between AI clients and a home server.
 #[derive(Debug, Parser)]
 #[command(name = "gatewren", version)]
-struct Cli {
+pub struct Cli {
     #[command(subcommand)]
     command: Commands,
 }

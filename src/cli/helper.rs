@@ -6,8 +6,10 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use crate::config::{HELPER_POLICY_FILE, HelperPolicy, LogLevel};
-use crate::helper::{Lifeline, Settings, serve};
+use tokio::runtime::Runtime;
+
+use crate::config::{ConfigError, HELPER_POLICY_FILE, HelperPolicy, LogLevel};
+use crate::helper::{Lifeline, ReadPolicy, Settings, serve, sweep, uid_of};
 use crate::sys::{adopt_socket, own_pid, own_uid, usual_descriptor_limit};
 use crate::telemetry;
 
@@ -19,6 +21,12 @@ const LXCPATH: &str = "/var/lib/lxc";
 
 /// Where Proxmox VE shows the definitions of this node's containers (pmxcfs(8)).
 const PROXMOX: &str = "/etc/pve/lxc";
+
+/// Exit code for what no further start mends, as the front has it; the unit is not started again after it.
+const TO_BE_MENDED: u8 = 2;
+
+/// The most connections that are closed then: as many as wait at most, `net.core.somaxconn`.
+const MOST_TURNED_AWAY: usize = 8192;
 
 /// Run commands for the front: the part that is root.
 #[derive(Debug, clap::Args)]
@@ -35,9 +43,18 @@ pub struct Args {
     #[arg(long, value_name = "UID")]
     allow_uid: Option<u32>,
 
-    /// What the owner lets be done on this box at all; everything when the standard file does not exist
+    /// The same by name, as /etc/passwd has it
+    #[arg(long, value_name = "NAME", conflicts_with = "allow_uid")]
+    allow_user: Option<String>,
+
+    /// What the owner lets be done on this box at all; the defaults of `gatewren describe helper` when the
+    /// standard file does not exist
     #[arg(long, value_name = "FILE", default_value = HELPER_POLICY_FILE)]
     policy: PathBuf,
+
+    /// Allow everything when the standard file does not exist: for a box where nothing is installed
+    #[arg(long)]
+    trial: bool,
 
     /// End, and kill everything, when standard input closes
     #[arg(long)]
@@ -50,44 +67,89 @@ pub struct Args {
     /// The listening socket, for starters that cannot say `LISTEN_PID`
     #[arg(long, value_name = "N")]
     socket_fd: Option<RawFd>,
+
+    /// Only kill and remove what helpers left behind that were killed themselves, and end
+    #[arg(long)]
+    sweep: bool,
 }
 
 /// Serves until told to end.
 pub fn run(args: Args) -> ExitCode {
     telemetry::init(args.log);
-    match listener(args.socket_fd).and_then(|listener| live(args, listener)) {
+    let done = if args.sweep {
+        runtime().map(|runtime| runtime.block_on(sweep()))
+    } else {
+        match reader(&args)(&args.policy) {
+            Ok(policy) => listener(args.socket_fd).and_then(|own| live(args, own, policy)),
+            // A policy that cannot be read bounds nothing, so nothing is run.
+            Err(cause) => return without_policy(&args, &cause),
+        }
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(cause) => {
-            // Nothing better is left when even this cannot be written.
-            let _ = writeln!(io::stderr(), "gatewren helper: {cause}");
+            say(&cause);
             ExitCode::FAILURE
         }
     }
 }
 
-fn live(args: Args, listener: UnixListener) -> io::Result<()> {
+/// How the policy is read, now and when it is read again.
+fn reader(args: &Args) -> ReadPolicy {
+    if args.trial {
+        HelperPolicy::load_for_trial
+    } else {
+        HelperPolicy::load
+    }
+}
+
+fn say(cause: &dyn std::fmt::Display) {
+    // Nothing better is left when even this cannot be written.
+    let _ = writeln!(io::stderr(), "gatewren helper: {cause}");
+}
+
+/// Ends until somebody mends the policy; who waits meanwhile is turned away, else systemd starts us again for them.
+fn without_policy(args: &Args, cause: &ConfigError) -> ExitCode {
+    say(cause);
+    if let Ok(listener) = listener(args.socket_fd)
+        && listener.set_nonblocking(true).is_ok()
+    {
+        let waiting = listener.incoming().take_while(Result::is_ok);
+        waiting.take(MOST_TURNED_AWAY).for_each(drop);
+    }
+    ExitCode::from(TO_BE_MENDED)
+}
+
+fn live(args: Args, listener: UnixListener, policy: HelperPolicy) -> io::Result<()> {
     let lifeline = if args.lifeline {
         Some(Lifeline(io::stdin().as_fd().try_clone_to_owned()?))
     } else {
         None
     };
-    // A policy that cannot be read bounds nothing, so nothing is run.
-    let policy = HelperPolicy::load(&args.policy).map_err(io::Error::other)?;
+    let allow_uid = match &args.allow_user {
+        Some(name) => uid_of(name)?,
+        None => args.allow_uid.unwrap_or_else(own_uid),
+    };
     let settings = Settings {
         policy,
+        read_policy: reader(&args),
+        policy_file: std::path::absolute(&args.policy)?,
         listener,
         lxcpath: std::path::absolute(args.lxcpath.unwrap_or_else(usual_lxcpath))?,
         proxmox: std::path::absolute(args.proxmox)?,
-        allow_uid: args.allow_uid.unwrap_or_else(own_uid),
+        allow_uid,
         lifeline,
     };
     usual_descriptor_limit();
-    // One thread, the one that began: what it starts is killed by the kernel when the thread ends, and
-    // this one ends with the process only.
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    runtime()?.block_on(serve(settings))
+}
+
+/// One thread, the one that began: what it starts is killed by the kernel when the thread ends, and this one ends
+/// with the process only.
+fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()?;
-    runtime.block_on(serve(settings))
+        .build()
 }
 
 fn listener(named: Option<RawFd>) -> io::Result<UnixListener> {

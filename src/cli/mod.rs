@@ -4,6 +4,7 @@
 mod agent;
 mod audit;
 mod check;
+mod check_box;
 mod completions;
 mod deed;
 mod describe;
@@ -24,3 +25,6 @@ mod table;
 mod trial;
 
 pub use entry::main;
+
+#[cfg(test)]
+mod manual;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::{SETTINGS_FILE, Settings};
+use crate::sys::act_as_owner_of;
 use crate::vault::Vault;
 
 /// Options that several commands have.
@@ -19,6 +20,9 @@ pub struct Place {
 
 impl Place {
     /// A database there; it must exist, because only the server makes them.
+    ///
+    /// What is run by root acts as the directory's owner from here on: the files that a database has beside it must
+    /// stay the server's, and root does not follow what the server's user has laid there.
     pub fn file(&self, name: &str) -> Result<PathBuf, String> {
         let directory = match &self.dir {
             Some(directory) => directory.clone(),
@@ -26,7 +30,13 @@ impl Place {
         };
         let file = directory.join(name);
         if file.exists() {
-            return Ok(file);
+            return match act_as_owner_of(&directory) {
+                Ok(()) => Ok(file),
+                Err(cause) => Err(format!(
+                    "cannot act as the user that {} belongs to: {cause}",
+                    directory.display()
+                )),
+            };
         }
         Err(format!(
             "there is no {}; start gatewren once, or name its state directory with --dir",

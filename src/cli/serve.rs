@@ -1,12 +1,13 @@
 //! `gatewren serve`: the daemon, started by systemd.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::runtime;
-use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house};
-use crate::config::Settings;
+use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house, turn_away};
+use crate::config::{ConfigError, HELPER_POLICY_FILE, LogLevel, Settings};
+use crate::sys::{is_root, started_by_systemd};
 use crate::telemetry;
 
 /// Serve MCP as the settings say; systemd starts this.
@@ -19,28 +20,37 @@ pub struct Args {
         default_value = "/etc/gatewren/gatewren.toml"
     )]
     config: PathBuf,
+
+    /// What bounds the helper, as helper.toml, where systemd has started none and this does
+    #[arg(long, value_name = "FILE", default_value = HELPER_POLICY_FILE)]
+    helper_policy: PathBuf,
 }
 
-/// Exit code for settings that cannot be used (sysexits.h would be 78; systemd shows either).
-const BAD_SETTINGS: u8 = 2;
+/// Exit code for what no further start mends: settings or databases that cannot be used (sysexits.h would be 78;
+/// systemd shows either). The unit is not started again after it, `RestartPreventExitStatus=`.
+const TO_BE_MENDED: u8 = 2;
 
 /// Serves until told to stop.
 pub fn run(args: &Args) -> ExitCode {
-    let settings = match Settings::load(&args.config) {
-        Ok(settings) => settings,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "gatewren: {error}");
-            return ExitCode::from(BAD_SETTINGS);
-        }
-    };
-    telemetry::init(settings.log.level);
+    let settings = Settings::load(&args.config);
+    let level = settings.as_ref().map(|settings| settings.log.level);
+    telemetry::init(level.unwrap_or(LogLevel::Info));
     match runtime::build() {
-        Ok(runtime) => runtime.block_on(serve(settings)),
+        Ok(runtime) => runtime.block_on(serve(settings, args)),
         Err(cause) => fail(&cause),
     }
 }
 
-async fn serve(settings: Settings) -> ExitCode {
+async fn serve(settings: Result<Settings, ConfigError>, args: &Args) -> ExitCode {
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(error) => {
+            // Plain, one problem a line, as `gatewren check` says it.
+            let _ = writeln!(std::io::stderr(), "gatewren: {error}");
+            turn_away(open_sockets(&[]).await.unwrap_or_default());
+            return ExitCode::from(TO_BE_MENDED);
+        }
+    };
     let sockets = match open_sockets(&settings.listen).await {
         Ok(sockets) => sockets,
         Err(error) => return fail(&error),
@@ -48,15 +58,10 @@ async fn serve(settings: Settings) -> ExitCode {
     let Some(Ok(address)) = sockets.first().map(tokio::net::TcpListener::local_addr) else {
         return fail(&"no address to listen on; set `listen`");
     };
-    let socket = settings.helper.socket.clone();
-    // Without systemd nobody has opened the helper's socket: then it is ours to start.
-    let helper = if socket.exists() {
-        HelperPlan::Socket(socket)
-    } else {
-        HelperPlan::Child(settings.state_dir.join("run"))
-    };
+    let helper = helper(&settings, &args.helper_policy);
     match build(Plan {
         settings,
+        file: std::path::absolute(&args.config).ok(),
         helper,
         address: Some(address),
     })
@@ -69,8 +74,34 @@ async fn serve(settings: Settings) -> ExitCode {
             })
             .await
         }
+        Err(error) if error.is_lasting() => {
+            tracing::error!("{error}");
+            turn_away(sockets);
+            ExitCode::from(TO_BE_MENDED)
+        }
         Err(error) => fail(&error),
     }
+}
+
+/// The helper that systemd runs, or else one of our own, which has no more rights than we have.
+fn helper(settings: &Settings, policy: &Path) -> HelperPlan {
+    let socket = settings.helper.socket.clone();
+    let there = socket.exists();
+    if !there && (is_root() || !started_by_systemd()) {
+        return HelperPlan::Child {
+            directory: settings.state_dir.join("run"),
+            policy: Some(policy.to_owned()),
+        };
+    }
+    if !there {
+        // One of our own could do nothing, and would be in the way when the true one comes.
+        tracing::error!(
+            socket = %socket.display(),
+            "the helper's socket is not there, so that nothing runs that needs root; run: systemctl start \
+             gatewren-helper.socket"
+        );
+    }
+    HelperPlan::Socket(socket)
 }
 
 /// No token is made that nobody asked for, so a first start serves nobody.

@@ -110,7 +110,7 @@ async fn serve_stdio(args: &Args) -> Result<ExitCode, String> {
             Err(error) => return Err(error.to_string()),
         }
     };
-    let directory = house.settings.state_dir.clone();
+    let directory = house.in_force.now().state_dir.clone();
     let token = token(&house, &directory, args.policy).await?;
     let words = format!(
         "gatewren serves MCP on standard input and output\n  \
@@ -143,7 +143,11 @@ fn plan(args: &Args, directory: &Path) -> Plan {
     settings.log.level = args.log;
     Plan {
         settings,
-        helper: HelperPlan::Child(directory.join("run")),
+        file: None,
+        helper: HelperPlan::Child {
+            directory: directory.join("run"),
+            policy: None,
+        },
         address: None,
     }
 }
@@ -178,8 +182,8 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
 /// The token of this directory's agent: the one of the run before, while it is good.
 async fn token(house: &House, directory: &Path, policy: Preset) -> Result<Secret, String> {
     let file = directory.join(format!("token-{policy}"));
-    let agents = Agents::new(house.vault.clone(), house.settings.spaces.clone())
-        .map_err(|e| e.to_string())?;
+    let agents =
+        Agents::new(house.vault.clone(), house.in_force.live()).map_err(|e| e.to_string())?;
     if let Ok(bytes) = files::read_bounded(&file, MAX_TOKEN_FILE)
         && let Ok(text) = String::from_utf8(bytes)
         && agents.identify(text.trim(), None).is_ok()

@@ -44,6 +44,16 @@ impl ConfigError {
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
+
+    /// The first thing to mend on one line, and how many there are.
+    pub fn shortly(&self) -> String {
+        let first = self.problems.first().map(Problem::to_string);
+        let first = first.unwrap_or_default();
+        match self.problems.len() {
+            0 | 1 => first,
+            count => format!("{first} (one of {count} problems, which `gatewren check` shows)"),
+        }
+    }
 }
 
 impl fmt::Display for ConfigError {

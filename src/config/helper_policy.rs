@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::error::{ConfigError, UnknownWord};
 use super::glob::Glob;
 use super::key::{Key, key};
@@ -23,6 +25,70 @@ pub enum Shell {
     Full,
 }
 
+/// Whether the box may be restarted and switched off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Power {
+    /// It may not.
+    Off,
+    /// It may, and what is planned may be called off.
+    On,
+}
+
+/// What may be done about updates of the host's packages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Updates {
+    /// Nothing.
+    Off,
+    /// They may be looked at.
+    ReadOnly,
+}
+
+/// What one key of the file switches: each thing that the helper does belongs to one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HelperClass {
+    /// Commands on the host.
+    HostShell,
+    /// Commands in containers.
+    ContainerShell,
+    /// Looking at the host.
+    HostReads,
+    /// Looking at containers.
+    LxcReads,
+    /// Starting and stopping containers.
+    LxcWrites,
+    /// Restarting the box and switching it off.
+    Power,
+    /// Looking at the host's updates.
+    Updates,
+}
+
+impl HelperClass {
+    /// Every class, in the order of the file.
+    pub const ALL: [Self; 7] = [
+        Self::HostShell,
+        Self::ContainerShell,
+        Self::HostReads,
+        Self::LxcReads,
+        Self::LxcWrites,
+        Self::Power,
+        Self::Updates,
+    ];
+
+    /// Its key in the file.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::HostShell => "host_shell",
+            Self::ContainerShell => "container_shell",
+            Self::HostReads => "host_reads",
+            Self::LxcReads => "lxc_reads",
+            Self::LxcWrites => "lxc_writes",
+            Self::Power => "power",
+            Self::Updates => "updates",
+        }
+    }
+}
+
 /// The bounds that hold even if the front is taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HelperPolicy {
@@ -32,26 +98,67 @@ pub struct HelperPolicy {
     pub container_shell: Shell,
     /// The containers that may be seen and touched.
     pub containers: Vec<Glob>,
+    /// Whether the host may be looked at.
+    pub host_reads: bool,
     /// Whether containers may be listed, looked at and watched.
     pub lxc_reads: bool,
     /// Whether containers may be started, stopped and restarted.
     pub lxc_writes: bool,
+    /// Restarting the box and switching it off.
+    pub power: Power,
+    /// Updates of the host's packages.
+    pub updates: Updates,
 }
 
 impl HelperPolicy {
-    /// Reads the policy; a missing file is an error, but for [`HELPER_POLICY_FILE`].
+    /// Reads the policy; a missing file is an error, but for [`HELPER_POLICY_FILE`], in whose place the defaults hold.
     ///
     /// A file that somebody else than root and our own user may write or replace is refused: it would
     /// bound nobody.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        Self::load_or(path, Self::default())
+    }
+
+    /// The same for a trial: in the place of the standard file everything is allowed. A file that is there bounds
+    /// a trial like anything else.
+    pub fn load_for_trial(path: &Path) -> Result<Self, ConfigError> {
+        Self::load_or(path, Self::everything())
+    }
+
+    fn load_or(path: &Path, absent: Self) -> Result<Self, ConfigError> {
         let mut policy = Self::default();
         let may_be_missing = path == Path::new(HELPER_POLICY_FILE);
         let problems = match reading::alone(path, may_be_missing) {
-            Ok(None) => Vec::new(),
+            Ok(None) => {
+                policy = absent;
+                Vec::new()
+            }
             Ok(Some(file)) => reading::apply(&file, Self::KEYS, &mut policy),
             Err(problem) => vec![problem],
         };
         ConfigError::of(problems.into_iter().chain(doubt(path)).collect()).map(|()| policy)
+    }
+
+    /// Nothing is bounded: for a trial, which is for a box where nothing is installed.
+    pub fn everything() -> Self {
+        Self {
+            host_shell: Shell::Full,
+            power: Power::On,
+            ..Self::default()
+        }
+    }
+
+    /// Whether what belongs to a class may be done.
+    pub fn allows(&self, class: HelperClass) -> bool {
+        match class {
+            HelperClass::HostShell => self.host_shell == Shell::Full,
+            HelperClass::ContainerShell => self.container_shell == Shell::Full,
+            HelperClass::HostReads => self.host_reads,
+            HelperClass::LxcReads => self.lxc_reads,
+            HelperClass::LxcWrites => self.lxc_writes,
+            HelperClass::Power => self.power == Power::On,
+            HelperClass::Updates => self.updates == Updates::ReadOnly,
+        }
     }
 
     /// Whether a container may be seen and touched.
@@ -62,27 +169,39 @@ impl HelperPolicy {
     pub(super) const INTRODUCTION: &'static str = "\
 What gatewren's root helper does for the front, whatever the front asks for.
 This file belongs to root: the front can neither write it nor change what it says, and a file that
-others could write or replace is refused. The helper reads it when it starts.
-Each thing that the helper can do belongs to one of host_shell, container_shell, lxc_reads and
-lxc_writes; what is switched off there, or is about a container that is not in the list, is refused
-to everybody. Beside these it does nothing but say that it is there.
+others could write or replace is refused. The helper reads it when it starts, and again when it is told so
+by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
+Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
+lxc_writes, power and updates; what is switched off there, or is about a container that is not in the
+list, is refused to everybody, and tools that need it are not shown to clients. Beside these it only
+tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
     #[rustfmt::skip]
     pub(super) const KEYS: &'static [Key<Self>] = &[
         key!("", "host_shell", host_shell, Word,
-            "Commands on the host as root: \"full\" or \"off\"."),
+            "Commands on the host, as root: \"off\", or \"full\" for agents whose policy lets them. With \"full\" an\n\
+             agent can do whatever root can do here, and nothing else that stands in this file bounds it."),
         key!("", "container_shell", container_shell, Word,
             "Commands in containers as root there: \"full\" or \"off\". The root of a container without id\n\
              maps is not far from the host's."),
         key!("", "containers", containers, GLOBS,
             "Containers that may be seen and touched; * stands for any run of characters, ? for one."),
+        key!("", "host_reads", host_reads, Flag,
+            "Whether the host may be looked at beyond what any user sees of it: what is mounted and how full\n\
+             that is, whether something keeps its clock right, and which programs have ports open."),
         key!("", "lxc_reads", lxc_reads, Flag,
             "Whether containers may be listed, looked at and watched: their state, definition, addresses,\n\
              open ports, operating system, and what they use. Without it nothing is known of them."),
         key!("", "lxc_writes", lxc_writes, Flag,
             "Whether containers may be started, stopped and restarted."),
+        key!("", "power", power, Word,
+            "Restarting this box and switching it off, and calling off what is planned: \"off\" or \"on\". It is\n\
+             done through systemd some seconds later, and not while something holds an inhibitor lock."),
+        key!("", "updates", updates, Word,
+            "Updates of the host's packages: \"off\", or \"read-only\" to look at what apt would upgrade.\n\
+             Nothing is fetched, installed or removed."),
     ];
 }
 
@@ -108,39 +227,53 @@ const GLOBS: List<Glob> = List {
     may_be_empty: true,
 };
 
-/// Everything is on: this is what holds where no file was written.
+/// What is about containers is on, what is about the host is off: this holds where nothing else was written.
 impl Default for HelperPolicy {
     fn default() -> Self {
         Self {
-            host_shell: Shell::Full,
+            host_shell: Shell::Off,
             container_shell: Shell::Full,
             containers: "*".parse().into_iter().collect(),
+            host_reads: true,
             lxc_reads: true,
             lxc_writes: true,
+            power: Power::Off,
+            updates: Updates::ReadOnly,
         }
     }
 }
 
-impl fmt::Display for Shell {
+impl fmt::Display for HelperClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Off => "off",
-            Self::Full => "full",
-        })
+        f.write_str(self.key())
     }
 }
 
-impl FromStr for Shell {
-    type Err = UnknownWord;
-
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        match word {
-            "off" => Ok(Self::Off),
-            "full" => Ok(Self::Full),
-            _ => Err(UnknownWord::new(word, &["off", "full"])),
+/// How the values of a key are written.
+macro_rules! words {
+    ($kind:ty, $($word:literal = $value:path),+) => {
+        impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $($value => $word),+ })
+            }
         }
-    }
+
+        impl FromStr for $kind {
+            type Err = UnknownWord;
+
+            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+                match word {
+                    $($word => Ok($value),)+
+                    _ => Err(UnknownWord::new(word, &[$($word),+])),
+                }
+            }
+        }
+    };
 }
+
+words!(Shell, "off" = Self::Off, "full" = Self::Full);
+words!(Power, "off" = Self::Off, "on" = Self::On);
+words!(Updates, "off" = Self::Off, "read-only" = Self::ReadOnly);
 
 #[cfg(test)]
 mod tests {
@@ -160,6 +293,49 @@ mod tests {
     }
 
     #[test]
+    fn what_a_file_does_not_say_is_strict_even_in_a_trial() {
+        let scratch = Scratch::new();
+        let empty = written(&scratch, "");
+        let policy = HelperPolicy::load_for_trial(&empty);
+        assert_eq!(policy, Ok(HelperPolicy::default()));
+        assert_eq!(HelperPolicy::default().host_shell, Shell::Off);
+        let absent = HelperPolicy::load_for_trial(&scratch.join("absent"));
+        assert!(absent.is_err(), "only the standard file may be missing");
+    }
+
+    #[test]
+    fn each_class_is_a_key_with_a_word_about_it_and_a_value_that_switches_it() {
+        let scratch = Scratch::new();
+        let sample = helper_sample();
+        for class in HelperClass::ALL {
+            let name = class.key();
+            let key = HelperPolicy::KEYS.iter().find(|key| key.name == name);
+            assert!(!key.unwrap().help.is_empty(), "{name}");
+            assert!(sample.contains(&format!("\n#{name} = ")), "{name}");
+            let (introduction, _) = sample.split_once("\n\n").unwrap();
+            assert!(introduction.contains(name), "{name}");
+            assert_eq!(serde_json::to_value(class).unwrap(), name);
+            let allowed = [
+                "false",
+                "true",
+                "\"off\"",
+                "\"on\"",
+                "\"full\"",
+                "\"read-only\"",
+            ];
+            let allowed = allowed.iter().filter_map(|value| {
+                let path = written(&scratch, &format!("{name} = {value}\n"));
+                HelperPolicy::load(&path).ok()
+            });
+            let said: Vec<bool> = allowed.map(|policy| policy.allows(class)).collect();
+            assert_eq!(said, [false, true], "{name}");
+            assert!(HelperPolicy::everything().allows(class));
+        }
+        let others = ["containers"].len();
+        assert_eq!(HelperPolicy::KEYS.len(), HelperClass::ALL.len() + others);
+    }
+
+    #[test]
     fn the_sample_uncommented_is_the_defaults_and_stands_in_etc() {
         let scratch = Scratch::new();
         // A value that is the default is one with "#" and no space before it.
@@ -171,7 +347,8 @@ mod tests {
         let keys: Vec<&str> = lines.collect();
         assert!(keys.contains(&"lxc_reads = true"), "{sample}");
         let path = written(&scratch, &keys.join("\n"));
-        assert_eq!(HelperPolicy::load(&path), Ok(HelperPolicy::default()));
+        let policy = HelperPolicy::load_for_trial(&path);
+        assert_eq!(policy, Ok(HelperPolicy::default()));
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/etc/helper.toml");
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             std::fs::write(path, helper_sample()).unwrap();
@@ -183,11 +360,12 @@ mod tests {
     fn a_stricter_policy_is_read() {
         let scratch = Scratch::new();
         let text = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = [\"web\", \"arr-*\"]\n\
-                    lxc_reads = false\nlxc_writes = false\n";
+                    lxc_reads = false\nlxc_writes = false\npower = \"on\"\nupdates = \"off\"\n";
         let policy = HelperPolicy::load(&written(&scratch, text)).unwrap();
         assert_eq!(policy.host_shell, Shell::Off);
         assert_eq!(policy.container_shell, Shell::Off);
         assert!(!policy.lxc_reads && !policy.lxc_writes);
+        assert_eq!((policy.power, policy.updates), (Power::On, Updates::Off));
         assert!(policy.allows_container("web") && policy.allows_container("arr-sonarr"));
         assert!(!policy.allows_container("webs") && !policy.allows_container("vault"));
     }

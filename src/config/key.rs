@@ -15,6 +15,10 @@ pub(super) struct Key<S> {
     pub read: fn(&mut S, &DeValue<'_>) -> Result<(), String>,
     /// The value in an `S`, as TOML.
     pub write: fn(&S) -> String,
+    /// Takes the value over from another `S`.
+    pub copy: fn(&mut S, &S),
+    /// Whether a new value waits for the next start of whoever has read it.
+    pub needs_restart: bool,
 }
 
 impl<S> Key<S> {
@@ -36,9 +40,16 @@ impl<S> Key<S> {
     }
 }
 
-/// A [`Key`]: section, name, the field it fills, the shape of its values, help.
+/// A [`Key`]: section, name, the field it fills, the shape of its values, help; `restart` at the end where a new value
+/// waits for one.
 macro_rules! key {
     ($section:literal, $name:literal, $($field:ident).+, $shape:expr, $help:literal) => {
+        key!(@ $section, $name, $($field).+, $shape, $help, false)
+    };
+    ($section:literal, $name:literal, $($field:ident).+, $shape:expr, $help:literal, restart) => {
+        key!(@ $section, $name, $($field).+, $shape, $help, true)
+    };
+    (@ $section:literal, $name:literal, $($field:ident).+, $shape:expr, $help:literal, $restart:literal) => {
         Key {
             section: $section,
             name: $name,
@@ -48,6 +59,8 @@ macro_rules! key {
                 Ok(())
             },
             write: |settings| $shape.write(&settings.$($field).+),
+            copy: |to, from| to.$($field).+.clone_from(&from.$($field).+),
+            needs_restart: $restart,
         }
     };
 }
@@ -66,6 +79,9 @@ pub(super) fn sample<S: Default>(introduction: &str, keys: &[Key<S>]) -> String 
             lines.extend([format!("[{section}]"), String::new()]);
         }
         lines.extend(commented(key.help));
+        if key.needs_restart {
+            lines.push("# A new value waits for a restart.".to_owned());
+        }
         lines.push(format!("#{} = {}", key.name, (key.write)(&defaults)));
     }
     lines.push(String::new());

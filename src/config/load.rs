@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::error::{ConfigError, Problem};
-use super::reading;
+use super::reading::{self, Text};
 use super::reference::{FAMILIES, SETTINGS};
+use super::resolved::{Resolved, resolved};
 use super::settings::{Settings, TlsMode};
 use super::space::Space;
 #[cfg(feature = "fuzzing")]
@@ -19,7 +20,19 @@ impl Settings {
     ///
     /// A missing file is an error, but for [`SETTINGS_FILE`]: there the defaults hold.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        Self::read(path).map(|(settings, _)| settings)
+    }
+
+    /// The same with the place that each key has its value from.
+    pub fn resolve(path: &Path) -> Result<(Self, Vec<Resolved>), ConfigError> {
+        let (settings, files) = Self::read(path)?;
+        let resolved = resolved(&settings, &files);
+        Ok((settings, resolved))
+    }
+
+    fn read(path: &Path) -> Result<(Self, Vec<Text>), ConfigError> {
         let mut settings = Self::default();
+        let mut read = Vec::new();
         let mut problems = Vec::new();
         let may_be_missing = path == Path::new(SETTINGS_FILE);
         match reading::with_fragments(path, may_be_missing) {
@@ -27,6 +40,7 @@ impl Settings {
                 for file in &files {
                     problems.extend(reading::apply_with(file, SETTINGS, FAMILIES, &mut settings));
                 }
+                read = files;
             }
             Err(found) => problems.extend(found),
         }
@@ -38,7 +52,7 @@ impl Settings {
                 message,
             }));
         }
-        ConfigError::of(problems).map(|()| settings)
+        ConfigError::of(problems).map(|()| (settings, read))
     }
 
     /// What must hold between the values, where it does not.
@@ -81,7 +95,7 @@ impl Settings {
     /// Reads settings from the text of one file.
     pub fn from_text(text: &str) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
-        let file = reading::Text::new(Path::new(SETTINGS_FILE), text);
+        let file = Text::new(Path::new(SETTINGS_FILE), text);
         let mut problems = reading::apply_with(&file, SETTINGS, FAMILIES, &mut settings);
         if problems.is_empty() {
             let rules = settings.broken_rules().into_iter();

@@ -1,12 +1,14 @@
-//! Settings: read once from files, checked, then plain values; each has a default, so no file is needed.
+//! Settings: read from files, checked, then plain values; each has a default, so no file is needed.
 #![forbid(unsafe_code)]
 
+mod change;
 mod edge;
 mod error;
 mod glob;
 mod helper_policy;
 mod key;
 mod level;
+mod live;
 mod load;
 mod mode;
 mod nearest;
@@ -15,6 +17,7 @@ mod policy;
 mod preset;
 mod reading;
 mod reference;
+mod resolved;
 mod risk;
 mod settings;
 mod shape;
@@ -22,11 +25,13 @@ mod space;
 mod space_keys;
 mod trust;
 
+pub use change::Change;
 pub use edge::{EdgeJwt, KeysAt};
 pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob};
-pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy, Shell};
+pub use helper_policy::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
 pub use level::LogLevel;
+pub use live::{InForce, Live};
 pub use load::SETTINGS_FILE;
 pub use mode::Mode;
 pub use nearest::nearest;
@@ -34,6 +39,7 @@ pub use network::Network;
 pub use policy::{Overrides, Policy};
 pub use preset::Preset;
 pub use reference::{helper_sample, settings_sample};
+pub use resolved::Resolved;
 pub use risk::Risk;
-pub use settings::{Audit, Limits, Settings, Tasks, TlsMode};
+pub use settings::{Inbox, Limits, Settings, StateLog, Tasks, TlsMode};
 pub use space::{Reach, Space, Spaces, WHOLE_BOX};

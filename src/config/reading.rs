@@ -152,6 +152,43 @@ pub(super) fn apply_with<S>(
     problems
 }
 
+/// Where each key of a file stands: the section as its brackets have it, the name, and the line.
+pub(super) fn places(file: &Text) -> Vec<(String, String, usize)> {
+    let Ok(document) = DeTable::parse(&file.text) else {
+        return Vec::new();
+    };
+    let mut places = Vec::new();
+    collect(file, "", document.get_ref(), &mut places);
+    places
+}
+
+fn collect(
+    file: &Text,
+    section: &str,
+    table: &DeTable<'_>,
+    places: &mut Vec<(String, String, usize)>,
+) {
+    for (name, value) in table {
+        match value.get_ref() {
+            DeValue::Table(inner) if section.is_empty() => {
+                collect(file, name.get_ref(), inner, places);
+            }
+            DeValue::Table(inner) => {
+                collect(
+                    file,
+                    &format!("{section}.{}", name.get_ref()),
+                    inner,
+                    places,
+                );
+            }
+            _ => {
+                let line = file.line(name.span().start).unwrap_or(1);
+                places.push((section.to_owned(), name.get_ref().to_string(), line));
+            }
+        }
+    }
+}
+
 impl<S> Family<S> {
     fn misplaced(&self) -> String {
         let section = self.section;
@@ -228,15 +265,22 @@ impl Text {
     }
 
     fn problem(&self, at: Option<usize>, message: String) -> Problem {
-        let line = at.and_then(|at| self.text.get(..at)).map(|before| {
-            let breaks = before.bytes().filter(|b| *b == b'\n').count();
-            breaks + 1
-        });
         Problem {
             file: self.path.clone(),
-            line,
+            line: at.and_then(|at| self.line(at)),
             message,
         }
+    }
+
+    /// The line on which a byte stands, counted from 1.
+    fn line(&self, at: usize) -> Option<usize> {
+        let before = self.text.get(..at)?;
+        Some(before.bytes().filter(|b| *b == b'\n').count() + 1)
+    }
+
+    /// Where it was read.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 }
 

@@ -15,7 +15,9 @@ use super::space_keys;
 const INTRODUCTION: &str = "\
 Settings of gatewren's front. Every value below is the default: uncomment a line to change it.
 Files in conf.d/*.toml beside this one are read after it, in the order of their names.
-`gatewren check` says what is wrong before a restart does.";
+`gatewren check` says what is wrong before a restart does. `systemctl reload gatewren` has all of them read
+again: what was changed counts from the next request on and nothing is cut off, unless it says below that
+a new value waits for a restart. Where anything is wrong, nothing is changed.";
 
 /// A second, a minute and a day: the bounds of the times below.
 const SECOND: Duration = Duration::from_secs(1);
@@ -26,12 +28,13 @@ const DAY: Duration = Duration::from_hours(24);
 #[rustfmt::skip]
 pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("", "listen", listen, SOCKETS,
-        "Addresses and ports to listen on."),
+        "Addresses and ports to listen on. As a service the port is that of gatewren.socket: then the default\n\
+         opens nothing more, and another value opens what it names beside it.", restart),
     key!("", "names", names, HOSTS,
         "Host names of this box, for its certificate and the list of allowed hosts.\n\
          An empty list means the name that the system has, alone and with .local."),
     key!("", "state_dir", state_dir, AbsolutePath,
-        "Where the databases and the certificates are kept."),
+        "Where the databases and the certificates are kept.", restart),
 
     key!("tls", "mode", tls.mode, Word,
         "\"own\": a certificate authority of our own, made at the first start in state_dir/tls;\n\
@@ -147,14 +150,14 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "How many rows are kept at most, in the same way; a call has two, of some 700 bytes together."),
 
     key!("lxc", "lxcpath", lxc.lxcpath, AbsolutePath,
-        "Where the containers are; empty means where LXC's own settings say."),
+        "Where the containers are; empty means where LXC's own settings say.", restart),
 
     key!("observer", "units", observer.units, UNITS,
         "systemd units that the state tells of beside those that failed or are enabled, such as\n\
          \"docker-*.service\"; * stands for any run of characters, ? for one."),
 
     key!("helper", "socket", helper.socket, AbsolutePath,
-        "The socket of the root helper."),
+        "The socket of the root helper.", restart),
 
     key!("log", "level", log.level, Word,
         "The least serious line that is logged: error, warn, info, debug or trace."),

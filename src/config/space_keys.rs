@@ -38,7 +38,7 @@ const CONTAINERS: List<Glob> = List {
 };
 
 #[rustfmt::skip]
-const KEYS: &[Key<Space>] = &[
+pub(super) const KEYS: &[Key<Space>] = &[
     key!("spaces.*", "containers", containers, CONTAINERS, "Names of containers."),
     key!("spaces.*", "host",       host,       Flag,       "Whether the machine itself is in it."),
 ];

@@ -1,6 +1,6 @@
 //! The engine: one catalog and what answering calls from it takes, shared by every connection.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::{
     call::{Context, Outcome},
-    inbox::Inbox,
+    inbox::{Inbox, InboxLimits},
     interests::Since,
     listing::Listings,
     results::{self, Caching},
@@ -55,8 +55,7 @@ pub struct Engine {
     pub(super) questions: Confirmations<Close>,
     /// What agents propose; fixtures have no owner who could approve.
     pub(super) inbox: Option<Inbox>,
-    /// A client hears of one resource at most so often.
-    pub(super) update_interval: Duration,
+    update_interval: Mutex<Duration>,
     succession: Option<Arc<Succession>>,
 }
 
@@ -75,7 +74,7 @@ impl Engine {
         };
         Self {
             tasks: Tasks::new(store, task_limits),
-            update_interval: UPDATE_INTERVAL,
+            update_interval: Mutex::new(UPDATE_INTERVAL),
             succession: None,
             questions: Confirmations::default(),
             inbox: None,
@@ -89,11 +88,25 @@ impl Engine {
         }
     }
 
-    /// Tells a client of one resource at most so often.
-    #[must_use]
-    pub fn with_update_interval(mut self, every: Duration) -> Self {
-        self.update_interval = every;
-        self
+    /// From now on a client is told of one resource at most so often; streams that are open keep their pace.
+    pub fn set_update_interval(&self, every: Duration) {
+        *lock(&self.update_interval) = every;
+    }
+
+    pub(super) fn update_interval(&self) -> Duration {
+        *lock(&self.update_interval)
+    }
+
+    /// From now on calls become tasks so; the tasks that there are keep their time.
+    pub fn set_task_limits(&self, limits: TaskLimits) {
+        self.tasks.set_limits(limits);
+    }
+
+    /// From now on so much may be proposed; what was proposed keeps its time.
+    pub fn set_inbox_limits(&self, limits: InboxLimits) {
+        if let Some(inbox) = &self.inbox {
+            inbox.set_limits(limits);
+        }
     }
 
     /// Keeps what agents propose, and runs what was approved.
@@ -207,4 +220,8 @@ impl Engine {
             .with_data(json!({ "level": name }))
         })
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

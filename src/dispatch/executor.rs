@@ -381,7 +381,7 @@ mod tests {
     use super::super::tasks::TaskLimits;
     use super::*;
     use crate::auth::{Admission, Agents, add_agent};
-    use crate::config::{Policy, Preset, Space, Spaces};
+    use crate::config::{Policy, Preset, Settings, Space, Spaces};
     use crate::protocol::Implementation;
     use crate::registry::{Catalog, Result as ToolResult, Risk, Scope, Toolset};
     use crate::state::{Author, Pointer, State};
@@ -432,7 +432,11 @@ mod tests {
             host: false,
         };
         let spaces = Spaces::from([("media".to_owned(), media)]);
-        let agents = Agents::new(vault.clone(), spaces).unwrap();
+        let settings = Settings {
+            spaces,
+            ..Settings::default()
+        };
+        let agents = Agents::new(vault.clone(), settings.into()).unwrap();
         let limits = InboxLimits {
             expires: Duration::from_hours(1),
             room: ChangeRoom {

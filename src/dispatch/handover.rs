@@ -84,7 +84,7 @@ impl Handover {
         if self.tool.task_support() == TaskSupport::Required {
             return Inline::Long;
         }
-        let mut long = pin!(sleep(self.engine.tasks.limits.after));
+        let mut long = pin!(sleep(self.engine.tasks.limits().after));
         loop {
             tokio::select! {
                 biased;

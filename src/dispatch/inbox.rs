@@ -1,5 +1,6 @@
 //! What the inbox stands on: who the agents are now, the box that proposals rest on, and how much is kept.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::auth::Agents;
@@ -21,7 +22,7 @@ pub struct Inbox {
     pub(super) agents: Agents,
     /// The box, which proposals rest on.
     pub(super) state: State,
-    pub(super) limits: InboxLimits,
+    limits: Mutex<InboxLimits>,
 }
 
 impl Inbox {
@@ -30,7 +31,15 @@ impl Inbox {
         Self {
             agents,
             state,
-            limits,
+            limits: Mutex::new(limits),
         }
+    }
+
+    pub(super) fn limits(&self) -> InboxLimits {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_limits(&self, limits: InboxLimits) {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 }

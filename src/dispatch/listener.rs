@@ -88,7 +88,7 @@ impl Listener {
             tasks: None,
             logs: None,
             stop: engine.stopping(),
-            every: engine.update_interval,
+            every: engine.update_interval(),
             pace: Pace::default(),
             patches: false,
         }

@@ -12,7 +12,7 @@ use crate::registry::{Offer, ProposedCall, Tool, ToolError};
 /// The tools that an agent may propose to call.
 pub(super) fn offers(engine: &Engine, who: &Principal) -> Vec<Offer> {
     let tools = engine.catalog.tools();
-    let offered = tools.filter(|tool| proposes(who, tool));
+    let offered = tools.filter(|tool| engine.catalog.has(tool) && proposes(who, tool));
     let offer = |tool: &Arc<Tool>| Offer {
         definition: tool.definition().clone(),
         risk: tool.risk(),

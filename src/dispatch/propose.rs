@@ -67,11 +67,11 @@ pub(super) async fn propose(
         rests_on: rests_on(who, tool, &arguments),
         revision: inbox.state.document().revision,
         reason: reason.map(|reason| reason.chars().take(MAX_REASON_CHARS).collect()),
-        expires_ms: now_ms().saturating_add(millis(inbox.limits.expires)),
+        expires_ms: now_ms().saturating_add(millis(inbox.limits().expires)),
         arguments,
         proposed_in,
     };
-    add(vault, new, inbox.limits.room).await
+    add(vault, new, inbox.limits().room).await
 }
 
 async fn add(vault: &Vault, new: NewChange, room: ChangeRoom) -> Result<Change, ToolError> {

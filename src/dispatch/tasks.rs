@@ -48,8 +48,7 @@ impl TaskLimits {
 
 /// Every task. Which ones there are for whom is decided here alone.
 pub(super) struct Tasks {
-    /// When calls become tasks.
-    pub limits: TaskLimits,
+    limits: Mutex<TaskLimits>,
     store: Box<dyn TaskStore>,
     live: Mutex<HashMap<String, Arc<LiveTask>>>,
     /// Rung when some task has changed.
@@ -70,11 +69,21 @@ impl Tasks {
     /// Tasks in this store.
     pub(super) fn new(store: Box<dyn TaskStore>, limits: TaskLimits) -> Self {
         Self {
-            limits,
+            limits: Mutex::new(limits),
             store,
             live: Mutex::default(),
             bell: watch::Sender::new(0),
         }
+    }
+
+    /// When calls become tasks, and how much is kept of them.
+    pub(super) fn limits(&self) -> TaskLimits {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same from now on; the tasks that there are keep their time.
+    pub(super) fn set_limits(&self, limits: TaskLimits) {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
     /// Makes a task: it can be asked for when this returns. `None` when there is no room, or none can be
@@ -82,7 +91,7 @@ impl Tasks {
     pub(super) async fn create(&self, maker: Maker<'_>) -> Option<Arc<LiveTask>> {
         let row = self.new_row(&maker)?;
         let live = Arc::new(LiveTask::new(task_of(&row), maker.agent, row.expires_ms));
-        match self.store.add(row, self.limits.room).await {
+        match self.store.add(row, self.limits().room).await {
             Ok(true) => {
                 let Maker {
                     agent,
@@ -119,7 +128,7 @@ impl Tasks {
         let random =
             random_bytes::<16>().map_err(|cause| tracing::error!("no task can be made: {cause}"));
         let created_ms = now_ms();
-        let ttl_ms = u64::try_from(self.limits.ttl.as_millis()).unwrap_or(u64::MAX);
+        let ttl_ms = u64::try_from(self.limits().ttl.as_millis()).unwrap_or(u64::MAX);
         Some(TaskRow {
             id: format!("task_{:032x}", u128::from_be_bytes(random.ok()?)),
             agent: maker.agent.to_owned(),

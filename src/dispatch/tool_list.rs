@@ -16,7 +16,7 @@ use crate::policy::{is_proposed, sees};
 use crate::protocol::{self, RpcError, page};
 use crate::registry::Tool;
 
-/// The list changes with the agent's policy and with upgrades.
+/// The list changes with the agent's policy, with what the helper's owner allows, and with upgrades.
 const LIST_TTL_MS: u64 = 300_000;
 
 /// Added to the description of a tool whose calls wait for the owner.
@@ -26,7 +26,11 @@ const PROPOSED: &str = "\n\nA call of this needs the owner's approval: it is ans
 /// `tools/list`.
 pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let who = &call.context.who;
-    let seen = engine.catalog.tools().map(|tool| seen(who, tool)).collect();
+    let seen = engine
+        .catalog
+        .tools()
+        .map(|tool| seen(engine, who, tool))
+        .collect();
     match cursor(&call.params)? {
         None => {
             let listing = engine.tool_lists.find_or_write(seen, |seen| {
@@ -39,8 +43,8 @@ pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     }
 }
 
-fn seen(who: &Principal, tool: &Tool) -> Seen {
-    if !sees(who, tool) {
+fn seen(engine: &Engine, who: &Principal, tool: &Tool) -> Seen {
+    if !engine.catalog.has(tool) || !sees(who, tool) {
         Seen::Not
     } else if is_proposed(who, tool) {
         Seen::Proposed

@@ -3,6 +3,7 @@
 
 mod ending;
 mod frame;
+mod host_view;
 mod launch;
 mod limits;
 mod name;
@@ -11,8 +12,9 @@ mod vitals;
 
 pub use ending::{Ending, KillReason, RefusalCode};
 pub use frame::{Decoder, Frame, Stream};
+pub use host_view::HostView;
 pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
 pub use name::ContainerName;
-pub use operation::{Command, Operation, Program, Request};
+pub use operation::{Command, Operation, PowerPlan, Program, Request};
 pub use vitals::{Listener, Transport, Usage, Vitals};

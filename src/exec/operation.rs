@@ -26,6 +26,21 @@ pub struct Request {
 pub enum Operation {
     /// Nothing; shows that the helper answers.
     Ping {},
+    /// Print which classes of operations the owner's file allows, as a JSON list of its keys: a line now, and one
+    /// whenever that changes, until the connection closes.
+    Bounds {},
+    /// Print the host's mounts and what its clock says of itself, as JSON ([`HostView`](super::host_view::HostView)).
+    HostView {},
+    /// Print the sizes of file systems of the host in bytes, a JSON object by place.
+    HostSpace {
+        /// Where they are mounted.
+        places: Vec<String>,
+    },
+    /// Print the programs that have sockets of the host, a JSON object by the sockets' numbers.
+    HostPrograms {
+        /// The sockets' numbers (inodes).
+        sockets: Vec<u64>,
+    },
     /// Run a command on the host.
     HostCommand {
         /// What to run.
@@ -83,6 +98,31 @@ pub enum Operation {
     /// (`lxc-monitor`), `'NAME' changed definition` when it appeared, went or was configured, and
     /// `definitions changed` when any may have.
     ContainerEvents {},
+    /// Restart the box.
+    Restart {
+        /// When, and what is said to those who are logged in.
+        plan: PowerPlan,
+    },
+    /// Switch the box off.
+    Shutdown {
+        /// When, and what is said to those who are logged in.
+        plan: PowerPlan,
+    },
+    /// Call off a restart or shutdown that is planned, and print whether there was one (`b true`).
+    CancelShutdown {},
+    /// Print what apt would do to upgrade the host's packages, as `apt-get --simulate dist-upgrade` does.
+    UpdateCheck {},
+}
+
+/// When the box goes down, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PowerPlan {
+    /// Seconds from now; so few that the answer could be lost become more.
+    pub delay_s: u32,
+    /// What those hear who are logged in.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 impl Operation {
@@ -90,6 +130,10 @@ impl Operation {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Ping {} => "ping",
+            Self::Bounds {} => "bounds",
+            Self::HostView {} => "host_view",
+            Self::HostSpace { .. } => "host_space",
+            Self::HostPrograms { .. } => "host_programs",
             Self::HostCommand { .. } => "host_command",
             Self::ContainerCommand { .. } => "container_command",
             Self::ContainerList {} => "container_list",
@@ -101,6 +145,10 @@ impl Operation {
             Self::ContainerStart { .. } => "container_start",
             Self::ContainerStop { .. } => "container_stop",
             Self::ContainerEvents {} => "container_events",
+            Self::Restart { .. } => "restart",
+            Self::Shutdown { .. } => "shutdown",
+            Self::CancelShutdown {} => "cancel_shutdown",
+            Self::UpdateCheck {} => "update_check",
         }
     }
 
@@ -112,6 +160,9 @@ impl Operation {
                 | Self::ContainerCommand { .. }
                 | Self::ContainerStart { .. }
                 | Self::ContainerStop { .. }
+                | Self::Restart { .. }
+                | Self::Shutdown { .. }
+                | Self::CancelShutdown {}
         )
     }
 
@@ -127,9 +178,17 @@ impl Operation {
             | Self::ContainerStop { container, .. } => Some(container),
             Self::ContainerVitals { container } => container.as_ref(),
             Self::Ping {}
+            | Self::HostView {}
+            | Self::HostSpace { .. }
+            | Self::HostPrograms { .. }
             | Self::HostCommand { .. }
             | Self::ContainerList {}
-            | Self::ContainerEvents {} => None,
+            | Self::ContainerEvents {}
+            | Self::Bounds {}
+            | Self::Restart { .. }
+            | Self::Shutdown { .. }
+            | Self::CancelShutdown {}
+            | Self::UpdateCheck {} => None,
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::input::{parts, text};
-use crate::backends::{Lxc, Shell};
+use crate::backends::{Bounds, Lxc, Shell};
 use crate::helper_client::Helper;
 use crate::registry::Tool;
 use crate::toolsets;
@@ -18,7 +18,7 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     let (_, stop) = watch::channel(false);
     let lxc = toolsets::containers(Arc::new(Lxc::new(nobody())));
     let shell = toolsets::shell(Arc::new(Shell::new(nobody(), stop)));
-    let mut tools = toolsets::access().into_tools();
+    let mut tools = toolsets::access(Arc::new(Bounds::unknown())).into_tools();
     tools.extend(lxc.into_tools());
     tools.extend(shell.into_tools());
     tools

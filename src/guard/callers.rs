@@ -11,6 +11,7 @@ use super::bearer::{bearer, refused, unauthorized};
 use super::host::check_own_page;
 use super::refusal::Refusal;
 use crate::auth::{Agents, LoginError, Logins, Principal, SignedIn};
+use crate::config::Live;
 
 /// The cookie. Its prefix has browsers take it only over TLS, for this host alone (RFC 6265bis, 4.1.3.2).
 pub const COOKIE_NAME: &str = "__Host-gatewren";
@@ -21,8 +22,8 @@ pub struct Callers {
     pub agents: Agents,
     /// By cookies.
     pub logins: Arc<Logins>,
-    /// Whether the owner's cookie lets it in like an agent.
-    pub owner_on_mcp: bool,
+    /// The settings in force: whether the owner's cookie lets it in like an agent.
+    pub live: Live,
 }
 
 impl Callers {
@@ -44,7 +45,7 @@ impl Callers {
                 let who = self.agents.identify_login((key, token), from);
                 who.map_err(refused)
             }
-            Some((key, SignedIn::Owner)) if self.owner_on_mcp => Ok(Principal::owner(key)),
+            Some((key, SignedIn::Owner)) if self.lets_owner_in() => Ok(Principal::owner(key)),
             Some((_, SignedIn::Owner)) => Err(unauthorized(
                 "this is the owner's session, and here come agents: send the token of one, or set \
                  access.owner_on_mcp",
@@ -61,7 +62,7 @@ impl Callers {
             return None;
         }
         if who.is_owner() {
-            Some(who.clone())
+            self.lets_owner_in().then(|| who.clone())
         } else {
             self.agents.current(who)
         }
@@ -71,6 +72,7 @@ impl Callers {
     pub async fn changed(&self, who: &Principal) -> Option<Principal> {
         tokio::select! {
             () = self.signed_out(who) => None,
+            () = self.owner_shut_out(), if who.is_owner() => None,
             now = self.agents.changed(who), if !who.is_owner() => now,
         }
     }
@@ -79,7 +81,23 @@ impl Callers {
     pub async fn expelled(&self, who: &Principal) {
         tokio::select! {
             () = self.signed_out(who) => {}
+            () = self.owner_shut_out(), if who.is_owner() => {}
             () = self.agents.expelled(who), if !who.is_owner() => {}
+        }
+    }
+
+    fn lets_owner_in(&self) -> bool {
+        self.live.read(|settings| settings.access.owner_on_mcp)
+    }
+
+    async fn owner_shut_out(&self) {
+        let mut live = self.live.clone();
+        loop {
+            live.mark_unchanged();
+            if !self.lets_owner_in() {
+                return;
+            }
+            live.changed().await;
         }
     }
 

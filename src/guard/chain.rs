@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName};
+use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use tokio::time::Instant;
@@ -16,74 +16,45 @@ use super::{
     framing::check_framing,
     host::Hosts,
     identity::Identity,
-    rate::{Concurrency, Pace, Place, Rate, household},
+    rate::{Concurrency, Most, Pace, Place, Rate, household},
     refusal::Refusal,
 };
 use crate::auth::{AgentId, Principal};
-use crate::config::Limits;
+use crate::config::Live;
 use crate::http::Upload;
 
 /// Everything that stands between a socket and the engine.
 pub struct Guard {
+    live: Live,
     hosts: RwLock<Arc<Hosts>>,
-    edge: Option<Edge>,
-    required: Option<HeaderName>,
+    edge: RwLock<Option<Arc<Edge>>>,
     pub(super) identity: Identity,
-    pub(super) body: BodyLimit,
     by_address: Rate<IpAddr>,
     by_agent: Rate<AgentId>,
     bodies: Concurrency,
     calls: Concurrency,
     streams: Concurrency,
-    of_all: PerAgent,
-}
-
-/// What holds for every agent; a policy can only lower it.
-struct PerAgent {
-    calls_per_minute: u32,
-    calls: u32,
-    streams: u32,
 }
 
 impl Guard {
-    /// A guard with these limits.
-    pub fn new(identity: Identity, hosts: Hosts, limits: &Limits) -> Self {
+    /// A guard with the limits of the settings in force.
+    pub fn new(identity: Identity, hosts: Hosts, live: Live) -> Self {
         Self {
+            live,
             hosts: RwLock::new(Arc::new(hosts)),
-            edge: None,
-            required: None,
+            edge: RwLock::default(),
             identity,
-            body: BodyLimit {
-                bytes: limits.body_limit,
-                within: limits.body_timeout,
-            },
-            by_address: Rate::new(
-                f64::from(limits.address_rate),
-                f64::from(limits.address_burst),
-            ),
-            by_agent: Rate::at(Pace::a_minute(limits.agent_rate)),
+            by_address: Rate::default(),
+            by_agent: Rate::default(),
             bodies: Concurrency::default(),
             calls: Concurrency::default(),
-            streams: Concurrency::together(limits.max_streams as usize),
-            of_all: PerAgent {
-                calls_per_minute: limits.agent_rate,
-                calls: limits.agent_calls,
-                streams: limits.max_streams_per_agent,
-            },
+            streams: Concurrency::default(),
         }
     }
 
-    /// The same behind a proxy that says who is there.
-    #[must_use]
-    pub fn behind(self, edge: Option<Edge>) -> Self {
-        Self { edge, ..self }
-    }
-
-    /// The same for requests that all carry a header, whatever its value.
-    #[must_use]
-    pub fn requiring(self, header: HeaderName) -> Self {
-        let required = Some(header);
-        Self { required, ..self }
+    /// From now on requests come through a proxy that says who is there, or need not.
+    pub fn set_edge(&self, edge: Option<Edge>) {
+        *self.edge.write().unwrap_or_else(PoisonError::into_inner) = edge.map(Arc::new);
     }
 
     /// The names and origins as they are now.
@@ -144,12 +115,13 @@ impl Guard {
     /// Reads a body, of which an agent may be sending as many at once as it may have calls: what arrives is
     /// bounded before it is known to be a call, or only an answer to one.
     async fn read(&self, who: &Principal, body: Upload) -> Result<Bytes, Refusal> {
-        let place = self.bodies.enter(who.agent_id(), self.of_all.calls);
+        let most = Most::own(self.live.read(|settings| settings.limits.agent_calls));
+        let place = self.bodies.enter(who.agent_id(), most);
         let _place = place.ok_or_else(|| {
             let words = "this agent is sending as many requests at once as it may";
             later("too_many_bodies", words, 1)
         })?;
-        self.body.read(body).await
+        self.body_limit().read(body).await
     }
 
     /// Charges a request that showed no token to its address. Whoever holds one is never charged, so that
@@ -160,7 +132,12 @@ impl Guard {
 
     /// Charges a request for what asks for no token to its address.
     pub fn charge_stranger(&self, peer: SocketAddr) -> Result<(), Refusal> {
-        let taken = self.by_address.take(household(peer.ip()), Instant::now());
+        let pace = self.live.read(|settings| {
+            let limits = &settings.limits;
+            Pace::a_second(limits.address_rate, limits.address_burst)
+        });
+        let (from, now) = (household(peer.ip()), Instant::now());
+        let taken = self.by_address.take(pace, from, now);
         taken.map_err(|after| {
             let words = "too many requests without a token from this address";
             Refusal::later(StatusCode::TOO_MANY_REQUESTS, "address_rate", words, after)
@@ -170,7 +147,15 @@ impl Guard {
     /// What a head says of its body.
     fn check_body(&self, headers: &HeaderMap, body: &Upload) -> Result<(), Refusal> {
         check_type(headers)?;
-        self.body.check_declared(body)
+        self.body_limit().check_declared(body)
+    }
+
+    /// What bounds a body that is read now.
+    pub(super) fn body_limit(&self) -> BodyLimit {
+        self.live.read(|settings| BodyLimit {
+            bytes: settings.limits.body_limit,
+            within: settings.limits.body_timeout,
+        })
     }
 
     /// Who asks, from the head alone.
@@ -183,33 +168,38 @@ impl Guard {
 
     /// The header that the owner wants every request to carry.
     fn check_required(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        match &self.required {
-            Some(name) if !headers.contains_key(name) => {
-                let words =
-                    format!("the owner of this box wants each request to carry the header {name}");
-                Err(Refusal::new(
-                    StatusCode::FORBIDDEN,
-                    "header_required",
-                    words,
-                ))
+        self.live.read(|settings| {
+            let name = settings.access.required_header.as_str();
+            if name.is_empty() || headers.contains_key(name) {
+                return Ok(());
             }
-            _ => Ok(()),
-        }
+            let words =
+                format!("the owner of this box wants each request to carry the header {name}");
+            let status = StatusCode::FORBIDDEN;
+            Err(Refusal::new(status, "header_required", words))
+        })
     }
 
     /// What a proxy at the edge must say, where there is one.
     pub(super) async fn check_edge(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        match &self.edge {
+        match self.edge() {
             Some(edge) => edge.check(headers).await,
             None => Ok(()),
         }
     }
 
+    fn edge(&self) -> Option<Arc<Edge>> {
+        let edge = self.edge.read();
+        edge.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// A place among an agent's calls. What is no call needs none: an answer or a cancellation, which may be
     /// what frees one, is never refused for want of a place.
     pub fn call(&self, who: &Principal) -> Result<Place, Refusal> {
-        let most = lowered(who.policy().overrides.concurrent_calls, self.of_all.calls);
-        self.calls.enter(who.agent_id(), most).ok_or_else(|| {
+        let of_all = self.live.read(|settings| settings.limits.agent_calls);
+        let own = lowered(who.policy().overrides.concurrent_calls, of_all);
+        let place = self.calls.enter(who.agent_id(), Most::own(own));
+        place.ok_or_else(|| {
             let words = "this agent has as many calls at once as it may; wait for one to end";
             later("too_many_calls", words, 1)
         })
@@ -222,7 +212,11 @@ impl Guard {
 
     /// A place among an agent's open streams, which are counted apart from its calls.
     pub fn stream(&self, who: &Principal) -> Result<Place, Refusal> {
-        let place = self.streams.enter(who.agent_id(), self.of_all.streams);
+        let most = self.live.read(|settings| Most {
+            own: settings.limits.max_streams_per_agent,
+            together: settings.limits.max_streams,
+        });
+        let place = self.streams.enter(who.agent_id(), most);
         place.ok_or_else(|| {
             let words =
                 "as many streams are open as this agent, or all together, may have; close one";
@@ -232,7 +226,7 @@ impl Guard {
 
     /// The largest message that is read, in bytes.
     pub fn largest_message(&self) -> usize {
-        self.body.bytes
+        self.body_limit().bytes
     }
 
     /// An agent that came in, as it would come in now; `None` if it would not.
@@ -266,9 +260,10 @@ impl Guard {
     /// Charges an agent for a message; it may send so many a minute.
     pub fn charge_agent(&self, who: &Principal) -> Result<(), Refusal> {
         let own = who.policy().overrides.calls_per_minute;
-        let pace = Pace::a_minute(lowered(own, self.of_all.calls_per_minute));
+        let of_all = self.live.read(|settings| settings.limits.agent_rate);
+        let pace = Pace::a_minute(lowered(own, of_all));
         let agent = who.agent_id().clone();
-        let taken = self.by_agent.take_at(pace, agent, Instant::now());
+        let taken = self.by_agent.take(pace, agent, Instant::now());
         taken.map_err(|after| {
             let words = "this agent has used up its calls for now";
             Refusal::later(StatusCode::TOO_MANY_REQUESTS, "agent_rate", words, after)

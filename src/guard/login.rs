@@ -46,7 +46,7 @@ impl Guard {
         let (head, body) = request.into_parts();
         let limit = BodyLimit {
             bytes: MAX_BYTES,
-            ..self.body
+            ..self.body_limit()
         };
         check_type(&head.headers)?;
         limit.check_declared(&body)?;

@@ -6,7 +6,6 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::auth::AgentId;
@@ -23,6 +22,14 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// So many a second, and so many at once after quiet.
+    pub fn a_second(count: u32, burst: u32) -> Self {
+        Self {
+            per_second: f64::from(count),
+            burst: f64::from(burst),
+        }
+    }
+
     /// So many a minute, all of which may come at once.
     pub fn a_minute(count: u32) -> Self {
         let count = f64::from(count);
@@ -34,9 +41,13 @@ impl Pace {
 }
 
 /// Token buckets, one a key.
-pub struct Rate<K> {
-    pace: Pace,
-    buckets: Mutex<HashMap<K, Bucket>>,
+pub struct Rate<K>(Mutex<HashMap<K, Bucket>>);
+
+/// None is known yet.
+impl<K> Default for Rate<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
 }
 
 struct Bucket {
@@ -54,27 +65,10 @@ impl Bucket {
 }
 
 impl<K: Eq + Hash> Rate<K> {
-    /// So many a second, and so many at once after quiet.
-    pub fn new(per_second: f64, burst: f64) -> Self {
-        Self::at(Pace { per_second, burst })
-    }
-
-    /// As many as this.
-    pub fn at(pace: Pace) -> Self {
-        Self {
-            pace,
-            buckets: Mutex::new(HashMap::new()),
-        }
-    }
-
-    /// Takes one; the seconds to wait when there is none.
-    pub fn take(&self, key: K, now: Instant) -> Result<(), u64> {
-        self.take_at(self.pace, key, now)
-    }
-
-    /// The same for a key with a pace of its own; of what it had at another pace it keeps what fits.
-    pub fn take_at(&self, pace: Pace, key: K, now: Instant) -> Result<(), u64> {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Takes one of a key whose bucket fills at this pace; the seconds to wait when there is none. Of what it had at
+    /// another pace it keeps what fits.
+    pub fn take(&self, pace: Pace, key: K, now: Instant) -> Result<(), u64> {
+        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_KEYS && !buckets.contains_key(&key) {
             buckets.retain(|_, bucket| bucket.filled(now) < bucket.pace.burst);
             if buckets.len() >= MAX_KEYS {
@@ -115,47 +109,58 @@ pub fn household(address: IpAddr) -> IpAddr {
 #[derive(Debug)]
 pub struct Place {
     own: Arc<AtomicU32>,
-    _shared: Option<OwnedSemaphorePermit>,
+    all: Arc<AtomicU32>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         self.own.fetch_sub(1, Ordering::Relaxed);
+        self.all.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// How many of something each agent has at once, and how many all of them together may have.
+/// How many places there may be at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Most {
+    /// Of one agent.
+    pub own: u32,
+    /// Of all agents.
+    pub together: u32,
+}
+
+impl Most {
+    /// So many of one agent, however many all of them have.
+    pub fn own(own: u32) -> Self {
+        let together = u32::MAX;
+        Self { own, together }
+    }
+}
+
+/// How many of something each agent has at once, and all of them together.
 #[derive(Default)]
 pub struct Concurrency {
-    together: Option<Arc<Semaphore>>,
+    all: Arc<AtomicU32>,
     agents: Mutex<HashMap<AgentId, Arc<AtomicU32>>>,
 }
 
 impl Concurrency {
-    /// So many in all.
-    pub fn together(most: usize) -> Self {
-        Self {
-            together: Some(Arc::new(Semaphore::new(most))),
-            agents: Mutex::default(),
-        }
-    }
-
-    /// Takes a place, if the agent has fewer than `most`. Agents are as many as the owner made.
-    pub fn enter(&self, agent: &AgentId, most: u32) -> Option<Place> {
-        let shared = match &self.together {
-            Some(places) => Some(places.clone().try_acquire_owned().ok()?),
-            None => None,
-        };
+    /// Takes a place, if there are fewer than `most`. Agents are as many as the owner made.
+    pub fn enter(&self, agent: &AgentId, most: Most) -> Option<Place> {
         let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         let own = agents.entry(agent.clone()).or_default();
-        // Only here does it grow, under the lock.
-        if own.load(Ordering::Relaxed) >= most {
+        let (of_own, of_all) = (
+            own.load(Ordering::Relaxed),
+            self.all.load(Ordering::Relaxed),
+        );
+        // Only here do they grow, under the lock.
+        if of_own >= most.own || of_all >= most.together {
             return None;
         }
         own.fetch_add(1, Ordering::Relaxed);
+        self.all.fetch_add(1, Ordering::Relaxed);
         Some(Place {
             own: own.clone(),
-            _shared: shared,
+            all: self.all.clone(),
         })
     }
 }
@@ -167,48 +172,52 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_burst_then_a_steady_rate() {
-        let rate = Rate::new(2.0, 3.0);
+        let (rate, pace) = (Rate::default(), Pace::a_second(2, 3));
         let now = Instant::now();
         for _ in 0..3 {
-            assert_eq!(rate.take("a", now), Ok(()));
+            assert_eq!(rate.take(pace, "a", now), Ok(()));
         }
-        assert_eq!(rate.take("a", now), Err(1));
-        assert_eq!(rate.take("b", now), Ok(()));
-        assert_eq!(rate.take("a", now + Duration::from_millis(600)), Ok(()));
+        assert_eq!(rate.take(pace, "a", now), Err(1));
+        assert_eq!(rate.take(pace, "b", now), Ok(()));
+        let later = now + Duration::from_millis(600);
+        assert_eq!(rate.take(pace, "a", later), Ok(()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_pace_of_ones_own_holds_from_the_next_one_on() {
-        let rate = Rate::at(Pace::a_minute(600));
+        let rate = Rate::default();
         let now = Instant::now();
-        let slow = Pace::a_minute(2);
-        assert_eq!(rate.take("a", now), Ok(()));
-        assert_eq!(rate.take_at(slow, "a", now), Ok(()));
-        assert_eq!(rate.take_at(slow, "a", now), Ok(()));
-        assert_eq!(rate.take_at(slow, "a", now), Err(30));
-        assert_eq!(rate.take("b", now), Ok(()));
+        let (fast, slow) = (Pace::a_minute(600), Pace::a_minute(2));
+        assert_eq!(rate.take(fast, "a", now), Ok(()));
+        assert_eq!(rate.take(slow, "a", now), Ok(()));
+        assert_eq!(rate.take(slow, "a", now), Ok(()));
+        assert_eq!(rate.take(slow, "a", now), Err(30));
+        assert_eq!(rate.take(fast, "b", now), Ok(()));
         let later = now + Duration::from_secs(30);
-        assert_eq!(rate.take_at(slow, "a", later), Ok(()));
-        assert_eq!(rate.take_at(slow, "a", later), Err(30));
+        assert_eq!(rate.take(slow, "a", later), Ok(()));
+        assert_eq!(rate.take(slow, "a", later), Err(30));
     }
 
     #[test]
     fn a_place_is_free_again_when_it_is_dropped() {
-        let (calls, agent) = (Concurrency::together(3), AgentId::from("a"));
-        let first = calls.enter(&agent, 2).unwrap();
-        let second = calls.enter(&agent, 2).unwrap();
-        assert!(calls.enter(&agent, 2).is_none());
-        assert!(calls.enter(&AgentId::from("b"), 0).is_none());
-        let other = calls.enter(&AgentId::from("b"), 2).unwrap();
-        assert!(
-            calls.enter(&AgentId::from("b"), 2).is_none(),
-            "all together"
-        );
-        drop(other);
+        let (calls, agent) = (Concurrency::default(), AgentId::from("a"));
+        let most = |own| Most { own, together: 3 };
+        let first = calls.enter(&agent, most(2)).unwrap();
+        let second = calls.enter(&agent, most(2)).unwrap();
+        assert!(calls.enter(&agent, most(2)).is_none());
+        let neighbour = AgentId::from("b");
+        assert!(calls.enter(&neighbour, most(0)).is_none());
+        let other = calls.enter(&neighbour, most(2)).unwrap();
+        assert!(calls.enter(&neighbour, most(2)).is_none(), "all together");
+        let raised = calls.enter(&neighbour, Most::own(2)).unwrap();
+        drop((other, raised));
         drop(first);
-        assert!(calls.enter(&agent, 1).is_none(), "a lowered limit waits");
+        assert!(
+            calls.enter(&agent, most(1)).is_none(),
+            "a lowered limit waits"
+        );
         drop(second);
-        assert!(calls.enter(&agent, 1).is_some());
+        assert!(calls.enter(&agent, most(1)).is_some());
     }
 
     #[test]

@@ -1,5 +1,12 @@
 //! Users and groups as the files of the target say; the static binary has no other way to know them.
 
+use std::io;
+
+use crate::sys::source::text;
+
+/// Where the users of this machine are.
+const PASSWD: &str = "/etc/passwd";
+
 /// One line of passwd(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
@@ -11,6 +18,18 @@ pub struct Account {
     pub gid: u32,
     /// Its directory.
     pub home: String,
+}
+
+/// The number of a user of this machine.
+///
+/// # Errors
+/// When there is no such user, with what makes it.
+pub fn uid_of(name: &str) -> io::Result<u32> {
+    let known = account(&text(PASSWD).unwrap_or_default(), name);
+    known.map(|account| account.uid).ok_or_else(|| {
+        let words = format!("there is no user {name} in {PASSWD}; systemd-sysusers makes gatewren's, or name another");
+        io::Error::other(words)
+    })
 }
 
 /// The account of this name, or of this number when no name matches.

@@ -1,83 +1,108 @@
 //! What this box lets be done at all: the owner's file, which the front cannot write.
 
-use crate::config::{HelperPolicy, Shell};
-use crate::exec::{Operation, RefusalCode};
+use crate::config::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
+use crate::exec::{Ending, Frame, KillReason, Operation, RefusalCode, Stream};
 
-use super::refusal::Refusal;
+use super::{house::House, pump::Pump, refusal::Refusal};
 
 /// Refuses what the owner's file does not allow, whatever the front's policy says.
 pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Refusal> {
     match class(operation) {
-        Some(class) if !class.is_on(policy) => Err(Refusal::new(
+        Some(class) if !policy.allows(class) => Err(Refusal::new(
             RefusalCode::Forbidden,
-            format!("{} in /etc/gatewren/helper.toml", class.obstacle()),
+            format!(
+                "{class} is off in {HELPER_POLICY_FILE}: {}, to everybody; only the owner of this box can change \
+                 that",
+                refused(class)
+            ),
         )),
         _ => Ok(()),
     }
 }
 
-/// What the owner's file switches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
-    HostShell,
-    ContainerShell,
-    LxcReads,
-    LxcWrites,
-}
-
 /// An operation's class; none for what does nothing. Each operation is named, so that none can be forgotten.
-fn class(operation: &Operation) -> Option<Class> {
+fn class(operation: &Operation) -> Option<HelperClass> {
     match operation {
-        Operation::Ping {} => None,
-        Operation::HostCommand { .. } => Some(Class::HostShell),
-        Operation::ContainerCommand { .. } => Some(Class::ContainerShell),
+        Operation::Ping {} | Operation::Bounds {} => None,
+        Operation::HostCommand { .. } => Some(HelperClass::HostShell),
+        Operation::ContainerCommand { .. } => Some(HelperClass::ContainerShell),
+        Operation::HostView {} | Operation::HostSpace { .. } | Operation::HostPrograms { .. } => {
+            Some(HelperClass::HostReads)
+        }
         Operation::ContainerList {}
         | Operation::ContainerInfo { .. }
         | Operation::ContainerConfig { .. }
         | Operation::ContainerOsRelease { .. }
         | Operation::ContainerVitals { .. }
         | Operation::ContainerDisk { .. }
-        | Operation::ContainerEvents {} => Some(Class::LxcReads),
+        | Operation::ContainerEvents {} => Some(HelperClass::LxcReads),
         Operation::ContainerStart { .. } | Operation::ContainerStop { .. } => {
-            Some(Class::LxcWrites)
+            Some(HelperClass::LxcWrites)
         }
+        Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => {
+            Some(HelperClass::Power)
+        }
+        Operation::UpdateCheck {} => Some(HelperClass::Updates),
     }
 }
 
-impl Class {
-    fn is_on(self, policy: &HelperPolicy) -> bool {
-        match self {
-            Self::HostShell => policy.host_shell == Shell::Full,
-            Self::ContainerShell => policy.container_shell == Shell::Full,
-            Self::LxcReads => policy.lxc_reads,
-            Self::LxcWrites => policy.lxc_writes,
+/// Tells the caller which classes are on, now and whenever that changes, until it hangs up.
+pub async fn report(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+    let mut policy = house.policy.clone();
+    let mut told = None;
+    while pump.reaches() {
+        policy.mark_unchanged();
+        let in_force = policy.now();
+        let now = HelperClass::ALL.map(|class| (class, in_force.allows(class)));
+        if told != Some(now) {
+            told = Some(now);
+            let on = now.into_iter().filter(|(_, on)| *on);
+            let keys: Vec<HelperClass> = on.map(|(class, _)| class).collect();
+            // Plain words: there is nothing that JSON cannot hold.
+            let mut line = serde_json::to_vec(&keys).unwrap_or_default();
+            line.push(b'\n');
+            pump.say(&Frame::Output(Stream::Stdout, line)).await;
+        }
+        if let Err(why) = pump.wait(policy.changed()).await {
+            return Ok(Ending::Killed { why });
         }
     }
+    let why = KillReason::Cancelled;
+    Ok(Ending::Killed { why })
+}
 
-    fn obstacle(self) -> &'static str {
-        match self {
-            Self::HostShell => {
-                "commands on the host are off on this box; its owner can set host_shell = \"full\""
-            }
-            Self::ContainerShell => {
-                "commands in containers are off on this box; its owner can set container_shell = \"full\""
-            }
-            Self::LxcReads => {
-                "containers are not looked at here; the box's owner can set lxc_reads = true"
-            }
-            Self::LxcWrites => {
-                "containers are not started or stopped here; the box's owner can set lxc_writes = true"
-            }
-        }
+fn refused(class: HelperClass) -> &'static str {
+    match class {
+        HelperClass::HostShell => "commands on the host are refused",
+        HelperClass::ContainerShell => "commands in containers are refused",
+        HelperClass::HostReads => "looking at the host is refused",
+        HelperClass::LxcReads => "looking at containers is refused",
+        HelperClass::LxcWrites => "starting and stopping containers is refused",
+        HelperClass::Power => "restarting this box and switching it off is refused",
+        HelperClass::Updates => "looking at updates is refused",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::{Command, ContainerName, Ending, Program};
+    use crate::config::ConfigError;
+    use crate::exec::{Command, ContainerName, PowerPlan, Program};
+    use crate::sys::Scratch;
 
-    fn everything() -> Vec<(Operation, Option<Class>)> {
+    fn power() -> [Operation; 3] {
+        let plan = || PowerPlan {
+            delay_s: 60,
+            reason: None,
+        };
+        [
+            Operation::Restart { plan: plan() },
+            Operation::Shutdown { plan: plan() },
+            Operation::CancelShutdown {},
+        ]
+    }
+
+    fn everything() -> Vec<(Operation, Option<HelperClass>)> {
         let container = || -> ContainerName { "web".parse().unwrap() };
         let command = || Command {
             program: Program::Shell("id".into()),
@@ -117,85 +142,83 @@ mod tests {
         ];
         let rest = [
             (Operation::Ping {}, None),
+            (Operation::Bounds {}, None),
+            (Operation::UpdateCheck {}, Some(HelperClass::Updates)),
+            (Operation::HostView {}, Some(HelperClass::HostReads)),
+            (
+                Operation::HostSpace { places: Vec::new() },
+                Some(HelperClass::HostReads),
+            ),
+            (
+                Operation::HostPrograms {
+                    sockets: Vec::new(),
+                },
+                Some(HelperClass::HostReads),
+            ),
             (
                 Operation::HostCommand { command: command() },
-                Some(Class::HostShell),
+                Some(HelperClass::HostShell),
             ),
-            (one(container()), Some(Class::ContainerShell)),
+            (one(container()), Some(HelperClass::ContainerShell)),
         ];
-        let reads = reads.map(|read| (read, Some(Class::LxcReads)));
-        let writes = writes.map(|write| (write, Some(Class::LxcWrites)));
-        rest.into_iter().chain(reads).chain(writes).collect()
+        let reads = reads.map(|read| (read, Some(HelperClass::LxcReads)));
+        let writes = writes.map(|write| (write, Some(HelperClass::LxcWrites)));
+        let power = power().map(|power| (power, Some(HelperClass::Power)));
+        let containers = reads.into_iter().chain(writes);
+        rest.into_iter().chain(containers).chain(power).collect()
+    }
+
+    /// A file in which all is on but this.
+    fn without(off: HelperClass) -> HelperPolicy {
+        let scratch = Scratch::new();
+        let path = scratch.join("helper.toml");
+        let lines = HelperClass::ALL.map(|class| {
+            let words = match class {
+                HelperClass::HostShell | HelperClass::ContainerShell => ["\"off\"", "\"full\""],
+                HelperClass::HostReads | HelperClass::LxcReads | HelperClass::LxcWrites => {
+                    ["false", "true"]
+                }
+                HelperClass::Power => ["\"off\"", "\"on\""],
+                HelperClass::Updates => ["\"off\"", "\"read-only\""],
+            };
+            format!("{class} = {}\n", words[usize::from(class != off)])
+        });
+        std::fs::write(&path, lines.concat()).unwrap();
+        let policy: Result<_, ConfigError> = HelperPolicy::load(&path);
+        policy.unwrap()
     }
 
     #[test]
     fn each_class_is_switched_by_its_own_word_and_by_no_other() {
-        let full = HelperPolicy::default;
-        let switches = [
-            (
-                Class::HostShell,
-                HelperPolicy {
-                    host_shell: Shell::Off,
-                    ..full()
-                },
-            ),
-            (
-                Class::ContainerShell,
-                HelperPolicy {
-                    container_shell: Shell::Off,
-                    ..full()
-                },
-            ),
-            (
-                Class::LxcReads,
-                HelperPolicy {
-                    lxc_reads: false,
-                    ..full()
-                },
-            ),
-            (
-                Class::LxcWrites,
-                HelperPolicy {
-                    lxc_writes: false,
-                    ..full()
-                },
-            ),
-        ];
         for (operation, class) in everything() {
-            assert_eq!(check(&full(), &operation), Ok(()), "{operation:?}");
-            for (off, policy) in &switches {
-                let refused = check(policy, &operation).is_err();
-                assert_eq!(
-                    refused,
-                    class == Some(*off),
-                    "{operation:?} without {off:?}"
-                );
+            let all = HelperPolicy::everything();
+            assert_eq!(check(&all, &operation), Ok(()), "{operation:?}");
+            for off in HelperClass::ALL {
+                let refused = check(&without(off), &operation).is_err();
+                assert_eq!(refused, class == Some(off), "{operation:?} without {off}");
             }
+        }
+        for class in HelperClass::ALL {
+            let mut all = everything().into_iter();
+            assert!(
+                all.any(|(_, of)| of == Some(class)),
+                "{class} switches nothing"
+            );
         }
     }
 
     #[test]
-    fn a_refusal_names_the_file_and_the_word_to_set() {
-        for (class, word) in [
-            (Class::HostShell, "host_shell = \"full\""),
-            (Class::ContainerShell, "container_shell = \"full\""),
-            (Class::LxcReads, "lxc_reads = true"),
-            (Class::LxcWrites, "lxc_writes = true"),
-        ] {
-            assert!(class.obstacle().ends_with(word));
+    fn a_refusal_names_the_file_the_word_and_who_can_change_it() {
+        for (operation, class) in everything() {
+            let Some(class) = class else { continue };
+            let refused = check(&without(class), &operation).unwrap_err();
+            let Ending::Refused { code, message } = refused.into() else {
+                panic!("a refusal is an ending");
+            };
+            assert_eq!(code, RefusalCode::Forbidden);
+            let begins = format!("{class} is off in /etc/gatewren/helper.toml: ");
+            assert!(message.starts_with(&begins), "{message}");
+            assert!(message.contains("only the owner"), "{message}");
         }
-        let off = HelperPolicy {
-            lxc_reads: false,
-            ..HelperPolicy::default()
-        };
-        let refused = check(&off, &Operation::ContainerList {}).unwrap_err();
-        let Ending::Refused { code, message } = refused.into() else {
-            panic!("a refusal is an ending");
-        };
-        assert_eq!(code, RefusalCode::Forbidden);
-        assert!(
-            message.ends_with("in /etc/gatewren/helper.toml"),
-            "{message}"
-        );
     }
 }

@@ -12,8 +12,11 @@ pub const MAX_OPERATIONS: usize = 64;
 /// Event streams at once, counted apart because they stay; one more is refused as busy.
 pub const MAX_EVENT_STREAMS: usize = 4;
 
+/// Callers at once that are told what is allowed, counted apart for the same reason; one more is refused as busy.
+pub const MAX_BOUNDS_STREAMS: usize = 4;
+
 /// Connections at once; one more waits in the socket's backlog.
-pub const MAX_CONNECTIONS: usize = MAX_OPERATIONS + MAX_EVENT_STREAMS + 16;
+pub const MAX_CONNECTIONS: usize = MAX_OPERATIONS + MAX_EVENT_STREAMS + MAX_BOUNDS_STREAMS + 16;
 
 /// How long a connection may take to say what it wants; then it is closed.
 pub const REQUEST_TIME: Duration = Duration::from_secs(5);
@@ -46,7 +49,7 @@ const USER_BYTES: usize = 64;
 /// The limits that hold: the caller's, or ours where they are lower.
 pub fn limits(asked: Limits, operation: &Operation) -> Limits {
     let most = match operation {
-        Operation::ContainerEvents {} => Duration::MAX,
+        Operation::ContainerEvents {} | Operation::Bounds {} => Duration::MAX,
         Operation::HostCommand { .. } | Operation::ContainerCommand { .. } => COMMAND_TIME,
         _ => TOOL_TIME,
     };

@@ -12,6 +12,7 @@ use crate::exec::{ContainerName, Ending, Frame, KillReason, Operation, Stream};
 use crate::sys::{FolderEvent, FolderWatch};
 
 use super::{
+    bounds,
     ceilings::MAX_EVENT_STREAMS,
     commands::require_root,
     definitions::{CONFIG, Definitions, numbered},
@@ -56,6 +57,8 @@ enum News {
     Ended,
     Said(Stream, Vec<u8>),
     Defined(io::Result<Changed>),
+    /// The owner lets other containers be seen.
+    Allowed,
 }
 
 async fn follow(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
@@ -78,20 +81,27 @@ async fn listen(
 ) -> Result<Ending, Refusal> {
     let definitions = house.containers.definitions();
     let mut lines = Lines::default();
+    let mut policy = house.policy.clone();
     while pump.reaches() {
         let next = async {
             tokio::select! {
                 _ = monitor.wait() => News::Ended,
                 (stream, bytes) = outputs.next() => News::Said(stream, bytes),
                 changed = watched.next(definitions) => News::Defined(changed),
+                () = policy.changed() => News::Allowed,
             }
         };
         let (stream, text) = match pump.wait(next).await {
             Ok(News::Said(Stream::Stderr, bytes)) => (Stream::Stderr, bytes),
-            Ok(News::Said(stream, bytes)) => (stream, lines.visible(&bytes, &house.policy)),
+            Ok(News::Said(stream, bytes)) => (stream, lines.visible(&bytes, &policy.now())),
             Ok(News::Defined(changed)) => {
                 let changed = changed.map_err(|e| unwatchable(&e))?;
-                (Stream::Stdout, changed.visible(&house.policy))
+                (Stream::Stdout, changed.visible(&policy.now()))
+            }
+            // Others may be seen now, or none.
+            Ok(News::Allowed) => {
+                bounds::check(&policy.now(), &Operation::ContainerEvents {})?;
+                (Stream::Stdout, Changed::All.visible(&policy.now()))
             }
             Ok(News::Ended) => {
                 let message = "LXC's monitor ended; it is started again by the next question";

@@ -11,13 +11,13 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::config::HelperPolicy;
+use crate::config::{HelperPolicy, Live};
 use crate::sys::{
     Cgroup, is_static, own_cgroup, own_pid, pid_namespace, process, sealed_copy, stale_cgroups,
 };
 
 use super::{
-    ceilings::{MAX_EVENT_STREAMS, MAX_OPERATIONS},
+    ceilings::{MAX_BOUNDS_STREAMS, MAX_EVENT_STREAMS, MAX_OPERATIONS},
     complaints::Complaints,
     containers::Containers,
     definitions::Definitions,
@@ -43,8 +43,10 @@ pub struct House {
     pub event_streams: Semaphore,
     /// Lines about what was not done.
     pub complaints: Complaints,
-    /// What the owner lets be done here at all.
-    pub policy: HelperPolicy,
+    /// One permit for each caller that is told what is allowed.
+    pub bounds_streams: Semaphore,
+    /// What the owner lets be done here at all, as the file was last read.
+    pub policy: Live<HelperPolicy>,
     /// True once the helper is to end.
     pub shutdown: watch::Receiver<bool>,
     /// The cgroup below which host commands are born.
@@ -58,7 +60,7 @@ impl House {
     /// For the containers that are defined so, within the owner's policy.
     pub fn new(
         definitions: Definitions,
-        policy: HelperPolicy,
+        policy: Live<HelperPolicy>,
         shutdown: watch::Receiver<bool>,
     ) -> Self {
         let strays = Arc::<Strays>::default();
@@ -68,6 +70,7 @@ impl House {
             operations: Semaphore::new(MAX_OPERATIONS),
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),
             complaints: Complaints::default(),
+            bounds_streams: Semaphore::new(MAX_BOUNDS_STREAMS),
             policy,
             shutdown,
             own_cgroup: own_cgroup(),
@@ -75,6 +78,12 @@ impl House {
             owner: owner(own_pid()).unwrap_or_default(),
             calls: AtomicU64::new(0),
         }
+    }
+
+    /// How many callers stay and have nothing run for them.
+    pub fn listeners(&self) -> usize {
+        let events = MAX_EVENT_STREAMS - self.event_streams.available_permits();
+        events + MAX_BOUNDS_STREAMS - self.bounds_streams.available_permits()
     }
 
     /// A fresh cgroup below `parent` for one call; `None` where the machine has none to give.
@@ -113,7 +122,7 @@ impl House {
 }
 
 /// Kills and removes the cgroups that a dead helper left behind; those of a living one are left alone.
-pub async fn sweep_stale_cgroups() {
+pub async fn sweep() {
     let own_namespace = namespace().unwrap_or_default();
     let name = |path: &Path| {
         path.file_name()

@@ -16,16 +16,17 @@ use super::{
     bounds,
     ceilings::{REQUEST_TIME, limits},
     commands::{in_container, on_host, require_root},
-    events, files,
+    events, files, host_view,
     house::House,
     lxc::tool_for,
     network::Network,
     outputs::CHUNK_BYTES,
+    power,
     programs::find,
     pump::Pump,
     refusal::Refusal,
     stop::Stop,
-    tools,
+    tools, updates,
     vitals::{lines, vitals, vitals_and_usage},
 };
 
@@ -79,6 +80,7 @@ async fn read_request(stream: &mut UnixStream) -> Result<Request, String> {
 fn permit<'a>(house: &'a House, operation: &Operation) -> Result<SemaphorePermit<'a>, Refusal> {
     let permits = match operation {
         Operation::ContainerEvents {} => &house.event_streams,
+        Operation::Bounds {} => &house.bounds_streams,
         _ => &house.operations,
     };
     permits.try_acquire().map_err(|_| {
@@ -93,15 +95,27 @@ async fn perform(
     operation: &Operation,
     processes: u32,
 ) -> Result<Ending, Refusal> {
+    // One and the same for the whole operation.
+    let policy = house.policy.now();
     if let Some(container) = operation.container()
-        && !house.policy.allows_container(container.as_str())
+        && !policy.allows_container(container.as_str())
     {
         // As if it did not exist: the front is not told what it may not see.
         return Err(house.containers.absent(container));
     }
-    bounds::check(&house.policy, operation)?;
+    bounds::check(&policy, operation)?;
     match operation {
         Operation::Ping {} => Ok(Ending::Exited { code: 0 }),
+        Operation::Bounds {} => bounds::report(house, pump).await,
+        Operation::HostView {} => print(pump, || Ok(host_view::view())).await,
+        Operation::HostSpace { places } => {
+            let places = places.clone();
+            print(pump, move || Ok(host_view::spaces(&places))).await
+        }
+        Operation::HostPrograms { sockets } => {
+            let sockets = sockets.clone();
+            print(pump, move || Ok(host_view::programs(&sockets))).await
+        }
         Operation::HostCommand { command } => on_host(house, pump, command, processes).await,
         Operation::ContainerCommand { container, command } => {
             in_container(house, pump, (container, command), processes).await
@@ -122,6 +136,10 @@ async fn perform(
             run_tool(house, pump, operation).await
         }
         Operation::ContainerList {} => list(house, pump).await,
+        Operation::Restart { plan } => power::schedule(house, pump, "reboot", plan).await,
+        Operation::Shutdown { plan } => power::schedule(house, pump, "poweroff", plan).await,
+        Operation::CancelShutdown {} => power::cancel(house, pump).await,
+        Operation::UpdateCheck {} => updates::check(house, pump).await,
     }
 }
 
@@ -148,7 +166,7 @@ async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     require_root()?;
     // Directories alone are no containers on a box that cannot run them.
     find("lxc-start")?;
-    let (definitions, policy) = (house.containers.definitions().clone(), house.policy.clone());
+    let (definitions, policy) = (house.containers.definitions().clone(), house.policy.now());
     print(pump, move || {
         let names = definitions.names().map_err(|e| {
             let lxcpath = definitions.lxcpath().display();
@@ -213,7 +231,8 @@ async fn container_vitals(
         return print(pump, move || Ok(lines(vitals_and_usage(name, &running)))).await;
     }
     let mut running = house.containers.still_running();
-    running.retain(|(name, _)| house.policy.allows_container(name.as_str()));
+    let policy = house.policy.now();
+    running.retain(|(name, _)| policy.allows_container(name.as_str()));
     print(pump, move || {
         let all = running.into_iter();
         Ok(lines(

@@ -42,9 +42,21 @@ pub fn find(name: &str) -> Result<PathBuf, Refusal> {
         .into_iter()
         .find(|file| file.is_file())
         .ok_or_else(|| {
-            let message = format!("{name} is not installed; install it with: apt install lxc");
+            let package = package(name);
+            let message =
+                format!("{name} is not installed; install it with: apt install {package}");
             Refusal::new(RefusalCode::MissingProgram, message)
         })
+}
+
+/// The Debian package that has a tool.
+fn package(name: &str) -> &'static str {
+    match name {
+        "busctl" => "systemd",
+        "apt-get" => "apt",
+        "du" => "coreutils",
+        _ => "lxc",
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,15 +13,16 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{interval, sleep, timeout};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
-use crate::config::HelperPolicy;
+use crate::config::{ConfigError, HelperPolicy, InForce};
 use crate::sys::adopt_orphans;
+use crate::telemetry::Notify;
 
 use super::{
-    ceilings::{MAX_CONNECTIONS, MAX_EVENT_STREAMS},
+    ceilings::MAX_CONNECTIONS,
     definitions::Definitions,
-    house::{House, sweep_stale_cgroups},
+    house::{House, sweep},
     perform::serve_connection,
 };
 
@@ -37,9 +38,15 @@ const STRAY_TIME: Duration = Duration::from_secs(1);
 /// The same while there are none but streams of events, which a front always has.
 const QUIET_STRAY_TIME: Duration = Duration::from_secs(30);
 
+/// How it goes, for `systemctl status`.
+const SERVING: &str = "serving the front";
+
 /// A pipe that whoever started the helper holds open as long as the helper is to live.
 #[derive(Debug)]
 pub struct Lifeline(pub OwnedFd);
+
+/// Reads the owner's file, or says what is wrong with it.
+pub type ReadPolicy = fn(&Path) -> Result<HelperPolicy, ConfigError>;
 
 /// What a helper is told at its start.
 #[derive(Debug)]
@@ -54,6 +61,10 @@ pub struct Settings {
     pub allow_uid: u32,
     /// What the owner lets be done here at all.
     pub policy: HelperPolicy,
+    /// Where that was read, and is read again on SIGHUP.
+    pub policy_file: PathBuf,
+    /// How it is read.
+    pub read_policy: ReadPolicy,
     /// Ends the helper when it closes.
     pub lifeline: Option<Lifeline>,
 }
@@ -64,19 +75,25 @@ pub struct Settings {
 /// When the socket or the signals cannot be used.
 pub async fn serve(settings: Settings) -> io::Result<()> {
     adopt_orphans()?;
-    sweep_stale_cgroups().await;
+    sweep().await;
     settings.listener.set_nonblocking(true)?;
     let listener = tokio::net::UnixListener::from_std(settings.listener)?;
     let mut ends = Ends::new(settings.lifeline)?;
     let (stop, stopping) = watch::channel(false);
     let definitions = Definitions::new(settings.lxcpath, settings.proxmox);
-    let house = Arc::new(House::new(definitions, settings.policy, stopping));
+    let policy = InForce::new(settings.policy);
+    let house = Arc::new(House::new(definitions, policy.live(), stopping));
     let mut calls = JoinSet::new();
     let mut children = signal(SignalKind::child())?;
-    let (mut tick, mut quiet_tick) = (interval(STRAY_TIME), interval(QUIET_STRAY_TIME));
+    let mut reloads = signal(SignalKind::hangup())?;
+    let (mut tick, mut quiet_tick) = (ticks(STRAY_TIME), ticks(QUIET_STRAY_TIME));
+    let notify = Notify::from_env();
+    // Three signs in the time that the service manager waits for one.
+    let mut sign_of_life = notify.watchdog().map(|limit| interval(limit / 3));
     tracing::info!(uid = settings.allow_uid, lxcpath = ?house.containers.lxcpath(), "helper listens");
+    notify.status(SERVING);
+    notify.ready();
     let why = loop {
-        let streams = MAX_EVENT_STREAMS - house.event_streams.available_permits();
         tokio::select! {
             why = ends.next() => break why,
             accepted = listener.accept(), if calls.len() < MAX_CONNECTIONS => match accepted {
@@ -95,14 +112,53 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
                 }
             }
             _ = children.recv() => drop(house.strays.sweep()),
-            _ = tick.tick(), if calls.len() > streams => drop(house.strays.sweep()),
+            _ = reloads.recv() => reload(&settings.policy_file, settings.read_policy, (&policy, &notify)),
+            _ = tick.tick(), if calls.len() > house.listeners() => drop(house.strays.sweep()),
+            () = turned(sign_of_life.as_mut()) => notify.alive(),
             _ = quiet_tick.tick(), if !calls.is_empty() => drop(house.strays.sweep()),
         }
     };
+    notify.stopping();
     tracing::info!(why, calls = calls.len(), "helper ends");
     stop.send_replace(true);
     end_calls(&house, calls).await;
     Ok(())
+}
+
+/// The next turn of a pace, where there is one.
+async fn turned(pace: Option<&mut Interval>) {
+    match pace {
+        Some(pace) => drop(pace.tick().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Does what `systemctl reload` asks for: reads the policy again. Calls that run go on; where anything is wrong with
+/// the file, the policy of before stays in force.
+fn reload(file: &Path, read: ReadPolicy, (policy, notify): (&InForce<HelperPolicy>, &Notify)) {
+    notify.reloading();
+    match read(file) {
+        Ok(read) => {
+            let same = *policy.now() == read;
+            policy.replace(read);
+            let what = if same { "the same" } else { "another" };
+            tracing::info!(file = %file.display(), "reloaded; {what} policy is in force");
+            notify.status(SERVING);
+        }
+        Err(error) => {
+            let wrong = error.shortly();
+            tracing::error!("not reloaded, and the policy of before is in force: {wrong}");
+            notify.status(&format!("{SERVING}; not reloaded: {wrong}"));
+        }
+    }
+    notify.ready();
+}
+
+/// Ticks that nobody waited for are not made up for: after a quiet hour one look is as good as hundreds.
+fn ticks(every: Duration) -> Interval {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 async fn end_calls(house: &House, mut calls: JoinSet<()>) {

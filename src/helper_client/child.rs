@@ -31,6 +31,17 @@ const HEALTHY: Duration = Duration::from_secs(30);
 /// calls die with it.
 const STOP_TIME: Duration = Duration::from_secs(10);
 
+/// What a helper of our own is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    /// Where the containers are; LXC's own setting when absent.
+    pub lxcpath: Option<&'a Path>,
+    /// The owner's file that bounds it; when absent it is a trial, which only the standard file bounds.
+    pub policy: Option<&'a Path>,
+    /// The least serious line of its log.
+    pub log: LogLevel,
+}
+
 /// A helper that is a child of this process; it ends, and kills all it runs, when this is dropped or when
 /// this process dies, in whatever way.
 #[derive(Debug)]
@@ -51,12 +62,11 @@ impl HelperChild {
     pub fn spawn(
         exe: &Path,
         socket_dir: &Path,
-        lxcpath: Option<&Path>,
-        log: LogLevel,
+        told: Told<'_>,
     ) -> Result<(Self, Helper), HelperError> {
         let unreachable = |e: io::Error| HelperError::Unreachable(e.to_string());
         let (address, listener) = Address::listen_in(socket_dir).map_err(unreachable)?;
-        let recipe = Recipe::new(exe, lxcpath, log, listener).map_err(unreachable)?;
+        let recipe = Recipe::new(exe, told, listener).map_err(unreachable)?;
         let first = recipe.start().map_err(unreachable)?;
         let (stop, stopped) = oneshot::channel();
         let watcher = tokio::spawn(watch(recipe, first, stopped));
@@ -90,12 +100,7 @@ struct Recipe {
 }
 
 impl Recipe {
-    fn new(
-        exe: &Path,
-        lxcpath: Option<&Path>,
-        log: LogLevel,
-        listener: UnixListener,
-    ) -> io::Result<Self> {
+    fn new(exe: &Path, told: Told<'_>, listener: UnixListener) -> io::Result<Self> {
         let mut argv = vec![
             c"gatewren".to_owned(),
             c"helper".to_owned(),
@@ -103,11 +108,16 @@ impl Recipe {
             c"--socket-fd".to_owned(),
             c"3".to_owned(),
             c"--log".to_owned(),
-            CString::new(log.to_string())?,
+            CString::new(told.log.to_string())?,
         ];
-        if let Some(lxcpath) = lxcpath {
-            argv.push(c"--lxcpath".to_owned());
-            argv.push(CString::new(lxcpath.as_os_str().as_bytes())?);
+        if told.policy.is_none() {
+            argv.push(c"--trial".to_owned());
+        }
+        for (name, path) in [(c"--lxcpath", told.lxcpath), (c"--policy", told.policy)] {
+            if let Some(path) = path {
+                argv.push(name.to_owned());
+                argv.push(CString::new(path.as_os_str().as_bytes())?);
+            }
         }
         let named = |name: &str| {
             std::env::var(name)
@@ -196,6 +206,12 @@ mod tests {
     use crate::sys::{process, terminate};
     use std::path::PathBuf;
 
+    const TRIAL: Told<'static> = Told {
+        lxcpath: None,
+        policy: None,
+        log: LogLevel::Info,
+    };
+
     /// The program beside these tests; `None`, after saying so, when only the tests were built.
     fn exe() -> Option<PathBuf> {
         let tests = std::env::current_exe().unwrap();
@@ -251,7 +267,7 @@ mod tests {
     async fn a_helper_that_dies_takes_its_calls_and_the_next_call_works() {
         let Some(exe) = exe() else { return };
         let folder = scratch("child");
-        let (child, helper) = HelperChild::spawn(&exe, &folder, None, LogLevel::Info).unwrap();
+        let (child, helper) = HelperChild::spawn(&exe, &folder, TRIAL).unwrap();
         assert_eq!(echo(&helper, "echo one").await.unwrap(), "one\n");
         let pid = pid_of(&helper).await;
         let runs = folder.with_file_name("runs");
@@ -317,7 +333,7 @@ mod tests {
         }
         let Some(exe) = exe() else { return };
         let folder = scratch("gigabyte");
-        let (child, helper) = HelperChild::spawn(&exe, &folder, None, LogLevel::Info).unwrap();
+        let (child, helper) = HelperChild::spawn(&exe, &folder, TRIAL).unwrap();
         echo(&helper, "true").await.unwrap();
         let before = resident_kb();
         let printing = tokio::spawn({

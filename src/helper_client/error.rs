@@ -7,6 +7,8 @@ use std::fmt;
 pub enum HelperError {
     /// Nobody answers at its socket.
     Unreachable(String),
+    /// Somebody listens there who is neither root nor this user.
+    Stranger(u32),
     /// It went away in the middle; what it had started is dead.
     Lost(String),
     /// It said something that this version does not understand, or was asked for something unsayable.
@@ -18,6 +20,7 @@ impl HelperError {
     pub fn for_log(&self) -> String {
         match self {
             Self::Unreachable(cause) => format!("helper unreachable: {cause}"),
+            Self::Stranger(uid) => format!("helper: its socket is user {uid}'s, who is not root"),
             Self::Lost(cause) => format!("helper lost during a call: {cause}"),
             Self::Protocol(cause) => format!("helper protocol: {cause}"),
         }
@@ -25,7 +28,7 @@ impl HelperError {
 
     /// Whether the same call may go well when it is made again.
     pub fn retry_helps(&self) -> bool {
-        !matches!(self, Self::Protocol(_))
+        !matches!(self, Self::Protocol(_) | Self::Stranger(_))
     }
 }
 
@@ -35,6 +38,10 @@ impl fmt::Display for HelperError {
             Self::Unreachable(_) => {
                 "the helper, which runs commands for this server, does not answer; \
                  try again in a moment, then ask the owner to look at gatewren-helper.service"
+            }
+            Self::Stranger(_) => {
+                "the helper's socket belongs to somebody who is not root, and is not used; \
+                 ask the owner to look at gatewren-helper.socket"
             }
             Self::Lost(_) => {
                 "the helper stopped while this ran; everything it had started was killed; try again"

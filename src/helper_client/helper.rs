@@ -9,6 +9,7 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use crate::exec::{Frame, Limits, Operation, Request};
+use crate::sys::own_uid;
 
 use super::{
     address::Address,
@@ -21,6 +22,9 @@ use super::{
 /// How long the helper may take to accept a request; then it counts as unreachable. Long enough for one
 /// restart of a helper that died.
 const ACCEPT_TIME: Duration = Duration::from_secs(10);
+
+/// Whose the helper's socket is; without systemd it is this user's.
+const ROOT: u32 = 0;
 
 /// The front's way to the helper; a clone is a pointer.
 #[derive(Debug, Clone)]
@@ -84,6 +88,11 @@ impl Helper {
         let unreachable = |e: std::io::Error| HelperError::Unreachable(e.to_string());
         let connected = UnixStream::connect(self.address.path()).await;
         let mut stream = connected.map_err(unreachable)?;
+        // The kernel says who listens, whatever stands at the path.
+        let listener = stream.peer_cred().map_err(unreachable)?.uid();
+        if listener != ROOT && listener != own_uid() {
+            return Err(HelperError::Stranger(listener));
+        }
         stream.write_all(request).await.map_err(unreachable)?;
         let mut running = Running::new(stream);
         match running.next().await {

@@ -10,13 +10,13 @@ mod helper;
 mod running;
 
 pub use captured::{Capture, Captured};
-pub use child::HelperChild;
+pub use child::{HelperChild, Told};
 pub use error::HelperError;
 pub use finished::{Finished, finish};
 pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    Command, ContainerName, Ending, Frame, KillReason, Limits, Listener, Operation, Program,
-    RefusalCode, Stream, Transport, Usage, Vitals,
+    Command, ContainerName, Ending, Frame, HostView, KillReason, Limits, Listener, Operation,
+    PowerPlan, Program, RefusalCode, Stream, Transport, Usage, Vitals,
 };

@@ -14,8 +14,8 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
 use super::{body::Body, open::Open, upload::Upload};
@@ -76,9 +76,12 @@ impl Server {
         }
     }
 
-    async fn http1(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, peer: SocketAddr) {
+    async fn http1(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, peer: SocketAddr) {
         let handler = self.handler.clone();
+        let asked = Arc::new(Notify::new());
+        let has_asked = asked.clone();
         let service = service_fn(move |request: Request<Incoming>| {
+            has_asked.notify_one();
             let chunked = request.headers().contains_key(TRANSFER_ENCODING);
             let answer = handler(Upload::of(request), peer);
             async move {
@@ -101,19 +104,29 @@ impl Server {
         tokio::pin!(connection);
         tokio::select! {
             ended = connection.as_mut() => return log_end(peer, ended),
-            () = stopped(&mut self.stop) => connection.as_mut().graceful_shutdown(),
+            () = self.stopped(&asked) => connection.as_mut().graceful_shutdown(),
         }
         log_end(peer, connection.await);
     }
 
+    /// Waits until the connection is to end. One that was accepted and has asked nothing yet may ask first, as long
+    /// as a request's head may take: its client knows of no stop, and would take the end for a failure.
+    async fn stopped(&self, asked: &Notify) {
+        let _ = self.stop.clone().wait_for(|stop| *stop).await;
+        let _ = timeout(self.timeouts.header, asked.notified()).await;
+    }
+
     async fn http2(
-        mut self,
+        self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: SocketAddr,
     ) {
         let (handler, open) = (self.handler.clone(), Open::new());
         let counted = open.clone();
+        let asked = Arc::new(Notify::new());
+        let has_asked = asked.clone();
         let service = service_fn(move |request: Request<Incoming>| {
+            has_asked.notify_one();
             let head_alone = request.method() == Method::HEAD;
             let held = counted.request();
             let answer = handler(Upload::of(request), peer);
@@ -138,7 +151,7 @@ impl Server {
         // hyper has no time-out for a client that says nothing, or half of something, from the preface on.
         tokio::select! {
             ended = connection.as_mut() => return log_end(peer, ended),
-            () = stopped(&mut self.stop) => connection.as_mut().graceful_shutdown(),
+            () = self.stopped(&asked) => connection.as_mut().graceful_shutdown(),
             () = open.rests(self.timeouts.header) => connection.as_mut().graceful_shutdown(),
         }
         tokio::select! {
@@ -146,10 +159,6 @@ impl Server {
             () = open.rests(self.timeouts.header) => tracing::debug!(%peer, "connection cut off"),
         }
     }
-}
-
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 fn log_end(peer: SocketAddr, ended: hyper::Result<()>) {

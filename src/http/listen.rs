@@ -3,14 +3,13 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::watch;
 
-use crate::sys::end_when_stalled;
+use crate::sys::{HandedOver, accepts_over_ip, end_when_stalled};
 
 /// How long to wait when the machine is out of descriptors or memory, instead of asking in a loop.
 const BACK_OFF: Duration = Duration::from_millis(100);
@@ -21,14 +20,30 @@ const STALLED: Duration = Duration::from_mins(2);
 
 /// A socket that cannot be listened on.
 #[derive(Debug)]
-pub struct ListenError {
-    address: SocketAddr,
-    cause: io::Error,
+pub enum ListenError {
+    /// An address that could not be bound.
+    Address {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        cause: io::Error,
+    },
+    /// A socket of systemd's that serves no connections over IP, by its name.
+    Unfit(String),
 }
 
 impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, cause } = self;
+        let (address, cause) = match self {
+            Self::Address { address, cause } => (address, cause),
+            Self::Unfit(name) => {
+                return write!(
+                    f,
+                    "systemd hands over a socket that takes no TCP connections ({name}); in its .socket unit name \
+                     ports or addresses with ListenStream=, and no paths"
+                );
+            }
+        };
         match cause.kind() {
             io::ErrorKind::AddrInUse => write!(
                 f,
@@ -58,32 +73,61 @@ impl std::error::Error for ListenError {}
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
     TcpListener::bind(address)
         .await
-        .map_err(|cause| ListenError { address, cause })
+        .map_err(|cause| ListenError::Address { address, cause })
 }
 
 /// Takes over a listening socket that systemd has opened.
-pub fn inherit(socket: OwnedFd) -> io::Result<TcpListener> {
+///
+/// # Errors
+/// When it is of another kind.
+pub fn inherit(handed_over: HandedOver) -> Result<TcpListener, ListenError> {
+    let HandedOver { name, socket } = handed_over;
+    if !accepts_over_ip(&socket) {
+        return Err(ListenError::Unfit(name));
+    }
     let socket = std::net::TcpListener::from(socket);
-    socket.set_nonblocking(true)?;
-    TcpListener::from_std(socket)
+    let ready = socket
+        .set_nonblocking(true)
+        .and_then(|()| TcpListener::from_std(socket));
+    ready.map_err(|_| ListenError::Unfit(name))
 }
 
-/// How many connections there may be at once; further ones wait in the kernel's queue.
-#[derive(Clone)]
-pub struct ConnectionCap(Arc<Semaphore>);
+/// How many connections there are at once; at the cap further ones wait in the kernel's queue.
+#[derive(Clone, Default)]
+pub struct Connections(Arc<watch::Sender<u32>>);
 
-impl ConnectionCap {
-    /// A cap of so many.
-    pub fn new(most: usize) -> Self {
-        Self(Arc::new(Semaphore::new(most)))
+/// One of them, until it is dropped.
+pub struct Connected(Arc<watch::Sender<u32>>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open = open.saturating_sub(1));
+    }
+}
+
+impl Connections {
+    /// A place when there are fewer than `most`.
+    async fn place(&self, most: u32) -> Connected {
+        let mut open = self.0.subscribe();
+        let enter = |open: &mut u32| {
+            let fits = *open < most;
+            *open += u32::from(fits);
+            fits
+        };
+        while !self.0.send_if_modified(enter) {
+            // The sender is our own: this ends when a place is free.
+            let _ = open.wait_for(|open| *open < most).await;
+        }
+        Connected(Arc::clone(&self.0))
     }
 
-    /// The next connection, with its place under the cap. `turned` hears each time the loop comes round.
+    /// The next connection, with its place among those that there may be.
     pub async fn accept(
         &self,
         listener: &TcpListener,
-    ) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-        let permit = self.0.clone().acquire_owned().await.ok()?;
+        most: u32,
+    ) -> (TcpStream, SocketAddr, Connected) {
+        let place = self.place(most).await;
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
@@ -92,7 +136,7 @@ impl ConnectionCap {
                     // Without it such a connection lasts as long as its client likes, and no longer matters
                     // than that: it is one under the cap.
                     let _ = end_when_stalled(&stream, STALLED);
-                    return Some((stream, peer, permit));
+                    return (stream, peer, place);
                 }
                 Err(cause) => {
                     tracing::warn!(%cause, "cannot accept a connection");
@@ -100,5 +144,25 @@ impl ConnectionCap {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_place_is_given_below_the_cap_that_holds_then() {
+        let connections = Connections::default();
+        let first = connections.place(1).await;
+        let mut waiting = Box::pin(connections.place(1));
+        let wait = Duration::from_millis(10);
+        assert!(tokio::time::timeout(wait, &mut waiting).await.is_err());
+        let second = connections.place(2).await;
+        drop(first);
+        assert!(tokio::time::timeout(wait, &mut waiting).await.is_err());
+        drop(second);
+        drop(waiting.await);
+        drop(connections.place(1).await);
     }
 }

@@ -18,7 +18,7 @@ mod upload;
 pub use body::Body;
 pub use connection::{Server, Timeouts};
 pub use fetch::fetch;
-pub use listen::{ConnectionCap, ListenError, bind, inherit};
+pub use listen::{Connections, ListenError, bind, inherit};
 pub use reply::{empty, events, json, text};
 pub use sse::{Closed, EventSender};
 pub use subject::{InvalidSubject, Subject, Subjects};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::backends::{Host, HostEvents, HostFacts};
@@ -35,7 +35,7 @@ pub struct HostWatch {
 struct Look {
     /// The requests that it answers.
     begun: u64,
-    facts: JoinHandle<HostFacts>,
+    facts: JoinHandle<Result<HostFacts, JoinError>>,
 }
 
 impl HostWatch {
@@ -83,7 +83,10 @@ impl HostWatch {
             let host = self.host.clone();
             Look {
                 begun: self.requests.begin(),
-                facts: spawn_blocking(move || host.facts()),
+                facts: tokio::spawn(async move {
+                    host.learn().await;
+                    spawn_blocking(move || host.facts()).await
+                }),
             }
         });
         let begun = look.begun;
@@ -97,7 +100,7 @@ impl HostWatch {
             // It does not show what was asked for, or hinted at, since it began.
             self.pace.hint();
         }
-        if let Some(facts) = self.scribe.note("the host", facts) {
+        if let Some(facts) = self.scribe.note("the host", facts.flatten()) {
             let document = self.document.of(&facts);
             self.scribe.write(&["public", "serverInfo"], document).await;
             self.requests.answer(begun);

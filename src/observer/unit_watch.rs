@@ -46,6 +46,8 @@ enum Away {
 enum Occasion {
     Asked,
     Events(Result<UnitNews, BackendError>),
+    /// Other units may matter.
+    Chosen,
     Due,
 }
 
@@ -75,6 +77,7 @@ impl UnitWatch {
             let occasion = tokio::select! {
                 () = self.requests.next() => Occasion::Asked,
                 news = next_news(&mut self.events) => Occasion::Events(news),
+                () = self.units.others_chosen() => Occasion::Chosen,
                 () = sleep_until(due) => Occasion::Due,
             };
             match occasion {
@@ -85,7 +88,7 @@ impl UnitWatch {
                     let seen = self.units.catch_up().await;
                     self.told(seen).await;
                 }
-                Occasion::Asked | Occasion::Due => {
+                Occasion::Asked | Occasion::Chosen | Occasion::Due => {
                     let begun = self.requests.begin();
                     let seen = match occasion {
                         Occasion::Asked => self.look_again().await,
@@ -180,6 +183,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::backends::{SystemBus, Systemd};
+    use crate::config::Settings;
     use crate::state::State;
     use crate::sys::Scratch;
 
@@ -192,7 +196,7 @@ mod tests {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
         let bus = SystemBus::at(&format!("unix:path={}", scratch.join("no-bus").display()));
-        let units = Units::new(&Systemd::new(bus), Vec::new());
+        let units = Units::new(&Systemd::new(bus), Settings::default().into());
         let mut nudges = Nudges::default();
         let watch = UnitWatch::new(
             units,

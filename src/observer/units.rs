@@ -9,7 +9,7 @@ use crate::backends::{
     BackendError, ErrorKind, Systemd, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine,
     UnitName, UnitNews,
 };
-use crate::config::{Glob, Reach};
+use crate::config::{Live, Reach};
 
 use super::rate::{Rate, Usage};
 use super::unit_facts;
@@ -47,7 +47,7 @@ const FILES: Rate = Rate {
 #[derive(Debug)]
 pub struct Units {
     systemd: SystemdView,
-    chosen: Vec<Glob>,
+    live: Live,
     files: BTreeMap<UnitName, UnitFileState>,
     known: BTreeMap<UnitName, Known>,
     left_out: BTreeSet<UnitName>,
@@ -72,11 +72,11 @@ struct Usages {
 }
 
 impl Units {
-    /// None is known yet; those whose names fit one of `chosen` matter whatever they are.
-    pub fn new(systemd: &Systemd, chosen: Vec<Glob>) -> Self {
+    /// None is known yet; those whose names fit one of the settings' patterns matter whatever they are.
+    pub fn new(systemd: &Systemd, live: Live) -> Self {
         Self {
             systemd: systemd.seen_by(&Reach::everything()),
-            chosen,
+            live,
             files: BTreeMap::new(),
             known: BTreeMap::new(),
             left_out: BTreeSet::new(),
@@ -84,6 +84,11 @@ impl Units {
             files_at: None,
             usages: Usages::default(),
         }
+    }
+
+    /// Waits until other units may have been chosen.
+    pub async fn others_chosen(&mut self) {
+        self.live.changed().await;
     }
 
     /// `/public/units`.
@@ -318,7 +323,10 @@ impl Units {
     }
 
     fn is_chosen(&self, name: &UnitName) -> bool {
-        self.chosen.iter().any(|glob| glob.matches(name.as_str()))
+        self.live.read(|settings| {
+            let chosen = &settings.observer.units;
+            chosen.iter().any(|glob| glob.matches(name.as_str()))
+        })
     }
 }
 
@@ -342,11 +350,18 @@ mod tests {
     use serde_json::json;
 
     use crate::backends::SystemBus;
+    use crate::config::Settings;
 
     use super::*;
 
     fn name(name: &str) -> UnitName {
         name.parse().unwrap()
+    }
+
+    fn chosen(pattern: &str) -> Live {
+        let mut settings = Settings::default();
+        settings.observer.units.push(pattern.parse().unwrap());
+        settings.into()
     }
 
     fn line(unit: &str, load: &str, active: &str) -> UnitLine {
@@ -369,7 +384,7 @@ mod tests {
     /// Chosen are `lab-*`; enabled are `on.service`, the template `many@.service` and `off.timer` is not.
     fn units() -> Units {
         let systemd = Systemd::new(SystemBus::at("unix:path=/nowhere"));
-        let mut units = Units::new(&systemd, vec!["lab-*".parse().unwrap()]);
+        let mut units = Units::new(&systemd, chosen("lab-*"));
         let files = [
             ("on.service", "enabled"),
             ("many@.service", "enabled"),

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::backends::{Host, Lxc, SystemBus, Systemd};
+use crate::config::Settings;
 use crate::state::{Pointer, State};
 
 use super::handle::ObserverHandle;
@@ -31,8 +32,8 @@ impl Watched {
     /// One with these containers, and its state in a file `state.db` in `directory`.
     pub fn by(lxc: &Lxc, directory: &Path) -> Self {
         let state = State::open(&directory.join("state.db")).unwrap();
-        let units = Units::new(&Systemd::new(SystemBus::new()), Vec::new());
-        let observer = Observer::new(state.clone(), lxc, Host::new(), units);
+        let units = Units::new(&Systemd::new(SystemBus::new()), Settings::default().into());
+        let observer = Observer::new(state.clone(), lxc, Host::unaided(), units);
         let handle = observer.handle();
         let (stop, stopped) = oneshot::channel::<()>();
         let done = tokio::spawn(observer.run(async move {

@@ -15,6 +15,7 @@ use super::{
     tool::Tool,
     toolset::Toolset,
 };
+use crate::config::HelperClass;
 use crate::protocol::{Implementation, Level, ServerCapabilities, is_portable_name, is_tool_name};
 
 /// A list that has changed.
@@ -26,6 +27,15 @@ pub enum ListChange {
     Prompts,
     /// The resources.
     Resources,
+}
+
+/// Which lists change while they are looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Changing {
+    #[default]
+    None,
+    Tools,
+    Every,
 }
 
 /// A log message outside of any call, for the client of one session. The stateless revision has none: there a
@@ -46,6 +56,9 @@ pub struct SessionLog {
 /// done, until the state shows it: the revision that does.
 type Settle = dyn Fn(&str) -> BoxFuture<Option<u64>> + Send + Sync;
 
+/// Whether the helper does what belongs to a class, as far as is known.
+type Allows = dyn Fn(HelperClass) -> bool + Send + Sync;
+
 /// A server definition: one catalog, many connections.
 pub struct Catalog {
     /// Who answers.
@@ -60,7 +73,8 @@ pub struct Catalog {
     settle: Option<Box<Settle>>,
     logging: bool,
     tasks: bool,
-    tools_change: bool,
+    changing: Changing,
+    allows: Option<Box<Allows>>,
     lists: Option<broadcast::Sender<ListChange>>,
     session_logs: Option<broadcast::Sender<SessionLog>>,
 }
@@ -91,7 +105,8 @@ impl Catalog {
             settle: None,
             logging: false,
             tasks: false,
-            tools_change: false,
+            changing: Changing::default(),
+            allows: None,
             lists: None,
             session_logs: None,
         }
@@ -162,11 +177,30 @@ impl Catalog {
 
     /// The tools that an agent sees change with its policy while it listens, and it hears of that.
     pub fn offer_tool_changes(&mut self) {
-        self.tools_change = true;
+        self.changing = self.changing.max(Changing::Tools);
+    }
+
+    /// Tools that need what this says no to are not there, for nobody; it is asked whenever one is looked for.
+    pub fn bound_by(&mut self, allows: Box<Allows>) {
+        self.allows = Some(allows);
+        let _ = self.lists();
+    }
+
+    /// Tells whoever listens that other tools are there than before.
+    pub fn tell_tools_changed(&self) {
+        if let Some(lists) = &self.lists {
+            // Nobody may be listening.
+            let _ = lists.send(ListChange::Tools);
+        }
     }
 
     /// Lists will change, and whoever holds this says so.
     pub fn announce_list_changes(&mut self) -> broadcast::Sender<ListChange> {
+        self.changing = Changing::Every;
+        self.lists()
+    }
+
+    fn lists(&mut self) -> broadcast::Sender<ListChange> {
         /// A listener that is further behind has missed nothing that one notification does not say.
         const KEPT: usize = 16;
         self.lists
@@ -183,12 +217,19 @@ impl Catalog {
             .clone()
     }
 
-    /// A tool by its name or its alias.
+    /// A tool that is there, by its name or its alias.
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
-        self.tools.get(name).or_else(|| self.aliases.get(name))
+        let tool = self.tools.get(name).or_else(|| self.aliases.get(name));
+        tool.filter(|tool| self.has(tool))
     }
 
-    /// Every tool, by name.
+    /// Whether a tool is there: whether the helper does what it needs.
+    pub fn has(&self, tool: &Tool) -> bool {
+        let allows = self.allows.as_ref().zip(tool.needs());
+        allows.is_none_or(|(allows, class)| allows(class))
+    }
+
+    /// Every tool, by name, also those that are not there.
     pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
         self.tools.values()
     }
@@ -240,8 +281,8 @@ impl Catalog {
             prompts: !self.prompts.is_empty(),
             completions: self.completer.is_some(),
             logging: self.logging,
-            lists_change: self.lists.is_some(),
-            tools_change: self.tools_change,
+            lists_change: self.changing == Changing::Every,
+            tools_change: self.changing >= Changing::Tools,
             tasks: self.tasks,
         }
     }

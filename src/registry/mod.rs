@@ -28,5 +28,5 @@ pub use task::TaskSupport;
 pub use tool::Tool;
 pub use toolset::Toolset;
 
-/// A tool's class is a word of policies, which are settings.
-pub use crate::config::Risk;
+/// A tool's class is a word of policies, and what it needs of the helper one of its owner's file: both are settings.
+pub use crate::config::{HelperClass, Risk};

@@ -11,7 +11,7 @@ use super::{
     scope::Scope,
     task::TaskSupport,
 };
-use crate::config::Risk;
+use crate::config::{HelperClass, Risk};
 use crate::protocol;
 
 type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<Answer>> + Send + Sync;
@@ -22,6 +22,7 @@ pub struct Tool {
     toolset: &'static str,
     risk: Risk,
     scope: Scope,
+    needs: Option<HelperClass>,
     syncs_state: bool,
     remembers: bool,
     task_support: TaskSupport,
@@ -49,6 +50,7 @@ impl Tool {
             toolset: "",
             risk,
             scope: Scope::default(),
+            needs: None,
             syncs_state: false,
             remembers: false,
             task_support: TaskSupport::Never,
@@ -112,6 +114,15 @@ impl Tool {
     /// What of the box it is about.
     pub fn scope(&self) -> Scope {
         self.scope
+    }
+
+    /// The class of the helper's operations without which it can do nothing, if there is one.
+    pub fn needs(&self) -> Option<HelperClass> {
+        self.needs
+    }
+
+    pub(super) fn set_needs(&mut self, class: HelperClass) {
+        self.needs = Some(class);
     }
 
     /// What a call of it is about, such as a container's name, if it names something.

@@ -17,7 +17,7 @@ use super::{
     task::TaskSupport,
     tool::Tool,
 };
-use crate::config::Risk;
+use crate::config::{HelperClass, Risk};
 use crate::protocol::{self, ToolAnnotations};
 
 /// Tools over a backend `B`, as a table.
@@ -97,6 +97,12 @@ impl<B: Send + Sync + 'static> Toolset<B> {
     #[must_use]
     pub fn titled(self, title: &str) -> Self {
         self.last(|tool| tool.definition_mut().title = Some(title.to_owned()))
+    }
+
+    /// The last row can do nothing where the helper's owner has switched this off.
+    #[must_use]
+    pub fn through(self, class: HelperClass) -> Self {
+        self.last(|tool| tool.set_needs(class))
     }
 
     /// The last row answers to this name of the `StartOS` dialect too, with (their, our) parameters.

@@ -1,12 +1,13 @@
 //! The schema of the state database, as the steps that lead from each version to the next.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 use tracing::info;
 use uuid::Uuid;
 
-use crate::sys::{files, now_ms, rfc3339};
+use crate::sys::{self, FileError};
 
 use super::error::StateError;
 
@@ -140,11 +141,17 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
     info!(from, to, copy = %copy.display(),
         "the state database is brought to a newer schema; a copy of the old one is kept");
     let immediate = TransactionBehavior::Immediate;
-    let transaction = connection
+    let taken = connection
         .transaction_with_behavior(immediate)
-        .map_err(said)?;
-    take(&transaction, steps, from).map_err(said)?;
-    transaction.commit().map_err(said)
+        .and_then(|transaction| {
+            take(&transaction, steps, from)?;
+            transaction.commit()
+        });
+    taken.map_err(|error| {
+        // Nothing was changed, so there is nothing to go back from; the next try takes a copy of its own.
+        let _ = fs::remove_file(&copy);
+        said(error)
+    })
 }
 
 /// Takes the steps after `version`.
@@ -163,30 +170,24 @@ fn note(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()>
 
 /// A whole copy of the database as it is, named after its version and the time.
 fn keep_copy(connection: &Connection, path: &Path, version: u64) -> Result<PathBuf, StateError> {
-    let stamp = rfc3339(now_ms()).replace(':', "-");
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".schema-{version}.{stamp}"));
-    let copy = PathBuf::from(name);
-    let failed = |cause: files::FileError| StateError::Unreadable {
+    let fill = |copy: &Path| {
+        connection
+            .execute("VACUUM INTO ?1", [copy.to_string_lossy()])
+            .map(drop)
+            .map_err(|error| StateError::sqlite(path, &error))
+    };
+    let refused = |cause: FileError| StateError::Unreadable {
         path: path.to_owned(),
         cause: format!("it cannot be copied before its migration: {cause}"),
     };
-    // Made first, because SQLite would make it as readable as the umask allows.
-    files::create_private(&copy).map_err(failed)?;
-    connection
-        .execute("VACUUM INTO ?1", [copy.to_string_lossy()])
-        .map_err(|error| StateError::sqlite(path, &error))?;
-    files::sync_directory_of(&copy).map_err(failed)?;
-    Ok(copy)
+    sys::keep_copy(path, version, fill, refused)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::super::schema;
     use super::*;
-    use crate::sys::Scratch;
+    use crate::sys::{Scratch, files};
 
     fn open(path: &Path, steps: &[&str]) -> Result<Connection, StateError> {
         schema::open(path, steps, None)
@@ -249,6 +250,7 @@ mod tests {
         drop(first);
         let broken = [STEPS[0], "DROP TABLE revision; CREATE TABLE meta (x);"];
         assert!(open(&path, &broken).is_err());
+        assert_eq!(copies(&scratch), [] as [PathBuf; 0]);
         let again = open(&path, &STEPS[..1]).unwrap();
         assert_eq!(numbers(&again), [1]);
         assert_eq!(version(&again), Ok(Some(1)));

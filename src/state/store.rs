@@ -1,7 +1,7 @@
 //! The state as the other rooms use it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -42,6 +42,7 @@ pub struct State {
 struct Inner {
     shared: Arc<Shared>,
     database_id: String,
+    retention: Arc<Mutex<Retention>>,
     /// There until the end.
     line: Option<Line>,
     writer: Option<thread::JoinHandle<()>>,
@@ -93,6 +94,12 @@ impl State {
             note: note.to_string(),
         };
         Self::open_sound(path, retention, Some(&rebuilt))
+    }
+
+    /// From now on so much of the log is kept.
+    pub fn set_retention(&self, retention: Retention) {
+        let kept = self.inner.retention.lock();
+        *kept.unwrap_or_else(PoisonError::into_inner) = retention;
     }
 
     /// The newest document. Never touches the disk and never waits.
@@ -206,6 +213,7 @@ impl State {
         retention: Retention,
         rebuilt: Option<&Rebuilt>,
     ) -> Result<Self, StateError> {
+        let retention = Arc::new(Mutex::new(retention));
         let connection = schema::open(path, STEPS, rebuilt)?;
         let database_id =
             schema::database_id(&connection).map_err(|error| StateError::sqlite(path, &error))?;
@@ -223,7 +231,7 @@ impl State {
             connection,
             Arc::clone(&shared),
             loaded.since_snapshot,
-            retention,
+            Arc::clone(&retention),
         );
         let (jobs, waiting) = mpsc::channel(MAX_WAITING);
         let writer = thread::Builder::new()
@@ -234,6 +242,7 @@ impl State {
             inner: Arc::new(Inner {
                 shared,
                 database_id,
+                retention,
                 line: Some(Line { jobs, waker }),
                 writer: Some(writer),
             }),

@@ -1,6 +1,6 @@
 //! The one thread that writes: makes revisions, follows those of other programs, compacts the log.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -22,7 +22,10 @@ use super::shared::Shared;
 use super::trouble::Trouble;
 
 /// How often we look without a hint: the truth, should a hint be lost.
-const POLL: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_secs(30);
+
+/// The same where the kernel gives no hints: then this is how late we are.
+const POLL_UNHINTED: Duration = Duration::from_secs(1);
 
 /// The first wait after a hint that showed nothing yet. The write-ahead log is written before a commit can
 /// be seen, later by as long as the disk takes; each further wait is a quarter longer, up to [`POLL`], so that
@@ -58,9 +61,12 @@ pub struct Job {
 pub struct Writer {
     connection: Connection,
     shared: Arc<Shared>,
-    retention: Retention,
+    retention: Arc<Mutex<Retention>>,
     seen: i64,
+    /// The wait before the next look.
     patience: Duration,
+    /// What it grows to: [`POLL`] or [`POLL_UNHINTED`].
+    longest: Duration,
     since_snapshot: Since,
     spare: Option<Spare>,
     reading: Trouble,
@@ -73,7 +79,7 @@ impl Writer {
         connection: Connection,
         shared: Arc<Shared>,
         since_snapshot: Since,
-        retention: Retention,
+        retention: Arc<Mutex<Retention>>,
     ) -> Self {
         // The version is not known yet: the first look reads what came since the document was loaded.
         Self {
@@ -81,7 +87,8 @@ impl Writer {
             shared,
             retention,
             seen: -1,
-            patience: POLL,
+            patience: POLL_UNHINTED,
+            longest: POLL_UNHINTED,
             since_snapshot,
             spare: None,
             reading: Trouble::with("read"),
@@ -91,6 +98,9 @@ impl Writer {
 
     /// Works until nobody can send jobs any more.
     pub fn run(mut self, mut jobs: mpsc::Receiver<Job>, waiter: &Waiter) {
+        if waiter.watches() {
+            self.longest = POLL;
+        }
         loop {
             self.look();
             match waiter.wait(self.patience) {
@@ -98,7 +108,7 @@ impl Writer {
                 Ok(_) => {}
                 Err(cause) => {
                     error!(%cause, "waiting for the state database failed");
-                    std::thread::sleep(POLL);
+                    std::thread::sleep(POLL_UNHINTED);
                 }
             }
             loop {
@@ -129,13 +139,17 @@ impl Writer {
     fn look(&mut self) {
         let followed = match log::data_version(&self.connection) {
             Ok(version) if version == self.seen => {
-                self.patience = (self.patience * 5 / 4).clamp(FIRST_WAIT, POLL);
+                self.patience = (self.patience * 5 / 4).clamp(FIRST_WAIT, self.longest);
                 return;
             }
             Ok(version) => self.follow().map(|()| self.seen = version),
             Err(cause) => Err(self.said(&cause)),
         };
-        self.patience = if followed.is_ok() { FIRST_WAIT } else { POLL };
+        self.patience = if followed.is_ok() {
+            FIRST_WAIT
+        } else {
+            POLL_UNHINTED
+        };
         self.reading.note(&followed);
         if followed.is_ok() {
             self.compact();
@@ -236,13 +250,17 @@ impl Writer {
     /// Writes a snapshot if it is time to.
     fn compact(&mut self) {
         let since = self.since_snapshot;
-        if since.revisions < self.retention.snapshot_every && since.bytes < SNAPSHOT_BYTES {
+        let retention = *self
+            .retention
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if since.revisions < retention.snapshot_every && since.bytes < SNAPSHOT_BYTES {
             return;
         }
         self.since_snapshot = Since::default();
         let document = self.shared.document();
         let (at, text) = ((document.revision, now_ms()), document.root.to_string());
-        if let Err(cause) = log::compact(&mut self.connection, at, &text, self.retention) {
+        if let Err(cause) = log::compact(&mut self.connection, at, &text, retention) {
             warn!(%cause, "the state log was not compacted; trying again after as many revisions");
         }
     }

@@ -4,9 +4,10 @@ use std::io;
 use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
+use serde::{Deserialize, Serialize};
 
 /// The sizes of a file system in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "the unit stands in every name")]
 pub struct DiskSpace {
     /// All of it.

@@ -6,6 +6,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{AccessFlags, access};
+
 use super::random::random_bytes;
 
 const PRIVATE_DIRECTORY: u32 = 0o700;
@@ -122,6 +124,19 @@ pub fn mode(path: &Path) -> Result<u32, FileError> {
     std::fs::metadata(path)
         .map(|facts| facts.mode() & 0o7777)
         .map_err(|cause| FileError::new("look at", path, cause))
+}
+
+/// Who owns a file or directory: the number of the user.
+pub fn owner(path: &Path) -> Result<u32, FileError> {
+    std::fs::metadata(path)
+        .map(|facts| facts.uid())
+        .map_err(|cause| FileError::new("look at", path, cause))
+}
+
+/// Whether this process may list, change and enter a directory.
+pub fn may_use(directory: &Path) -> bool {
+    let all = AccessFlags::R_OK | AccessFlags::W_OK | AccessFlags::X_OK;
+    access(directory, all).is_ok()
 }
 
 fn directory_of(path: &Path) -> &Path {

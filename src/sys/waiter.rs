@@ -53,6 +53,11 @@ impl Waiter {
         Ok(())
     }
 
+    /// Whether a file is watched.
+    pub fn watches(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Waits until something happens or `at_most` has passed; several writes or calls count as one.
     pub fn wait(&self, at_most: Duration) -> io::Result<Woken> {
         let mut fds = vec![PollFd::new(self.calls.as_fd(), PollFlags::POLLIN)];
@@ -70,6 +75,23 @@ impl Waiter {
         };
         self.forget(woken);
         Ok(woken)
+    }
+
+    /// Waits until a call comes or `at_most` has passed, deaf to the file; says whether one came.
+    ///
+    /// What is written meanwhile ends the next [`Self::wait`].
+    pub fn rest(&self, at_most: Duration) -> io::Result<bool> {
+        let mut calls = [PollFd::new(self.calls.as_fd(), PollFlags::POLLIN)];
+        let called = match ppoll(&mut calls, Some(TimeSpec::from_duration(at_most)), None) {
+            Ok(ready) => ready > 0,
+            Err(Errno::EINTR) => false,
+            Err(errno) => return Err(errno.into()),
+        };
+        self.forget(Woken {
+            called,
+            written: false,
+        });
+        Ok(called)
     }
 
     /// Takes what was signalled out of the kernel's queues, so that the next wait waits.
@@ -133,9 +155,25 @@ mod tests {
     }
 
     #[test]
+    fn a_rest_hears_calls_alone_and_forgets_no_write() {
+        let scratch = Scratch::new();
+        let file = scratch.join("file");
+        fs::write(&file, "a").unwrap();
+        let (mut waiter, waker) = Waiter::new().unwrap();
+        waiter.watch(&file).unwrap();
+        fs::write(&file, "b").unwrap();
+        assert!(!waiter.rest(Duration::from_millis(1)).unwrap());
+        waker.wake();
+        assert!(waiter.rest(LONG).unwrap());
+        let woken = waiter.wait(LONG).unwrap();
+        assert!(woken.written && !woken.called, "{woken:?}");
+    }
+
+    #[test]
     fn a_waker_that_is_gone_ends_the_wait() {
         let (waiter, waker) = Waiter::new().unwrap();
         drop(waker);
         assert!(waiter.wait(LONG).unwrap().called);
+        assert!(waiter.rest(LONG).unwrap());
     }
 }

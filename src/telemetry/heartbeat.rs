@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use tokio::sync::watch;
+
 /// What must turn. Each beat is stamped by the part itself, never by the watchdog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beat {
@@ -34,6 +36,7 @@ pub struct Heartbeat {
     begin: Instant,
     /// For each of [`Beat::ALL`], microseconds since `begin`, plus one; zero is never.
     last: [AtomicU64; Beat::ALL.len()],
+    questions: watch::Sender<()>,
 }
 
 impl Heartbeat {
@@ -42,7 +45,18 @@ impl Heartbeat {
         Self {
             begin: Instant::now(),
             last: Default::default(),
+            questions: watch::Sender::new(()),
         }
+    }
+
+    /// Asks the parts that have nothing to do for a sign of life.
+    pub fn ask(&self) {
+        self.questions.send_replace(());
+    }
+
+    /// Changes with every question from now on; a part answers it with a beat.
+    pub fn questions(&self) -> watch::Receiver<()> {
+        self.questions.subscribe()
     }
 
     /// This part is alive now.

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
 use std::os::linux::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
 use tracing_journald::{Priority, PriorityMappings};
@@ -12,17 +13,22 @@ use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::Registry;
+use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::panics::log_panics;
 use crate::config::LogLevel;
-use crate::sys::{now_ms, rfc3339};
+use crate::sys::{now_ms, rfc3339, started_by_systemd};
 
 /// The name of our lines: `journalctl -t gatewren`.
 const IDENTIFIER: &str = "gatewren";
 
 /// What our fields begin with, such as `GATEWREN_TOOL=`.
 const FIELD_PREFIX: &str = "GATEWREN";
+
+/// What decides from which level on lines are written.
+static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
 
 const JOURNAL_SOCKET: &str = "/run/systemd/journal/socket";
 
@@ -42,6 +48,21 @@ pub fn init(level: LogLevel) {
     }
 }
 
+/// Logs from another level on. Without effect before [`init`].
+pub fn set_level(level: LogLevel) {
+    if let Some(filter) = FILTER.get() {
+        // Refused only where the log is gone, and then nothing is logged.
+        let _ = filter.reload(targets(level));
+    }
+}
+
+/// A filter that [`set_level`] can exchange; the first one counts, as its log does.
+fn exchangeable(level: LogLevel) -> reload::Layer<Targets, Registry> {
+    let (filter, handle) = reload::Layer::new(targets(level));
+    let _ = FILTER.set(handle);
+    filter
+}
+
 /// What decides where lines go.
 struct Surroundings {
     /// `JOURNAL_STREAM`: device and inode of the stream that systemd connected to the journal.
@@ -58,13 +79,10 @@ struct Surroundings {
 
 impl Surroundings {
     fn of_process() -> Self {
-        let pid = std::process::id().to_string();
-        // Inherited by everything that a service starts; the process id says whether we are it.
-        let ours = std::env::var("SYSTEMD_EXEC_PID").map_or(true, |started| started == pid);
         Self {
             stream: std::env::var("JOURNAL_STREAM").ok(),
             stderr: stderr_identity().ok(),
-            started_by_systemd: ours && std::env::var_os("INVOCATION_ID").is_some(),
+            started_by_systemd: started_by_systemd(),
             socket: Path::new(JOURNAL_SOCKET).exists(),
             terminal: io::stderr().is_terminal(),
         }
@@ -98,7 +116,7 @@ fn to_journal(journal: tracing_journald::Layer, level: LogLevel) {
             debug: Priority::Debug,
             ..PriorityMappings::new()
         });
-    let layer = journal.with_filter(targets(level));
+    let layer = journal.with_filter(exchangeable(level));
     // Refused only where a log was set up before; that one stays.
     let _ = tracing_subscriber::registry().with(layer).try_init();
 }
@@ -109,7 +127,7 @@ fn to_stderr(level: LogLevel) {
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
         .with_timer(Clock);
-    let layer = lines.with_filter(targets(level));
+    let layer = lines.with_filter(exchangeable(level));
     // Refused only where a log was set up before; that one stays.
     let _ = tracing_subscriber::registry().with(layer).try_init();
 }

@@ -12,7 +12,7 @@ mod secret_names;
 mod secret_shapes;
 
 pub use heartbeat::{Beat, Heartbeat};
-pub use log::init;
+pub use log::{init, set_level};
 pub use metrics::Metrics;
 pub use notify::Notify;
 pub use redact::redact;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::backends::Bounds;
 use crate::registry::{Cx, Result, Risk, Scope, Toolset};
 
 /// The group, as a table.
-pub fn tools() -> Toolset<()> {
-    Toolset::over(Arc::new(()))
+pub fn tools(bounds: Arc<Bounds>) -> Toolset<Bounds> {
+    Toolset::over(bounds)
         .named("access")
         .tool("whoami", Risk::Read, whoami)
         .about(Scope::Within)
@@ -17,8 +18,8 @@ pub fn tools() -> Toolset<()> {
         .startos("auth.get-pubkey", &[])
 }
 
-/// Says which agent you are on this server, which policy applies to you and which part of the box you
-/// may see. Call it when a tool is missing or refused.
+/// Says which agent you are on this server, which policy applies to you, which part of the box you may see, and what
+/// is off on this box for everybody. Call it when a tool is missing or refused.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WhoAmI {}
@@ -33,14 +34,19 @@ struct Identity {
     policy: String,
     /// The space that it is bound to; `*` is the whole box.
     space: String,
+    /// What the owner has switched off on this box for everybody, whatever a policy says, by the keys of
+    /// /etc/gatewren/helper.toml; the tools that need it are not there, and only the owner can change that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    off_on_this_box: Vec<String>,
 }
 
-async fn whoami(_: Arc<()>, WhoAmI {}: WhoAmI, cx: Cx) -> Result<Identity> {
+async fn whoami(bounds: Arc<Bounds>, WhoAmI {}: WhoAmI, cx: Cx) -> Result<Identity> {
     let caller = cx.caller();
     Ok(Identity {
         agent: caller.agent.to_string(),
         name: caller.name.to_string(),
         policy: caller.policy.to_owned(),
         space: caller.space.to_string(),
+        off_on_this_box: bounds.off().iter().map(ToString::to_string).collect(),
     })
 }

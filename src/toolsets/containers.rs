@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::{failure::failed, number::Number};
 use crate::backends::{ContainerDetails, ContainerName, Listener, Lxc, Usage};
-use crate::registry::{Cx, Result, Risk, Scope, Toolset};
+use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The group, as a table.
 pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
@@ -19,32 +19,39 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .named("containers")
         .tool("container_list", Risk::Read, list)
         .about(Scope::Within)
+        .through(HelperClass::LxcReads)
         .titled("List containers")
         .startos("package.list", &[])
         .tool("container_info", Risk::Read, info)
         .about(Scope::Container("container"))
+        .through(HelperClass::LxcReads)
         .titled("About a container")
         .startos("package.installed-version", ID)
         .tool("container_stats", Risk::Read, stats)
         .about(Scope::Container("container"))
+        .through(HelperClass::LxcReads)
         .titled("What containers use")
         .startos("package.stats", ID)
         .tool("container_ports", Risk::Read, ports)
         .about(Scope::Container("container"))
+        .through(HelperClass::LxcReads)
         .titled("Addresses and ports of a container")
         .startos("package.host.list", ID)
         .tool("container_start", Risk::Write, start)
         .about(Scope::Container("container"))
+        .through(HelperClass::LxcWrites)
         .titled("Start a container")
         .startos("package.start", ID)
         .syncs_state()
         .tool("container_stop", Risk::Disrupt, stop)
         .about(Scope::Container("container"))
+        .through(HelperClass::LxcWrites)
         .titled("Stop a container")
         .startos("package.stop", ID)
         .syncs_state()
         .tool("container_restart", Risk::Disrupt, restart)
         .about(Scope::Container("container"))
+        .through(HelperClass::LxcWrites)
         .titled("Restart a container")
         .startos("package.restart", ID)
         .syncs_state()

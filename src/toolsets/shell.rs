@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{failure::failed, number::Number};
 use crate::backends::{ContainerName, Program, Shell, ShellCall, ShellOutcome, neutralise};
-use crate::registry::{Answer, Cx, Result, Risk, Scope, ToolError, Toolset};
+use crate::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
 /// The group, as a table.
 pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
@@ -18,12 +18,14 @@ pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
         .named("shell")
         .answering("system_shell", Risk::Execute, on_host)
         .about(Scope::Host)
+        .through(HelperClass::HostShell)
         .titled("Run a command on the host")
         .returning::<ShellOutcome>()
         .startos("system.shell", &[("timeout", "timeout_s")])
         .offers_task()
         .answering("container_shell", Risk::Execute, in_container)
         .about(Scope::Container("container"))
+        .through(HelperClass::ContainerShell)
         .titled("Run a command in a container")
         .returning::<ShellOutcome>()
         .startos(

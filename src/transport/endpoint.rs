@@ -6,6 +6,7 @@ use std::time::Duration;
 use hyper::{Response, StatusCode};
 
 use super::{sessions::Sessions, wire};
+use crate::config::Live;
 use crate::dispatch::{Context, Engine, Held};
 use crate::guard::{Admitted, Guard, Refusal};
 use crate::http::{Body, json};
@@ -16,23 +17,22 @@ pub struct Endpoint {
     engine: Arc<Engine>,
     guard: Arc<Guard>,
     sessions: Sessions,
-    heartbeat: Duration,
+    live: Live,
 }
 
 impl Endpoint {
-    /// An endpoint over an engine. So often a call that reports no progress itself is shown to be alive;
-    /// never when that is zero.
+    /// An endpoint over an engine.
     pub fn new(
         engine: Arc<Engine>,
         guard: Arc<Guard>,
         sessions: Sessions,
-        heartbeat: Duration,
+        live: Live,
     ) -> Arc<Self> {
         Arc::new(Self {
             engine,
             guard,
             sessions,
-            heartbeat,
+            live,
         })
     }
 
@@ -54,8 +54,9 @@ impl Endpoint {
         &self.guard
     }
 
+    /// How often a call that reports no progress itself is shown to be alive; never when that is zero.
     pub(super) fn heartbeat(&self) -> Duration {
-        self.heartbeat
+        self.live.read(|settings| settings.limits.heartbeat)
     }
 
     pub(super) fn sessions(&self) -> &Sessions {

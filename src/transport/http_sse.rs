@@ -45,6 +45,12 @@ impl HttpSse {
         }
     }
 
+    /// Ends every connection that is open, for the owner has turned this off: calls that are under way are still
+    /// answered.
+    pub fn close(&self) {
+        lock(&self.open).clear();
+    }
+
     /// GET: opens a connection, which ends with this stream, everything that it has under way with it.
     pub fn stream(&self, admitted: &Admitted) -> Response<Body> {
         let accepts = Accepts::read(&admitted.head().headers);

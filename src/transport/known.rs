@@ -8,12 +8,12 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{claims::Claims, session::Session};
-use crate::config::Limits;
+use crate::config::{Limits, Live};
 use crate::protocol::Level;
 
 /// Every session. In memory alone, so that a call asks no disk whether its session lives.
 pub struct Known {
-    limits: Limits,
+    live: Live,
     /// By the whole signed id: one that stands here has been verified.
     by_id: HashMap<Box<str>, Uuid>,
     by_name: HashMap<Uuid, Entry>,
@@ -52,9 +52,9 @@ pub struct Full;
 
 impl Known {
     /// None yet.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(live: Live) -> Self {
         Self {
-            limits,
+            live,
             by_id: HashMap::new(),
             by_name: HashMap::new(),
         }
@@ -71,9 +71,13 @@ impl Known {
     pub fn add(&mut self, session: Arc<Session>) -> Result<Option<Uuid>, Full> {
         let agent = session.claims.agent.clone();
         let of_agent = self.by_name.values().filter(|e| e.agent() == agent).count();
-        let displaced = if of_agent >= self.limits.max_sessions_per_agent as usize {
+        let (most_of_agent, most) = self.live.read(|settings| {
+            let limits = &settings.limits;
+            (limits.max_sessions_per_agent, limits.max_sessions)
+        });
+        let displaced = if of_agent >= most_of_agent as usize {
             Some(self.longest_rested(Some(&agent)).ok_or(Full)?)
-        } else if self.by_name.len() >= self.limits.max_sessions as usize {
+        } else if self.by_name.len() >= most as usize {
             Some(self.longest_rested(None).ok_or(Full)?)
         } else {
             None
@@ -91,7 +95,7 @@ impl Known {
         let Entry::Awake(session) = entry else {
             return None;
         };
-        let good = entry.agent() == agent && !entry.is_over(&self.limits);
+        let good = entry.agent() == agent && !self.is_over(entry);
         good.then(|| session.touch())?;
         Some(session.clone())
     }
@@ -100,7 +104,7 @@ impl Known {
     pub fn wake(&mut self, id: &str, claims: Claims, agent: &str) -> Option<Arc<Session>> {
         let name = claims.session;
         let entry = self.by_name.get(&name)?;
-        if entry.agent() != agent || claims.agent != agent || entry.is_over(&self.limits) {
+        if entry.agent() != agent || claims.agent != agent || self.is_over(entry) {
             return None;
         }
         if let Entry::Asleep(asleep) = entry {
@@ -126,10 +130,14 @@ impl Known {
         removed.is_some()
     }
 
+    fn is_over(&self, entry: &Entry) -> bool {
+        self.live.read(|settings| entry.is_over(&settings.limits))
+    }
+
     /// Ends those that have rested too long; their names.
     pub fn remove_rested(&mut self) -> Vec<Uuid> {
-        let limits = self.limits.clone();
-        let over = self.names_where(|entry| entry.is_over(&limits));
+        let settings = self.live.now();
+        let over = self.names_where(|entry| entry.is_over(&settings.limits));
         for name in &over {
             self.remove(*name);
         }
@@ -237,14 +245,14 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Settings;
     use crate::protocol::Version;
 
     fn known(per_agent: u32, all: u32) -> Known {
-        Known::new(Limits {
-            max_sessions_per_agent: per_agent,
-            max_sessions: all,
-            ..Limits::default()
-        })
+        let mut settings = Settings::default();
+        settings.limits.max_sessions_per_agent = per_agent;
+        settings.limits.max_sessions = all;
+        Known::new(settings.into())
     }
 
     fn session(agent: &str) -> Arc<Session> {

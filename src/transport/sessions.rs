@@ -17,7 +17,7 @@ use super::{
     known::{Asleep, Full, Known, Remembered},
     session::Session,
 };
-use crate::config::Limits;
+use crate::config::Live;
 use crate::protocol::{Level, Version};
 use crate::vault::{OWNER, SessionUse, StateSeen, StoredSession, Subscription, Vault, VaultError};
 
@@ -50,7 +50,7 @@ impl SessionStore {
 /// request, and most clients do not recover from a session's end.
 pub struct Sessions {
     key: hmac::Key,
-    note_every: Duration,
+    live: Live,
     /// Fixtures have none.
     store: Option<SessionStore>,
     /// The newest revision that was noted.
@@ -62,20 +62,17 @@ impl Sessions {
     /// Sessions with ids signed with this key, and those that the store remembers.
     pub fn open(
         key: &[u8; 32],
-        limits: &Limits,
+        live: Live,
         store: Option<SessionStore>,
     ) -> Result<Self, VaultError> {
-        // A short bound is looked after more often, down to ten times a second.
-        let shortest = limits.session_idle.min(limits.session_unused) / 4;
-        let note_every = NOTE_EVERY.min(shortest.max(Duration::from_millis(100)));
-        let mut known = Known::new(limits.clone());
+        let mut known = Known::new(live.clone());
         if let Some(store) = &store {
-            load(store, &mut known, note_every)?;
+            load(store, &mut known, note_every(&live))?;
         }
         let newest = store.as_ref().map_or(0, |store| store.state().revision);
         Ok(Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, key),
-            note_every,
+            live,
             store,
             noted: AtomicU64::new(newest),
             known: Mutex::new(known),
@@ -150,9 +147,12 @@ impl Sessions {
     pub async fn keep(&self) {
         let mut agents = self.vault().map(|vault| vault.agents().changes());
         self.forget_strangers();
+        let mut live = self.live.clone();
         loop {
+            live.mark_unchanged();
             tokio::select! {
-                () = sleep(self.note_every) => self.note().await,
+                () = sleep(note_every(&live)) => self.note().await,
+                () = live.changed() => {}
                 () = changed(agents.as_mut()) => self.forget_strangers(),
             }
         }
@@ -217,6 +217,15 @@ impl Sessions {
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How often uses are noted: a short bound is looked after more often, down to ten times a second.
+fn note_every(live: &Live) -> Duration {
+    let shortest = live.read(|settings| {
+        let limits = &settings.limits;
+        limits.session_idle.min(limits.session_unused)
+    });
+    NOTE_EVERY.min((shortest / 4).max(Duration::from_millis(100)))
 }
 
 /// Reads the sessions of before the restart. `grace` is how long a use may not have been noted.
@@ -288,6 +297,7 @@ async fn changed(agents: Option<&mut watch::Receiver<u64>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Settings;
     use crate::sys::Scratch;
     use crate::vault::NewAgent;
 
@@ -304,7 +314,7 @@ mod tests {
             database: database.to_owned(),
             revision: revision.subscribe(),
         });
-        Sessions::open(&[1; 32], &Limits::default(), store).unwrap()
+        Sessions::open(&[1; 32], Settings::default().into(), store).unwrap()
     }
 
     async fn created(sessions: &Sessions, agent: &str) -> Arc<Session> {

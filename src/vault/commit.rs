@@ -1,5 +1,6 @@
 //! The thread that writes: what waits together is committed together.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -8,9 +9,6 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// Writes that one commit carries; the next commit takes the rest.
 const MAX_GROUP: usize = 256;
-
-/// How often the thread looks whether another process has written.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What a write must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,14 +37,35 @@ pub(super) struct Job {
     pub place: Option<OwnedSemaphorePermit>,
 }
 
+/// What the thread is told.
+pub(super) enum Order {
+    /// To do a job.
+    Do(Job),
+    /// To look whether another process has written; what it holds is dropped as it is obeyed.
+    Look(Arc<()>),
+}
+
+impl Order {
+    fn job(self) -> Option<Job> {
+        match self {
+            Self::Do(job) => Some(job),
+            Self::Look(told) => {
+                drop(told);
+                None
+            }
+        }
+    }
+}
+
 /// Runs jobs until nobody can send any more.
 ///
-/// `version` is what [`data_version`] said when the vault was opened: what was written elsewhere since then is
-/// noticed. `elsewhere` is called after another process has written. `forget` is called before a job that can
+/// Whether another process has written is looked at when it is told to, and every `look_every`. `version` is
+/// what [`data_version`] said when the vault was opened: what was written elsewhere since then is noticed.
+/// `elsewhere` is called after another process has written. `forget` is called before a job that can
 /// no longer trust what earlier jobs have seen: another process has written, or rows were undone.
 pub(super) fn run(
     (connection, version): (&Connection, Option<i64>),
-    jobs: &Receiver<Job>,
+    (orders, look_every): (&Receiver<Order>, Duration),
     elsewhere: &dyn Fn(),
     forget: &dyn Fn(),
 ) {
@@ -58,11 +77,11 @@ pub(super) fn run(
     };
     let mut told = file.version;
     loop {
-        match jobs.recv_timeout(LOOK_EVERY) {
+        match orders.recv_timeout(look_every) {
             Ok(first) => {
-                let mut group = vec![first];
-                group.extend(jobs.try_iter().take(MAX_GROUP - 1));
-                file.commit(group);
+                let more = orders.try_iter().take(MAX_GROUP - 1);
+                let group = std::iter::once(first).chain(more).filter_map(Order::job);
+                file.commit(group.collect());
             }
             Err(RecvTimeoutError::Timeout) => file.look(),
             Err(RecvTimeoutError::Disconnected) => return,
@@ -85,8 +104,11 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    /// One transaction for the group; a job that fails is undone alone.
+    /// One transaction for the group; a job that fails is undone alone. Without any it only looks.
     fn commit(&mut self, mut group: Vec<Job>) {
+        if group.is_empty() {
+            return self.look();
+        }
         let begun = self.begin(&group);
         // From here on nobody else can write before the commit.
         self.look();

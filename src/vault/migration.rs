@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use super::error::VaultError;
 use super::{audit_schema, changes, grants, logins, owner};
-use crate::sys::{files, now_ms, rfc3339};
+use crate::sys;
 
 /// Marks the file as ours: "gwrv" as a big-endian number.
 pub(super) const APPLICATION_ID: u32 = 0x6777_7276;
@@ -124,6 +124,26 @@ pub(super) fn newest(steps: &[&[&str]]) -> u32 {
     u32::try_from(steps.len()).unwrap_or(u32::MAX)
 }
 
+/// The version of an open vault; one that is newer than `steps` lead to is refused.
+pub(super) fn version(
+    connection: &Connection,
+    path: &Path,
+    steps: &[&[&str]],
+) -> Result<u32, VaultError> {
+    let found: u32 = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|cause| VaultError::from_sqlite(path, "be opened", &cause))?;
+    let known = newest(steps);
+    if found > known {
+        return Err(VaultError::Newer {
+            path: path.to_owned(),
+            found,
+            known,
+        });
+    }
+    Ok(found)
+}
+
 /// Brings an open vault to the newest version, after putting a copy of it beside it.
 ///
 /// All steps are one transaction: a power cut leaves the old version.
@@ -133,19 +153,9 @@ pub(super) fn migrate(
     steps: &[&[&str]],
 ) -> Result<(), VaultError> {
     let refused = |cause: rusqlite::Error| VaultError::from_sqlite(path, "be migrated", &cause);
-    let version: u32 = connection
-        .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(refused)?;
-    let known = newest(steps);
+    let (version, known) = (version(connection, path, steps)?, newest(steps));
     if version == known {
         return Ok(());
-    }
-    if version > known {
-        return Err(VaultError::Newer {
-            path: path.to_owned(),
-            found: version,
-            known,
-        });
     }
     let copy = keep_copy(connection, path, version)?;
     tracing::info!(
@@ -154,7 +164,11 @@ pub(super) fn migrate(
         copy = %copy.display(),
         "the vault is brought to a newer schema; a copy of the old one is kept"
     );
-    run(connection, version, steps).map_err(refused)
+    run(connection, version, steps).map_err(|cause| {
+        // Nothing was changed, so there is nothing to go back from; the next try takes a copy of its own.
+        let _ = std::fs::remove_file(&copy);
+        refused(cause)
+    })
 }
 
 /// Runs the steps after `version` and marks the file with the newest one.
@@ -175,15 +189,13 @@ pub(super) fn run(
 
 /// A whole copy of the vault as it is, as private as the vault, named after its version and the time.
 fn keep_copy(connection: &Connection, path: &Path, version: u32) -> Result<PathBuf, VaultError> {
-    let stamp = rfc3339(now_ms()).replace(':', "-");
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".schema-{version}.{stamp}"));
-    let copy = PathBuf::from(name);
-    // Made first, because SQLite would make it as readable as the umask allows.
-    files::create_private(&copy)?;
-    connection
-        .execute("VACUUM INTO ?1", [copy.to_string_lossy()])
-        .map_err(|cause| VaultError::from_sqlite(path, "be copied before its migration", &cause))?;
-    files::sync_directory_of(&copy)?;
-    Ok(copy)
+    let fill = |copy: &Path| {
+        connection
+            .execute("VACUUM INTO ?1", [copy.to_string_lossy()])
+            .map(drop)
+            .map_err(|cause| {
+                VaultError::from_sqlite(path, "be copied before its migration", &cause)
+            })
+    };
+    sys::keep_copy(path, version.into(), fill, VaultError::File)
 }

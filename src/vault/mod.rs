@@ -33,6 +33,7 @@ mod subscriptions;
 mod tail;
 mod tasks;
 mod trim;
+mod watch;
 mod writer;
 
 pub use agents::{Agent, NewAgent};

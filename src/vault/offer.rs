@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::commit::Durability;
 use super::error::VaultError;
 use super::shared::Shared;
-use crate::config::Risk;
+use crate::config::{HelperClass, Risk};
 
 /// Where it stands in the table of single values.
 const KEY: &str = "offered_tools";
@@ -24,6 +24,9 @@ pub struct OfferedTool {
     pub needs_host: bool,
     /// Whether it exists only for agents that reach the whole box.
     pub needs_everything: bool,
+    /// The key of the helper's file because of which it is not there, for nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<HelperClass>,
 }
 
 /// The door to it.
@@ -82,6 +85,7 @@ mod tests {
             risk: Risk::Read,
             needs_host: true,
             needs_everything: false,
+            off: None,
         };
         vault.offer().keep(&[tool("a"), tool("b")]).await.unwrap();
         vault.offer().keep(&[tool("c")]).await.unwrap();

@@ -27,6 +27,11 @@ pub(super) fn writing(path: &Path, steps: &[&[&str]]) -> Result<Connection, Vaul
     make_private(path)?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     check(&connection, path)?;
+    // Before the first write: what a newer gatewren wrote stays as it is.
+    migration::version(&connection, path, steps)?;
+    connection
+        .pragma_update(None, "journal_mode", "WAL")
+        .map_err(|cause| VaultError::from_sqlite(path, "be opened", &cause))?;
     migration::migrate(&mut connection, path, steps)?;
     Ok(connection)
 }
@@ -124,10 +129,7 @@ fn check(connection: &Connection, path: &Path) -> Result<(), VaultError> {
             detail: finding.lines().next().unwrap_or_default().to_owned(),
         });
     }
-    recognise(connection, path)?;
-    connection
-        .pragma_update(None, "journal_mode", "WAL")
-        .map_err(refused)
+    recognise(connection, path)
 }
 
 /// Whether it is a vault.
@@ -245,8 +247,13 @@ mod tests {
         let path = scratch.join("vault.db");
         let connection = writing(&path, STEPS).unwrap();
         connection.pragma_update(None, "user_version", 7).unwrap();
+        connection
+            .pragma_update(None, "journal_mode", "DELETE")
+            .unwrap();
         drop(connection);
+        let bytes = std::fs::read(&path).unwrap();
         let said = said(&path);
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
         let known = STEPS.len();
         let words = format!("written by a newer gatewren (schema 7, this one knows up to {known})");
         assert!(said.contains(&words), "{said}");
@@ -294,6 +301,9 @@ mod tests {
             error.starts_with("the vault could not be migrated: "),
             "{error}"
         );
+        let copies = std::fs::read_dir(scratch.path()).unwrap();
+        let mut copies = copies.map(|entry| entry.unwrap().file_name());
+        assert!(!copies.any(|name| name.to_string_lossy().contains(".schema-")));
         let old = writing(&path, &TWO_STEPS[..1]).unwrap();
         assert!(old.prepare("SELECT extra FROM meta").is_err());
     }

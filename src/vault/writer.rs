@@ -4,20 +4,26 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::commit::{self, Durability, Job, Work};
+use super::commit::{self, Durability, Job, Order, Work};
 use super::error::VaultError;
+use super::watch::{SELDOM, Watch};
 
 /// Writes that may wait; at it, a write that is counted waits for a place.
 const MAX_WAITING: usize = 4096;
 
+/// How often the thread looks whether another process has written where the kernel gives no hints.
+const LOOK_UNHINTED: Duration = Duration::from_millis(500);
+
 /// Dropping it writes what waits and ends the thread.
 pub(super) struct Writer {
     path: Arc<Path>,
-    jobs: Option<mpsc::Sender<Job>>,
+    orders: Option<mpsc::Sender<Order>>,
+    watch: Option<Watch>,
     places: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
 }
@@ -31,18 +37,26 @@ impl Writer {
         elsewhere: impl Fn() + Send + 'static,
         forget: impl Fn() + Send + 'static,
     ) -> Result<Self, VaultError> {
-        let (jobs, waiting) = mpsc::channel();
+        let (orders, waiting) = mpsc::channel();
         let version = commit::data_version(&connection);
+        let watch = Watch::start(path, orders.clone())
+            .inspect_err(|cause| tracing::warn!(%cause, "writes to the vault are polled for"))
+            .ok();
+        let look_every = watch.as_ref().map_or(LOOK_UNHINTED, |_| SELDOM);
         let thread = std::thread::Builder::new()
             .name("vault".to_owned())
-            .spawn(move || commit::run((&connection, version), &waiting, &elsewhere, &forget))
+            .spawn(move || {
+                let orders = (&waiting, look_every);
+                commit::run((&connection, version), orders, &elsewhere, &forget);
+            })
             .map_err(|cause| VaultError::Refused {
                 doing: "start its writing thread",
                 cause: cause.to_string(),
             })?;
         Ok(Self {
             path: path.into(),
-            jobs: Some(jobs),
+            orders: Some(orders),
+            watch,
             places: Arc::new(Semaphore::new(MAX_WAITING)),
             thread: Some(thread),
         })
@@ -136,14 +150,17 @@ impl Writer {
             work: Box::new(work),
             place,
         };
-        let jobs = self.jobs.as_ref().ok_or(VaultError::Stopped)?;
-        jobs.send(job).map_err(|_| VaultError::Stopped)
+        let orders = self.orders.as_ref().ok_or(VaultError::Stopped)?;
+        let order = Order::Do(job);
+        orders.send(order).map_err(|_| VaultError::Stopped)
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.jobs = None;
+        // The watch can send too.
+        self.watch = None;
+        self.orders = None;
         if let Some(thread) = self.thread.take() {
             // A panic in the thread was reported when it happened.
             let _ = thread.join();

@@ -1,7 +1,11 @@
 //! `gatewren check` as a person or a unit runs it.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+
+use serde_json::{Value, json};
 
 /// A settings file of the test's own.
 struct Settings(PathBuf);
@@ -43,7 +47,43 @@ fn good_settings_end_with_0() {
     assert_eq!(text(&output.stdout), "the settings are good\n");
     assert_eq!(output.status.code(), Some(0));
     let output = settings.check(&["--json"]);
-    assert_eq!(text(&output.stdout), "{\"ok\":true,\"problems\":[]}\n");
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&json["ok"], &json["problems"]), (&json!(true), &json!([])));
+    let keys = json["settings"].as_array().unwrap();
+    let of = |name: &str| keys.iter().find(|key| key["key"] == name).unwrap();
+    let file = settings.0.to_str().unwrap();
+    assert_eq!(
+        of("log.level"),
+        &json!({ "key": "log.level", "value": "debug", "file": file, "line": 2, "needs_restart": false })
+    );
+    assert_eq!(
+        of("listen"),
+        &json!({ "key": "listen", "value": ["0.0.0.0:8443"], "file": null, "line": null, "needs_restart": true })
+    );
+    let output = settings.check(&["--resolved"]);
+    let said = text(&output.stdout);
+    let line = format!("log.level = \"debug\"  # {file}:2");
+    assert!(said.lines().any(|said| said == line), "{said}");
+    let default = "limits.drain = \"30s\"  # default";
+    assert!(said.lines().any(|said| said == default), "{said}");
+}
+
+#[test]
+fn the_helpers_policy_is_checked_with_it() {
+    let settings = Settings::of("helper", "");
+    let policy = settings.0.with_file_name("policy.toml");
+    std::fs::write(&policy, "host_shel = \"off\"\n").unwrap();
+    std::fs::set_permissions(&policy, Permissions::from_mode(0o644)).unwrap();
+    let output = settings.check(&["--helper", policy.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("policy.toml:1: unknown key \"host_shel\""),
+        "{said}"
+    );
+    std::fs::write(&policy, "host_shell = \"off\"\n").unwrap();
+    let output = settings.check(&["--helper", policy.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
 #[test]
@@ -66,7 +106,7 @@ fn bad_settings_end_with_2_and_every_problem() {
 
     let output = settings.check(&["--json"]);
     assert_eq!(output.status.code(), Some(2));
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["ok"], false);
     assert_eq!(json["problems"][1]["line"], 3);
     assert_eq!(json["problems"][1]["file"], settings.0.to_str().unwrap());

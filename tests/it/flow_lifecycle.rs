@@ -1,6 +1,5 @@
 //! From start to stop: how the server ends, what becomes of calls, and its helper's death.
 
-use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -8,6 +7,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use crate::support::machine::{IN_TIME, LONG_S, is_alive, marked, marker, sleeping, wait_until};
+use crate::support::manager::Manager;
 use crate::support::server::{Directory, Server, server};
 
 fn admin() -> Server {
@@ -54,6 +54,23 @@ fn an_idle_connection_does_not_hold_up_a_stop() {
     }
     server.signal(Signal::SIGTERM);
     assert_eq!(server.ended().code(), Some(0));
+}
+
+#[test]
+fn a_connection_that_was_accepted_is_answered_although_the_server_stops() {
+    // As long as the test may take on a machine that has much else to do.
+    let limits = "[limits]\ndrain = \"5m\"\nheader_timeout = \"5m\"\n";
+    for http2 in [false, true] {
+        let mut server = server().policy("admin").settings(limits).start();
+        let client = server.client();
+        let client = if http2 { client.http2() } else { client };
+        let mut fresh = client.connection();
+        server.signal(Signal::SIGTERM);
+        wait_until("it stops", IN_TIME, || server.log().contains("stopping"));
+        let answer = client.modern("tools/list").send_over(&mut fresh);
+        assert_eq!(answer.status, 200, "{http2}");
+        assert_eq!(server.ended().code(), Some(0));
+    }
 }
 
 #[test]
@@ -225,46 +242,11 @@ fn a_reload_keeps_streams_and_connections() {
     assert_eq!(client.modern("tools/list").send().status, 200);
 }
 
-/// A service manager that listens.
-struct Manager {
-    socket: UnixDatagram,
-    path: std::path::PathBuf,
-    _home: Directory,
-}
-
-impl Manager {
-    fn new() -> Self {
-        let home = Directory::new();
-        let path = home.join("notify");
-        let socket = UnixDatagram::bind(&path).unwrap();
-        socket.set_read_timeout(Some(IN_TIME)).unwrap();
-        Self {
-            socket,
-            path,
-            _home: home,
-        }
-    }
-
-    fn notice(&self) -> String {
-        let mut bytes = [0; 4096];
-        let length = self.socket.recv(&mut bytes).expect("a notice in time");
-        String::from_utf8(bytes[..length].to_vec()).unwrap()
-    }
-
-    /// Waits for a notice with this line; others may come before.
-    fn hears(&self, line: &str) {
-        let begun = Instant::now();
-        while !self.notice().lines().any(|said| said == line) {
-            assert!(begun.elapsed() < IN_TIME, "{line} did not come");
-        }
-    }
-}
-
 #[test]
 fn a_service_manager_hears_ready_alive_reloading_and_stopping() {
     let manager = Manager::new();
     let mut server = server()
-        .env("NOTIFY_SOCKET", manager.path.to_str().unwrap())
+        .env("NOTIFY_SOCKET", manager.path())
         .env("WATCHDOG_USEC", "900000")
         .start();
     manager.hears("READY=1");
@@ -283,7 +265,7 @@ fn a_service_manager_hears_ready_alive_reloading_and_stopping() {
 fn a_server_that_stands_still_gives_no_sign_of_life() {
     let manager = Manager::new();
     let server = server()
-        .env("NOTIFY_SOCKET", manager.path.to_str().unwrap())
+        .env("NOTIFY_SOCKET", manager.path())
         .env("WATCHDOG_USEC", "600000")
         .start();
     manager.hears("WATCHDOG=1");

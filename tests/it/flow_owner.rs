@@ -258,6 +258,29 @@ fn a_page_of_another_port_gains_nothing_by_the_cookie() {
 }
 
 #[test]
+fn the_owner_is_let_in_and_shut_out_by_a_reload() {
+    let home = Directory::new();
+    let server = house(&home, "");
+    let client = server.client();
+    let cookie = cookie(&login(&client, &json!({ "password": PASSWORD })).send());
+    assert_eq!(call(&client, &cookie).send().status, 401);
+    server.reload_with("[access]\nowner_on_mcp = true\n");
+    assert_eq!(call(&client, &cookie).send().status, 200);
+    let listen = client
+        .modern("subscriptions/listen")
+        .without("authorization");
+    let filter = json!({ "resourceSubscriptions": [] });
+    let listen = listen
+        .header("cookie", &cookie)
+        .param("notifications", filter);
+    let mut listen = listen.open();
+    listen.message();
+    server.reload_with("");
+    listen.until_it_ends();
+    assert_eq!(call(&client, &cookie).send().status, 401);
+}
+
+#[test]
 fn whoever_guesses_waits() {
     let home = Directory::new();
     let server = house(&home, "");

@@ -1,6 +1,7 @@
 //! Somebody else in the front's place: whatever is sent to the helper, it does nothing but what its owner's file lets
 //! it do, and serves on.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::{IoSlice, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -13,10 +14,13 @@ use std::process::{Command, Stdio};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use serde_json::{Value, json};
 
+use crate::support::apart::Apart;
 use crate::support::chance::Chance;
 use crate::support::container::Containers;
-use crate::support::fort::{FRAME_BYTES, Fort, NOTHING, descriptors, everything, request};
-use crate::support::helper::{Helper, container, frame};
+use crate::support::fort::{
+    FRAME_BYTES, Fort, HOST_SHELL, NOTHING, descriptors, everything, request,
+};
+use crate::support::helper::{Helper, LONG_MS, container, frame, host};
 use crate::support::machine::{IN_TIME, is_root, skip, wait_until};
 use crate::support::server::Directory;
 
@@ -31,6 +35,83 @@ fn what_is_switched_off_is_refused_to_everybody() {
         assert_eq!(code, "forbidden", "{operation}: {message}");
     }
     fort.stands();
+}
+
+/// The class of an operation, as the owner's file has it, with the value that switches it on.
+fn class(operation: &Value) -> (&'static str, &'static str) {
+    match operation["do"].as_str().unwrap() {
+        "host_command" => ("host_shell", "\"full\""),
+        "container_command" => ("container_shell", "\"full\""),
+        "container_start" | "container_stop" => ("lxc_writes", "true"),
+        "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
+        looks if looks.starts_with("host_") => ("host_reads", "true"),
+        "update_check" => ("updates", "\"read-only\""),
+        looks if looks.starts_with("container_") => ("lxc_reads", "true"),
+        other => panic!("{other} has no class"),
+    }
+}
+
+#[test]
+fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
+    // Nobody's box is to go down because of a test: on this machine there is no system bus.
+    let machine = Apart::new();
+    if machine.is_none() && is_root() {
+        return;
+    }
+    let open = NOTHING.replace("containers = []", "containers = [\"*\"]");
+    let all = everything(&host("true"));
+    let classes: BTreeSet<_> = all.iter().skip(1).map(class).collect();
+    assert_eq!(classes.len(), 7);
+    for (key, on) in classes {
+        let lines = open.lines().map(|line| match line.split_once(" = ") {
+            Some((name, _)) if name == key => format!("{key} = {on}\n"),
+            _ => format!("{line}\n"),
+        });
+        let fort = Fort::on(machine.as_ref(), &lines.collect::<String>());
+        let mut bounds = fort.helper.ask(&json!({ "do": "bounds" }), LONG_MS);
+        let said = String::from_utf8(bounds.output()).unwrap();
+        assert_eq!(said, format!("[\"{key}\"]\n"), "what the front is told");
+        drop(bounds);
+        for operation in all.iter().skip(1) {
+            let asked = fort.helper.ask(operation, LONG_MS);
+            if operation["do"] == "container_events" {
+                // It would go on for ever.
+                asked.cancel();
+            }
+            let (code, message) = asked.finish().refusal();
+            let is_on = class(operation).0 == key;
+            assert_eq!(code != "forbidden", is_on, "{key}: {operation}: {message}");
+            if !is_on {
+                let file = format!("{} is off in /etc/gatewren/helper.toml", class(operation).0);
+                assert!(message.contains(&file), "{message}");
+            }
+        }
+        assert!(fort.serves());
+    }
+}
+
+#[test]
+fn commands_on_the_host_are_off_unless_the_file_switches_them_on() {
+    let file_is_absent = !Path::new("/etc/gatewren/helper.toml").exists();
+    // A file bounds a trial as well.
+    let fort = Fort::new("");
+    let refused = |helper: &Helper| helper.run(&fort.trace()).refusal();
+    let (code, message) = refused(&fort.helper);
+    assert_eq!(code, "forbidden", "{message}");
+    let file = "host_shell is off in /etc/gatewren/helper.toml";
+    assert!(message.contains(file), "{message}");
+    if file_is_absent {
+        let lxcpath = Path::new("/nonexistent");
+        let installed = Helper::start_installed(lxcpath);
+        assert_eq!(refused(&installed), (code, message));
+        fort.stands();
+        let trial = Helper::start(lxcpath);
+        assert_eq!(refused(&trial).0, "", "a trial without a file");
+        assert!(fort.canary.exists());
+    } else {
+        skip("this machine has a helper.toml, which bounds everything");
+        fort.stands();
+    }
 }
 
 #[test]
@@ -270,7 +351,7 @@ fn what_is_no_request_is_not_answered() {
 
 #[test]
 fn half_a_request_is_none_wherever_it_is_cut() {
-    let fort = Fort::new("");
+    let fort = Fort::new(HOST_SHELL);
     let whole = frame(request(&fort.trace()).to_string());
     for length in 0..whole.len() {
         assert_eq!(fort.send(&whole[..length]), b"", "{length} bytes");
@@ -284,7 +365,7 @@ fn half_a_request_is_none_wherever_it_is_cut() {
 
 #[test]
 fn a_command_that_cannot_be_one_is_not_begun() {
-    let fort = Fort::new("");
+    let fort = Fort::new(HOST_SHELL);
     let trace = fort.trace();
     let argv = |argv: Value| json!({ "argv": argv });
     let touch = |name: &str| json!(["touch", fort.canary, name]);

@@ -208,6 +208,7 @@ mod tests {
 
     use super::super::mounts::mounted;
     use super::super::recording::record;
+    use super::super::seen::Seen;
     use super::*;
 
     /// The files that matter, as a server has them with a SATA disk under LVM, an `NVMe` disk that is
@@ -278,7 +279,9 @@ mod tests {
     fn disks_are_told_with_what_is_on_them() {
         let scratch = Scratch::new();
         let tree = record(&scratch, SERVER);
-        let mounts = mounted("31 1 253:0 / / rw - ext4 /dev/mapper/vg0-data rw\n");
+        let mounts = mounted(&Seen::by_ourselves(
+            "31 1 253:0 / / rw - ext4 /dev/mapper/vg0-data rw\n",
+        ));
         let all = disks(&tree, &mounts);
         let kinds: Vec<_> = all
             .iter()

@@ -106,7 +106,7 @@ pub fn uptime_s(tree: &Tree) -> u64 {
     whole_seconds(&tree.text("proc/uptime").unwrap_or_default())
 }
 
-fn reboot_packages(text: &str) -> Vec<String> {
+pub fn reboot_packages(text: &str) -> Vec<String> {
     let names = text.split_whitespace().map(str::to_owned);
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -1,7 +1,6 @@
 //! The host's open ports, and who opened them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -9,15 +8,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::helper_client::Transport;
-use crate::sys::{OpenPort, cgroup_paths, open_ports, open_ports_of};
+use crate::sys::{OpenPort, cgroup_paths, open_ports, open_ports_of, socket_programs};
 
-use super::super::source::Tree;
+use super::super::source::{Tree, label};
 
 /// The first port that the kernel gives to whoever asks for any, unless `ip_local_port_range` says otherwise.
 const FIRST_EPHEMERAL: u16 = 32_768;
-
-/// Open files that are looked at for the sockets among them; who has one of those that are left is not known then.
-const MAX_FILES: usize = 100_000;
 
 /// A port of the host that is open for others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -41,23 +37,32 @@ pub struct HostListener {
     pub is_lasting: bool,
 }
 
-/// All of them, sorted by protocol, port and address; without programs.
-pub fn listeners(tree: &Tree) -> Vec<HostListener> {
-    described(tree, &open(tree), &BTreeMap::new())
-}
+/// The open ports as the kernel tells of them.
+#[derive(Debug)]
+pub struct OpenPorts(Vec<OpenPort>);
 
-/// The same with programs, for which the open files of every process are looked at that may be.
-pub fn listeners_with_programs(tree: &Tree) -> Vec<HostListener> {
-    let open = open(tree);
-    let sockets = open.iter().map(|one| one.inode).collect();
-    described(tree, &open, &programs(tree, sockets))
-}
+impl OpenPorts {
+    /// All of them; a recording has what its `/proc` shows, and so has a kernel that cannot be asked.
+    pub fn of(tree: &Tree) -> Self {
+        let is_here = tree.path("") == Path::new("/");
+        let asked = is_here.then(open_ports).and_then(Result::ok);
+        Self(asked.unwrap_or_else(|| open_ports_of(&tree.path("proc/net"))))
+    }
 
-/// A recording has what its `/proc` shows, and so has a kernel that cannot be asked.
-fn open(tree: &Tree) -> Vec<OpenPort> {
-    let is_here = tree.path("") == Path::new("/");
-    let asked = is_here.then(open_ports).and_then(Result::ok);
-    asked.unwrap_or_else(|| open_ports_of(&tree.path("proc/net")))
+    /// The numbers of their sockets.
+    pub fn sockets(&self) -> BTreeSet<u64> {
+        self.0.iter().map(|one| one.inode).collect()
+    }
+
+    /// The programs that have them, as far as this process may see that.
+    pub fn programs(&self, tree: &Tree) -> BTreeMap<u64, String> {
+        socket_programs(&tree.path("proc"), self.sockets())
+    }
+
+    /// With all that is known of them, sorted by protocol, port and address.
+    pub fn described(&self, tree: &Tree, programs: &BTreeMap<u64, String>) -> Vec<HostListener> {
+        described(tree, &self.0, programs)
+    }
 }
 
 fn described(
@@ -82,7 +87,7 @@ fn described(
             user: user.unwrap_or_else(|| one.uid.to_string()),
             unit: group.and_then(|path| unit(path)),
             container: group.and_then(|path| container(path)),
-            program: programs.get(&one.inode).cloned(),
+            program: programs.get(&one.inode).and_then(|name| label(name)),
             is_lasting: one.port < ephemeral,
         }
     };
@@ -139,40 +144,6 @@ fn container(group: &str) -> Option<String> {
     name.map(str::to_owned)
 }
 
-/// Which program has which of these sockets, of the processes whose open files may be seen.
-fn programs(tree: &Tree, mut sockets: BTreeSet<u64>) -> BTreeMap<u64, String> {
-    let mut found = BTreeMap::new();
-    let mut left = MAX_FILES;
-    let names = tree.names("proc");
-    for pid in names.iter().filter(|name| name.parse::<u32>().is_ok()) {
-        let files = fs::read_dir(tree.path(&format!("proc/{pid}/fd")));
-        for file in files.into_iter().flatten().flatten() {
-            if left == 0 || sockets.is_empty() {
-                return found;
-            }
-            left -= 1;
-            let link = fs::read_link(file.path()).unwrap_or_default();
-            let socket = link
-                .to_str()
-                .and_then(inode)
-                .filter(|one| sockets.remove(one));
-            let program = || tree.label(&format!("proc/{pid}/comm"));
-            if let Some((socket, program)) = socket.and_then(|socket| Some((socket, program()?))) {
-                found.insert(socket, program);
-            }
-        }
-    }
-    found
-}
-
-/// From a link such as `socket:[4711]`.
-fn inode(link: &str) -> Option<u64> {
-    link.strip_prefix("socket:[")?
-        .strip_suffix(']')?
-        .parse()
-        .ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
@@ -192,6 +163,11 @@ mod tests {
         \x20  9: 00000000:9C41 00000000:0000 07 00000000:00000000 00:00000000 00000000    33        0 1004 2\n";
 
     #[cfg(target_endian = "little")]
+    fn with_programs(tree: &Tree) -> Vec<HostListener> {
+        let open = OpenPorts::of(tree);
+        open.described(tree, &open.programs(tree))
+    }
+
     #[test]
     fn ports_are_told_with_who_opened_them() {
         let scratch = Scratch::new();
@@ -209,7 +185,7 @@ mod tests {
                 ),
             ],
         );
-        let all = listeners_with_programs(&tree);
+        let all = with_programs(&tree);
         let seen: Vec<_> = all
             .iter()
             .map(|one| (one.protocol, one.port, one.user.as_str(), one.is_lasting))
@@ -226,14 +202,13 @@ mod tests {
             "{program:?}"
         );
         assert_eq!(all[1].program, None);
-        assert!(listeners(&tree).iter().all(|one| one.program.is_none()));
     }
 
     #[test]
     fn a_port_of_this_process_is_known_as_its_own() {
         let opened = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = opened.local_addr().unwrap();
-        let all = listeners_with_programs(&Tree::of_this_machine());
+        let all = with_programs(&Tree::of_this_machine());
         let one = all.iter().find(|one| {
             one.protocol == Transport::Tcp && one.port == at.port() && one.address == at.ip()
         });
@@ -279,17 +254,7 @@ mod tests {
 
     #[test]
     fn odd_input_is_nobody() {
-        for odd in [
-            "",
-            "socket:[]",
-            "socket:[x]",
-            "socket:7",
-            "pipe:[7]",
-            "/socket:[7]",
-        ] {
-            assert_eq!(inode(odd), None, "{odd}");
-        }
         assert!(users("\n:x:1\nroot\nroot:x\nroot:x:y:0\n").is_empty());
-        assert!(listeners(&Tree::below("/no/such/place".as_ref())).is_empty());
+        assert!(with_programs(&Tree::below("/no/such/place".as_ref())).is_empty());
     }
 }

@@ -1,10 +1,12 @@
 //! The machine that gatewren runs on, and what can be asked of it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::task::spawn_blocking;
 
+use crate::helper_client::Helper;
 use crate::sys::{neighbors, rfc3339};
 
 use super::super::error::{BackendError, ErrorKind};
@@ -14,12 +16,13 @@ use super::clock::{self, ServerTime};
 use super::disks::{Disk, disks};
 use super::facts::{self, ServerInfo};
 use super::interfaces::{Interface, interfaces};
-use super::listeners::{HostListener, listeners, listeners_with_programs};
+use super::listeners::{HostListener, OpenPorts};
 use super::metrics::{self, Metrics};
 use super::mounts::{Mounted, mounted};
 use super::neighbors::{Neighbor, known};
 use super::resolver::{Resolver, resolver};
 use super::routes::{Route, routes};
+use super::seen::Watchtower;
 use super::temperatures::{Sensors, Temperature, temperatures};
 use super::traffic::{NetworkTraffic, traffic};
 use super::usage::boot_time_s;
@@ -35,6 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Host {
     tree: Tree,
+    tower: Watchtower,
     /// Read once: the kernel computes it from the clock, which is set and corrected.
     boot_time: OnceLock<Option<String>>,
     started: Instant,
@@ -66,16 +70,22 @@ pub struct HostFacts {
 }
 
 impl Host {
-    /// This machine.
-    pub fn new() -> Self {
-        Self::of(Tree::of_this_machine())
+    /// This machine, with a helper for what is not seen from a sandbox.
+    pub fn new(helper: Helper) -> Self {
+        Self::of(Tree::of_this_machine(), Watchtower::of(helper))
+    }
+
+    /// This machine as far as this process sees it.
+    #[cfg(test)]
+    pub fn unaided() -> Self {
+        Self::of(Tree::of_this_machine(), Watchtower::default())
     }
 
     /// A machine that is not here, recorded below a directory; its clock and its interfaces' addresses are
     /// this machine's.
     #[cfg(test)]
     pub fn recorded(root: &std::path::Path) -> Self {
-        Self::of(Tree::below(root))
+        Self::of(Tree::below(root), Watchtower::default())
     }
 
     /// What it is.
@@ -85,6 +95,7 @@ impl Host {
 
     /// What its clock says.
     pub async fn time(self: &Arc<Self>) -> Result<ServerTime, BackendError> {
+        self.learn().await;
         self.ask(Self::look_at_clock).await
     }
 
@@ -92,7 +103,8 @@ impl Host {
     pub async fn metrics(self: &Arc<Self>) -> Result<Metrics, BackendError> {
         let earlier = metrics::cpu_time(&self.tree);
         tokio::time::sleep(SAMPLE).await;
-        self.ask(move |host| Metrics::since(&host.tree, earlier))
+        self.learn().await;
+        self.ask(move |host| Metrics::since(&host.tree, earlier, &host.tower.seen(&host.tree)))
             .await
     }
 
@@ -130,7 +142,13 @@ impl Host {
     /// Its open ports, sorted by protocol, port and address, with the programs that have them where that may be
     /// known.
     pub async fn listeners(self: &Arc<Self>) -> Result<Vec<HostListener>, BackendError> {
-        self.ask(|host| listeners_with_programs(&host.tree)).await
+        let open = self.ask(|host| OpenPorts::of(&host.tree)).await?;
+        let told = self.tower.programs(open.sockets()).await;
+        self.ask(move |host| {
+            let programs = told.unwrap_or_else(|| open.programs(&host.tree));
+            open.described(&host.tree, &programs)
+        })
+        .await
     }
 
     /// Its name, and the addresses by which others reach it.
@@ -147,11 +165,17 @@ impl Host {
 
     /// Its disks, sorted by name, and its file systems, sorted by path.
     pub async fn disks(self: &Arc<Self>) -> Result<(Vec<Disk>, Vec<Mounted>), BackendError> {
+        self.learn().await;
         self.ask(|host| {
             let mounts = host.look_at_mounts();
             (disks(&host.tree, &mounts), mounts)
         })
         .await
+    }
+
+    /// Has the helper look at what is not seen from here; what it told last stays where it does not answer.
+    pub async fn learn(&self) {
+        self.tower.look().await;
     }
 
     /// Looks at everything; may hang for as long as a disk does.
@@ -160,10 +184,10 @@ impl Host {
         HostFacts {
             info: self.look_at_info(),
             zone: clock::zone(&self.tree),
-            ntp_synced: clock::ntp_synced(&self.tree),
+            ntp_synced: self.ntp_synced(),
             interfaces: self.look_at_interfaces(),
             routes: routes(&self.tree),
-            listeners: listeners(&self.tree),
+            listeners: OpenPorts::of(&self.tree).described(&self.tree, &BTreeMap::new()),
             resolver: resolver(&self.tree),
             disks: disks(&self.tree, &mounts),
             temperatures: temperatures(&self.tree, Sensors::Quiet),
@@ -171,9 +195,10 @@ impl Host {
         }
     }
 
-    fn of(tree: Tree) -> Self {
+    fn of(tree: Tree, tower: Watchtower) -> Self {
         Self {
             tree,
+            tower,
             boot_time: OnceLock::new(),
             started: Instant::now(),
         }
@@ -187,7 +212,7 @@ impl Host {
         ServerTime {
             time: clock::utc(),
             zone: clock::zone(&self.tree),
-            ntp_synced: clock::ntp_synced(&self.tree),
+            ntp_synced: self.ntp_synced(),
             boot_time: self.boot_time(),
             uptime_s: facts::uptime_s(&self.tree),
             gatewren_uptime_s: self.started.elapsed().as_secs(),
@@ -199,7 +224,12 @@ impl Host {
     }
 
     fn look_at_mounts(&self) -> Vec<Mounted> {
-        mounted(&self.tree.text("proc/self/mountinfo").unwrap_or_default())
+        mounted(&self.tower.seen(&self.tree))
+    }
+
+    fn ntp_synced(&self) -> Option<bool> {
+        let told = self.tower.seen(&self.tree).clock_synchronised;
+        told.or_else(|| clock::ntp_synced(&self.tree))
     }
 
     fn boot_time(&self) -> Option<String> {
@@ -232,7 +262,7 @@ mod tests {
 
     #[tokio::test]
     async fn this_machine_is_known() {
-        let host = Arc::new(Host::new());
+        let host = Arc::new(Host::unaided());
         let info = host.info().await.unwrap();
         assert!(!info.hostname.is_empty() && !info.kernel.is_empty());
         assert!(info.cpu.cores >= 1 && info.memory_bytes > 1 << 20 && info.uptime_s > 0);
@@ -252,7 +282,7 @@ mod tests {
 
     #[tokio::test]
     async fn this_machine_is_measured() {
-        let metrics = Arc::new(Host::new()).metrics().await.unwrap();
+        let metrics = Arc::new(Host::unaided()).metrics().await.unwrap();
         assert!((0.0..=100.0).contains(&metrics.cpu_percent), "{metrics:?}");
         assert!(metrics.memory.total_bytes > metrics.memory.available_bytes);
         let network = &metrics.network;

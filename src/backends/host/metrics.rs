@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::super::source::Tree;
 use super::meminfo::{self, Space};
 use super::mounts::{Mount, mounts};
+use super::seen::Seen;
 use super::temperatures::{Sensors, Temperature, temperatures};
 use super::traffic::{DiskTraffic, NetworkTraffic, disks, traffic};
 use super::usage::{self, CpuTime};
@@ -47,7 +48,7 @@ pub struct Pressure {
 
 impl Metrics {
     /// How it stands now, with the processors' usage since `earlier`.
-    pub fn since(tree: &Tree, earlier: CpuTime) -> Self {
+    pub fn since(tree: &Tree, earlier: CpuTime, seen: &Seen) -> Self {
         let proc = |name: &str| tree.text(&format!("proc/{name}")).unwrap_or_default();
         let meminfo = proc("meminfo");
         Self {
@@ -56,7 +57,7 @@ impl Metrics {
             pressure: pressure(tree),
             memory: meminfo::memory(&meminfo),
             swap: meminfo::swap(&meminfo),
-            mounts: mounts(&proc("self/mountinfo")),
+            mounts: mounts(seen),
             temperatures: temperatures(tree, Sensors::All),
             network: traffic(&proc("net/dev")),
             disks: disks(&proc("diskstats")),

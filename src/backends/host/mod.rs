@@ -1,4 +1,5 @@
-//! The machine itself: what it is and how it stands, from `/proc` and `/sys` alone.
+//! The machine itself: what it is and how it stands, from `/proc` and `/sys`, and from the helper what a
+//! sandbox hides.
 
 mod addresses;
 mod clock;
@@ -18,6 +19,7 @@ mod platform;
 mod recording;
 mod resolver;
 mod routes;
+mod seen;
 mod temperatures;
 mod traffic;
 mod usage;
@@ -26,7 +28,7 @@ pub use addresses::ReachableAddress;
 pub use clock::ServerTime;
 pub use disks::{Content, Disk, Partition};
 pub use events::HostEvents;
-pub use facts::ServerInfo;
+pub use facts::{ServerInfo, reboot_packages};
 pub use interfaces::Interface;
 pub use listeners::HostListener;
 pub use machine::{Host, HostFacts};

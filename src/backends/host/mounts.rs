@@ -1,13 +1,13 @@
 //! The file systems that hold data, and how full they are.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::sys::disk_space;
+use crate::sys::unescape_mount;
 
+use super::seen::Seen;
 use super::usage::percent;
 
 /// File systems without a block device of their own that hold data all the same.
@@ -104,11 +104,11 @@ impl Mount {
 
 impl MountPoint {
     /// With its sizes; nothing where they cannot be had.
-    fn measured(&self) -> Option<Mount> {
+    fn measured(&self, seen: &Seen) -> Option<Mount> {
         if self.data == Data::Network {
             return None;
         }
-        let space = disk_space(Path::new(&self.path)).ok()?;
+        let space = seen.space(&self.path)?;
         let used = space.total_bytes.saturating_sub(space.free_bytes);
         (space.total_bytes > 0).then(|| Mount {
             path: self.path.clone(),
@@ -121,8 +121,8 @@ impl MountPoint {
 }
 
 /// The file systems on this machine's disks with their sizes, sorted by path.
-pub fn mounts(mountinfo: &str) -> Vec<Mount> {
-    let all = mounted(mountinfo).into_iter();
+pub fn mounts(seen: &Seen) -> Vec<Mount> {
+    let all = mounted(seen).into_iter();
     all.filter(|(point, _)| point.data == Data::Disk)
         .filter_map(|(_, mount)| mount)
         .collect()
@@ -131,11 +131,20 @@ pub fn mounts(mountinfo: &str) -> Vec<Mount> {
 /// The file systems that hold data, sorted by path, with their sizes where they can be had.
 ///
 /// Those on the network have none: to ask one whose server is gone would hang.
-pub fn mounted(mountinfo: &str) -> Vec<Mounted> {
+pub fn mounted(seen: &Seen) -> Vec<Mounted> {
+    let points = mount_points(&seen.mountinfo).into_iter();
+    points
+        .map(|point| (point.measured(seen), point))
+        .map(|(mount, point)| (point, mount))
+        .collect()
+}
+
+/// Where the file systems are whose sizes are told.
+pub fn places_to_measure(mountinfo: &str) -> Vec<String> {
     let points = mount_points(mountinfo).into_iter();
     points
-        .map(|point| (point.measured(), point))
-        .map(|(mount, point)| (point, mount))
+        .filter(|point| point.data != Data::Network)
+        .map(|point| point.path)
         .collect()
 }
 
@@ -165,9 +174,9 @@ fn mount_points(mountinfo: &str) -> Vec<MountPoint> {
 /// the file system.
 fn mount_point(line: &str) -> Option<MountPoint> {
     let (here, filesystem) = line.split_once(" - ")?;
-    let mut here = here.split(' ').skip(2).map(unescape);
+    let mut here = here.split(' ').skip(2).map(unescape_mount);
     let (device, root, path, options) = (here.next()?, here.next()?, here.next()?, here.next()?);
-    let mut words = filesystem.split(' ').map(unescape);
+    let mut words = filesystem.split(' ').map(unescape_mount);
     let (filesystem, source, more) = (words.next()?, words.next()?, words.next()?);
     let read_only = |options: &str| options.split(',').any(|option| option == "ro");
     Some(MountPoint {
@@ -203,20 +212,6 @@ fn data(path: &str, filesystem: &str, source: &str) -> Option<Data> {
     let is_device = source.starts_with("/dev/") && source != "/dev/fuse";
     let on_device = is_device && !filesystem.starts_with("fuse.");
     (on_device || root_overlay || LOCAL.contains(&filesystem)).then_some(Data::Disk)
-}
-
-/// Spaces, tabs, newlines and backslashes are written in octal there.
-fn unescape(word: &str) -> String {
-    let plain = [
-        (r"\040", " "),
-        (r"\011", "\t"),
-        (r"\012", "\n"),
-        (r"\043", "#"),
-        (r"\134", r"\"),
-    ];
-    plain.iter().fold(word.to_owned(), |word, (code, plain)| {
-        word.replace(code, plain)
-    })
 }
 
 #[cfg(test)]
@@ -280,14 +275,19 @@ mod tests {
         ] {
             assert!(mount_points(text).is_empty(), "{text}");
         }
-        assert!(mounts("1 2 8:1 / /no/such/place rw - ext4 /dev/sda rw").is_empty());
+        assert!(
+            mounts(&Seen::by_ourselves(
+                "1 2 8:1 / /no/such/place rw - ext4 /dev/sda rw"
+            ))
+            .is_empty()
+        );
         // To ask it would hang.
-        assert!(mounts("1 2 0:50 / / rw - nfs4 nas:/export rw").is_empty());
+        assert!(mounts(&Seen::by_ourselves("1 2 0:50 / / rw - nfs4 nas:/export rw")).is_empty());
     }
 
     #[test]
     fn the_root_has_a_size() {
-        let root = mounts("1 2 8:1 / / rw - ext4 /dev/root rw\n");
+        let root = mounts(&Seen::by_ourselves("1 2 8:1 / / rw - ext4 /dev/root rw\n"));
         assert!(root[0].total_bytes >= root[0].available_bytes);
         assert!((0.0..=100.0).contains(&root[0].used_percent), "{root:?}");
     }

@@ -9,10 +9,10 @@ use crate::helper_client::{
     Capture, ContainerName, Ending, Helper, Limits, Operation, Usage, Vitals,
 };
 
+use super::super::ask::{ask, limits};
 use super::super::error::{BackendError, ErrorKind};
 use super::super::os_release::OsRelease;
 use super::super::threshold::{Threshold, told};
-use super::ask::{ask, limits};
 use super::config::ContainerConfig;
 use super::details::{ContainerDetails, ContainerState, ContainerStatus};
 use super::events::ContainerEvents;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::helper_client::{ContainerName, Frame, Running, Stream};
 
+use super::super::ask::obstacle;
 use super::super::error::{BackendError, ErrorKind};
-use super::ask::obstacle;
 use super::details::ContainerState;
 
 /// The longest line that is understood, in bytes; a longer one is forgotten.

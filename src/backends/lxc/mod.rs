@@ -1,6 +1,5 @@
 //! The LXC containers: which there are, how they stand, and what changes them.
 
-mod ask;
 mod config;
 mod containers;
 mod details;

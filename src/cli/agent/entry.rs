@@ -76,9 +76,11 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn act(args: &Args) -> Result<String, String> {
+    // In this order: root's own files are read before its rights are given up.
+    let spaces = args.place.settings()?.spaces;
     let vault = args.place.vault()?;
     let house = House {
-        spaces: args.place.settings()?.spaces,
+        spaces,
         tools: vault.offer().tools().map_err(|e| e.to_string())?,
         vault,
         json: args.json,

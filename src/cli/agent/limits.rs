@@ -168,6 +168,7 @@ mod tests {
             risk: Risk::Read,
             needs_host: false,
             needs_everything: false,
+            off: None,
         };
         vec![
             tool("container_stop", "containers"),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::super::plain::plain;
 use super::{house::House, list, name, standing::standing};
 use crate::auth::{AuthError, policy_of, reach_of};
-use crate::config::{Glob, Mode, Policy, Reach, Risk, Space, WHOLE_BOX};
+use crate::config::{Glob, HelperClass, Mode, Policy, Reach, Risk, Space, WHOLE_BOX};
 use crate::policy::{Subject, class, lets_propose, mode, shows};
 use crate::sys::rfc3339;
 use crate::vault::{Agent, OfferedTool};
@@ -36,6 +36,8 @@ struct Outlook {
     policy: Policy,
     /// The tools that exist for the agent, by what becomes of their calls.
     tools: Vec<(Mode, Vec<String>)>,
+    /// The tools that it would have if the owner had not switched them off on this box, with the key that did.
+    off: Vec<(HelperClass, String)>,
     /// How many there are besides.
     hidden: usize,
 }
@@ -58,14 +60,20 @@ impl Outlook {
                 () => Mode::Deny,
             }
         };
+        let (here, off): (Vec<_>, Vec<_>) = house.tools.iter().partition(|t| t.off.is_none());
         let of = |wanted: Mode| {
-            let fitting = house.tools.iter().filter(|tool| becomes(tool) == wanted);
+            let fitting = here.iter().filter(|tool| becomes(tool) == wanted);
             let names: Vec<String> = fitting.map(|tool| tool.name.clone()).collect();
             (wanted, names)
         };
         let tools = [Mode::Allow, Mode::Confirm, Mode::Propose].map(of);
         Self {
             hidden: of(Mode::Deny).1.len(),
+            off: off
+                .iter()
+                .filter(|tool| becomes(tool) != Mode::Deny)
+                .filter_map(|tool| Some((tool.off?, tool.name.clone())))
+                .collect(),
             tools: tools
                 .into_iter()
                 .filter(|(_, names)| !names.is_empty())
@@ -81,7 +89,10 @@ fn is_within(tool: &OfferedTool, reach: &Reach) -> bool {
 
 fn as_json(house: &House, agent: &Agent, outlook: Option<&Outlook>) -> String {
     let mut shown = list::row(house, agent);
-    if let (Some(Outlook { policy, tools, .. }), Some(shown)) = (outlook, shown.as_object_mut()) {
+    if let (Some(outlook), Some(shown)) = (outlook, shown.as_object_mut()) {
+        let Outlook {
+            policy, tools, off, ..
+        } = outlook;
         let said = |risk: Risk| (risk.to_string(), json!(class(policy, risk)));
         let classes: Map<String, Value> = Risk::ALL.map(said).into_iter().collect();
         let tools = tools
@@ -89,6 +100,8 @@ fn as_json(house: &House, agent: &Agent, outlook: Option<&Outlook>) -> String {
             .map(|(mode, names)| (mode.to_string(), json!(names)));
         shown.insert("classes".to_owned(), Value::Object(classes));
         shown.insert("tools".to_owned(), Value::Object(tools.collect()));
+        let off = off.iter().map(|(class, name)| (name.clone(), json!(class)));
+        shown.insert("off_on_this_box".to_owned(), Value::Object(off.collect()));
     }
     shown.to_string()
 }
@@ -104,6 +117,7 @@ fn in_words(house: &House, agent: &Agent, outlook: Result<&Outlook, &AuthError>)
     if let Ok(Outlook {
         policy,
         tools,
+        off,
         hidden,
     }) = outlook
     {
@@ -132,7 +146,15 @@ fn in_words(house: &House, agent: &Agent, outlook: Result<&Outlook, &AuthError>)
             lines.push(format!("Tools whose calls {}", words(*mode)));
             lines.push(format!("  {}", names.join(", ")));
         }
-        match (tools.is_empty(), *hidden) {
+        if !off.is_empty() {
+            lines.push(
+                "Tools that are off on this box for everybody, by the keys of helper.toml"
+                    .to_owned(),
+            );
+            let named = off.iter().map(|(class, name)| format!("{name} ({class})"));
+            lines.push(format!("  {}", named.collect::<Vec<_>>().join(", ")));
+        }
+        match (tools.is_empty() && off.is_empty(), *hidden) {
             (true, 0) => lines.push(
                 "Which tools there are is known when the server was started once.".to_owned(),
             ),

@@ -19,10 +19,11 @@ use super::machine::Pinning;
 const START_WITHIN: Duration = Duration::from_secs(20);
 
 /// A child that ends with its owner.
-struct Running(Child);
+pub struct Running(Child);
 
 impl Running {
-    fn start(mut command: Command) -> Result<Self, Error> {
+    /// Starts it; what it reads ends with its owner too.
+    pub fn start(mut command: Command) -> Result<Self, Error> {
         let named = command.get_program().to_owned();
         let child = command
             .stdin(Stdio::piped())
@@ -31,7 +32,13 @@ impl Running {
         Ok(Self(child))
     }
 
-    fn first_line(&mut self) -> Result<String, Error> {
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// What it says first on a standard output that is piped.
+    pub fn first_line(&mut self) -> Result<String, Error> {
         let mut line = String::new();
         let out = self.0.stdout.take().ok_or("no standard output")?;
         if BufReader::new(out).read_line(&mut line)? == 0 {
@@ -77,10 +84,20 @@ impl Drop for Directory {
     }
 }
 
+/// A place on the disk from which gatewren is started, as often as wanted.
+pub struct Home {
+    directory: Directory,
+    config: PathBuf,
+    /// Where it is once it was started.
+    pub address: Address,
+    /// The agent's token.
+    pub token: String,
+}
+
 /// gatewren with a fresh state.
 pub struct Gatewren {
     process: Running,
-    directory: Directory,
+    home: Home,
     /// Where it is.
     pub address: Address,
     /// The agent's token.
@@ -95,39 +112,57 @@ struct Said {
     ca: PathBuf,
 }
 
-impl Gatewren {
-    /// Starts one with every limit as high as the settings allow. `try` makes the certificate and the
-    /// agent; since it takes no settings, `serve` goes on from there at the same place.
-    pub fn start(args: &Common, pinning: Pinning) -> Result<Self, Error> {
+impl Home {
+    /// A fresh one, with every limit as high as the settings allow. `try` makes the certificate and the agent;
+    /// since it takes no settings, `serve` goes on from there at the same place.
+    pub fn new(args: &Common) -> Result<Self, Error> {
         let directory = Directory::new()?;
         let said = try_once(args, &directory.0)?;
         let socket = socket(&said.url)?;
         let config = directory.0.join("gatewren.toml");
         fs::write(&config, settings(&directory.0, socket, &args.log))?;
+        Ok(Self {
+            address: Address::tls(socket, &said.ca)?,
+            token: said.token,
+            directory,
+            config,
+        })
+    }
+
+    /// Starts it; a little later it listens.
+    pub fn start(&self, args: &Common, pinning: Pinning) -> Result<Running, Error> {
         let mut command = pinning.server(&args.binary);
-        command.arg("serve").arg("--config").arg(&config);
-        let process = Running::start(command)?;
-        wait_for(socket)?;
+        command.arg("serve").arg("--config").arg(&self.config);
+        Running::start(command)
+    }
+}
+
+impl Gatewren {
+    /// Starts one.
+    pub fn start(args: &Common, pinning: Pinning) -> Result<Self, Error> {
+        let home = Home::new(args)?;
+        let process = home.start(args, pinning)?;
+        wait_for(home.address.socket())?;
         Ok(Self {
             process,
-            address: Address::tls(socket, &said.ca)?,
-            directory,
-            token: said.token,
+            address: home.address.clone(),
+            token: home.token.clone(),
+            home,
         })
     }
 
     /// Its process.
     pub fn pid(&self) -> u32 {
-        self.process.0.id()
+        self.process.pid()
     }
 
     /// The state database.
     pub fn state_file(&self) -> PathBuf {
-        self.directory.join("state.db")
+        self.home.directory.join("state.db")
     }
 
     fn tls_file(&self, name: &str) -> PathBuf {
-        self.directory.join("tls").join(name)
+        self.home.directory.join("tls").join(name)
     }
 }
 

@@ -13,7 +13,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion, version};
 use serde_json::{Value, json};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
@@ -169,6 +169,17 @@ impl Client {
     /// The same over a connection that is there.
     pub fn raw_over(&self, socket: std::net::TcpStream) -> RawSocket {
         RawSocket::over(socket, self.tls_config())
+    }
+
+    /// The certificate that a new connection is shown, as DER.
+    pub fn certificate(&self) -> Vec<u8> {
+        let name = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST).into());
+        let mut tls = ClientConnection::new(Arc::new(self.tls_config()), name).unwrap();
+        let mut socket = std::net::TcpStream::connect(self.address).unwrap();
+        while tls.is_handshaking() {
+            tls.complete_io(&mut socket).unwrap();
+        }
+        tls.peer_certificates().unwrap()[0].to_vec()
     }
 
     fn tls_config(&self) -> ClientConfig {

@@ -5,9 +5,11 @@ use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use super::apart::Apart;
 use super::helper::{Helper, LONG_MS, host};
 use super::machine::{IN_TIME, call_cgroups, is_alive, wait_until};
 use super::server::Directory;
@@ -20,8 +22,12 @@ const MOST_KB: u64 = 110_000;
 pub const FRAME_BYTES: u32 = 256 * 1024;
 
 /// Nothing is allowed.
-pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\nlxc_reads = false\n\
-                       lxc_writes = false\n";
+pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\n\
+                       host_reads = false\nlxc_reads = false\nlxc_writes = false\npower = \"off\"\n\
+                       updates = \"off\"\n";
+
+/// Commands may run on the host.
+pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
 
 /// The helper and its surroundings.
 pub struct Fort {
@@ -33,6 +39,11 @@ pub struct Fort {
 
 impl Fort {
     pub fn new(policy: &str) -> Self {
+        Self::on(None, policy)
+    }
+
+    /// On a machine of its own, where there is one: what reaches beyond the helper's own processes reaches nobody.
+    pub fn on(machine: Option<&Apart>, policy: &str) -> Self {
         let home = Directory::new();
         fs::set_permissions(&home.0, Permissions::from_mode(0o755)).unwrap();
         let (file, log, lxcpath) = (home.join("helper.toml"), home.join("log"), home.join("lxc"));
@@ -44,6 +55,11 @@ impl Fort {
         }
         symlink("../outside", lxcpath.join(".link")).unwrap();
         let helper = Helper::start_as(&lxcpath, |command| {
+            if let Some(machine) = machine {
+                *command = machine.inside(env!("CARGO_BIN_EXE_gatewren"));
+                command.arg("helper").arg("--lxcpath").arg(&lxcpath);
+                command.stdin(Stdio::null());
+            }
             command.arg("--policy").arg(&file).args(["--log", "debug"]);
             command.stderr(File::create(&log).unwrap());
         });
@@ -136,7 +152,7 @@ pub fn request(operation: &Value) -> Value {
     json!({ "operation": operation, "limits": limits, "reference": "hostile" })
 }
 
-/// One of each operation; the commands leave a trace.
+/// One of each operation but those that say what there is; the commands leave a trace.
 pub fn everything(trace: &Value) -> Vec<Value> {
     let mut all = vec![
         json!({ "do": "ping" }),
@@ -145,6 +161,14 @@ pub fn everything(trace: &Value) -> Vec<Value> {
         json!({ "do": "container_stop", "container": "web", "grace_s": 0 }),
         json!({ "do": "container_vitals" }),
     ];
+    all.extend([
+        json!({ "do": "host_view" }),
+        json!({ "do": "host_space", "places": ["/"] }),
+        json!({ "do": "host_programs", "sockets": [1] }),
+    ]);
+    let plan = json!({ "delay_s": 86_400 });
+    all.extend(["restart", "shutdown"].map(|what| json!({ "do": what, "plan": plan })));
+    all.extend(["cancel_shutdown", "update_check"].map(|what| json!({ "do": what })));
     all.extend(["list", "events"].map(|what| json!({ "do": format!("container_{what}") })));
     let about = ["info", "config", "os_release", "vitals", "disk", "start"];
     all.extend(about.map(|what| json!({ "do": format!("container_{what}"), "container": "web" })));

@@ -20,7 +20,7 @@ pub const LONG_MS: u64 = 300_000;
 /// While a socket is open to children, no other test may start one.
 static STARTING: Mutex<()> = Mutex::new(());
 
-/// A running helper.
+/// A running helper: of a trial, in which everything is allowed, unless a test names a policy.
 pub struct Helper {
     pub process: Child,
     /// The process that holds the lifeline, if there is one.
@@ -49,12 +49,21 @@ impl Helper {
         Self::start_with(lxcpath, None, adjust)
     }
 
+    /// Starts one as the package's unit does, bounded by what holds on a box where no file says anything.
+    pub fn start_installed(lxcpath: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+        command.args(["helper", "--lxcpath"]).arg(lxcpath);
+        command.stdin(Stdio::null());
+        Self::run_command(command, None, |command, fd| {
+            command.args(["--socket-fd", &fd.to_string()]);
+        })
+    }
+
     /// Starts a copy of the program that lies elsewhere.
     pub fn start_program(exe: &Path, lxcpath: &Path, adjust: impl FnOnce(&mut Command)) -> Self {
         let mut command = Command::new(exe);
         command
-            .arg("helper")
-            .arg("--lxcpath")
+            .args(["helper", "--trial", "--lxcpath"])
             .arg(lxcpath)
             .stdin(Stdio::null());
         adjust(&mut command);
@@ -73,8 +82,7 @@ impl Helper {
         });
         let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
         command
-            .arg("helper")
-            .arg("--lxcpath")
+            .args(["helper", "--trial", "--lxcpath"])
             .arg(lxcpath)
             .stdin(stdin);
         adjust(&mut command);
@@ -89,7 +97,7 @@ impl Helper {
         let mut command = Command::new("bash");
         command.stdin(Stdio::null());
         Self::run_command(command, None, |command, fd| {
-            let line = "eval \"exec 3<&$1\"; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" helper --lxcpath \"$2\"";
+            let line = "eval \"exec 3<&$1\"; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" helper --trial --lxcpath \"$2\"";
             command
                 .args(["-c", line, env!("CARGO_BIN_EXE_gatewren"), &fd.to_string()])
                 .arg(lxcpath);

@@ -5,6 +5,25 @@ use std::process::Command;
 
 use super::machine::skip;
 
+/// What `gatewren` prints for these words.
+pub fn gatewren(words: &[&str]) -> String {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    let output = program.args(words).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Whether `section] key`, or `section]` alone, stands in a sample of the settings.
+fn is_setting(settings: &str, text: &str) -> bool {
+    let Some((section, key)) = text.split_once("] ") else {
+        return settings.contains(&format!("\n[{text}\n"));
+    };
+    let Some((_, rest)) = settings.split_once(&format!("\n[{section}]\n")) else {
+        return false;
+    };
+    let keys = rest.split("\n[").next().unwrap();
+    keys.contains(&format!("\n#{key} = "))
+}
+
 /// A page in `packaging/man`.
 pub struct Manual {
     path: PathBuf,
@@ -60,6 +79,36 @@ impl Manual {
             let is_described = self.source.contains(&entry);
             assert!(is_described, "`{name}` is not in the man page");
         }
+    }
+
+    /// Each command and each setting (`[section] key`) that stands in it as a literal exists.
+    pub fn names_what_exists(&self) {
+        let settings = gatewren(&["describe", "settings"]);
+        let mut commands = 0;
+        for text in self.literals() {
+            if let Some(words) = text.strip_prefix("gatewren ") {
+                let mut words: Vec<&str> = words.split_whitespace().collect();
+                words.push("--help");
+                let is_known = gatewren(&words).contains("Usage: ");
+                assert!(is_known, "there is no command `{text}`");
+                commands += 1;
+            } else if let Some(key) = text.strip_prefix('[') {
+                assert!(is_setting(&settings, key), "there is no setting {text}");
+            }
+        }
+        assert!(commands > 5, "only {commands} commands are named");
+    }
+
+    /// The words of every `.Li` that stands first in its line, arguments of one joined.
+    fn literals(&self) -> Vec<String> {
+        let lines = self.source.lines();
+        let lines = lines.filter(|line| !line.starts_with(".\\\""));
+        let rests = lines.filter_map(|line| line.split_once("Li ").map(|(_, rest)| rest));
+        rests
+            .flat_map(|rest| rest.split(" , "))
+            .map(|text| text.trim_end_matches([' ', ',', '.', ':', ';']))
+            .map(|text| text.replace("\\-", "-"))
+            .collect()
     }
 
     /// mandoc or groff have nothing to say against it.

@@ -14,6 +14,7 @@ pub mod gate;
 pub mod helper;
 pub mod history;
 pub mod machine;
+pub mod manager;
 pub mod manual;
 pub mod pipe;
 pub mod raw;

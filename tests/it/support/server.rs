@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::ops::Deref;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,12 +26,16 @@ const GUARDIAN: &str = r#"cat > /dev/null; kill "$1" 2> /dev/null; sleep 3; rm -
 /// The name of the file of settings.
 const SETTINGS: &str = "gatewren.toml";
 
+/// The name of the file that bounds its helper.
+const POLICY: &str = "helper.toml";
+
 /// How to start one.
 pub struct Builder {
     policy: String,
     lxcpath: Option<PathBuf>,
     directory: Option<PathBuf>,
     settings: Option<String>,
+    bounds: String,
     env: Vec<(String, String)>,
     listen: String,
     /// What runs it, where that is not this machine.
@@ -44,6 +49,8 @@ pub fn server() -> Builder {
         lxcpath: None,
         directory: None,
         settings: None,
+        // No less than a trial.
+        bounds: "host_shell = \"full\"\npower = \"on\"\n".to_owned(),
         env: Vec::new(),
         listen: "127.0.0.1:0".to_owned(),
         runner: None,
@@ -70,6 +77,12 @@ impl Builder {
     /// Serves with these settings, as TOML, and not as a trial.
     pub fn settings(mut self, toml: &str) -> Self {
         self.settings = Some(toml.to_owned());
+        self
+    }
+
+    /// What the owner lets the helper do at all, as in helper.toml; with settings.
+    pub fn bounds(mut self, toml: &str) -> Self {
+        toml.clone_into(&mut self.bounds);
         self
     }
 
@@ -111,7 +124,13 @@ impl Builder {
             directory.display()
         );
         fs::write(&file, own + settings).unwrap();
-        let args = ["serve".into(), "--config".into(), file.into()];
+        let args = [
+            "serve".into(),
+            "--config".into(),
+            file.into(),
+            "--helper-policy".into(),
+            bound(&home, &self.bounds).into(),
+        ];
         let mut server = self.launch(home, &args);
         server.said = said;
         let url = server.url_in_log();
@@ -158,6 +177,17 @@ impl Builder {
         }
         server
     }
+}
+
+/// Writes the file that bounds a server's helper.
+fn bound(home: &Directory, bounds: &str) -> PathBuf {
+    let file = home.join(POLICY);
+    fs::write(&file, bounds).unwrap();
+    // One that others could write or replace is refused.
+    for (trusted, mode) in [(&file, 0o644), (&home.0, 0o755)] {
+        fs::set_permissions(trusted, Permissions::from_mode(mode)).unwrap();
+    }
+    file
 }
 
 /// A server of the reference fixtures, over TLS and with a token.
@@ -239,6 +269,44 @@ impl Server {
         self.home.join(SETTINGS)
     }
 
+    /// Lets the helper do something else from its next start on.
+    pub fn bound(&self, bounds: &str) {
+        bound(&self.home, bounds);
+    }
+
+    /// Where its state is kept.
+    pub fn state_dir(&self) -> PathBuf {
+        self.home.join("state")
+    }
+
+    /// Puts these settings in the place of those of before, but for where it listens and keeps its state.
+    pub fn write_settings(&self, toml: &str) {
+        let file = self.settings_file();
+        let before = fs::read_to_string(&file).unwrap();
+        let head: Vec<&str> = before.lines().take(2).collect();
+        fs::write(&file, format!("{}\n{toml}", head.join("\n"))).unwrap();
+    }
+
+    /// Asks for a reload, and waits for what is said of it; what was logged since.
+    pub fn reload(&self) -> String {
+        let before = self.log().len();
+        self.signal(Signal::SIGHUP);
+        let mut said = String::new();
+        wait_until("it says what came of it", IN_TIME, || {
+            said = self.log().split_off(before);
+            said.contains("reloaded")
+        });
+        said
+    }
+
+    /// The same with these settings, which are good.
+    pub fn reload_with(&self, toml: &str) -> String {
+        self.write_settings(toml);
+        let said = self.reload();
+        assert!(!said.contains("not reloaded"), "{said}");
+        said
+    }
+
     /// A client with the token, on HTTP/1.1 and the newest TLS.
     pub fn client(&self) -> Client {
         Client::new(
@@ -275,10 +343,15 @@ impl Server {
 
     /// The process numbers of its living children: the helper.
     pub fn children(&self) -> Vec<i32> {
-        let pid = self.pid();
-        let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let text = text.unwrap_or_default();
-        text.split_whitespace()
+        // Each stands with the thread that started it.
+        let threads = fs::read_dir(format!("/proc/{}/task", self.pid())).into_iter();
+        let texts = threads.flatten().flatten().map(|thread| {
+            let children = thread.path().join("children");
+            fs::read_to_string(children).unwrap_or_default() + " "
+        });
+        texts
+            .collect::<String>()
+            .split_whitespace()
             .map(|n| n.parse().unwrap())
             .filter(|pid| is_alive(*pid))
             .collect()

@@ -159,6 +159,17 @@ impl Stream {
         assert!(matches!(next, Next::Quiet), "{next:?}");
     }
 
+    /// Waits until it ends, whatever comes before.
+    pub fn until_it_ends(&mut self) {
+        loop {
+            match self.next(IN_TIME) {
+                Next::Event(_) => {}
+                Next::End => return,
+                Next::Quiet => panic!("it goes on"),
+            }
+        }
+    }
+
     /// It ends, and nothing comes before.
     pub fn ends(&mut self) {
         let next = self.next(IN_TIME);

@@ -1,10 +1,10 @@
-//! One question to the helper about containers, answered as text or with a sentence on what went wrong.
+//! One question to the helper, answered as text or with a sentence on what went wrong.
 
 use std::time::Duration;
 
 use crate::helper_client::{Capture, Ending, Finished, Helper, KillReason, Limits, Operation};
 
-use super::super::error::{BackendError, ErrorKind};
+use super::error::{BackendError, ErrorKind};
 
 /// The most that is kept of an answer, in bytes: the names of ten thousand containers. More is cut.
 const CAPTURE: Capture = Capture {
@@ -40,17 +40,19 @@ pub fn obstacle(ending: &Ending, heard: &str) -> Option<BackendError> {
     let heard = heard.trim();
     match ending {
         Ending::Exited { code: 0 } => None,
-        Ending::Exited { code } if heard.is_empty() => {
-            failed(format!("the LXC tools gave no reason (exit code {code})"))
-        }
+        Ending::Exited { code } if heard.is_empty() => failed(format!(
+            "the program that does this gave no reason (exit code {code})"
+        )),
         Ending::Exited { .. } => failed(heard.to_owned()),
-        Ending::Signalled { signal } => {
-            failed(format!("the LXC tool was killed by signal {signal}"))
-        }
+        Ending::Signalled { signal } => failed(format!(
+            "the program that does this was killed by signal {signal}"
+        )),
         Ending::Killed {
             why: KillReason::Timeout,
-        } => failed("the LXC tool did not end in time and was killed".to_owned()),
-        Ending::Killed { why } => failed(format!("the LXC tool was killed ({why:?})")),
+        } => failed("the program that does this did not end in time and was killed".to_owned()),
+        Ending::Killed { why } => {
+            failed(format!("the program that does this was killed ({why:?})"))
+        }
         Ending::Refused { code, message } => Some(BackendError::refused(*code, message.clone())),
     }
 }

@@ -1,0 +1,77 @@
+//! What this box offers: one table of tools and resources over what they stand on.
+
+use std::sync::Arc;
+
+use crate::backends::{Bounds, Host, Lxc, Power, Shell, Systemd, Updates};
+use crate::dispatch::{WithChanges, change_tools};
+use crate::observer::ObserverHandle;
+use crate::protocol::Implementation;
+use crate::registry::{Catalog, CatalogError, ResourceSource};
+use crate::state::{State, Views};
+use crate::toolsets::{self, StateResources};
+use crate::vault::Vault;
+
+/// What a model is told of this server first.
+const INSTRUCTIONS: &str = include_str!("../../etc/instructions.md");
+
+/// What tools stand on.
+pub struct Backends {
+    /// LXC's containers.
+    pub lxc: Lxc,
+    /// The machine.
+    pub host: Host,
+    /// Commands.
+    pub shell: Shell,
+    /// Restarts and shutdowns.
+    pub power: Power,
+    /// What apt could upgrade.
+    pub updates: Updates,
+    /// What of it the helper does at all.
+    pub bounds: Bounds,
+    /// systemd's units.
+    pub systemd: Systemd,
+    /// What waits for the state to show a change.
+    pub observer: ObserverHandle,
+}
+
+/// Everything that clients may ask for on this box.
+pub fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, CatalogError> {
+    let mut catalog = Catalog::new(Implementation {
+        name: "gatewren".to_owned(),
+        title: Some("gatewren".to_owned()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    catalog.instructions = Some(INSTRUCTIONS.to_owned());
+    let views = Views::new(state.clone());
+    catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
+    let host = Arc::new(on.host);
+    catalog.add(toolsets::server(host.clone()))?;
+    catalog.add(toolsets::network(host.clone()))?;
+    catalog.add(toolsets::disks(host))?;
+    catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
+    catalog.add(toolsets::shell(Arc::new(on.shell)))?;
+    if Systemd::runs_here() {
+        catalog.add(toolsets::units(Arc::new(on.systemd)))?;
+        catalog.add(toolsets::power(Arc::new(on.power)))?;
+    }
+    if Updates::are_here() {
+        catalog.add(toolsets::updates(Arc::new(on.updates)))?;
+    }
+    catalog.add(toolsets::state(Arc::new(views.clone())))?;
+    let resources = StateResources::new(views, INSTRUCTIONS.to_owned());
+    let resources = WithChanges::new(Arc::new(resources), vault.clone());
+    let resources: Arc<dyn ResourceSource> = Arc::new(resources);
+    catalog.add(toolsets::library(resources.clone()))?;
+    catalog.add(toolsets::proposals())?;
+    catalog.add(change_tools(Arc::new(vault.clone())))?;
+    catalog.require_portable_names()?;
+    catalog.offer_tool_changes();
+    let bounds = on.bounds;
+    catalog.bound_by(Box::new(move |class| bounds.allows(class)));
+    catalog.set_resources(resources);
+    let observer = on.observer;
+    catalog.set_settle(Box::new(move |audit_id| {
+        Box::pin(observer.begin(audit_id).seen())
+    }));
+    Ok(catalog)
+}

@@ -1,0 +1,186 @@
+//! What the helper does at all on this box: asked of it when the front starts, and followed from then on.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use crate::config::HelperClass;
+use crate::helper_client::{Frame, Helper, HelperError, Limits, Operation, Stream};
+
+/// The pause before the helper is asked again; it doubles while it does not answer.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long a start waits for the first answer; then it goes on as if everything were on, and the helper refuses.
+const FIRST_ANSWER: Duration = Duration::from_secs(3);
+
+/// A longer line is none of the helper's; the connection is given up at it.
+const MAX_LINE: usize = 4096;
+
+/// Which classes of the helper's operations are on; a clone is a pointer.
+///
+/// What is told here bounds nothing: it says what need not be offered. The helper refuses by itself.
+#[derive(Debug, Clone)]
+pub struct Bounds(watch::Sender<Known>);
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Known {
+    /// Whether the helper was asked, and answered or did not.
+    asked: bool,
+    /// What it said last.
+    on: Option<BTreeSet<HelperClass>>,
+}
+
+impl Bounds {
+    /// Nothing is known yet, and everything counts as on.
+    pub fn unknown() -> Self {
+        Self(watch::Sender::default())
+    }
+
+    /// Whether a class is on, as far as is known.
+    pub fn allows(&self, class: HelperClass) -> bool {
+        let known = self.0.borrow();
+        known.on.as_ref().is_none_or(|on| on.contains(&class))
+    }
+
+    /// The classes that are off, in the order of the file.
+    pub fn off(&self) -> Vec<HelperClass> {
+        let all = HelperClass::ALL.into_iter();
+        all.filter(|class| !self.allows(*class)).collect()
+    }
+
+    /// Waits until the helper has answered, for a while.
+    pub async fn asked(&self) {
+        let mut known = self.0.subscribe();
+        let asked = known.wait_for(|known| known.asked);
+        if timeout(FIRST_ANSWER, asked).await.is_err() {
+            tracing::warn!("the helper has not said what it does on this box; it is asked on");
+        }
+    }
+
+    /// Hears, from now on, when something is switched on or off.
+    pub fn changes(&self) -> BoundsChanges {
+        BoundsChanges {
+            seen: self.off(),
+            bounds: self.clone(),
+            known: self.0.subscribe(),
+        }
+    }
+
+    /// Asks the helper, and again whenever it was away; what it said last holds meanwhile.
+    pub async fn follow(&self, helper: &Helper) -> Infallible {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let mut answered = false;
+            let ended = self.hear(helper, &mut answered).await;
+            tracing::debug!(?ended, "the helper no longer says what it does");
+            self.0
+                .send_if_modified(|known| !std::mem::replace(&mut known.asked, true));
+            if answered {
+                pause = FIRST_PAUSE;
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn hear(&self, helper: &Helper, answered: &mut bool) -> Result<(), HelperError> {
+        let limits = Limits {
+            timeout_ms: u64::MAX,
+            output_bytes: u64::MAX,
+            processes: 1,
+        };
+        let mut running = helper.start(Operation::Bounds {}, limits, "bounds").await?;
+        let mut line = Vec::new();
+        loop {
+            match running.next().await? {
+                Frame::Output(Stream::Stdout, bytes) => line.extend(bytes),
+                Frame::Output(Stream::Stderr, _) | Frame::Accepted => {}
+                Frame::End(_) => return Ok(()),
+            }
+            while let Some(end) = line.iter().position(|byte| *byte == b'\n') {
+                let rest = line.split_off(end + 1);
+                self.take(&line);
+                *answered = true;
+                line = rest;
+            }
+            if line.len() > MAX_LINE {
+                return Err(HelperError::Protocol("a line without an end".to_owned()));
+            }
+        }
+    }
+
+    /// Takes what the helper says; a class that this version does not know switches nothing here.
+    fn take(&self, line: &[u8]) {
+        let Ok(keys) = serde_json::from_slice::<Vec<String>>(line) else {
+            tracing::warn!("the helper said what it does in words that are not understood");
+            return;
+        };
+        let all = HelperClass::ALL.into_iter();
+        let on = all.filter(|class| keys.iter().any(|key| key == class.key()));
+        self.0.send_replace(Known {
+            asked: true,
+            on: Some(on.collect()),
+        });
+    }
+}
+
+/// Hears when something is switched on or off.
+#[derive(Debug)]
+pub struct BoundsChanges {
+    bounds: Bounds,
+    known: watch::Receiver<Known>,
+    seen: Vec<HelperClass>,
+}
+
+impl BoundsChanges {
+    /// Waits for the next change; what is off now.
+    pub async fn next(&mut self) -> Vec<HelperClass> {
+        loop {
+            // The other end is held above: it cannot go.
+            let _ = self.known.changed().await;
+            let off = self.bounds.off();
+            if off != self.seen {
+                self.seen.clone_from(&off);
+                return off;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_the_helper_says_last_holds() {
+        let bounds = Bounds::unknown();
+        let mut changes = bounds.changes();
+        assert_eq!(bounds.off(), [], "nothing is known to be off");
+        bounds.take(b"[\"container_shell\",\"host_reads\",\"lxc_reads\",\"lxc_writes\",\"power\",\"of_later\"]\n");
+        let off = [HelperClass::HostShell, HelperClass::Updates];
+        assert_eq!(changes.next().await, off);
+        assert!(!bounds.allows(HelperClass::HostShell) && bounds.allows(HelperClass::Power));
+        bounds.take(b"what?\n");
+        assert_eq!(bounds.off(), off, "what is not understood changes nothing");
+        bounds.take(b"[]");
+        assert_eq!(changes.next().await, HelperClass::ALL);
+        bounds.asked().await;
+    }
+
+    #[tokio::test]
+    async fn a_helper_that_is_not_there_holds_up_nothing() {
+        let bounds = Bounds::unknown();
+        let helper = Helper::connect_to("/nonexistent/socket".into());
+        tokio::select! {
+            never = bounds.follow(&helper) => match never {},
+            () = bounds.asked() => {}
+        }
+        assert!(bounds.0.borrow().asked && bounds.off().is_empty());
+    }
+}

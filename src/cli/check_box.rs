@@ -1,0 +1,173 @@
+//! What a start would meet on this box beside its settings: the certificate, the state directory, the helper's policy.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crate::config::{HELPER_POLICY_FILE, HelperPolicy, Problem, SETTINGS_FILE, Settings, TlsMode};
+use crate::http::{Tls, TlsSource};
+use crate::sys::{files, is_root, now_ms, own_uid, rfc3339};
+
+/// The files of a state directory that its service must be able to write.
+const WRITTEN: [&str; 7] = [
+    "lock",
+    "vault.db",
+    "vault.db-wal",
+    "vault.db-shm",
+    "state.db",
+    "state.db-wal",
+    "state.db-shm",
+];
+
+/// What was found: what a start would refuse, and what it would not.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// To be mended before a start.
+    pub problems: Vec<Problem>,
+    /// To be looked at.
+    pub warnings: Vec<Problem>,
+}
+
+impl Findings {
+    fn problem(&mut self, place: &Path, message: String) {
+        self.problems.push(problem(place, message));
+    }
+
+    fn warning(&mut self, place: &Path, message: String) {
+        self.warnings.push(problem(place, message));
+    }
+
+    /// Looks at what good settings name, and writes nothing.
+    pub fn of(settings: &Settings, config: &Path) -> Self {
+        let mut found = Self::default();
+        found.certificate(settings, config);
+        found.state_directory(&settings.state_dir);
+        found
+    }
+
+    /// A certificate of the owner's own; ours is made at the start.
+    fn certificate(&mut self, settings: &Settings, config: &Path) {
+        let (TlsMode::Files, Some(cert), Some(key)) =
+            (settings.tls.mode, &settings.tls.cert, &settings.tls.key)
+        else {
+            return;
+        };
+        let (cert, key) = (cert.clone(), key.clone());
+        let source = TlsSource::Files {
+            cert: cert.clone(),
+            key: key.clone(),
+        };
+        let tls = match Tls::load(source) {
+            Ok(tls) => tls,
+            Err(error) => return self.problem(config, error.to_string()),
+        };
+        let expires_ms = u64::try_from(tls.expires())
+            .unwrap_or(0)
+            .saturating_mul(1_000);
+        if expires_ms <= now_ms() {
+            let when = rfc3339(expires_ms);
+            let words = format!("the certificate has expired ({when}); clients will refuse it");
+            self.warning(&cert, words);
+        }
+        let owners = files::owner(&key)
+            .ok()
+            .zip(files::owner(&settings.state_dir).ok());
+        if let Some((of_key, service)) = owners
+            && is_root()
+            && of_key != service
+        {
+            self.problem(&key, format!(
+                "nobody but its owner may read it, which is uid {of_key}; the service is uid {service}, the owner of \
+                 state_dir; run: chown {service} {}",
+                key.display()
+            ));
+        }
+    }
+
+    fn state_directory(&mut self, directory: &Path) {
+        let shown = directory.display();
+        let facts = match fs::metadata(directory) {
+            Ok(facts) => facts,
+            Err(cause) if cause.kind() == ErrorKind::NotFound => {
+                return self.missing(directory);
+            }
+            Err(cause) => {
+                return self.problem(directory, format!("state_dir cannot be used: {cause}"));
+            }
+        };
+        if !facts.is_dir() {
+            return self.problem(
+                directory,
+                "state_dir is no directory; name another one".to_owned(),
+            );
+        }
+        if files::mode(directory).is_ok_and(|mode| mode & 0o002 != 0) {
+            let words = format!("everybody may write into state_dir; run: chmod o-w {shown}");
+            self.problem(directory, words);
+        }
+        if !files::may_use(directory) {
+            let words = format!(
+                "state_dir cannot be written by uid {}; its owner must be the user that gatewren runs as, and the \
+                 file system writable",
+                own_uid()
+            );
+            return self.problem(directory, words);
+        }
+        let Ok(owner) = files::owner(directory) else {
+            return;
+        };
+        for file in WRITTEN.map(|name| directory.join(name)) {
+            if let Ok(other) = files::owner(&file)
+                && other != owner
+            {
+                let words = format!(
+                    "it belongs to uid {other}, and its directory to uid {owner}, whose service could not write it; \
+                     run: chown --reference={shown} {}",
+                    file.display()
+                );
+                self.problem(&file, words);
+            }
+        }
+    }
+
+    /// A directory that is not there is made at the start, where that can be done.
+    fn missing(&mut self, directory: &Path) {
+        let above = directory.ancestors().find(|above| above.exists());
+        if !above.is_some_and(files::may_use) {
+            let words = format!(
+                "state_dir does not exist, and uid {} may not make it; run: install -d -m 700 -o gatewren {}",
+                own_uid(),
+                directory.display()
+            );
+            // Who checks need not be who starts it, nor this the machine.
+            self.warning(directory, words);
+        }
+    }
+
+    /// The helper's policy: the one that was named, or the standard one beside the standard settings.
+    pub fn helper(&mut self, named: Option<&Path>, config: &Path) {
+        let standard = config == Path::new(SETTINGS_FILE);
+        let file = match named {
+            Some(file) => file,
+            None if standard => Path::new(HELPER_POLICY_FILE),
+            None => return,
+        };
+        if let Err(cause) = File::open(file)
+            && cause.kind() == ErrorKind::PermissionDenied
+        {
+            let words = format!("uid {} may not read it, so it was not checked", own_uid());
+            return self.warning(file, words);
+        }
+        if let Err(error) = HelperPolicy::load(file) {
+            self.problems.extend_from_slice(error.problems());
+        }
+    }
+}
+
+fn problem(place: &Path, message: String) -> Problem {
+    Problem {
+        file: place.to_owned(),
+        line: None,
+        message,
+    }
+}

@@ -1,0 +1,250 @@
+//! What the manual has of tables of ours: every command and option in gatewren(1), every key in the pages of the
+//! settings files. `UPDATE_GOLDEN=1` writes these parts of the pages anew.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use clap::{Arg, Command, CommandFactory as _};
+
+use super::entry::Cli;
+use crate::config::{helper_sample, settings_sample};
+
+/// Lines between these two are written from a table, the others by hand.
+const BEGIN: &str = ".\\\" From the table: UPDATE_GOLDEN=1 cargo test manual\n";
+const END: &str = ".\\\" End of the table.\n";
+
+/// Columns of a line of source.
+const WIDTH: usize = 78;
+
+/// In no package.
+const NOT_INSTALLED: [&str; 2] = ["everything", "help"];
+
+#[test]
+fn every_command_is_in_the_manual() {
+    let mut root = Cli::command();
+    root.build();
+    let commands = root.get_subcommands();
+    let installed = commands.filter(|command| !NOT_INSTALLED.contains(&command.get_name()));
+    stands_in("gatewren.1", &installed.map(section).collect::<String>());
+}
+
+#[test]
+fn every_setting_is_in_the_manual() {
+    stands_in("gatewren.toml.5", &keys(&settings_sample()));
+    stands_in("helper.toml.5", &keys(&helper_sample()));
+}
+
+/// The part of a page that is written from a table is this.
+fn stands_in(page: &str, part: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/man");
+    let path = path.join(page);
+    let written = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = written.split_once(BEGIN).unwrap();
+    let (old, after) = rest.split_once(END).unwrap();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, [before, BEGIN, part, END, after].concat()).unwrap();
+    } else {
+        assert_eq!(old, part, "{page}");
+    }
+}
+
+/// One command: its options, and those of each of its commands.
+fn section(command: &Command) -> String {
+    let mut text = format!(".Ss gatewren {}\n", command.get_name());
+    if !command.has_subcommands() {
+        let _ = write!(text, ".Nm gatewren {}\n.Pp\n", synopsis(command));
+    }
+    text.push_str(&about(command));
+    text.push_str(&list(arguments(command, false)));
+    let inner = command.get_subcommands();
+    let inner = inner.filter(|inner| inner.get_name() != "help");
+    let entries = inner.map(|inner| {
+        let words = about(inner) + &list(arguments(inner, true));
+        format!(
+            ".It Nm gatewren {} {}\n{words}",
+            command.get_name(),
+            synopsis(inner)
+        )
+    });
+    text.push_str(&list(entries));
+    if let Some(more) = command.get_after_help() {
+        let _ = write!(text, ".Bd -literal\n{}\n.Ed\n", literal(&more.to_string()));
+    }
+    text
+}
+
+fn about(command: &Command) -> String {
+    let about = command.get_long_about().or(command.get_about());
+    prose(&about.map(ToString::to_string).unwrap_or_default())
+}
+
+/// Its name, what must be given, and that there are options.
+fn synopsis(command: &Command) -> String {
+    let mut text = command.get_name().to_owned();
+    let options = shown(command, true).any(|arg| !arg.is_positional());
+    if options {
+        text.push_str(" Oo Ar options Oc");
+    }
+    for arg in command.get_positionals() {
+        let values = values(arg);
+        let _ = if arg.is_required_set() {
+            write!(text, " Ar {values}")
+        } else {
+            write!(text, " Oo Ar {values} Oc")
+        };
+    }
+    text
+}
+
+/// The arguments that are explained: those of the command itself, once.
+fn shown(command: &Command, inner: bool) -> impl Iterator<Item = &Arg> {
+    let of_all = ["help", "version"];
+    command.get_arguments().filter(move |arg| {
+        let id = arg.get_id().as_str();
+        let is_elsewhere = of_all.contains(&id) || inner && arg.is_global_set();
+        !(is_elsewhere || arg.is_hide_set())
+    })
+}
+
+/// An entry for each argument.
+fn arguments(command: &Command, inner: bool) -> Vec<String> {
+    shown(command, inner).map(argument).collect()
+}
+
+fn argument(arg: &Arg) -> String {
+    let mut text = ".It".to_owned();
+    if let Some(long) = arg.get_long() {
+        let _ = write!(text, " Fl -{long}");
+    }
+    if arg.get_action().takes_values() {
+        let _ = write!(text, " Ar {}", values(arg));
+    }
+    text.push('\n');
+    let help = arg.get_long_help().or(arg.get_help());
+    text.push_str(&prose(&help.map(ToString::to_string).unwrap_or_default()));
+    let defaults: Vec<_> = arg.get_default_values().iter().collect();
+    if let [value] = defaults[..]
+        && arg.get_action().takes_values()
+        && !value.is_empty()
+    {
+        let _ = write!(
+            text,
+            "The default is\n.Li {} .\n",
+            escaped(&value.to_string_lossy())
+        );
+    }
+    text
+}
+
+fn values(arg: &Arg) -> String {
+    let names = arg.get_value_names().unwrap_or_default();
+    let names = names.iter().map(|name| escaped(&name.to_lowercase()));
+    let names = names.collect::<Vec<_>>().join(" ");
+    let many = arg.get_num_args().is_some_and(|n| n.max_values() > 1);
+    if many { names + " ..." } else { names }
+}
+
+/// The keys of a settings file, read from its sample: comments, then `#key = value`, below `[section]`.
+fn keys(sample: &str) -> String {
+    let mut text = ".Ss In the head of the file\n".to_owned();
+    let (mut entries, mut words) = (Vec::new(), Vec::new());
+    // The sample's introduction stands in the pages by hand.
+    let (_, sample) = sample.split_once("\n\n").unwrap();
+    for line in sample.lines() {
+        if let Some(section) = line.strip_prefix('[') {
+            text.push_str(&list(std::mem::take(&mut entries)));
+            let _ = writeln!(text, ".Ss [{section}");
+        } else if let Some(comment) = line.strip_prefix("# ") {
+            words.push(comment);
+        } else if let Some(key) = line.strip_prefix('#') {
+            let help = prose(&words.join("\n"));
+            entries.push(format!(".It Li {}\n{help}", escaped(key)));
+            words.clear();
+        }
+    }
+    // What stands below no key is an example, which stands in the pages by hand too.
+    text + &list(entries)
+}
+
+/// A list of entries that begin with `.It`; nothing for none.
+fn list(entries: impl IntoIterator<Item = String>) -> String {
+    let entries: String = entries.into_iter().collect();
+    if entries.is_empty() {
+        return entries;
+    }
+    format!(".Bl -tag -width 4n\n{entries}.El\n")
+}
+
+/// Words as lines of source, each sentence on lines of its own, with a full stop at the end.
+fn prose(words: &str) -> String {
+    let mut text = String::new();
+    for paragraph in words.trim().split("\n\n") {
+        if !text.is_empty() {
+            text.push_str(".Pp\n");
+        }
+        let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        // Three dots end no sentence.
+        let words = words.replace("...", "\u{2026}");
+        let end = if words.ends_with(['.', ':']) { "" } else { "." };
+        for sentence in (words + end).replace(". ", ".\n").lines() {
+            text.push_str(&wrapped(&escaped(sentence)));
+        }
+    }
+    text
+}
+
+fn wrapped(sentence: &str) -> String {
+    let (mut text, mut column) = (String::new(), 0);
+    for word in sentence.split(' ') {
+        if column > 0 && column + 1 + word.len() > WIDTH {
+            text.push('\n');
+            column = 0;
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        // A dot or quote in the first column would be a command.
+        if column == 0 && word.starts_with(['.', '\'']) {
+            text.push_str("\\&");
+        }
+        text.push_str(word);
+        column += word.len();
+    }
+    text.push('\n');
+    text
+}
+
+/// A literal block, line by line.
+fn literal(words: &str) -> String {
+    let lines = words.lines().map(|line| {
+        let guard = if line.starts_with(['.', '\'']) {
+            "\\&"
+        } else {
+            ""
+        };
+        format!("{guard}{}", escaped(line))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Characters that mean something to mdoc(7), or that it would print as others.
+fn escaped(words: &str) -> String {
+    let special = [
+        ('\\', "\\e"),
+        ('"', "\\(dq"),
+        ('\'', "\\(aq"),
+        ('`', "\\(ga"),
+        ('^', "\\(ha"),
+        ('~', "\\(ti"),
+        ('-', "\\-"),
+        ('\u{2026}', "..."),
+    ];
+    let mut text = String::with_capacity(words.len());
+    for letter in words.chars() {
+        match special.iter().find(|(plain, _)| *plain == letter) {
+            Some((_, escape)) => text.push_str(escape),
+            None => text.push(letter),
+        }
+    }
+    text
+}

@@ -1,0 +1,139 @@
+//! What differs when the settings are read again: what takes effect at once, and what waits for a restart.
+
+use super::key::Key;
+use super::reference::SETTINGS;
+use super::settings::Settings;
+
+/// Settings that were read again, beside those that were in force.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Change {
+    /// What can be in force now: what needs a restart stands as it did.
+    pub settings: Settings,
+    /// The keys whose values take effect, such as `limits.drain`, and the spaces that are others now.
+    pub changed: Vec<String>,
+    /// The keys whose new values wait for a restart.
+    pub waiting: Vec<String>,
+}
+
+impl Settings {
+    /// What it means that these were read while `self` is in force.
+    pub fn changed_to(&self, read: Self) -> Change {
+        let differing = |key: &&Key<Self>| (key.write)(self) != (key.write)(&read);
+        let (waiting, changed): (Vec<_>, Vec<_>) = SETTINGS
+            .iter()
+            .filter(differing)
+            .partition(|key| key.needs_restart);
+        let names = |keys: &[&Key<Self>]| keys.iter().map(|key| key.path_in(key.section)).collect();
+        let (mut changed, waiting_names): (Vec<String>, _) = (names(&changed), names(&waiting));
+        changed.extend(self.other_spaces(&read));
+        let mut settings = read;
+        for key in waiting {
+            (key.copy)(&mut settings, self);
+        }
+        Change {
+            settings,
+            changed,
+            waiting: waiting_names,
+        }
+    }
+
+    /// The spaces that came, went, or are defined otherwise.
+    fn other_spaces(&self, read: &Self) -> Vec<String> {
+        let names = self.spaces.keys().chain(read.spaces.keys());
+        let other = names.filter(|name| self.spaces.get(*name) != read.spaces.get(*name));
+        let mut other: Vec<String> = other.map(|name| format!("spaces.{name}")).collect();
+        other.sort();
+        other.dedup();
+        other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::space::Space;
+    use super::*;
+
+    /// The keys that a running server cannot follow; every other one it must.
+    const AT_THE_START: [&str; 4] = ["listen", "state_dir", "lxc.lxcpath", "helper.socket"];
+
+    /// Another good value for each key, as TOML.
+    fn other_value(path: &str) -> &'static str {
+        match path {
+            "listen" => "[\"127.0.0.1:9\"]",
+            "names" | "access.allowed_hosts" => "[\"other.lan\"]",
+            "state_dir" | "tls.cert" | "tls.key" | "lxc.lxcpath" | "helper.socket"
+            | "edge_jwt.jwks" => "\"/other\"",
+            "tls.mode" => "\"files\"",
+            "access.owner_on_mcp" | "access.http_sse" => "true",
+            "access.allowed_origins" => "[\"https://other.lan\"]",
+            "access.required_header"
+            | "edge_jwt.header"
+            | "edge_jwt.audience"
+            | "edge_jwt.issuer" => "\"x-other\"",
+            "limits.body_limit" => "\"64KiB\"",
+            "observer.units" => "[\"other-*\"]",
+            "log.level" => "\"debug\"",
+            "limits.update_interval" => "\"700ms\"",
+            path if path.starts_with("limits.max_")
+                || path.starts_with("limits.a")
+                || path.ends_with("per_agent")
+                || path.ends_with("total")
+                || path == "state.keep_revisions"
+                || path == "audit.keep_rows" =>
+            {
+                "3999"
+            }
+            _ => "\"47s\"",
+        }
+    }
+
+    #[test]
+    fn every_key_takes_effect_at_once_or_is_named_as_waiting() {
+        let before = Settings::default();
+        for key in SETTINGS {
+            let path = key.path_in(key.section);
+            let value = toml::de::DeValue::parse(other_value(&path)).unwrap();
+            let mut read = before.clone();
+            (key.read)(&mut read, value.get_ref()).unwrap_or_else(|e| panic!("{path}: {e}"));
+            assert_ne!(read, before, "{path}: another value is another setting");
+            let change = before.changed_to(read.clone());
+            let waits = AT_THE_START.contains(&path.as_str());
+            let (expected, named, unnamed) = if waits {
+                (&before, &change.waiting, &change.changed)
+            } else {
+                (&read, &change.changed, &change.waiting)
+            };
+            assert_eq!(&change.settings, expected, "{path}");
+            assert_eq!(named, &[path], "it is named");
+            assert!(unnamed.is_empty(), "{unnamed:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_settings_are_no_change() {
+        let settings = Settings::default();
+        let change = settings.changed_to(settings.clone());
+        assert!(change.changed.is_empty() && change.waiting.is_empty());
+        assert_eq!(change.settings, settings);
+    }
+
+    #[test]
+    fn spaces_that_came_went_or_are_others_are_named() {
+        let space = |host| Space {
+            containers: Vec::new(),
+            host,
+        };
+        let with = |spaces: &[(&str, bool)]| Settings {
+            spaces: spaces
+                .iter()
+                .map(|(name, host)| ((*name).to_owned(), space(*host)))
+                .collect(),
+            ..Settings::default()
+        };
+        let before = with(&[("a", true), ("b", true), ("c", true)]);
+        let read = with(&[("b", false), ("c", true), ("d", true)]);
+        let change = before.changed_to(read.clone());
+        assert_eq!(change.changed, ["spaces.a", "spaces.b", "spaces.d"]);
+        assert_eq!(change.settings, read);
+    }
+}

@@ -1,0 +1,94 @@
+//! What each key is set to, and where.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use super::reading::{Text, places};
+use super::reference::SETTINGS;
+use super::settings::Settings;
+use super::space_keys;
+
+/// A key with its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// Its path, such as `limits.drain`.
+    pub key: String,
+    /// The value as TOML.
+    pub value: String,
+    /// The file and the line that the value is from; none when it is the default.
+    pub place: Option<(PathBuf, usize)>,
+    /// Whether a running server does not follow a new value.
+    pub needs_restart: bool,
+}
+
+/// Every key of the settings in the order of the reference, and those of each space.
+pub(super) fn resolved(settings: &Settings, files: &[Text]) -> Vec<Resolved> {
+    let mut set = HashMap::new();
+    for file in files {
+        // A later value replaces an earlier one.
+        let keys = places(file).into_iter().map(|(section, name, line)| {
+            let place = (file.path().to_owned(), line);
+            ((section, name), place)
+        });
+        set.extend(keys);
+    }
+    let place =
+        |section: &str, name: &str| set.get(&(section.to_owned(), name.to_owned())).cloned();
+    let own = SETTINGS.iter().map(|key| Resolved {
+        key: key.path_in(key.section),
+        value: (key.write)(settings),
+        place: place(key.section, key.name),
+        needs_restart: key.needs_restart,
+    });
+    let spaces = settings.spaces.iter().flat_map(|(name, space)| {
+        let section = format!("spaces.{name}");
+        space_keys::KEYS
+            .iter()
+            .map(move |key| (section.clone(), key, space))
+    });
+    let of_spaces = spaces.map(|(section, key, space)| Resolved {
+        key: key.path_in(&section),
+        value: (key.write)(space),
+        place: place(&section, key.name),
+        needs_restart: key.needs_restart,
+    });
+    own.chain(of_spaces).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::Scratch;
+
+    #[test]
+    fn each_key_is_told_with_the_place_that_counts() {
+        let scratch = Scratch::new();
+        let (main, later) = (scratch.join("gatewren.toml"), scratch.join("conf.d/1.toml"));
+        std::fs::create_dir(scratch.join("conf.d")).unwrap();
+        let first = "names = [\"box.lan\"]\n[limits]\ndrain = \"9s\"\nagent_calls = 7\n\n[spaces.den]\nhost = true\n";
+        std::fs::write(&main, first).unwrap();
+        std::fs::write(&later, "[limits]\n\ndrain = \"8s\"\n").unwrap();
+        let (settings, resolved) = Settings::resolve(&main).unwrap();
+        assert_eq!(Settings::load(&main), Ok(settings));
+        let of = |key: &str| {
+            let mut found = resolved.iter().filter(|found| found.key == key);
+            let one = found.next().unwrap();
+            assert!(found.next().is_none(), "{key} twice");
+            (one.value.as_str(), one.place.clone(), one.needs_restart)
+        };
+        assert_eq!(
+            of("names"),
+            ("[\"box.lan\"]", Some((main.clone(), 1)), false)
+        );
+        assert_eq!(of("limits.drain"), ("\"8s\"", Some((later, 3)), false));
+        assert_eq!(
+            of("limits.agent_calls"),
+            ("7", Some((main.clone(), 4)), false)
+        );
+        assert_eq!(of("limits.agent_rate"), ("600000", None, false));
+        assert_eq!(of("state_dir"), ("\"/var/lib/gatewren\"", None, true));
+        assert_eq!(of("spaces.den.host"), ("true", Some((main, 7)), false));
+        assert_eq!(of("spaces.den.containers"), ("[]", None, false));
+        assert_eq!(resolved.len(), SETTINGS.len() + 2);
+    }
+}

@@ -1,0 +1,53 @@
+//! What the helper tells of the machine itself: its mounts, how full they are, its clock, who has a socket.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::exec::HostView;
+use crate::sys::source::text;
+use crate::sys::{DiskSpace, clock_is_synchronised, disk_space, mount_places, socket_programs};
+
+/// The most file systems that are measured, and sockets that are looked for; what is beyond is left out.
+const MOST: usize = 4096;
+
+/// The mounts as the helper has them, which is how the commands that it runs see the machine.
+pub fn view() -> Vec<u8> {
+    json(&HostView {
+        mountinfo: text("/proc/self/mountinfo").unwrap_or_default(),
+        clock_synchronised: clock_is_synchronised(),
+    })
+}
+
+/// The sizes of what is mounted at these places; a place where nothing is mounted is not looked at.
+pub fn spaces(places: &[String]) -> Vec<u8> {
+    let table = text("/proc/self/mountinfo").unwrap_or_default();
+    let mounted: BTreeSet<String> = mount_places(&table).collect();
+    let asked = places.iter().take(MOST).filter(|at| mounted.contains(*at));
+    let measured = asked.filter_map(|at| Some((at, disk_space(Path::new(at)).ok()?)));
+    json(&measured.collect::<BTreeMap<&String, DiskSpace>>())
+}
+
+/// The programs that have these sockets.
+pub fn programs(sockets: &[u64]) -> Vec<u8> {
+    let sockets = sockets.iter().take(MOST).copied().collect();
+    json(&socket_programs(Path::new("/proc"), sockets))
+}
+
+/// Plain numbers and words: there is nothing that JSON cannot hold.
+fn json(told: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(told).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_mounted_is_measured() {
+        let places = ["/", "/etc/passwd", "/no/such/place"].map(str::to_owned);
+        let told: BTreeMap<String, DiskSpace> = serde_json::from_slice(&spaces(&places)).unwrap();
+        assert_eq!(told.keys().collect::<Vec<_>>(), ["/"]);
+    }
+}

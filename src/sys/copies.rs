@@ -1,0 +1,167 @@
+//! Copies of a database, put beside it before it is brought to a newer schema: whole, private and few.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::clock::{now_ms, rfc3339};
+use super::files::{FileError, create_private, sync_directory_of};
+
+/// The most copies of one database that are kept, the new one included; beyond them the oldest goes. There is one
+/// more with each new schema, and with each try that a power cut ends.
+const MAX_KEPT: usize = 3;
+
+/// What stands between the name of the database and its version, after which comes the time of the copy.
+const MARK: &str = ".schema-";
+
+/// The end of a name whose copy is not whole: of one being made, or of one that a power cut ended.
+const UNFINISHED: &str = ".new";
+
+/// Takes a copy of `path`, a database of schema `version`; says where it is: `<path>.schema-<version>.<time>`, 0600.
+///
+/// `fill` writes it into an empty file. Where that fails, nothing is left of it.
+pub fn keep_copy<E>(
+    path: &Path,
+    version: u64,
+    fill: impl FnOnce(&Path) -> Result<(), E>,
+    refused: impl Fn(FileError) -> E,
+) -> Result<PathBuf, E> {
+    thin_out(path);
+    let stamp = rfc3339(now_ms()).replace(':', "-");
+    let copy = with(path, &format!("{MARK}{version}.{stamp}"));
+    let passing = with(&copy, UNFINISHED);
+    // Made first, because who fills it would make it as readable as the umask allows.
+    create_private(&passing).map_err(&refused)?;
+    let finish = || {
+        let wrong = |cause| FileError::new("keep the copy", &copy, cause);
+        File::open(&passing)
+            .and_then(|file| file.sync_all())
+            .and_then(|()| fs::rename(&passing, &copy))
+            .map_err(wrong)?;
+        sync_directory_of(&copy)
+    };
+    let made = fill(&passing).and_then(|()| finish().map_err(&refused));
+    if let Err(cause) = made {
+        // Best effort: the error that matters is the one before it.
+        let _ = fs::remove_file(&passing);
+        return Err(cause);
+    }
+    Ok(copy)
+}
+
+/// Makes room for one more, and removes what is not whole. What cannot be removed stays.
+fn thin_out(path: &Path) {
+    let (unfinished, mut kept): (Vec<_>, Vec<_>) = copies(path)
+        .into_iter()
+        .partition(|copy| copy.to_string_lossy().ends_with(UNFINISHED));
+    kept.sort_by_key(|copy| stamp(path, copy));
+    let surplus = (kept.len() + 1).saturating_sub(MAX_KEPT);
+    for old in kept.drain(..surplus) {
+        tracing::info!(copy = %old.display(), "an old copy is removed: the newest are kept");
+        let _ = fs::remove_file(old);
+    }
+    for passing in unfinished {
+        let _ = fs::remove_file(passing);
+    }
+}
+
+fn copies(path: &Path) -> Vec<PathBuf> {
+    let beside = path.parent().map(fs::read_dir);
+    let Some(Ok(beside)) = beside else {
+        return Vec::new();
+    };
+    let found = beside.filter_map(|entry| Some(entry.ok()?.path()));
+    found.filter(|copy| stamp(path, copy).is_some()).collect()
+}
+
+/// When a copy was made, as its name tells; the times sort like numbers. Nothing for what is no copy of `path`.
+fn stamp(path: &Path, copy: &Path) -> Option<String> {
+    let name = copy.file_name()?.to_str()?;
+    let rest = name.strip_prefix(path.file_name()?.to_str()?)?;
+    let (version, stamp) = rest.strip_prefix(MARK)?.split_once('.')?;
+    let is_number = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| stamp.to_owned())
+}
+
+fn with(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::super::files::mode;
+    use super::super::scratch::Scratch;
+    use super::*;
+
+    fn copy(path: &Path, version: u64) -> io::Result<PathBuf> {
+        let fill = |to: &Path| fs::write(to, fs::read(path)?);
+        keep_copy(path, version, fill, io::Error::other)
+    }
+
+    fn names(scratch: &Scratch) -> Vec<String> {
+        let entries = fs::read_dir(scratch.path()).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn it_is_whole_and_private() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        fs::write(&path, "old").unwrap();
+        let made = copy(&path, 7).unwrap();
+        assert_eq!(fs::read(&made).unwrap(), b"old");
+        assert_eq!(mode(&made).unwrap(), 0o600);
+        let name = made.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(name.starts_with("vault.db.schema-7.20"), "{name}");
+        assert_eq!(names(&scratch), ["vault.db".to_owned(), name]);
+    }
+
+    #[test]
+    fn the_newest_three_stay_and_what_is_not_whole_goes() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        for name in [
+            "vault.db",
+            "vault.db.schema-9.2026-01-01T00-00-00.000Z",
+            "vault.db.schema-10.2026-02-01T00-00-00.000Z",
+            "vault.db.schema-2.2026-03-01T00-00-00.000Z",
+            "vault.db.schema-2.2026-04-01T00-00-00.000Z.new",
+            "vault.db.schema-notes.txt",
+            "state.db.schema-1.2026-01-01T00-00-00.000Z",
+        ] {
+            fs::write(scratch.join(name), "x").unwrap();
+        }
+        let made = copy(&path, 11).unwrap();
+        let mut left = [
+            "state.db.schema-1.2026-01-01T00-00-00.000Z",
+            "vault.db",
+            "vault.db.schema-10.2026-02-01T00-00-00.000Z",
+            "vault.db.schema-2.2026-03-01T00-00-00.000Z",
+            "vault.db.schema-notes.txt",
+            made.file_name().unwrap().to_str().unwrap(),
+        ];
+        left.sort_unstable();
+        assert_eq!(names(&scratch), left);
+    }
+
+    #[test]
+    fn one_that_fails_leaves_nothing() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        fs::write(&path, "old").unwrap();
+        let fill = |to: &Path| {
+            fs::write(to, "half")?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        };
+        let error = keep_copy(&path, 1, fill, io::Error::other).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(names(&scratch), ["vault.db"]);
+    }
+}

@@ -1,0 +1,127 @@
+//! `server_restart`, `server_shutdown`, `server_cancel_shutdown`: the box goes down, through systemd.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{failure::failed, number::Number};
+use crate::backends::{Down, Power};
+use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
+
+/// The group, as a table.
+pub fn tools(power: Arc<Power>) -> Toolset<Power> {
+    Toolset::over(power)
+        .named("server")
+        .tool("server_restart", Risk::Disrupt, restart)
+        .about(Scope::Host)
+        .through(HelperClass::Power)
+        .titled("Restart the server")
+        .startos("server.restart", &[])
+        .tool("server_shutdown", Risk::Disrupt, shutdown)
+        .about(Scope::Host)
+        .through(HelperClass::Power)
+        .titled("Switch the server off")
+        .startos("server.shutdown", &[])
+        .tool("server_cancel_shutdown", Risk::Write, cancel)
+        .about(Scope::Host)
+        .through(HelperClass::Power)
+        .titled("Call off a restart or shutdown")
+}
+
+/// How long until the box goes down: long enough for the answer to go out first, a day at most.
+type Delay = Number<5, 86_400, 15>;
+
+/// Restarts the host, some seconds after the answer, in the place of an earlier plan: everything that runs on it ends,
+/// containers too, and starts again as far as it is set to. It is not done while a program holds an inhibitor lock
+/// against it, such as an upgrade under way. `server_cancel_shutdown` calls it off.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Restart {
+    /// Seconds until it begins, 5 to 86400.
+    #[serde(default)]
+    delay_s: Delay,
+    /// Why, in one line: those who are logged in are told.
+    reason: Option<String>,
+}
+
+/// Switches the host off, some seconds after the answer, in the place of an earlier plan: nobody can switch it on again
+/// through this server. It is not done while a program holds an inhibitor lock against it, such as an upgrade under
+/// way. `server_cancel_shutdown` calls it off.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Shutdown {
+    /// Seconds until it begins, 5 to 86400.
+    #[serde(default)]
+    delay_s: Delay,
+    /// Why, in one line: those who are logged in are told.
+    reason: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Planned {
+    /// What is planned: `restart` or `shutdown`.
+    planned: &'static str,
+    /// Seconds from now on.
+    in_s: u64,
+}
+
+async fn restart(power: Arc<Power>, asked: Restart, cx: Cx) -> Result<Planned> {
+    plan(&power, Down::Restart, (asked.delay_s, asked.reason), &cx).await
+}
+
+async fn shutdown(power: Arc<Power>, asked: Shutdown, cx: Cx) -> Result<Planned> {
+    plan(&power, Down::Shutdown, (asked.delay_s, asked.reason), &cx).await
+}
+
+async fn plan(
+    power: &Power,
+    down: Down,
+    (delay, reason): (Delay, Option<String>),
+    cx: &Cx,
+) -> Result<Planned> {
+    let delay = delay.seconds();
+    let planned = power.plan(down, delay, reason, cx.reference()).await;
+    planned.map_err(failed)?;
+    Ok(Planned {
+        planned: match down {
+            Down::Restart => "restart",
+            Down::Shutdown => "shutdown",
+        },
+        in_s: delay.as_secs(),
+    })
+}
+
+/// Calls off a restart or a shutdown that is planned, whoever has planned it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Cancel {}
+
+#[derive(Serialize, JsonSchema)]
+struct Cancelled {
+    /// Whether something was planned.
+    cancelled: bool,
+}
+
+async fn cancel(power: Arc<Power>, Cancel {}: Cancel, cx: Cx) -> Result<Cancelled> {
+    let cancelled = power.cancel(cx.reference()).await.map_err(failed)?;
+    Ok(Cancelled { cancelled })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_leaves_time_for_the_answer_and_is_at_most_a_day_ahead() {
+        let asked: Restart = serde_json::from_str("{}").unwrap();
+        assert_eq!((asked.delay_s.get(), asked.reason), (15, None));
+        for bad in [
+            r#"{"delay_s":4}"#,
+            r#"{"delay_s":86401}"#,
+            r#"{"force":true}"#,
+        ] {
+            assert!(serde_json::from_str::<Shutdown>(bad).is_err(), "{bad}");
+        }
+    }
+}

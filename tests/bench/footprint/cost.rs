@@ -1,0 +1,130 @@
+//! What a server costs: the memory of its processes, and the CPU time that they take.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::common::Error;
+use crate::common::machine::memory_kib;
+
+/// How often the CPU time is read: a thread that ended since is counted to its last reading.
+const READ_EVERY: Duration = Duration::from_millis(500);
+
+/// Memory in KiB.
+#[derive(Debug, Clone, Copy, Default, serde::Serialize)]
+pub struct Memory {
+    /// Resident.
+    pub rss: f64,
+    /// The same with shared pages counted by share.
+    pub pss: f64,
+}
+
+/// The memory of a server's processes.
+#[derive(Debug, Clone, Copy, Default, serde::Serialize)]
+pub struct Held {
+    /// The process that was started.
+    pub front: Memory,
+    /// Those that it started of the same program.
+    pub helper: Memory,
+}
+
+impl Held {
+    /// What the processes below this one hold now.
+    pub fn now(pid: u32) -> Result<Self, Error> {
+        let mut held = Self::default();
+        let program = program(pid);
+        for process in tree(pid) {
+            let of = if process == pid {
+                &mut held.front
+            } else if program.is_some() && self::program(process) == program {
+                &mut held.helper
+            } else {
+                // LXC's monitor is not ours.
+                continue;
+            };
+            of.rss += memory_kib(process, "VmRSS")?;
+            of.pss += memory_kib(process, "Pss")?;
+        }
+        Ok(held)
+    }
+}
+
+/// The shares of one core that each server takes with all that it starts, over so long a time.
+pub async fn cpu_shares(pids: &[u32], time: Duration) -> Vec<f64> {
+    let mut counters: Vec<Counter> = pids.iter().map(|pid| Counter::new(*pid)).collect();
+    let began = Instant::now();
+    while began.elapsed() < time {
+        sleep(READ_EVERY.min(time.saturating_sub(began.elapsed()))).await;
+        counters.iter_mut().for_each(Counter::read);
+    }
+    let elapsed = began.elapsed().as_nanos();
+    let share = |counter: &Counter| nanos(counter.used) / nanos(elapsed);
+    counters.iter().map(share).collect()
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "an hour has fewer nanoseconds than a float has digits"
+)]
+fn nanos(of: u128) -> f64 {
+    of as f64
+}
+
+/// Adds up what the threads of a server's processes take.
+struct Counter {
+    pid: u32,
+    /// By process and thread: nanoseconds on a core.
+    seen: HashMap<PathBuf, u128>,
+    used: u128,
+}
+
+impl Counter {
+    fn new(pid: u32) -> Self {
+        let seen = HashMap::new();
+        let mut counter = Self { pid, seen, used: 0 };
+        counter.read();
+        counter.used = 0;
+        counter
+    }
+
+    fn read(&mut self) {
+        for process in tree(self.pid) {
+            let threads = fs::read_dir(format!("/proc/{process}/task"));
+            for thread in threads.into_iter().flatten().flatten() {
+                let path = thread.path();
+                let text = fs::read_to_string(path.join("schedstat")).unwrap_or_default();
+                let on_cpu = text.split(' ').next().and_then(|word| word.parse().ok());
+                let Some(on_cpu) = on_cpu else { continue };
+                let before = self.seen.insert(path, on_cpu).unwrap_or_default();
+                self.used += on_cpu.saturating_sub(before);
+            }
+        }
+    }
+}
+
+/// A process and all below it.
+fn tree(pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut at = 0;
+    while let Some(pid) = all.get(at) {
+        let threads = fs::read_dir(format!("/proc/{pid}/task"));
+        let mut children = Vec::new();
+        for thread in threads.into_iter().flatten().flatten() {
+            let list = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            children.extend(
+                list.split_whitespace()
+                    .filter_map(|pid| pid.parse::<u32>().ok()),
+            );
+        }
+        all.extend(children);
+        at += 1;
+    }
+    all
+}
+
+fn program(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/exe")).ok()
+}

@@ -1,0 +1,164 @@
+//! The two servers: how each is started and what it is asked.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::args::Args;
+use crate::common::Error;
+use crate::common::args::Common;
+use crate::common::connection::Address;
+use crate::common::load::{Asked, Caller, Kind};
+use crate::common::machine::Pinning;
+use crate::common::servers::{Home, Running};
+use crate::common::wire::{Question, Wire};
+
+/// Between two attempts to connect.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// A server that does not answer after this long does not start at all.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+
+const WHOAMI: Question<'_> = Question {
+    wire: Wire::Stateless,
+    method: "tools/call",
+    name: Some("whoami"),
+    params: r#""name":"whoami","arguments":{}"#,
+};
+
+const ECHO: Question<'_> = Question {
+    wire: Wire::Stateless,
+    method: "tools/call",
+    name: Some("echo"),
+    params: r#""name":"echo","arguments":{"text":"What may I do here?"}"#,
+};
+
+/// A server that can be started.
+pub enum Server {
+    /// gatewren where it was started before.
+    Gatewren(Home),
+    /// rmcp's.
+    Peer(PathBuf),
+}
+
+/// One that was started and has answered.
+pub struct Started {
+    /// Its process.
+    pub process: Running,
+    /// Where it is.
+    address: Address,
+    /// From its start to its first right answer.
+    pub took: Duration,
+}
+
+impl Server {
+    /// Both.
+    pub fn both(args: &Args) -> Result<[Self; 2], Error> {
+        let peer = args.peer.clone().map_or_else(build_peer, Ok)?;
+        Ok([Self::Gatewren(Home::new(&args.common)?), Self::Peer(peer)])
+    }
+
+    /// Its name in the report.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Gatewren(_) => "gatewren",
+            Self::Peer(_) => "rmcp's server",
+        }
+    }
+
+    /// Its file.
+    pub fn binary<'a>(&'a self, args: &'a Common) -> &'a Path {
+        match self {
+            Self::Gatewren(_) => &args.binary,
+            Self::Peer(binary) => binary,
+        }
+    }
+
+    /// Starts it and asks it until it answers rightly.
+    pub async fn start(&self, args: &Common, pinning: Pinning) -> Result<Started, Error> {
+        let began = Instant::now();
+        let (process, address) = match self {
+            Self::Gatewren(home) => (home.start(args, pinning)?, home.address.clone()),
+            Self::Peer(binary) => {
+                let mut command = pinning.server(binary);
+                command.stdout(Stdio::piped());
+                let mut process = Running::start(command)?;
+                let port: u16 = process.first_line()?.trim().parse()?;
+                (process, Address::plain(([127, 0, 0, 1], port).into()))
+            }
+        };
+        let mut started = Started {
+            process,
+            address,
+            took: Duration::ZERO,
+        };
+        let mut caller = loop {
+            match self.connect(&started).await {
+                Ok(caller) => break caller,
+                Err(cause) if began.elapsed() > ANSWERS_WITHIN => return Err(cause),
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        };
+        caller.once().await?;
+        started.took = began.elapsed();
+        Ok(started)
+    }
+
+    /// A new connection to it.
+    pub async fn connect(&self, started: &Started) -> Result<Caller, Error> {
+        let asked = Asked {
+            address: &started.address,
+            pid: started.process.pid(),
+            question: self.question(),
+            kind: Kind::Mcp(self.token()),
+        };
+        Caller::open(&asked).await
+    }
+
+    fn question(&self) -> &'static Question<'static> {
+        match self {
+            Self::Gatewren(_) => &WHOAMI,
+            Self::Peer(_) => &ECHO,
+        }
+    }
+
+    fn token(&self) -> &str {
+        match self {
+            Self::Gatewren(home) => &home.token,
+            Self::Peer(_) => "none",
+        }
+    }
+}
+
+/// Builds rmcp's server, whose crates come from crates.io in the versions of its own lock file.
+fn build_peer() -> Result<PathBuf, Error> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = root.join("target/bench-rmcp");
+    let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--release", "--locked", "--quiet"])
+        .arg("--manifest-path")
+        .arg(root.join("tests/bench/rmcp/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target)
+        // Its own folder says for which machine it is built, and how.
+        .current_dir(root.join("tests/bench/rmcp"))
+        .env_remove("CARGO_BUILD_TARGET")
+        .status()?;
+    if !built.success() {
+        return Err("rmcp's server cannot be built; name a built one with --peer".into());
+    }
+    let name = "release/gatewren-bench-rmcp";
+    let places = [target.join(name), target.join(host_target()?).join(name)];
+    let found = places.into_iter().find(|place| place.is_file());
+    found.ok_or_else(|| "the build of rmcp's server left no file".into())
+}
+
+/// The machine's own target, by which the project's settings name the folder of what is built.
+fn host_target() -> Result<String, Error> {
+    let said = Command::new("rustc").arg("-vV").output()?;
+    let text = String::from_utf8(said.stdout)?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host
+        .ok_or("rustc does not say for which machine it builds")?
+        .to_owned())
+}

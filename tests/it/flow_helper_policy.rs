@@ -1,0 +1,121 @@
+//! What the owner of a box lets the helper do is what clients see of it, and no more than that.
+
+use std::path::Path;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::command::{add_agent, tell};
+use crate::support::fort::NOTHING;
+use crate::support::machine::{IN_TIME, wait_until};
+use crate::support::server::{Server, server};
+
+fn tools(client: &Client) -> Vec<String> {
+    client.modern("tools/list").send().names("tools")
+}
+
+/// A server with a helper that is bounded so.
+fn bounded(bounds: &str) -> Server {
+    server().policy("admin").settings("").bounds(bounds).start()
+}
+
+/// Ends the helper; the server starts another one, which reads the file again.
+fn start_helper_again(server: &Server) {
+    let helper = server.children();
+    assert_eq!(helper.len(), 1);
+    kill(Pid::from_raw(helper[0]), Signal::SIGKILL).unwrap();
+}
+
+#[test]
+fn tools_of_a_class_that_is_off_are_not_there_for_anybody() {
+    let server = bounded("");
+    let client = server.client();
+    let listed = tools(&client);
+    let has = |name: &str| listed.iter().any(|listed| listed == name);
+    assert!(has("container_shell") && has("container_list") && has("container_start"));
+    assert!(!has("system_shell") && !has("server_restart"), "{listed:?}");
+    assert_eq!(has("update_check"), Path::new("/usr/bin/apt-get").exists());
+    let session = client.session("2025-06-18");
+    assert_eq!(session.request("tools/list").send().names("tools"), listed);
+    for name in ["system_shell", "system.shell"] {
+        let answer = client.call(name, json!({ "command": "true" })).send();
+        assert_eq!(answer.verdict().1, -32602);
+    }
+    let me = client.call("whoami", json!({})).send();
+    assert_eq!(me.data()["off_on_this_box"], json!(["host_shell", "power"]));
+    let (shown, _) = tell(&server.state_dir(), &["agent", "show", "try"]);
+    assert_eq!(
+        shown["off_on_this_box"]["system_shell"], "host_shell",
+        "{shown}"
+    );
+    let shown = shown["tools"].to_string();
+    assert!(!shown.contains("system_shell") && shown.contains("container_shell"));
+}
+
+#[test]
+fn nothing_that_the_helper_would_do_is_there_when_all_is_off() {
+    let server = bounded(NOTHING);
+    let listed = tools(&server.client());
+    let gone = [
+        "container_",
+        "system_shell",
+        "server_restart",
+        "server_shutdown",
+        "update_",
+    ];
+    let left = |name: &&String| gone.iter().any(|gone| name.starts_with(gone));
+    assert_eq!(listed.iter().find(left), None);
+    assert!(listed.contains(&"server_info".to_owned()));
+}
+
+#[test]
+fn what_is_off_cannot_be_proposed_either() {
+    let server = bounded("");
+    let visitor = add_agent(&server.state_dir(), "visitor", &["--policy", "suggest"]);
+    let token = visitor["token"].as_str().unwrap();
+    let client = server.client().with_token(token);
+    let discover = client.modern("server/discover");
+    wait_until("it comes in", IN_TIME, || discover.send().status != 401);
+    let propose = |tool: &str, arguments: Value| {
+        let proposal = json!({ "tool": tool, "arguments": arguments, "reason": "to see" });
+        client.call("propose_change", proposal).send()
+    };
+    let refused = propose("system_shell", json!({ "command": "true" }));
+    assert!(
+        refused.failure().contains("no tool system_shell"),
+        "{refused:?}"
+    );
+    propose("container_start", json!({ "container": "web" })).data();
+}
+
+#[test]
+fn clients_hear_when_the_owner_switches_something_on_or_off() {
+    const CHANGED: &str = "notifications/tools/list_changed";
+    let server = bounded("");
+    let client = server.client();
+    let mut listen = client
+        .modern("subscriptions/listen")
+        .param("notifications", json!({ "toolsListChanged": true }))
+        .open();
+    listen.message();
+    let session = client.session("2025-11-25");
+    let mut stream = session.stream();
+    for (bounds, is_there) in [("host_shell = \"full\"\n", true), ("", false)] {
+        server.bound(bounds);
+        start_helper_again(&server);
+        assert_eq!(listen.message()["method"], CHANGED);
+        assert_eq!(stream.event().json()["method"], CHANGED);
+        assert_eq!(
+            tools(&client).contains(&"system_shell".to_owned()),
+            is_there
+        );
+        let call = client.call("system_shell", json!({ "command": "true" }));
+        assert_eq!(call.send().verdict().1 == 0, is_there);
+        wait_until("the owner is told", IN_TIME, || {
+            let (shown, _) = tell(&server.state_dir(), &["agent", "show", "try"]);
+            shown["off_on_this_box"]["system_shell"].is_null() == is_there
+        });
+    }
+}

@@ -1,0 +1,212 @@
+//! What root types on the box leaves the files of the service to the service's user.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::support::client::Client;
+use crate::support::command::tell_by;
+use crate::support::machine::{IN_TIME, install_program, is_root, skip, wait_until};
+use crate::support::server::Directory;
+
+/// A user who is not root; nobody need know it by a name.
+const SERVICE: u32 = 64_123;
+
+/// A box whose service runs as a user of its own, with settings that belong to root.
+struct Home {
+    home: Directory,
+    running: Option<Child>,
+}
+
+impl Home {
+    fn new() -> Option<Self> {
+        if !is_root() {
+            skip("only root can act as somebody else");
+            return None;
+        }
+        let home = Directory::new();
+        fs::set_permissions(&home.0, Permissions::from_mode(0o755)).unwrap();
+        // Not every directory above the build is open to everybody.
+        install_program(
+            Path::new(env!("CARGO_BIN_EXE_gatewren")),
+            &home.join("gatewren"),
+        );
+        let state = home.join("state");
+        fs::create_dir(&state).unwrap();
+        fs::set_permissions(&state, Permissions::from_mode(0o700)).unwrap();
+        chown(&state, Some(SERVICE), Some(SERVICE)).unwrap();
+        let settings = format!(
+            "listen = [\"127.0.0.1:0\"]\nstate_dir = \"{}\"\n[helper]\nsocket = \"{}\"\n",
+            state.display(),
+            home.join("no-socket").display()
+        );
+        let file = home.join("gatewren.toml");
+        fs::write(&file, settings).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        Some(Self {
+            home,
+            running: None,
+        })
+    }
+
+    fn settings(&self) -> PathBuf {
+        self.home.join("gatewren.toml")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(self.home.join("gatewren"));
+        command.args(args).arg("--config").arg(self.settings());
+        command.env_remove("NOTIFY_SOCKET").stdin(Stdio::null());
+        command
+    }
+
+    /// Starts the service; where it is reached.
+    fn start(&mut self) -> String {
+        let log = self.home.join("log");
+        let mut command = self.command(&["serve"]);
+        command.uid(SERVICE).gid(SERVICE).stdout(Stdio::null());
+        command.stderr(File::create(&log).unwrap());
+        let mut process = command.spawn().unwrap();
+        let mut url = None;
+        wait_until("it serves", IN_TIME, || {
+            let said = fs::read_to_string(&log).unwrap();
+            let rest = said.split_once("url=\"").map(|(_, rest)| rest);
+            url = rest.and_then(|rest| Some(rest.split_once('"')?.0.to_owned()));
+            let ended = process.try_wait().unwrap();
+            assert!(ended.is_none(), "it ended: {ended:?}\n{said}");
+            url.is_some()
+        });
+        self.running = Some(process);
+        url.unwrap()
+    }
+
+    fn stop(&mut self) {
+        let mut process = self.running.take().unwrap();
+        kill(
+            Pid::from_raw(process.id().try_into().unwrap()),
+            Signal::SIGTERM,
+        )
+        .unwrap();
+        assert_eq!(process.wait().unwrap().code(), Some(0));
+    }
+
+    /// Everything in the state directory belongs to the service.
+    fn is_the_services(&self, when: &str) {
+        let mut folders = vec![self.home.join("state")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).unwrap().flatten() {
+                let Ok(facts) = entry.metadata() else {
+                    continue;
+                };
+                assert_eq!(facts.uid(), SERVICE, "{when}: {}", entry.path().display());
+                if facts.is_dir() {
+                    folders.push(entry.path());
+                }
+            }
+        }
+    }
+
+    fn tell(&self, args: &[&str]) -> Value {
+        tell_by(&self.settings(), args)
+    }
+
+    /// What root asks for and looks at, whether the service runs or not.
+    fn root_does_all(&self, name: &str, when: &str) -> Value {
+        let added = self.tell(&["agent", "add", name, "--policy", "observe"]);
+        for args in [
+            &["agent", "list"][..],
+            &["agent", "edit", name, "--policy", "suggest"],
+            &["inbox", "list"],
+            &["audit", "verify"],
+            &["audit", "list"],
+            &["state", "check"],
+            &["state", "get"],
+            &["owner", "sessions"],
+        ] {
+            let output = self.command(args).output().unwrap();
+            assert!(output.status.success(), "{when}: {args:?}: {output:?}");
+            self.is_the_services(&format!("{when}: {args:?}"));
+        }
+        added
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.running {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+#[test]
+fn what_root_does_with_agents_leaves_every_file_to_the_service() {
+    let Some(mut home) = Home::new() else {
+        return;
+    };
+    let output = home.command(&["agent", "list"]).output().unwrap();
+    assert!(!output.status.success(), "there is nothing yet");
+    home.start();
+    home.is_the_services("after the first start");
+    home.root_does_all("while-it-runs", "while it runs");
+    home.stop();
+    let added = home.root_does_all("while-it-rests", "while it rests");
+    let url = home.start();
+    home.is_the_services("after the second start");
+    let address = url
+        .strip_prefix("https://")
+        .and_then(|url| url.strip_suffix("/mcp"));
+    let ca = home.home.join("state/tls/ca.pem");
+    let token = added["token"].as_str().unwrap();
+    let client = Client::new(address.unwrap().parse().unwrap(), &ca, token);
+    assert_eq!(client.modern("tools/list").send().status, 200);
+    home.stop();
+}
+
+#[test]
+fn root_does_not_serve_in_the_services_place_and_check_names_what_it_could_not_write() {
+    let Some(home) = Home::new() else {
+        return;
+    };
+    let output = home.command(&["serve"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("belongs to another user"), "{said}");
+    assert_eq!(fs::read_dir(home.home.join("state")).unwrap().count(), 0);
+
+    let check = |uid: Option<u32>| {
+        let mut command = home.command(&["check"]);
+        if let Some(uid) = uid {
+            command.uid(uid).gid(uid);
+        }
+        let output = command.output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    for uid in [None, Some(SERVICE)] {
+        assert_eq!(check(uid), (Some(0), String::new()), "{uid:?}");
+    }
+    let stray = home.home.join("state/vault.db-wal");
+    fs::write(&stray, "").unwrap();
+    fs::set_permissions(&stray, Permissions::from_mode(0o600)).unwrap();
+    for uid in [None, Some(SERVICE)] {
+        let (code, said) = check(uid);
+        assert_eq!(code, Some(2), "{uid:?}: {said}");
+        assert!(
+            said.contains("vault.db-wal") && said.contains("chown"),
+            "{uid:?}: {said}"
+        );
+    }
+    let (code, said) = check(Some(SERVICE + 1));
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("state_dir"), "{said}");
+}

@@ -1,0 +1,58 @@
+//! A service manager that listens.
+
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::machine::IN_TIME;
+use super::server::Directory;
+
+/// One with a socket of its own.
+pub struct Manager {
+    /// What it hears.
+    pub socket: UnixDatagram,
+    path: PathBuf,
+    _home: Directory,
+}
+
+impl Manager {
+    pub fn new() -> Self {
+        let home = Directory::new();
+        let path = home.join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_read_timeout(Some(IN_TIME)).unwrap();
+        Self {
+            socket,
+            path,
+            _home: home,
+        }
+    }
+
+    /// What a service finds as `NOTIFY_SOCKET`.
+    pub fn path(&self) -> &str {
+        self.path.to_str().unwrap()
+    }
+
+    pub fn notice(&self) -> String {
+        let mut bytes = [0; 4096];
+        let length = self.socket.recv(&mut bytes).expect("a notice in time");
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    }
+
+    /// Waits for a notice with this line; others may come before.
+    pub fn hears(&self, line: &str) {
+        self.hears_one(line, |said| said == line);
+    }
+
+    /// Waits for a notice with a line such as this; others may come before.
+    pub fn hears_one(&self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
+        let begun = Instant::now();
+        loop {
+            let notice = self.notice();
+            if let Some(line) = notice.lines().find(|line| is_it(line)) {
+                return line.to_owned();
+            }
+            assert!(begun.elapsed() < IN_TIME, "{what} did not come");
+        }
+    }
+}
