@@ -21,7 +21,11 @@ mcp_packages=(
     mcporter@0.12.3
 )
 # The two SDKs have one name, so each has an environment of its own. fastmcp stands on the second.
-declare -A python_packages=([v1]='mcp==1.30.0' [v2]='mcp==2.3.0 fastmcp==4.1.0')
+declare -A python_packages=(
+    [v1]='mcp==1.30.0'
+    [v2]='mcp==2.3.0 fastmcp==4.1.0'
+    [sbom]='cyclonedx-python-lib[json-validation]==11.12.0'
+)
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -107,8 +111,8 @@ need_json_patch_suite() {
     export JSON_PATCH_SUITE=$folder/node_modules/${json_patch_suite%@*}
 }
 
-# need_venv v1|v2: the Python clients of that SDK in target/test-venv-v1 or -v2; its interpreter is in $python
-# afterwards.
+# need_venv v1|v2|sbom: the Python clients of that SDK, or what reads an SBOM, in target/test-venv-v1 and so on; its
+# interpreter is in $python afterwards.
 need_venv() {
     local folder=$venv_dir-$1 wanted
     read -ra wanted <<<"${python_packages[$1]}"
@@ -138,6 +142,28 @@ need_gatewren() {
         --message-format=json-render-diagnostics </dev/null | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
     [ -x "$GATEWREN_BIN" ] || { say "the build made no binary"; return 1; }
     export GATEWREN_BIN
+}
+
+# package_inputs: one line that is another whenever a package could be.
+package_inputs() {
+    (cd "$root" && find .cargo Cargo.toml Cargo.lock etc packaging src -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum)
+}
+
+# need_deb: puts the path of the amd64 package into $GATEWREN_DEB, unless the caller named one; built by
+# packaging/build (minutes, and as root the first time) when it is not there or the sources are others by now.
+need_deb() {
+    [ -z "${GATEWREN_DEB-}" ] || return 0
+    deb_is_fresh || "$root/packaging/build" --arch amd64 || say "packaging/build is not content; see above"
+    deb_is_fresh || return 1
+    GATEWREN_DEB=$(deb_built)
+    export GATEWREN_DEB
+}
+
+deb_built() { find "$root/target/dist" -name 'gatewren_*_amd64.deb' 2>/dev/null; }
+
+# What packaging/build notes when it has made a package is what the sources are now.
+deb_is_fresh() {
+    [ -f "$(deb_built)" ] && [ "$(cat "$root/target/dist-inputs/amd64" 2>/dev/null)" = "$(package_inputs)" ]
 }
 
 # need_rmcp: builds the client of the Rust SDK, whose crates come from crates.io in the versions of its own lock

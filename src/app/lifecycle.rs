@@ -140,7 +140,28 @@ pub async fn told_again(signals: &mut Signals) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+    use std::net;
+    use std::time::Duration;
+
     use super::*;
+
+    #[tokio::test]
+    async fn who_waits_is_turned_away() {
+        let socket = net::TcpListener::bind("127.0.0.1:0").unwrap();
+        // As systemd does, which keeps the socket open.
+        let ours = socket.try_clone().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let connect = || net::TcpStream::connect(socket.local_addr().unwrap()).unwrap();
+        let waiting = [connect(), connect()];
+        turn_away(vec![TcpListener::from_std(ours).unwrap()]);
+        for mut client in waiting {
+            let patience = Some(Duration::from_secs(120));
+            client.set_read_timeout(patience).unwrap();
+            assert_eq!(client.read(&mut [0]).unwrap(), 0, "it is closed");
+        }
+        connect();
+    }
 
     #[test]
     fn what_systemd_listens_on_already_is_not_bound_again() {

@@ -13,8 +13,8 @@ use crate::helper_client::{Frame, Helper, HelperError, Limits, Operation, Stream
 /// The pause before the helper is asked again; it doubles while it does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The longest pause: systemd starts a helper for each question, also one that cannot begin.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How long a start waits for the first answer; then it goes on as if everything were on, and the helper refuses.
 const FIRST_ANSWER: Duration = Duration::from_secs(3);

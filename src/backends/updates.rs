@@ -274,12 +274,12 @@ Inst worse [1 (2 x
         for folder in ["run", "var/lib/apt/lists/partial"] {
             fs::create_dir_all(scratch.join(folder)).unwrap();
         }
-        let read = || super::read("", &Tree::below(scratch.path()));
-        assert_eq!(read().lists_refreshed, None, "there are none");
+        let look = || read("", &Tree::below(scratch.path()));
+        assert_eq!(look().lists_refreshed, None, "there are none");
         fs::write(scratch.join("var/lib/apt/lists/_repo_._Release"), "").unwrap();
         fs::write(scratch.join("run/reboot-required"), "").unwrap();
         fs::write(scratch.join("run/reboot-required.pkgs"), "libc6\nlibc6\n").unwrap();
-        let check = read();
+        let check = look();
         assert!(check.reboot_required && check.lists_refreshed.is_some());
         assert_eq!(check.reboot_packages, ["libc6"]);
     }

@@ -232,7 +232,10 @@ fn admitted(
         let words = "By now its agent's policy denies this. Nothing was done.";
         Hindrance::Lasting(words.to_owned())
     };
-    let tool = tool.ok_or_else(denied)?;
+    let tool = tool.ok_or_else(|| {
+        let words = "By now this box has no such tool: it may be off in /etc/gatewren/helper.toml. Nothing was done.";
+        Hindrance::Lasting(words.to_owned())
+    })?;
     // Arguments that are not those that were proposed are found out when it begins.
     let verdict = change
         .proven_arguments()

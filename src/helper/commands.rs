@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::exec::{Command, ContainerName, Ending, Launch, Program, RefusalCode, Stream};
-use crate::sys::is_root;
+use crate::sys::{adopt_orphans, is_root};
 
 use super::{
     cage::{Cage, Recipe},
@@ -102,6 +102,7 @@ async fn run(
     recipe: Recipe<'_>,
     launch: &Launch,
 ) -> Result<Ending, Refusal> {
+    adopt_orphans().map_err(|e| no_orphans(&e))?;
     let spawned = Cage::spawn(recipe, &house.strays);
     let (mut cage, mut outputs) =
         spawned.map_err(|e| Refusal::failed(format!("no process could be started: {e}")))?;
@@ -114,6 +115,14 @@ async fn run(
     let ending = outcome.map_err(|()| not_entered(&mut outputs))?;
     pump.drain(&mut outputs).await;
     Ok(ending)
+}
+
+/// Without orphans the reaper, which asks for the same, could not keep what it promises.
+fn no_orphans(cause: &io::Error) -> Refusal {
+    Refusal::failed(format!(
+        "no command is run here, as what it leaves behind could not be killed: this kernel, or the emulator in its \
+         place, does not let a process adopt orphans: {cause}"
+    ))
 }
 
 /// What lxc-attach said when it did not get as far as the reaper.

@@ -74,7 +74,9 @@ pub struct Settings {
 /// # Errors
 /// When the socket or the signals cannot be used.
 pub async fn serve(settings: Settings) -> io::Result<()> {
-    adopt_orphans()?;
+    if let Err(cause) = adopt_orphans() {
+        tracing::error!(%cause, "orphans cannot be adopted here (is this an emulator?); no command will be run");
+    }
     sweep().await;
     settings.listener.set_nonblocking(true)?;
     let listener = tokio::net::UnixListener::from_std(settings.listener)?;

@@ -22,12 +22,18 @@ pub struct DiskSpace {
 /// is on the network.
 pub fn disk_space(path: &Path) -> io::Result<DiskSpace> {
     let found = statvfs(path)?;
-    let bytes = |blocks: u64| blocks.saturating_mul(found.fragment_size());
+    let fragment = wide(found.fragment_size());
+    let bytes = |blocks: u64| blocks.saturating_mul(fragment);
     Ok(DiskSpace {
         total_bytes: bytes(found.blocks()),
         free_bytes: bytes(found.blocks_free()),
         available_bytes: bytes(found.blocks_available()),
     })
+}
+
+/// C's `long` has 32 bits on armhf.
+fn wide(number: impl Into<u64>) -> u64 {
+    number.into()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recvfrom, send,
     setsockopt, socket, sockopt,
 };
-use nix::sys::time::TimeVal;
+use nix::sys::time::{TimeVal, TimeValLike as _};
 
 /// The most entries of a list that are taken; what is beyond them is left out.
 const MAX_ENTRIES: usize = 16_384;
@@ -42,7 +42,7 @@ pub(super) fn list(protocol: SockProtocol, kind: u16, request: &[u8]) -> io::Res
     setsockopt(
         &socket,
         sockopt::ReceiveTimeout,
-        &TimeVal::new(PATIENCE_S, 0),
+        &TimeVal::seconds(PATIENCE_S),
     )?;
     send(
         socket.as_raw_fd(),

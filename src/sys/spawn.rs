@@ -10,7 +10,7 @@ use std::ptr;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::libc;
-use nix::sys::prctl::set_pdeathsig;
+use nix::sys::prctl::{set_pdeathsig, set_thp_disable};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{self, Gid, Pid, Uid};
@@ -266,6 +266,8 @@ impl<'a> Plan<'a> {
         // Fails only in a process that leads a session already, which is as good.
         let _ = unistd::setsid();
         umask(Mode::from_bits_truncate(0o022));
+        // Our allocator does without huge pages, which survives `execve`; the program may want them.
+        let _ = set_thp_disable(false);
         if let Err(errno) = self.enter_cgroups(enter_cgroup) {
             return (1, errno);
         }

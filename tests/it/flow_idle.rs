@@ -23,7 +23,7 @@ fn sleeps(server: &Server) -> u64 {
     let threads = processes
         .iter()
         .filter_map(|pid| fs::read_dir(format!("/proc/{pid}/task")).ok())
-        .flat_map(|threads| threads.flatten());
+        .flat_map(Iterator::flatten);
     let statuses = threads.map(|thread| fs::read_to_string(thread.path().join("status")));
     let counted = |status: String| {
         let lines = status.lines();

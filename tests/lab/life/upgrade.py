@@ -20,8 +20,8 @@ def main():
     install("older")
     wait_until_serving()
     # So that something runs for long, and is a task at once.
-    settings("[tasks]\nafter = \"0s\"\n")
     helper_policy('host_shell = "full"\n')
+    settings("[tasks]\nafter = \"0s\"\n")
     at_work()
     switched_off()
     interrupted()
@@ -62,6 +62,7 @@ def at_work():
     patch = '[{"op":"add","path":"/public/note","value":1}]'
     gatewren("state", "patch", "--as", "upgrade", input=patch)
     running = visitor.begin(door(), token, "system_shell", '{"command": "echo begun; sleep 86400"}')
+    wait_for("the task runs", lambda: run("pgrep", "-f", "^sleep 86400$", ok=False)[0] == 0)
     newest, audited = revision(), last_audited()
     listening, serving = show(SOCKETS[0], "InvocationID"), show(UNIT, "MainPID")
 
@@ -99,8 +100,8 @@ def at_work():
         ended = visitor.task(door(), token, running)
         outcome = ended.get("result", {}).get("structuredContent", {})
         expect(outcome.get("killed_because") == "shutdown" and outcome["stdout"] == "begun\n", ended)
-        left = run("pgrep", "-f", "sleep 8640[0]", ok=False)[1].strip()
-        expect(left == "", f"it still runs: {left}")
+        code, left = run("pgrep", "-f", "^sleep 86400$", ok=False)
+        expect(code == 1, f"it still runs: {left}")
 
 
 def last_audited():
