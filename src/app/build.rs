@@ -25,7 +25,7 @@ use crate::dispatch::{
 use crate::guard::{Callers, Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild, Told};
 use crate::http::Tls;
-use crate::observer::{Observer, Units};
+use crate::observer::{Observer, ObserverHandle, Units};
 use crate::registry::Catalog;
 use crate::state::{Retention, State, StateError};
 use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
@@ -89,16 +89,8 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let systemd = Systemd::new(SystemBus::new());
     let units = Units::new(&systemd, live.clone());
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
-    let backends = Backends {
-        lxc,
-        host: Host::new(helper.clone()),
-        shell: Shell::new(helper.clone(), stop.subscribe()),
-        power: Power::new(helper.clone()),
-        updates: Updates::new(helper),
-        bounds: bounds.clone(),
-        systemd,
-        observer: observer.handle(),
-    };
+    let watching = observer.handle();
+    let backends = backends((lxc, systemd), helper, watching, (&bounds, &stop));
     let catalog = catalog(&state, &vault, backends).map_err(failed)?;
     let (guard, sessions) = door(&vault, &state, &live).await?;
     guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
@@ -127,6 +119,25 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     };
     house.adopt(&settings);
     Ok(house)
+}
+
+/// What the tools act on.
+fn backends(
+    (lxc, systemd): (Lxc, Systemd),
+    helper: Helper,
+    observer: ObserverHandle,
+    (bounds, stop): (&Bounds, &watch::Sender<bool>),
+) -> Backends {
+    Backends {
+        lxc,
+        host: Host::new(helper.clone()),
+        shell: Shell::new(helper.clone(), stop.subscribe()),
+        power: Power::new(helper.clone()),
+        updates: Updates::new(helper),
+        bounds: bounds.clone(),
+        systemd,
+        observer,
+    }
 }
 
 /// How much agents may propose.

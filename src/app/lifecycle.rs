@@ -156,7 +156,7 @@ mod tests {
         let waiting = [connect(), connect()];
         turn_away(vec![TcpListener::from_std(ours).unwrap()]);
         for mut client in waiting {
-            let patience = Some(Duration::from_secs(120));
+            let patience = Some(Duration::from_mins(2));
             client.set_read_timeout(patience).unwrap();
             assert_eq!(client.read(&mut [0]).unwrap(), 0, "it is closed");
         }

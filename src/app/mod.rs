@@ -21,7 +21,7 @@ mod watchdog;
 pub use build::{HelperPlan, Plan, build};
 #[cfg(feature = "everything")]
 pub use fixtures::{FixturePlan, Fixtures, run_fixtures};
-pub use house::House;
+pub use house::{House, certificate};
 pub use lifecycle::{open_sockets, run, turn_away};
 #[cfg(feature = "everything")]
 pub use stdio::run_fixtures_stdio;

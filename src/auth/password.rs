@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use tokio::sync::Semaphore;
 
-use crate::sys::{RandomError, Secret, random_bytes};
+use crate::sys::{Pages, RandomError, Secret, random_bytes};
 use crate::vault::StoredPassword;
 
 /// What one hash takes: the least that OWASP's Password Storage Cheat Sheet advises for argon2id.
@@ -131,11 +131,13 @@ fn equal(one: &[u8], other: &[u8]) -> bool {
 fn hashed(password: &Secret, stored: &StoredPassword) -> Option<Vec<u8>> {
     let (m, t, p) = (stored.memory_kib, stored.passes, stored.lanes);
     let params = Params::new(m, t, p, Some(HASH_BYTES)).ok()?;
+    // The allocator would keep it, for as long as nobody else signs in.
+    let memory = Pages::filled(params.block_count(), Block::new())?;
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     let mut hash = vec![0; HASH_BYTES];
     let text = password.expose().as_bytes();
     argon2
-        .hash_password_into(text, &stored.salt, &mut hash)
+        .hash_password_into_with_memory(text, &stored.salt, &mut hash, memory)
         .ok()?;
     Some(hash)
 }

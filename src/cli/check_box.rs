@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
 
+use crate::app::certificate;
 use crate::config::{HELPER_POLICY_FILE, HelperPolicy, Problem, SETTINGS_FILE, Settings, TlsMode};
-use crate::http::{Tls, TlsSource};
+use crate::http::Tls;
 use crate::sys::{files, is_root, now_ms, own_uid, rfc3339};
 
 /// The files of a state directory that its service must be able to write.
@@ -45,41 +46,48 @@ impl Findings {
         found
     }
 
-    /// A certificate of the owner's own; ours is made at the start.
     fn certificate(&mut self, settings: &Settings, config: &Path) {
-        let (TlsMode::Files, Some(cert), Some(key)) =
-            (settings.tls.mode, &settings.tls.cert, &settings.tls.key)
-        else {
-            return;
-        };
-        let (cert, key) = (cert.clone(), key.clone());
-        let source = TlsSource::Files {
-            cert: cert.clone(),
-            key: key.clone(),
-        };
-        let tls = match Tls::load(source) {
-            Ok(tls) => tls,
-            Err(error) => return self.problem(config, error.to_string()),
-        };
-        let expires_ms = u64::try_from(tls.expires())
-            .unwrap_or(0)
-            .saturating_mul(1_000);
+        let examined = certificate(settings).map_err(|error| error.to_string());
+        // Ours lies in the state directory, of which what is wrong is said by itself.
+        let ours = settings.tls.mode == TlsMode::Own;
+        let beyond = ours && !files::may_use(&settings.state_dir);
+        let examined = examined.and_then(|source| {
+            if beyond {
+                return Ok(None);
+            }
+            Tls::examine(&source).map_err(|error| error.to_string())
+        });
+        match examined {
+            Err(words) => self.problem(config, words),
+            Ok(Some(expires)) => self.end_of_certificate(settings, config, expires),
+            Ok(None) => {}
+        }
+        if let Some(key) = &settings.tls.key {
+            self.owner_of_key(key, &settings.state_dir);
+        }
+    }
+
+    fn end_of_certificate(&mut self, settings: &Settings, config: &Path, expires: i64) {
+        let expires_ms = u64::try_from(expires).unwrap_or(0).saturating_mul(1_000);
         if expires_ms <= now_ms() {
             let when = rfc3339(expires_ms);
             let words = format!("the certificate has expired ({when}); clients will refuse it");
-            self.warning(&cert, words);
+            let cert = settings.tls.cert.as_deref();
+            self.warning(cert.unwrap_or(config), words);
         }
-        let owners = files::owner(&key)
-            .ok()
-            .zip(files::owner(&settings.state_dir).ok());
+    }
+
+    /// Nobody else may read a key, so its owner must be the service.
+    fn owner_of_key(&mut self, key: &Path, state_dir: &Path) {
+        let owners = files::owner(key).ok().zip(files::owner(state_dir).ok());
         if let Some((of_key, service)) = owners
             && is_root()
             && of_key != service
         {
-            self.problem(&key, format!(
+            let shown = key.display();
+            self.problem(key, format!(
                 "nobody but its owner may read it, which is uid {of_key}; the service is uid {service}, the owner of \
-                 state_dir; run: chown {service} {}",
-                key.display()
+                 state_dir; run: chown {service} {shown}"
             ));
         }
     }

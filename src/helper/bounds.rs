@@ -102,19 +102,9 @@ mod tests {
         ]
     }
 
-    fn everything() -> Vec<(Operation, Option<HelperClass>)> {
-        let container = || -> ContainerName { "web".parse().unwrap() };
-        let command = || Command {
-            program: Program::Shell("id".into()),
-            user: None,
-            cwd: None,
-            env: std::collections::BTreeMap::new(),
-        };
-        let one = |container| Operation::ContainerCommand {
-            container,
-            command: command(),
-        };
-        let reads = [
+    /// What looks at containers.
+    fn reads(container: impl Fn() -> ContainerName) -> [Operation; 7] {
+        [
             Operation::ContainerList {},
             Operation::ContainerInfo {
                 container: container(),
@@ -130,7 +120,21 @@ mod tests {
                 container: container(),
             },
             Operation::ContainerEvents {},
-        ];
+        ]
+    }
+
+    fn everything() -> Vec<(Operation, Option<HelperClass>)> {
+        let container = || -> ContainerName { "web".parse().unwrap() };
+        let command = || Command {
+            program: Program::Shell("id".into()),
+            user: None,
+            cwd: None,
+            env: std::collections::BTreeMap::new(),
+        };
+        let one = |container| Operation::ContainerCommand {
+            container,
+            command: command(),
+        };
         let writes = [
             Operation::ContainerStart {
                 container: container(),
@@ -161,7 +165,7 @@ mod tests {
             ),
             (one(container()), Some(HelperClass::ContainerShell)),
         ];
-        let reads = reads.map(|read| (read, Some(HelperClass::LxcReads)));
+        let reads = reads(container).map(|read| (read, Some(HelperClass::LxcReads)));
         let writes = writes.map(|write| (write, Some(HelperClass::LxcWrites)));
         let power = power().map(|power| (power, Some(HelperClass::Power)));
         let containers = reads.into_iter().chain(writes);

@@ -134,12 +134,8 @@ impl Authority {
         if !self.ca.exists() && !self.cert.exists() {
             self.found(subjects, now)?;
         }
-        let authority = read(&self.ca)?;
-        if authority.not_after <= now.unix_timestamp() {
-            let ca = self.ca.clone();
-            return Err(AuthorityError::Expired { ca });
-        }
-        let wanted = self.wanted(&authority, subjects)?;
+        let authority = self.able(subjects, now)?;
+        let wanted = Self::wanted(&authority, subjects);
         if self.is_good(&authority, &wanted, now) {
             return Ok(());
         }
@@ -149,6 +145,39 @@ impl Authority {
         files::write_private(&self.cert, made.cert.as_bytes())?;
         tracing::info!(cert = %self.cert.display(), "a new certificate for the server was made");
         Ok(())
+    }
+
+    /// Whether a certificate can be had for all that is asked for; nothing is made or written.
+    pub(super) fn examine(
+        &self,
+        subjects: &Subjects,
+        now: OffsetDateTime,
+    ) -> Result<(), AuthorityError> {
+        if !self.ca.exists() && !self.cert.exists() {
+            return Ok(());
+        }
+        self.able(subjects, now).map(drop)
+    }
+
+    /// The authority, if it is good and can sign for all that is asked for.
+    fn able(
+        &self,
+        subjects: &Subjects,
+        now: OffsetDateTime,
+    ) -> Result<Certificate, AuthorityError> {
+        let authority = read(&self.ca)?;
+        let ca = || self.ca.clone();
+        if authority.not_after <= now.unix_timestamp() {
+            return Err(AuthorityError::Expired { ca: ca() });
+        }
+        let refused = |subject: &&Subject| !authority.permits(subject);
+        match subjects.asked.iter().find(refused) {
+            Some(subject) => Err(AuthorityError::NotPermitted {
+                subject: subject.clone(),
+                ca: ca(),
+            }),
+            None => Ok(authority),
+        }
     }
 
     fn found(&self, subjects: &Subjects, now: OffsetDateTime) -> Result<(), AuthorityError> {
@@ -165,28 +194,17 @@ impl Authority {
     }
 
     /// What the certificate is to hold for: the most wanted first, each once.
-    fn wanted(
-        &self,
-        authority: &Certificate,
-        subjects: &Subjects,
-    ) -> Result<Vec<Subject>, AuthorityError> {
-        let refused = |subject: &&Subject| !authority.permits(subject);
-        if let Some(subject) = subjects.asked.iter().find(refused) {
-            return Err(AuthorityError::NotPermitted {
-                subject: subject.clone(),
-                ca: self.ca.clone(),
-            });
-        }
+    fn wanted(authority: &Certificate, subjects: &Subjects) -> Vec<Subject> {
         let mut wanted = Vec::new();
         let always = Subject::always();
         for subject in subjects.asked.iter().chain(&subjects.found).chain(&always) {
-            if refused(&subject) {
+            if !authority.permits(subject) {
                 tracing::info!(%subject, "the certificate does not hold for this: it lies outside the home");
             } else if !wanted.contains(subject) {
                 wanted.push(subject.clone());
             }
         }
-        Ok(wanted)
+        wanted
     }
 
     fn is_good(&self, authority: &Certificate, wanted: &[Subject], now: OffsetDateTime) -> bool {

@@ -159,6 +159,24 @@ impl Tls {
         })
     }
 
+    /// Whether a certificate can be had there now: until when the one of two files holds, in seconds since 1970. One of
+    /// our own authority is renewed in time. Nothing is made or written.
+    pub fn examine(source: &TlsSource) -> Result<Option<i64>, TlsError> {
+        match source {
+            TlsSource::Own {
+                directory,
+                subjects,
+            } => {
+                let authority = Authority::at(directory);
+                let examined = authority.examine(subjects, OffsetDateTime::now_utc());
+                examined.map(|()| None).map_err(TlsError::Authority)
+            }
+            TlsSource::Files { cert, key } => {
+                Served::read(cert, key).map(|served| Some(served.not_after))
+            }
+        }
+    }
+
     /// Looks at the source again: renews what soon expires, reads what was exchanged. New
     /// connections get the new certificate; after an error they still get the old one.
     #[cfg(test)]

@@ -350,7 +350,7 @@ mod tests {
     use serde_json::json;
 
     use crate::backends::SystemBus;
-    use crate::config::Settings;
+    use crate::config::{InForce, Settings};
 
     use super::*;
 
@@ -395,6 +395,17 @@ mod tests {
         let file = |(unit, state): (&str, &str)| (name(unit), state.to_owned().into());
         units.files = files.into_iter().map(file).collect();
         units
+    }
+
+    #[tokio::test]
+    async fn those_that_are_chosen_are_those_of_the_settings_in_force() {
+        let in_force = InForce::new(Settings::default());
+        let systemd = Systemd::new(SystemBus::at("unix:path=/nowhere"));
+        let mut units = Units::new(&systemd, in_force.live());
+        assert!(!units.is_chosen(&name("lab-x.service")));
+        in_force.replace(Settings::clone(&chosen("lab-*").now()));
+        units.others_chosen().await;
+        assert!(units.is_chosen(&name("lab-x.service")));
     }
 
     #[test]

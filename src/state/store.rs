@@ -327,6 +327,39 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn how_much_is_kept_changes_while_it_is_open() {
+        let scratch = Scratch::new();
+        let much = Retention {
+            snapshot_every: 3,
+            ..Retention::default()
+        };
+        let state = State::open_keeping(&scratch.join("state.db"), much).unwrap();
+        let oldest = || -> i64 {
+            let sql = "SELECT min(id) FROM revision";
+            foreign(&scratch)
+                .query_row(sql, [], |row| row.get(0))
+                .unwrap()
+        };
+        let write = async |count: std::ops::Range<u64>| {
+            for n in count {
+                put(&state, "/public/n", json!(n)).await;
+            }
+        };
+        write(0..20).await;
+        assert_eq!(oldest(), 1);
+        state.set_retention(Retention {
+            revisions: 2,
+            ..much
+        });
+        let mut n = 20;
+        while oldest() == 1 {
+            assert!(n < 1_000, "nothing is trimmed");
+            write(n..n + 1).await;
+            n += 1;
+        }
+    }
+
+    #[tokio::test]
     async fn a_new_database_holds_the_empty_document() {
         let scratch = Scratch::new();
         let state = open(&scratch);

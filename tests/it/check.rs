@@ -1,11 +1,15 @@
 //! `gatewren check` as a person or a unit runs it.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
+
+use crate::support::server::{Directory, server};
 
 /// A settings file of the test's own.
 struct Settings(PathBuf);
@@ -123,6 +127,31 @@ fn a_certificate_that_cannot_serve_is_a_problem() {
         said.contains("the certificate /nonexistent/c.pem does not exist"),
         "{said}"
     );
+}
+
+#[test]
+fn a_name_that_the_authority_cannot_sign_for_is_a_problem_and_nothing_is_written() {
+    let home = Directory::new();
+    drop(server().directory(&home.0).start());
+    let state = |name: &str| {
+        format!(
+            "names = [\"{name}\"]\nstate_dir = \"{}\"\n",
+            home.0.display()
+        )
+    };
+    let names = || -> BTreeSet<OsString> {
+        let entries = std::fs::read_dir(home.join("tls")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let before = (names(), std::fs::read(home.join("tls/cert.pem")).unwrap());
+    let output = Settings::of("foreign-name", &state("box.example.org")).check(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("cannot sign for box.example.org"), "{said}");
+    let output = Settings::of("home-name", &state("new.lan")).check(&[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let after = (names(), std::fs::read(home.join("tls/cert.pem")).unwrap());
+    assert_eq!(before, after);
 }
 
 #[test]

@@ -113,7 +113,10 @@ fn whoever_hears_of_containers_is_told_to_look_again_and_no_more_when_none_may_b
     let Some(own) = Containers::new() else {
         return;
     };
-    let told = Told::new(Some(own.lxcpath().to_owned()), "containers = [\"wren\"]\n");
+    let told = Told::new(
+        Some(own.lxcpath().to_owned()),
+        &format!("{ON}containers = [\"wren\"]\n"),
+    );
     assert!(told.is_let());
     let mut events = told.helper.ask(&json!({ "do": "container_events" }), 0);
     let (sender, heard) = std::sync::mpsc::channel();

@@ -83,6 +83,8 @@ def helper_is_killed_on_host(stage):
     stage.box.shell("cp /etc/gatewren/helper.toml /root/; echo 'host_shell = \"full\"' >/etc/gatewren/helper.toml")
     try:
         stage.box.run("systemctl", "restart", HELPER, FRONT)
+        tools = lambda: [tool["name"] for tool in stage.client.ask("tools/list")["tools"]]
+        wait("the tool is offered", lambda: "system_shell" in tools())
         mark = next(marks)
         call = begin(stage, "system_shell", mark)
         pid = int(stage.box.processes(mark)[0].split()[0])
@@ -183,19 +185,19 @@ def reload_cuts_nothing(stage):
     stream = messages(answer)
     expect(next(stream)["method"].endswith("acknowledged"), "no acknowledgement")
     pid = box.main_pid(FRONT)
-    box.write("/etc/gatewren/conf.d/test.toml", 'names = ["swapped.example"]\n')
+    box.write("/etc/gatewren/conf.d/test.toml", 'names = ["swapped.lan"]\n')
     try:
         before = stage.client.certificate()
         box.run("systemctl", "reload", FRONT)
         after = wait("another certificate", lambda: (now := stage.client.certificate()) != before and now)
         names = [name for kind, name in after["subjectAltName"] if kind == "DNS"]
-        expect("swapped.example" in names, f"{names}")
-        box.write("/etc/gatewren/conf.d/test.toml", 'nmaes = ["swapped.example"]\n')
+        expect("swapped.lan" in names, f"{names}")
+        box.write("/etc/gatewren/conf.d/test.toml", 'nmaes = ["swapped.lan"]\n')
         told = box.shell("systemctl reload gatewren 2>&1 || echo refused")
         expect("refused" in told, f"wrong settings were taken: {told}")
         expect(stage.client.certificate() == after, "wrong settings changed the certificate")
         patch = '[{"op": "add", "path": "/public/ofTheTest", "value": 1}]'
-        box.run("gatewren", "state", "patch", given=patch)
+        box.run("gatewren", "state", "patch", "--dir", "/var/lib/gatewren", given=patch)
         heard = next(stream)
         expect(heard["method"] == "notifications/resources/updated" and heard["params"]["uri"] == mine, f"{heard}")
         expect(box.main_pid(FRONT) == pid and box.is_active(FRONT), "it was started again")

@@ -22,10 +22,10 @@ use super::mounts::{Mounted, mounted};
 use super::neighbors::{Neighbor, known};
 use super::resolver::{Resolver, resolver};
 use super::routes::{Route, routes};
-use super::seen::Watchtower;
 use super::temperatures::{Sensors, Temperature, temperatures};
 use super::traffic::{NetworkTraffic, traffic};
 use super::usage::boot_time_s;
+use super::watchtower::Watchtower;
 
 /// How long the processors are watched for their usage.
 const SAMPLE: Duration = Duration::from_millis(200);

@@ -23,6 +23,7 @@ mod seen;
 mod temperatures;
 mod traffic;
 mod usage;
+mod watchtower;
 
 pub use addresses::ReachableAddress;
 pub use clock::ServerTime;

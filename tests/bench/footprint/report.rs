@@ -70,7 +70,9 @@ impl Report {
             ..
         } = self;
         let mut text = format!(
-            "{}, load {load_after} after; {pinning}.\n             {starts} starts of each in turn, then both at rest for {idle_seconds} s, then {calls} calls each.\n\n             | server | memory at rest: RSS (PSS) | after {calls} calls | start to first right answer, ms \
+            "{}, load {load_after} after; {pinning}.\n\
+             {starts} starts of each in turn, then both at rest for {idle_seconds} s, then {calls} calls each.\n\n\
+             | server | memory at rest: RSS (PSS) | after {calls} calls | start to first right answer, ms \
              | CPU at rest, of one core | binary |\n\
              | --- | ---: | ---: | ---: | ---: | ---: |\n",
             self.machine.words(),

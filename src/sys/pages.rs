@@ -1,0 +1,102 @@
+//! Memory that is the system's again as soon as it is dropped, whatever the allocator would keep of it.
+
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+use std::{ptr, slice};
+
+use nix::libc;
+
+/// Values in pages of their own, for what is large and seldom wanted.
+#[derive(Debug)]
+pub struct Pages<T: Copy> {
+    start: NonNull<T>,
+    length: usize,
+}
+
+impl<T: Copy> Pages<T> {
+    /// So many of this value; `None` where there is no memory.
+    pub fn filled(length: usize, value: T) -> Option<Self> {
+        let bytes = bytes_of::<T>(length)?;
+        #[expect(unsafe_code, reason = "nothing else maps memory")]
+        // SAFETY: a new mapping anywhere, of no file, touches nothing that is there.
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                bytes.get(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        let start = NonNull::new(start.cast::<T>())?;
+        for at in 0..length {
+            #[expect(unsafe_code, reason = "the memory is raw until something was written")]
+            // SAFETY: `at` is below the length that was mapped.
+            let place = unsafe { start.add(at) };
+            #[expect(unsafe_code, reason = "the memory is raw until something was written")]
+            // SAFETY: it is mapped, writable, nobody else's, and aligned, for a page is more than any `T` wants.
+            unsafe {
+                place.write(value);
+            };
+        }
+        Some(Self { start, length })
+    }
+}
+
+/// How much to map: at least something, and of types that are aligned where a page begins.
+fn bytes_of<T>(length: usize) -> Option<NonZeroUsize> {
+    const LEAST_PAGE: usize = 4096;
+    let bytes = NonZeroUsize::new(length.checked_mul(size_of::<T>())?)?;
+    (align_of::<T>() <= LEAST_PAGE).then_some(bytes)
+}
+
+impl<T: Copy> AsMut<[T]> for Pages<T> {
+    fn as_mut(&mut self) -> &mut [T] {
+        #[expect(unsafe_code, reason = "it is a slice of mapped memory")]
+        // SAFETY: all of it was written in `filled`, and is borrowed as `self` is.
+        unsafe {
+            slice::from_raw_parts_mut(self.start.as_ptr(), self.length)
+        }
+    }
+}
+
+impl<T: Copy> Drop for Pages<T> {
+    fn drop(&mut self) {
+        let bytes = self.length * size_of::<T>();
+        #[expect(unsafe_code, reason = "nothing else unmaps memory")]
+        // SAFETY: these pages were mapped in `filled`, and whoever borrowed them is gone.
+        unsafe {
+            libc::munmap(self.start.as_ptr().cast(), bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    #[repr(align(64))]
+    struct Wide([u64; 16]);
+
+    #[test]
+    fn they_hold_what_is_written() {
+        let mut pages = Pages::filled(10_000, Wide([7; 16])).unwrap();
+        let all = pages.as_mut();
+        assert_eq!(all.len(), 10_000);
+        assert!(all.iter().all(|one| *one == Wide([7; 16])));
+        all[9_999].0[15] = 8;
+        assert_eq!(pages.as_mut()[9_999].0[15], 8);
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_none() {
+        assert!(Pages::filled(0, 0_u8).is_none());
+        assert!(Pages::filled(usize::MAX, 0_u64).is_none());
+        assert!(Pages::filled(usize::MAX / 2, 0_u8).is_none());
+    }
+}
