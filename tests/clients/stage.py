@@ -93,7 +93,8 @@ class Stage:
 
     def __init__(self, folder, lxcpath, results):
         self.lxcpath = lxcpath
-        on_box = ["try", "--dir", str(folder / "state"), "--policy", "admin"]
+        self.state = str(folder / "state")
+        on_box = ["try", "--dir", self.state, "--policy", "admin"]
         on_box += ["--lxcpath", lxcpath] if lxcpath else []
         fixtures = ["everything", "streamableHttp", "--tls", "--token", FIXTURES_TOKEN, "--dir", str(folder / "fixtures")]
         self.servers = []
@@ -108,7 +109,7 @@ class Stage:
 
     def see_the_box(self):
         """Waits until the server has looked at the box for the first time, so that there is something to read."""
-        command = [os.environ["GATEWREN_BIN"], "state", "get", "/public/packageData", "--dir", self.box.arguments[2]]
+        command = [os.environ["GATEWREN_BIN"], "state", "get", "/public/packageData", "--dir", self.state]
         end = time.monotonic() + START_BOUND
         while subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
             if time.monotonic() > end:
