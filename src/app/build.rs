@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::{
     bounds::offered,
     build_error::BuildError,
-    catalog::{Backends, catalog},
+    catalog::{Backends, Rows, catalog},
     front::Front,
     house::{House, certificate, hosts},
     serving::Serving,
@@ -91,7 +91,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let watching = observer.handle();
     let backends = backends((lxc, systemd), helper, watching, (&bounds, &stop));
-    let catalog = catalog(&state, &vault, backends).map_err(failed)?;
+    let catalog = catalog((&state, &vault), backends, Rows::OfThisMachine).map_err(failed)?;
     let (guard, sessions) = door(&vault, &state, &live).await?;
     guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
     let inbox = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
@@ -122,7 +122,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
 }
 
 /// What the tools act on.
-fn backends(
+pub fn backends(
     (lxc, systemd): (Lxc, Systemd),
     helper: Helper,
     observer: ObserverHandle,

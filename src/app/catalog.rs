@@ -34,8 +34,28 @@ pub struct Backends {
     pub observer: ObserverHandle,
 }
 
+/// Which rows of the tables become tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// Those that this machine has programs and hardware for.
+    OfThisMachine,
+    /// Every one.
+    All,
+}
+
+impl Rows {
+    /// Whether rows are among them that stand on something which is found here, or is not.
+    fn have(self, found: bool) -> bool {
+        found || self == Self::All
+    }
+}
+
 /// Everything that clients may ask for on this box.
-pub fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, CatalogError> {
+pub fn catalog(
+    (state, vault): (&State, &Vault),
+    on: Backends,
+    rows: Rows,
+) -> Result<Catalog, CatalogError> {
     let mut catalog = Catalog::new(Implementation {
         name: "gatewren".to_owned(),
         title: Some("gatewren".to_owned()),
@@ -50,11 +70,11 @@ pub fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, Ca
     catalog.add(toolsets::disks(host))?;
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
-    if Systemd::runs_here() {
+    if rows.have(Systemd::runs_here()) {
         catalog.add(toolsets::units(Arc::new(on.systemd)))?;
         catalog.add(toolsets::power(Arc::new(on.power)))?;
     }
-    if Updates::are_here() {
+    if rows.have(Updates::are_here()) {
         catalog.add(toolsets::updates(Arc::new(on.updates)))?;
     }
     catalog.add(toolsets::state(Arc::new(views.clone())))?;

@@ -8,6 +8,8 @@ mod cx;
 mod error;
 mod output;
 mod permit;
+#[cfg(test)]
+mod portable;
 mod prompt;
 mod resource;
 mod schema;
@@ -23,6 +25,8 @@ pub use cx::{Caller, Cx, Offer, Question};
 pub use error::{Interruption, ProposedCall, Result, ToolError};
 pub use output::{Excerpt, Page, is_text};
 pub use permit::Permit;
+#[cfg(test)]
+pub use portable::complaints;
 pub use prompt::{PromptAnswer, PromptRow};
 pub use resource::{BoxFuture, ResourceSource, Viewer};
 pub use scope::Scope;

@@ -34,6 +34,21 @@ fn of<T: JsonSchema>(contract: Contract) -> (Value, Option<String>) {
     (schema, description)
 }
 
+/// Takes the descriptions out of a schema.
+pub fn wordless(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            // A property may have that name, too.
+            if object.get("description").is_some_and(Value::is_string) {
+                object.remove("description");
+            }
+            object.values_mut().for_each(wordless);
+        }
+        Value::Array(items) => items.iter_mut().for_each(wordless),
+        _ => {}
+    }
+}
+
 /// Doc comments are wrapped for the source's width; a client shows them in its own.
 fn unwrapped(text: &str) -> String {
     text.split("\n\n")
@@ -75,6 +90,10 @@ fn simplify_object(object: &mut Map<String, Value>) {
             let only = only.clone();
             object.insert("type".into(), only);
         }
+    }
+    // An argument that may be left out is left out, and not null.
+    if let Some(Value::Array(values)) = object.get_mut("enum") {
+        values.retain(|value| !value.is_null());
     }
     if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
         choices.retain(|c| c.get("type") != Some(&json!("null")));

@@ -8,6 +8,7 @@ use super::{
     error::{Result, ToolError},
     permit::Permit,
     resource::BoxFuture,
+    schema,
     scope::Scope,
     task::TaskSupport,
 };
@@ -91,9 +92,19 @@ impl Tool {
         (self.function)(arguments, cx)
     }
 
-    /// What `tools/list` shows.
+    /// All that is known of it.
     pub fn definition(&self) -> &protocol::Tool {
         &self.definition
+    }
+
+    /// What `tools/list` shows: of its answers the form and not the words, which programs do not read and models
+    /// would have in mind with each of their turns.
+    pub fn listed(&self) -> protocol::Tool {
+        let mut listed = self.definition.clone();
+        if let Some(schema) = &mut listed.output_schema {
+            schema::wordless(schema);
+        }
+        listed
     }
 
     /// Its name.
@@ -159,6 +170,11 @@ impl Tool {
     /// The name that it answers to in the `StartOS` dialect.
     pub fn alias(&self) -> Option<&'static str> {
         self.alias.as_ref().map(|alias| alias.name)
+    }
+
+    /// Its parameters that have another name in that dialect: theirs, ours.
+    pub fn dialect_parameters(&self) -> &'static [(&'static str, &'static str)] {
+        self.alias.as_ref().map_or(&[], |alias| alias.parameters)
     }
 
     /// Renames the dialect's parameters to ours; a call by our own name is left as it is.

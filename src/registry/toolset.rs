@@ -198,8 +198,8 @@ fn hints(risk: Risk) -> ToolAnnotations {
     let reads = matches!(risk, Risk::Read | Risk::Reveal);
     ToolAnnotations {
         read_only_hint: reads,
-        destructive_hint: matches!(risk, Risk::Disrupt | Risk::Execute),
-        idempotent_hint: reads,
+        destructive_hint: (!reads).then_some(matches!(risk, Risk::Disrupt | Risk::Execute)),
+        idempotent_hint: (!reads).then_some(false),
         open_world_hint: risk == Risk::Execute,
     }
 }
@@ -212,7 +212,7 @@ fn read_arguments<A: DeserializeOwned>(
     whole_numbers(&mut arguments);
     serde_path_to_error::deserialize(arguments).map_err(|error| {
         let path = error.path().to_string();
-        let rule = error.into_inner();
+        let rule = shortened(error.into_inner().to_string());
         let place = if path == "." {
             String::new()
         } else {
@@ -222,6 +222,20 @@ fn read_arguments<A: DeserializeOwned>(
             "Nothing was done. Compare the arguments with the tool's inputSchema and call again.",
         )
     })
+}
+
+/// A rule names what it was broken by, which may be as long as a request.
+fn shortened(rule: String) -> String {
+    /// So many letters say what was wrong.
+    const LETTERS: usize = 300;
+    if rule.chars().count() <= LETTERS {
+        return rule;
+    }
+    let (begin, end) = (LETTERS * 2 / 3, LETTERS / 3);
+    let head: String = rule.chars().take(begin).collect();
+    let skipped = rule.chars().count() - end;
+    let tail: String = rule.chars().skip(skipped).collect();
+    format!("{head} [...] {tail}")
 }
 
 /// Writes `30.0` as `30`: to JSON Schema both are integers, and there are clients that write every number as

@@ -44,8 +44,8 @@ pub fn tools(source: Arc<dyn ResourceSource>) -> Toolset<Library> {
         .titled("Read what was found")
 }
 
-/// Finds what is known of this box by words: containers, addresses, units, disks, settings. Every word must occur in
-/// an entry's place or value. Pass the `id` of a result to `read`.
+/// Finds what is known of this box by words: containers, addresses, units, disks, settings. Every word must occur
+/// in an entry's place or value; where none fits, nothing is found. Pass the `id` of a result to `read`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Search {
@@ -192,8 +192,8 @@ fn below(uri: &str, place: &[String]) -> String {
 }
 
 /// Reads one entry: what a result of `search` names, or what stands at a place of the state such as
-/// /public/serverInfo. What is too long for an answer is told in parts: pass one of `parts` as `id`, or `next_offset`
-/// as `offset`.
+/// /public/serverInfo; where there is nothing, the call fails. What is too long for an answer is told in parts:
+/// pass one of `parts` as `id`, or `next_offset` as `offset`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Read {

@@ -42,12 +42,13 @@ const STDOUT: &str = "gatewren:///call/stdout";
 /// How long a command may run.
 type Timeout = Number<1, 300, 30>;
 
-/// Runs a command on the host with `/bin/bash -c`, in a clean environment, without input or terminal.
-/// Returns exit code or signal, stdout and stderr; long output is cut in the middle. When its time is
-/// up, or the call is cancelled, the command and everything that it started is killed, background
-/// processes too, and what it printed until then is returned with `timed_out`. Whatever it leaves
-/// running ends with it, a container too that it started with lxc-start: use `container_start` for that,
-/// and `container_shell` for a command in a container.
+/// Runs a command on the host with `/bin/bash -c`, in a clean environment, without input or terminal. Returns exit
+/// code or signal, stdout and stderr; long output is cut in the middle. When its time is up, or the call is
+/// cancelled, it is killed with everything that it started, and what it printed is returned with `timed_out`. For a
+/// command in a container use `container_shell`.
+///
+/// Whatever it leaves running ends with it, background processes too, and a container that it started with
+/// lxc-start: use `container_start` for that.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OnHost {
@@ -79,11 +80,12 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
     answer(&shell.host(call).await.map_err(failed)?)
 }
 
-/// Runs a command in a running LXC container with `/bin/sh -c`, in a clean environment, without input
-/// or terminal. Returns exit code or signal, stdout and stderr; long output is cut in the middle. When
-/// its time is up, or the call is cancelled, the command and everything that it started in the
-/// container is killed, background processes too, and what it printed until then is returned with
-/// `timed_out`. `container_list` names the containers; `container_start` starts a stopped one.
+/// Runs a command in a running LXC container with `/bin/sh -c`, in a clean environment, without input or terminal.
+/// Returns exit code or signal, stdout and stderr; long output is cut in the middle. When its time is up, or the
+/// call is cancelled, it is killed with everything that it started, and what it printed is returned with
+/// `timed_out`. `container_start` starts a stopped one.
+///
+/// Background processes are killed too: nothing is left running in the container.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct InContainer {

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::machine::is_root;
-use crate::support::server::shared;
+use crate::support::command::tell_by;
+use crate::support::machine::{IN_TIME, is_root, wait_until};
+use crate::support::server::{server, shared};
 
 const READING: [&str; 17] = [
     "changes_since",
@@ -93,12 +94,43 @@ fn t2_each_policy_sees_its_tools() {
     };
     let (reading, power) = here();
     assert_eq!(seen("observe"), all(&[&reading]));
-    assert_eq!(
-        seen("operate"),
-        all(&[&reading, power, &CHANGING, &RUNNING, &ASKING_AFTER])
+    let listed = seen("operate");
+    let whole = all(&[&reading, power, &CHANGING, &RUNNING, &ASKING_AFTER]);
+    assert!(listed.iter().all(|name| whole.contains(name)), "{listed:?}");
+    assert!(
+        all(&[&CHANGING, &RUNNING])
+            .iter()
+            .all(|name| listed.contains(name)),
+        "{listed:?}"
     );
+    assert!((10..25).contains(&listed.len()), "{listed:?}");
     assert_eq!(seen("admin"), all(&[&reading, power, &CHANGING, &RUNNING]));
     assert_eq!(seen("suggest"), SUGGESTING);
+}
+
+#[test]
+fn an_operator_has_a_short_list_and_a_long_one_where_toolsets_are_named() {
+    let server = server().policy("operate").settings("").start();
+    let client = server.client();
+    let listed = || client.modern("tools/list").send();
+    assert!(listed().body.len() < 12_500, "{}", listed().body.len());
+    let left_out = "network_routes";
+    assert!(!listed().names("tools").contains(&left_out.to_owned()));
+    // It is left out of the list, and of nothing else.
+    assert!(client.call(left_out, json!({})).send().data()["routes"].is_array());
+    let short = listed().names("tools");
+    let edit = ["agent", "edit", "try", "--toolset", "all"];
+    tell_by(&server.settings_file(), &edit);
+    wait_until("it has every tool", IN_TIME, || {
+        listed().names("tools").contains(&left_out.to_owned())
+    });
+    let long = listed().names("tools");
+    assert!(short.iter().all(|name| long.contains(name)), "{long:?}");
+    let answers = listed().result()["tools"].clone();
+    let answers = answers.as_array().unwrap().iter();
+    let mut answers = answers.filter(|tool| tool["name"] == "container_list");
+    let containers = &answers.next().unwrap()["outputSchema"]["properties"]["containers"];
+    assert_eq!(containers["type"], "array");
 }
 
 #[test]
