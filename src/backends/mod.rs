@@ -7,7 +7,6 @@ mod bus;
 mod error;
 mod host;
 mod lxc;
-mod neutral;
 mod os_release;
 mod outcome;
 mod power;
@@ -28,7 +27,6 @@ pub use host::{
 pub use lxc::{
     ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc, LxcView,
 };
-pub use neutral::neutralise;
 pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
 pub use shell::{Shell, ShellCall};
@@ -40,6 +38,7 @@ pub use updates::{UpdateCheck, Updates};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Usage, Vitals};
+pub use crate::sys::neutralise;
 
 #[cfg(test)]
 mod lab;
