@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::backends::{Bounds, Host, Lxc, Power, Shell, Systemd, Updates};
+use crate::backends::{Bounds, Host, Jobs, Lxc, Power, Shell, Systemd, Updates};
 use crate::dispatch::{WithChanges, change_tools};
 use crate::observer::ObserverHandle;
 use crate::protocol::Implementation;
@@ -22,6 +22,8 @@ pub struct Backends {
     pub host: Host,
     /// Commands.
     pub shell: Shell,
+    /// Commands that go on after their call.
+    pub jobs: Jobs,
     /// Restarts and shutdowns.
     pub power: Power,
     /// What apt could upgrade.
@@ -50,6 +52,7 @@ pub fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, Ca
     catalog.add(toolsets::disks(host))?;
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
+    catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;
     if Systemd::runs_here() {
         catalog.add(toolsets::units(Arc::new(on.systemd)))?;
         catalog.add(toolsets::power(Arc::new(on.power)))?;

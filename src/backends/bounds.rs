@@ -100,7 +100,7 @@ impl Bounds {
         loop {
             match running.next().await? {
                 Frame::Output(Stream::Stdout, bytes) => line.extend(bytes),
-                Frame::Output(Stream::Stderr, _) | Frame::Accepted => {}
+                Frame::Output(Stream::Stderr, _) | Frame::Accepted | Frame::Started => {}
                 Frame::End(_) => return Ok(()),
             }
             while let Some(end) = line.iter().position(|byte| *byte == b'\n') {

@@ -6,6 +6,9 @@ mod bounds;
 mod bus;
 mod error;
 mod host;
+mod job_piece;
+mod job_standing;
+mod jobs;
 mod lxc;
 mod os_release;
 mod outcome;
@@ -24,6 +27,9 @@ pub use host::{
     Mounted, Neighbor, NetworkTraffic, Partition, ReachableAddress, Route, ServerInfo, ServerTime,
     Temperature,
 };
+pub use job_piece::JobOutput;
+pub use job_standing::{JobStanding, JobStandings};
+pub use jobs::{Jobs, JobsView};
 pub use lxc::{
     ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc, LxcView,
 };
@@ -37,7 +43,7 @@ pub use systemd::{
 pub use updates::{UpdateCheck, Updates};
 
 pub use crate::config::{Glob, InvalidGlob};
-pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Usage, Vitals};
+pub use crate::helper_client::{ContainerName, JobId, Listener, Program, Transport, Usage, Vitals};
 pub use crate::sys::neutralise;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod ending;
 mod frame;
 mod host_view;
+mod job;
 mod launch;
 mod limits;
 mod name;
@@ -13,6 +14,7 @@ mod vitals;
 pub use ending::{Ending, KillReason, RefusalCode};
 pub use frame::{Decoder, Frame, Stream};
 pub use host_view::HostView;
+pub use job::{Job, JobId, JobPiece};
 pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
 pub use name::ContainerName;

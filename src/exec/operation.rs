@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{limits::Limits, name::ContainerName};
+use super::{job::JobId, limits::Limits, name::ContainerName};
 
 /// The first frame of a connection: one operation and its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +112,54 @@ pub enum Operation {
     CancelShutdown {},
     /// Print what apt would do to upgrade the host's packages, as `apt-get --simulate dist-upgrade` does.
     UpdateCheck {},
+    /// Do another operation as a job: what it prints comes as it would without, but closing the connection leaves it
+    /// running, and it can be asked after. The caller knows by the frame `Started` that it is one.
+    JobStart {
+        /// The new job's id.
+        job: JobId,
+        /// The agent whose it is.
+        owner: String,
+        /// The tool that begins it.
+        tool: String,
+        /// What to do.
+        operation: Box<Self>,
+    },
+    /// Print jobs as they stand ([`Job`](super::job::Job)), the newest first, a JSON object a line.
+    JobList {
+        /// Whose; everybody's when absent.
+        #[serde(default)]
+        owner: Option<String>,
+        /// Which one; all of them when absent.
+        #[serde(default)]
+        job: Option<JobId>,
+    },
+    /// Wait until a job has ended, and print it.
+    JobWait {
+        /// Whose it is.
+        owner: Option<String>,
+        /// Which.
+        job: JobId,
+    },
+    /// Print a piece of a job's output: a line of JSON ([`JobPiece`](super::job::JobPiece)), then the bytes.
+    JobOutput {
+        /// Whose it is.
+        owner: Option<String>,
+        /// Which.
+        job: JobId,
+        /// Where the piece begins, in bytes of the whole output.
+        offset: u64,
+        /// The most bytes of it.
+        bytes: u32,
+    },
+    /// End a job, with everything that it has started, and print it.
+    JobCancel {
+        /// Whose it is.
+        owner: Option<String>,
+        /// Which.
+        job: JobId,
+    },
+    /// Print each job that has ended and then each that ends, a JSON object a line, until the connection closes.
+    JobEnds {},
 }
 
 /// When the box goes down, and why.
@@ -149,6 +197,12 @@ impl Operation {
             Self::Shutdown { .. } => "shutdown",
             Self::CancelShutdown {} => "cancel_shutdown",
             Self::UpdateCheck {} => "update_check",
+            Self::JobStart { .. } => "job_start",
+            Self::JobList { .. } => "job_list",
+            Self::JobWait { .. } => "job_wait",
+            Self::JobOutput { .. } => "job_output",
+            Self::JobCancel { .. } => "job_cancel",
+            Self::JobEnds {} => "job_ends",
         }
     }
 
@@ -163,6 +217,8 @@ impl Operation {
                 | Self::Restart { .. }
                 | Self::Shutdown { .. }
                 | Self::CancelShutdown {}
+                | Self::JobStart { .. }
+                | Self::JobCancel { .. }
         )
     }
 
@@ -177,6 +233,7 @@ impl Operation {
             | Self::ContainerStart { container }
             | Self::ContainerStop { container, .. } => Some(container),
             Self::ContainerVitals { container } => container.as_ref(),
+            Self::JobStart { operation, .. } => operation.container(),
             Self::Ping {}
             | Self::HostView {}
             | Self::HostSpace { .. }
@@ -188,7 +245,12 @@ impl Operation {
             | Self::Restart { .. }
             | Self::Shutdown { .. }
             | Self::CancelShutdown {}
-            | Self::UpdateCheck {} => None,
+            | Self::UpdateCheck {}
+            | Self::JobList { .. }
+            | Self::JobWait { .. }
+            | Self::JobOutput { .. }
+            | Self::JobCancel { .. }
+            | Self::JobEnds {} => None,
         }
     }
 }

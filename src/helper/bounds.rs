@@ -23,7 +23,16 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Refusal
 /// An operation's class; none for what does nothing. Each operation is named, so that none can be forgotten.
 fn class(operation: &Operation) -> Option<HelperClass> {
     match operation {
-        Operation::Ping {} | Operation::Bounds {} => None,
+        // What can be asked of a job was allowed when it began.
+        Operation::Ping {}
+        | Operation::Bounds {}
+        | Operation::JobList { .. }
+        | Operation::JobWait { .. }
+        | Operation::JobOutput { .. }
+        | Operation::JobCancel { .. }
+        | Operation::JobEnds {} => None,
+        // As if it ran directly.
+        Operation::JobStart { operation, .. } => class(operation),
         Operation::HostCommand { .. } => Some(HelperClass::HostShell),
         Operation::ContainerCommand { .. } => Some(HelperClass::ContainerShell),
         Operation::HostView {} | Operation::HostSpace { .. } | Operation::HostPrograms { .. } => {
@@ -87,7 +96,7 @@ fn refused(class: HelperClass) -> &'static str {
 mod tests {
     use super::*;
     use crate::config::ConfigError;
-    use crate::exec::{Command, ContainerName, PowerPlan, Program};
+    use crate::exec::{Command, ContainerName, JobId, PowerPlan, Program};
     use crate::sys::Scratch;
 
     fn power() -> [Operation; 3] {
@@ -123,6 +132,16 @@ mod tests {
         ]
     }
 
+    /// The same as a job.
+    fn job(operation: Operation) -> Operation {
+        Operation::JobStart {
+            job: JobId::random(),
+            owner: "a".into(),
+            tool: "t".into(),
+            operation: Box::new(operation),
+        }
+    }
+
     fn everything() -> Vec<(Operation, Option<HelperClass>)> {
         let container = || -> ContainerName { "web".parse().unwrap() };
         let command = || Command {
@@ -147,6 +166,12 @@ mod tests {
         let rest = [
             (Operation::Ping {}, None),
             (Operation::Bounds {}, None),
+            (Operation::JobEnds {}, None),
+            (job(Operation::UpdateCheck {}), Some(HelperClass::Updates)),
+            (
+                job(Operation::ContainerList {}),
+                Some(HelperClass::LxcReads),
+            ),
             (Operation::UpdateCheck {}, Some(HelperClass::Updates)),
             (Operation::HostView {}, Some(HelperClass::HostReads)),
             (

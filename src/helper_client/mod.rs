@@ -17,6 +17,6 @@ pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    Command, ContainerName, Ending, Frame, HostView, KillReason, Limits, Listener, Operation,
-    PowerPlan, Program, RefusalCode, Stream, Transport, Usage, Vitals,
+    Command, ContainerName, Ending, Frame, HostView, Job, JobId, JobPiece, KillReason, Limits,
+    Listener, Operation, PowerPlan, Program, RefusalCode, Stream, Transport, Usage, Vitals,
 };

@@ -40,6 +40,8 @@ fn what_is_switched_off_is_refused_to_everybody() {
 /// The class of an operation, as the owner's file has it, with the value that switches it on.
 fn class(operation: &Value) -> (&'static str, &'static str) {
     match operation["do"].as_str().unwrap() {
+        // As what it begins.
+        "job_start" => class(&operation["operation"]),
         "host_command" => ("host_shell", "\"full\""),
         "container_command" => ("container_shell", "\"full\""),
         "container_start" | "container_stop" => ("lxc_writes", "true"),

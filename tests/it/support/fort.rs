@@ -172,5 +172,9 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     all.extend(["list", "events"].map(|what| json!({ "do": format!("container_{what}") })));
     let about = ["info", "config", "os_release", "vitals", "disk", "start"];
     all.extend(about.map(|what| json!({ "do": format!("container_{what}"), "container": "web" })));
+    all.push(json!({
+        "do": "job_start", "job": "job_0123456789abcdef0123456789abcdef", "owner": "a", "tool": "t",
+        "operation": trace
+    }));
     all
 }
