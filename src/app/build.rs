@@ -17,7 +17,7 @@ use super::{
     serving::Serving,
 };
 use crate::auth::{Agents, Logins};
-use crate::backends::{Bounds, Host, Lxc, Power, Shell, SystemBus, Systemd, Updates};
+use crate::backends::{Bounds, Files, Host, Lxc, Power, Shell, SystemBus, Systemd, Updates};
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::dispatch::{
     Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
@@ -132,6 +132,7 @@ fn backends(
         lxc,
         host: Host::new(helper.clone()),
         shell: Shell::new(helper.clone(), stop.subscribe()),
+        files: Files::new(helper.clone()),
         power: Power::new(helper.clone()),
         updates: Updates::new(helper),
         bounds: bounds.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::backends::{Bounds, Host, Lxc, Power, Shell, Systemd, Updates};
+use crate::backends::{Bounds, Files, Host, Lxc, Power, Shell, Systemd, Updates};
 use crate::dispatch::{WithChanges, change_tools};
 use crate::observer::ObserverHandle;
 use crate::protocol::Implementation;
@@ -22,6 +22,8 @@ pub struct Backends {
     pub host: Host,
     /// Commands.
     pub shell: Shell,
+    /// The host's files.
+    pub files: Files,
     /// Restarts and shutdowns.
     pub power: Power,
     /// What apt could upgrade.
@@ -48,6 +50,7 @@ pub fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, Ca
     catalog.add(toolsets::server(host.clone()))?;
     catalog.add(toolsets::network(host.clone()))?;
     catalog.add(toolsets::disks(host))?;
+    catalog.add(toolsets::files(Arc::new(on.files)))?;
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     if Systemd::runs_here() {

@@ -5,6 +5,7 @@ mod ask;
 mod bounds;
 mod bus;
 mod error;
+mod files;
 mod host;
 mod lxc;
 mod neutral;
@@ -20,6 +21,7 @@ mod updates;
 pub use bounds::Bounds;
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
+pub use files::{FilePart, Files};
 pub use host::{
     Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, HostListener, Interface, Metrics,
     Mounted, Neighbor, NetworkTraffic, Partition, ReachableAddress, Route, ServerInfo, ServerTime,
@@ -39,7 +41,10 @@ pub use systemd::{
 pub use updates::{UpdateCheck, Updates};
 
 pub use crate::config::{Glob, InvalidGlob};
-pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Usage, Vitals};
+pub use crate::helper_client::{
+    ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostFileSearch, Listener, Program,
+    Transport, Usage, Vitals,
+};
 
 #[cfg(test)]
 mod lab;

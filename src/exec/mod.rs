@@ -3,6 +3,7 @@
 
 mod ending;
 mod frame;
+mod host_files;
 mod host_view;
 mod launch;
 mod limits;
@@ -12,6 +13,10 @@ mod vitals;
 
 pub use ending::{Ending, KillReason, RefusalCode};
 pub use frame::{Decoder, Frame, Stream};
+pub use host_files::{
+    FileEntry, FileFacts, FileKind, FileList, FileMatch, FileMatches, FileWritten, HostFileList,
+    HostFileRead, HostFileSearch, HostFileWrite,
+};
 pub use host_view::HostView;
 pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{limits::Limits, name::ContainerName};
+use super::{
+    host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrite},
+    limits::Limits,
+    name::ContainerName,
+};
 
 /// The first frame of a connection: one operation and its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +116,16 @@ pub enum Operation {
     CancelShutdown {},
     /// Print what apt would do to upgrade the host's packages, as `apt-get --simulate dist-upgrade` does.
     UpdateCheck {},
+    /// Print what stands in a directory of the host, as JSON ([`FileList`](super::host_files::FileList)).
+    HostFileList(HostFileList),
+    /// Look for files below a directory of the host, and print what was found as JSON
+    /// ([`FileMatches`](super::host_files::FileMatches)).
+    HostFileSearch(HostFileSearch),
+    /// Print a line of JSON about a file of the host ([`FileFacts`](super::host_files::FileFacts)), and a part of it.
+    HostFileRead(HostFileRead),
+    /// Make or replace a file of the host, and print what was done as JSON
+    /// ([`FileWritten`](super::host_files::FileWritten)).
+    HostFileWrite(HostFileWrite),
 }
 
 /// When the box goes down, and why.
@@ -149,6 +163,10 @@ impl Operation {
             Self::Shutdown { .. } => "shutdown",
             Self::CancelShutdown {} => "cancel_shutdown",
             Self::UpdateCheck {} => "update_check",
+            Self::HostFileList(_) => "host_file_list",
+            Self::HostFileSearch(_) => "host_file_search",
+            Self::HostFileRead(_) => "host_file_read",
+            Self::HostFileWrite(_) => "host_file_write",
         }
     }
 
@@ -163,6 +181,7 @@ impl Operation {
                 | Self::Restart { .. }
                 | Self::Shutdown { .. }
                 | Self::CancelShutdown {}
+                | Self::HostFileWrite(_)
         )
     }
 
@@ -188,7 +207,11 @@ impl Operation {
             | Self::Restart { .. }
             | Self::Shutdown { .. }
             | Self::CancelShutdown {}
-            | Self::UpdateCheck {} => None,
+            | Self::UpdateCheck {}
+            | Self::HostFileList(_)
+            | Self::HostFileSearch(_)
+            | Self::HostFileRead(_)
+            | Self::HostFileWrite(_) => None,
         }
     }
 }

@@ -43,6 +43,10 @@ fn class(operation: &Operation) -> Option<HelperClass> {
             Some(HelperClass::Power)
         }
         Operation::UpdateCheck {} => Some(HelperClass::Updates),
+        Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => {
+            Some(HelperClass::HostFileReads)
+        }
+        Operation::HostFileWrite(_) => Some(HelperClass::HostFileWrites),
     }
 }
 
@@ -80,6 +84,8 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::LxcWrites => "starting and stopping containers is refused",
         HelperClass::Power => "restarting this box and switching it off is refused",
         HelperClass::Updates => "looking at updates is refused",
+        HelperClass::HostFileReads => "reading files of the host is refused",
+        HelperClass::HostFileWrites => "writing files of the host is refused",
     }
 }
 
@@ -87,7 +93,10 @@ fn refused(class: HelperClass) -> &'static str {
 mod tests {
     use super::*;
     use crate::config::ConfigError;
-    use crate::exec::{Command, ContainerName, PowerPlan, Program};
+    use crate::exec::{
+        Command, ContainerName, HostFileList, HostFileRead, HostFileSearch, HostFileWrite,
+        PowerPlan, Program,
+    };
     use crate::sys::Scratch;
 
     fn power() -> [Operation; 3] {
@@ -120,6 +129,42 @@ mod tests {
                 container: container(),
             },
             Operation::ContainerEvents {},
+        ]
+    }
+
+    /// What is about the host's files.
+    fn files() -> [(Operation, Option<HelperClass>); 4] {
+        let path = || "/srv/a".to_owned();
+        let reads = Some(HelperClass::HostFileReads);
+        let list = HostFileList {
+            path: None,
+            offset: 0,
+            limit: 1,
+        };
+        let search = HostFileSearch {
+            path: path(),
+            name: None,
+            text: None,
+            limit: 1,
+        };
+        let read = HostFileRead {
+            path: path(),
+            offset: 0,
+            limit: 1,
+        };
+        let write = HostFileWrite {
+            path: path(),
+            base64: String::new(),
+            new: false,
+        };
+        [
+            (Operation::HostFileList(list), reads),
+            (Operation::HostFileSearch(search), reads),
+            (Operation::HostFileRead(read), reads),
+            (
+                Operation::HostFileWrite(write),
+                Some(HelperClass::HostFileWrites),
+            ),
         ]
     }
 
@@ -169,7 +214,11 @@ mod tests {
         let writes = writes.map(|write| (write, Some(HelperClass::LxcWrites)));
         let power = power().map(|power| (power, Some(HelperClass::Power)));
         let containers = reads.into_iter().chain(writes);
-        rest.into_iter().chain(containers).chain(power).collect()
+        rest.into_iter()
+            .chain(containers)
+            .chain(power)
+            .chain(files())
+            .collect()
     }
 
     /// A file in which all is on but this.
@@ -184,6 +233,7 @@ mod tests {
                 }
                 HelperClass::Power => ["\"off\"", "\"on\""],
                 HelperClass::Updates => ["\"off\"", "\"read-only\""],
+                HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
             };
             format!("{class} = {}\n", words[usize::from(class != off)])
         });

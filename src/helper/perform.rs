@@ -9,19 +9,19 @@ use tokio::net::UnixStream;
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
-use crate::exec::{ContainerName, Decoder, Ending, Frame, Operation, RefusalCode, Request, Stream};
+use crate::exec::{ContainerName, Decoder, Ending, Frame, Operation, RefusalCode, Request};
 use crate::telemetry::redact_text;
 
 use super::{
     bounds,
     ceilings::{REQUEST_TIME, limits},
     commands::{in_container, on_host, require_root},
-    events, files, host_view,
+    events, files, host_files, host_view,
     house::House,
     lxc::tool_for,
     network::Network,
-    outputs::CHUNK_BYTES,
     power,
+    printing::print,
     programs::find,
     pump::Pump,
     refusal::Refusal,
@@ -140,6 +140,10 @@ async fn perform(
         Operation::Shutdown { plan } => power::schedule(house, pump, "poweroff", plan).await,
         Operation::CancelShutdown {} => power::cancel(house, pump).await,
         Operation::UpdateCheck {} => updates::check(house, pump).await,
+        Operation::HostFileList(_)
+        | Operation::HostFileSearch(_)
+        | Operation::HostFileRead(_)
+        | Operation::HostFileWrite(_) => host_files::perform(house, pump, operation).await,
     }
 }
 
@@ -278,24 +282,6 @@ async fn root(house: &House, container: &ContainerName) -> Result<PathBuf, Refus
         Ok(running) => Ok(format!("/proc/{}/root", running.init).into()),
         Err(_) => files::root_of(&config),
     }
-}
-
-/// Reads on a thread of its own, since a disk may not answer, and prints what was read.
-async fn print(
-    pump: &mut Pump,
-    read: impl FnOnce() -> Result<Vec<u8>, Refusal> + Send + 'static,
-) -> Result<Ending, Refusal> {
-    let read = tokio::task::spawn_blocking(read);
-    let bytes = match pump.wait(read).await {
-        Ok(Ok(bytes)) => bytes?,
-        Ok(Err(cause)) => return Err(Refusal::failed(format!("reading failed: {cause}"))),
-        Err(why) => return Ok(Ending::Killed { why }),
-    };
-    for chunk in bytes.chunks(CHUNK_BYTES) {
-        pump.say(&Frame::Output(Stream::Stdout, chunk.to_vec()))
-            .await;
-    }
-    Ok(Ending::Exited { code: 0 })
 }
 
 fn no_request(house: &House, cause: &str) {

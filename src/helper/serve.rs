@@ -84,7 +84,12 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let (stop, stopping) = watch::channel(false);
     let definitions = Definitions::new(settings.lxcpath, settings.proxmox);
     let policy = InForce::new(settings.policy);
-    let house = Arc::new(House::new(definitions, policy.live(), stopping));
+    let house = Arc::new(House::new(
+        definitions,
+        policy.live(),
+        stopping,
+        settings.allow_uid,
+    ));
     let mut calls = JoinSet::new();
     let mut children = signal(SignalKind::child())?;
     let mut reloads = signal(SignalKind::hangup())?;

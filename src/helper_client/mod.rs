@@ -17,6 +17,8 @@ pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    Command, ContainerName, Ending, Frame, HostView, KillReason, Limits, Listener, Operation,
-    PowerPlan, Program, RefusalCode, Stream, Transport, Usage, Vitals,
+    Command, ContainerName, Ending, FileEntry, FileFacts, FileList, FileMatch, FileMatches,
+    FileWritten, Frame, HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostView,
+    KillReason, Limits, Listener, Operation, PowerPlan, Program, RefusalCode, Stream, Transport,
+    Usage, Vitals,
 };

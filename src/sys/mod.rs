@@ -1,6 +1,7 @@
 //! The machine: every system call and every unsafe line of gatewren stands in this room.
 
 mod activation;
+mod beneath;
 mod cgroup;
 mod child;
 mod clock;
@@ -35,6 +36,7 @@ mod terminal;
 mod waiter;
 
 pub use activation::{HandedOver, accepts_over_ip, inherited_sockets, started_by_systemd};
+pub use beneath::place_beneath;
 pub use cgroup::{
     Cgroup, cgroup_paths, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
 };

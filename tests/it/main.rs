@@ -45,6 +45,7 @@ mod fuzz_corpus;
 mod helper;
 mod helper_hostile;
 mod helper_reload;
+mod host_files;
 mod hostile_container;
 mod house_rules;
 mod killing;

@@ -227,7 +227,11 @@ fn value(parameter: &str, container: &str) -> Value {
         "state" => json!("active"),
         "status" => json!("pending"),
         "open" => json!(true),
-        "revision" | "grace_s" => json!(0),
+        "path" => json!(format!("/nonexistent/{container}")),
+        "text" => json!(container),
+        "base64" => json!(""),
+        "only_new" => json!(true),
+        "revision" | "grace_s" | "offset" => json!(0),
         "timeout_s" | "limit" => json!(20),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
