@@ -8,12 +8,14 @@ mod error;
 mod files;
 mod host;
 mod lxc;
+mod network;
 mod neutral;
 mod os_release;
 mod outcome;
 mod power;
 mod shell;
 mod source;
+mod storage;
 mod systemd;
 mod threshold;
 mod updates;
@@ -30,10 +32,12 @@ pub use host::{
 pub use lxc::{
     ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc, LxcView,
 };
+pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
 pub use neutral::neutralise;
 pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
 pub use shell::{Shell, ShellCall};
+pub use storage::{DiskUsage, Storage};
 pub use systemd::{
     Systemd, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus,
 };
@@ -42,8 +46,8 @@ pub use updates::{UpdateCheck, Updates};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
-    ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostFileSearch, Listener, Program,
-    Transport, Usage, Vitals,
+    ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostDiskUsage, HostFileSearch,
+    Listener, Program, Transport, Usage, Vitals,
 };
 
 #[cfg(test)]

@@ -206,7 +206,8 @@ Every value below is the default: uncomment a line to change it.";
             "Containers that may be seen and touched; * stands for any run of characters, ? for one."),
         key!("", "host_reads", host_reads, Flag,
             "Whether the host may be looked at beyond what any user sees of it: what is mounted and how full\n\
-             that is, whether something keeps its clock right, and which programs have ports open."),
+             that is, how much its directories hold, whether something keeps its clock right, which programs have\n\
+             ports open, the rules of its firewall, and whether other machines answer it."),
         key!("", "lxc_reads", lxc_reads, Flag,
             "Whether containers may be listed, looked at and watched: their state, definition, addresses,\n\
              open ports, operating system, and what they use. Without it nothing is known of them."),

@@ -9,6 +9,7 @@ mod launch;
 mod limits;
 mod name;
 mod operation;
+mod probe;
 mod vitals;
 
 pub use ending::{Ending, KillReason, RefusalCode};
@@ -21,5 +22,6 @@ pub use host_view::HostView;
 pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
 pub use name::ContainerName;
-pub use operation::{Command, Operation, PowerPlan, Program, Request};
+pub use operation::{Command, HostDiskUsage, Operation, PowerPlan, Program, Request};
+pub use probe::{Answered, HostProbe, Probe, Probed};
 pub use vitals::{Listener, Transport, Usage, Vitals};

@@ -8,6 +8,7 @@ use super::{
     host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrite},
     limits::Limits,
     name::ContainerName,
+    probe::HostProbe,
 };
 
 /// The first frame of a connection: one operation and its bounds.
@@ -126,6 +127,23 @@ pub enum Operation {
     /// Make or replace a file of the host, and print what was done as JSON
     /// ([`FileWritten`](super::host_files::FileWritten)).
     HostFileWrite(HostFileWrite),
+    /// Look whether another machine answers, and print what came of it as JSON ([`Probed`](super::probe::Probed)).
+    HostProbe(HostProbe),
+    /// Print the firewall's rules, as `nft` has them in JSON (libnftables-json(5)).
+    HostFirewall {},
+    /// Count what a directory of the host holds, and print the sums of the directories below it: bytes, a tab, the
+    /// path and a NUL each (`du`).
+    HostDiskUsage(HostDiskUsage),
+}
+
+/// A directory whose contents are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostDiskUsage {
+    /// Its absolute path.
+    pub path: String,
+    /// How many levels below it are told apart.
+    pub depth: u8,
 }
 
 /// When the box goes down, and why.
@@ -167,6 +185,9 @@ impl Operation {
             Self::HostFileSearch(_) => "host_file_search",
             Self::HostFileRead(_) => "host_file_read",
             Self::HostFileWrite(_) => "host_file_write",
+            Self::HostProbe(_) => "host_probe",
+            Self::HostFirewall {} => "host_firewall",
+            Self::HostDiskUsage(_) => "host_disk_usage",
         }
     }
 
@@ -211,7 +232,10 @@ impl Operation {
             | Self::HostFileList(_)
             | Self::HostFileSearch(_)
             | Self::HostFileRead(_)
-            | Self::HostFileWrite(_) => None,
+            | Self::HostFileWrite(_)
+            | Self::HostProbe(_)
+            | Self::HostFirewall {}
+            | Self::HostDiskUsage(_) => None,
         }
     }
 }

@@ -26,9 +26,12 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::Ping {} | Operation::Bounds {} => None,
         Operation::HostCommand { .. } => Some(HelperClass::HostShell),
         Operation::ContainerCommand { .. } => Some(HelperClass::ContainerShell),
-        Operation::HostView {} | Operation::HostSpace { .. } | Operation::HostPrograms { .. } => {
-            Some(HelperClass::HostReads)
-        }
+        Operation::HostView {}
+        | Operation::HostSpace { .. }
+        | Operation::HostPrograms { .. }
+        | Operation::HostProbe(_)
+        | Operation::HostFirewall {}
+        | Operation::HostDiskUsage(_) => Some(HelperClass::HostReads),
         Operation::ContainerList {}
         | Operation::ContainerInfo { .. }
         | Operation::ContainerConfig { .. }
@@ -94,8 +97,8 @@ mod tests {
     use super::*;
     use crate::config::ConfigError;
     use crate::exec::{
-        Command, ContainerName, HostFileList, HostFileRead, HostFileSearch, HostFileWrite,
-        PowerPlan, Program,
+        Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
+        HostFileWrite, HostProbe, PowerPlan, Probe, Program,
     };
     use crate::sys::Scratch;
 
@@ -168,6 +171,22 @@ mod tests {
         ]
     }
 
+    /// What looks at the host's network and disks.
+    fn looks() -> [Operation; 3] {
+        [
+            Operation::HostProbe(HostProbe {
+                address: [127, 0, 0, 1].into(),
+                probe: Probe::Port(1),
+                wait_ms: 1,
+            }),
+            Operation::HostFirewall {},
+            Operation::HostDiskUsage(HostDiskUsage {
+                path: "/".to_owned(),
+                depth: 1,
+            }),
+        ]
+    }
+
     fn everything() -> Vec<(Operation, Option<HelperClass>)> {
         let container = || -> ContainerName { "web".parse().unwrap() };
         let command = || Command {
@@ -218,6 +237,7 @@ mod tests {
             .chain(containers)
             .chain(power)
             .chain(files())
+            .chain(looks().map(|look| (look, Some(HelperClass::HostReads))))
             .collect()
     }
 

@@ -16,7 +16,7 @@ use super::{
     bounds,
     ceilings::{REQUEST_TIME, limits},
     commands::{in_container, on_host, require_root},
-    events, files, host_files, host_view,
+    events, files, host_files, host_network, host_storage, host_view,
     house::House,
     lxc::tool_for,
     network::Network,
@@ -144,6 +144,9 @@ async fn perform(
         | Operation::HostFileSearch(_)
         | Operation::HostFileRead(_)
         | Operation::HostFileWrite(_) => host_files::perform(house, pump, operation).await,
+        Operation::HostProbe(asked) => host_network::probe(pump, asked).await,
+        Operation::HostFirewall {} => host_network::firewall(house, pump).await,
+        Operation::HostDiskUsage(asked) => host_storage::usage(house, pump, asked).await,
     }
 }
 

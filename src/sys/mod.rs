@@ -24,6 +24,7 @@ mod network;
 mod open_files;
 mod open_ports;
 mod pages;
+mod probe;
 mod process_table;
 mod random;
 mod rights;
@@ -58,6 +59,7 @@ pub use network::{end_when_stalled, interface_addresses};
 pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
 pub use open_ports::{OpenPort, open_ports, open_ports_beside, open_ports_of};
 pub use pages::Pages;
+pub use probe::{ask_name_server, echo, knock};
 pub use process_table::{
     children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
 };

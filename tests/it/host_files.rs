@@ -63,19 +63,19 @@ impl Home {
     /// A call about a path, with more arguments.
     fn data(&self, tool: &str, path: &str, more: &Value) -> Value {
         self.client
-            .call(tool, with(self.path(path), more))
+            .call(tool, with(&self.path(path), more))
             .send()
             .data()
     }
 
     /// Why a call about a path failed.
     fn failure(&self, tool: &str, path: &str, more: &Value) -> String {
-        let call = self.client.call(tool, with(path.to_owned(), more));
+        let call = self.client.call(tool, with(path, more));
         call.send().failure()
     }
 }
 
-fn with(path: String, more: &Value) -> Value {
+fn with(path: &str, more: &Value) -> Value {
     let mut arguments = json!({ "path": path });
     for (name, value) in more.as_object().unwrap() {
         arguments[name] = value.clone();
@@ -221,6 +221,12 @@ fn nothing_beyond_the_named_directories_is_reached() {
         let refused = home.failure("file_read", &path, &nothing);
         assert!(refused.contains(said), "{path:?}: {refused}");
     }
+}
+
+#[test]
+fn a_pipe_is_not_opened_and_what_may_be_read_may_not_be_written() {
+    let home = Home::new();
+    let nothing = json!({});
     let pipe = home.path("open/pipe");
     assert!(
         Command::new("mkfifo")

@@ -46,6 +46,7 @@ mod helper;
 mod helper_hostile;
 mod helper_reload;
 mod host_files;
+mod host_network;
 mod hostile_container;
 mod house_rules;
 mod killing;

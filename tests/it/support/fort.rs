@@ -173,6 +173,12 @@ pub fn everything(trace: &Value) -> Vec<Value> {
         json!({ "do": "host_file_read", "path": absent, "offset": 0, "limit": 1 }),
         json!({ "do": "host_file_write", "path": absent, "base64": "", "new": true }),
     ]);
+    let probe = json!({ "port": 1 });
+    all.extend([
+        json!({ "do": "host_probe", "address": "127.0.0.1", "probe": probe, "wait_ms": 1 }),
+        json!({ "do": "host_firewall" }),
+        json!({ "do": "host_disk_usage", "path": "/nonexistent", "depth": 1 }),
+    ]);
     let plan = json!({ "delay_s": 86_400 });
     all.extend(["restart", "shutdown"].map(|what| json!({ "do": what, "plan": plan })));
     all.extend(["cancel_shutdown", "update_check"].map(|what| json!({ "do": what })));
