@@ -93,9 +93,9 @@ impl Network {
         let text = self.tree.text("etc/resolv.conf").unwrap_or_default();
         let comments = text.lines().filter(|line| line.starts_with('#'));
         let said: Vec<&str> = [link.as_str()].into_iter().chain(comments).collect();
-        let writes = |sign: &str| said.iter().any(|text| text.contains(sign));
-        let writer = WRITERS.iter().find(|(sign, _)| writes(sign));
-        writer.map(|(_, name)| *name)
+        let betrays = |sign: &str| said.iter().any(|text| text.contains(sign));
+        let found = WRITERS.iter().find(|(sign, _)| betrays(sign));
+        found.map(|(_, name)| *name)
     }
 
     async fn links(&self) -> Option<Vec<LinkNaming>> {
@@ -125,8 +125,11 @@ fn by_link(
     names: &BTreeMap<i32, String>,
 ) -> Vec<LinkNaming> {
     let servers: Vec<(i32, Vec<u8>)> = rows(servers, |[index, _, bytes]| {
-        let bytes = bytes.into_items()?.into_iter().map(byte);
-        Some((number(&index)?, bytes.collect::<Option<_>>()?))
+        let bytes = bytes.into_items()?;
+        Some((
+            number(&index)?,
+            bytes.iter().map(byte).collect::<Option<_>>()?,
+        ))
     });
     let domains: Vec<(i32, String, bool)> = domains.map_or_else(Vec::new, |domains| {
         rows(domains, |[index, domain, only_routes]| {
@@ -174,9 +177,9 @@ fn number(value: &Value) -> Option<i32> {
     }
 }
 
-fn byte(value: Value) -> Option<u8> {
+fn byte(value: &Value) -> Option<u8> {
     match value {
-        Value::Unsigned(byte) => u8::try_from(byte).ok(),
+        Value::Unsigned(byte) => u8::try_from(*byte).ok(),
         _ => None,
     }
 }
