@@ -121,12 +121,16 @@ mod tests {
 
     /// Words by which a description says what it gives, and what of it may not be had.
     const GIVES: &[&str] = &[
-        "describe", "find", "list", "measure", "read", "return", "say", "show", "tell",
+        "answer", "count", "describe", "find", "list", "measure", "read", "return", "say", "show",
+        "tell",
     ];
     const MAY_FAIL: &[&str] = &[
+        "as far as",
         "at most",
         "cannot",
+        "drop",
         "fail",
+        "gives up",
         "left as it is",
         "left out",
         "missing",

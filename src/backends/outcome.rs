@@ -63,7 +63,7 @@ impl ShellOutcome {
             exit_code,
             signal: by_signal,
             timed_out: killed == Some(KillReason::Timeout),
-            killed_because: killed.map(name),
+            killed_because: killed.map(killed_word),
             duration_ms: finished.duration_ms,
             stdout: stdout.text_lossy(),
             stderr: stderr.text_lossy(),
@@ -93,12 +93,14 @@ fn share(stdout: &mut Captured, stderr: &mut Captured) {
     stderr.shrink(for_stderr);
 }
 
-fn name(why: KillReason) -> &'static str {
+/// Why something was killed, in a word.
+pub fn killed_word(why: KillReason) -> &'static str {
     match why {
         KillReason::Timeout => "timeout",
         KillReason::Output => "output",
         KillReason::Cancelled => "cancelled",
         KillReason::Shutdown => "shutdown",
+        KillReason::Lost => "lost",
     }
 }
 

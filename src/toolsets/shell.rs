@@ -120,7 +120,8 @@ async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<A
     answer(&outcome.map_err(failed)?)
 }
 
-fn program(
+/// What is to be run: one of the two.
+pub fn program(
     command: Option<String>,
     argv: Option<Vec<String>>,
 ) -> std::result::Result<Program, ToolError> {
