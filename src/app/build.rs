@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::{
     bounds::offered,
     build_error::BuildError,
-    catalog::{Backends, Rows, catalog},
+    catalog::{Backends, catalog},
     front::Front,
     house::{House, certificate, hosts},
     serving::Serving,
@@ -93,7 +93,8 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let watching = observer.handle();
     let backends = backends((lxc, systemd), helper, watching, (&bounds, &stop));
-    let catalog = catalog((&state, &vault), backends, Rows::OfThisMachine).map_err(failed)?;
+    let dialect = settings.tools.dialect;
+    let catalog = catalog((&state, &vault), backends, dialect).map_err(failed)?;
     let (guard, sessions) = door(&vault, &state, &live).await?;
     guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
     let inbox = Agents::new(vault.clone(), live.clone()).map_err(failed)?;

@@ -8,7 +8,7 @@ use crate::backends::{
 use crate::dispatch::{WithChanges, change_tools};
 use crate::observer::ObserverHandle;
 use crate::protocol::Implementation;
-use crate::registry::{Catalog, CatalogError, ResourceSource};
+use crate::registry::{Catalog, CatalogError, Dialect, ResourceSource};
 use crate::state::{State, Views};
 use crate::toolsets::{self, StateResources};
 use crate::vault::Vault;
@@ -62,9 +62,18 @@ impl Rows {
 
 /// Everything that clients may ask for on this box.
 pub fn catalog(
+    stores: (&State, &Vault),
+    on: Backends,
+    dialect: Dialect,
+) -> Result<Catalog, CatalogError> {
+    catalog_of(stores, on, (Rows::OfThisMachine, dialect))
+}
+
+/// The same of these rows.
+pub fn catalog_of(
     (state, vault): (&State, &Vault),
     on: Backends,
-    rows: Rows,
+    (rows, dialect): (Rows, Dialect),
 ) -> Result<Catalog, CatalogError> {
     let mut catalog = Catalog::new(Implementation {
         name: "gatewren".to_owned(),
@@ -72,6 +81,7 @@ pub fn catalog(
         version: env!("CARGO_PKG_VERSION").to_owned(),
     });
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
+    catalog.dialect = dialect;
     let views = Views::new(state.clone());
     catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
     let host = Arc::new(on.host);
@@ -92,7 +102,7 @@ pub fn catalog(
         catalog.add(toolsets::updates(Arc::new(on.updates)))?;
     }
     catalog.add(toolsets::state(Arc::new(views.clone())))?;
-    let resources = StateResources::new(views, INSTRUCTIONS.to_owned());
+    let resources = StateResources::new(views, INSTRUCTIONS.to_owned(), dialect);
     let resources = WithChanges::new(Arc::new(resources), vault.clone());
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);
     catalog.add(toolsets::library(resources.clone()))?;

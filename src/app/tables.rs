@@ -8,10 +8,10 @@ use tokio::sync::watch;
 use super::{
     build::backends,
     build_error::BuildError,
-    catalog::{Rows, catalog},
+    catalog::{Rows, catalog_of},
 };
 use crate::backends::{Bounds, Host, Lxc, SystemBus, Systemd};
-use crate::config::{Live, Settings};
+use crate::config::{Dialect, Live, Settings};
 use crate::helper_client::Helper;
 use crate::observer::{Observer, Units};
 use crate::registry::Catalog;
@@ -48,7 +48,7 @@ fn over(scratch: &Path) -> Result<Catalog, BuildError> {
         observer.handle(),
         (&Bounds::unknown(), &stop),
     );
-    catalog((&state, &vault), backends, Rows::All).map_err(BuildError::new)
+    catalog_of((&state, &vault), backends, (Rows::All, Dialect::default())).map_err(BuildError::new)
 }
 
 #[cfg(test)]

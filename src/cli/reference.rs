@@ -57,8 +57,8 @@ pub fn remarks(tool: &Tool) -> String {
         tool.needs()
             .map(|class| format!("needs {class} in helper.toml")),
     );
-    if let Some(alias) = tool.alias() {
-        let renamed = tool.dialect_parameters().iter();
+    for alias in tool.aliases() {
+        let renamed = alias.parameters.iter();
         let renamed: Vec<String> = renamed
             .map(|(theirs, ours)| format!("{theirs} for {ours}"))
             .collect();
@@ -67,7 +67,7 @@ pub fn remarks(tool: &Tool) -> String {
         } else {
             format!(" with {}", renamed.join(", "))
         };
-        said.push(format!("in StartOS {alias}{with}"));
+        said.push(format!("in StartOS {}{with}", alias.name));
     }
     said.join("; ")
 }
@@ -106,7 +106,7 @@ pub fn tools_json(catalog: &Catalog) -> Value {
             ("toolset", Some(tool.toolset().to_owned())),
             ("class", Some(tool.risk().to_string())),
             ("needs", tool.needs().map(|class| class.to_string())),
-            ("startos", tool.alias().map(str::to_owned)),
+            ("startos", aliases(tool)),
         ];
         if let Some(entry) = entry.as_object_mut() {
             let more = more.into_iter();
@@ -115,6 +115,11 @@ pub fn tools_json(catalog: &Catalog) -> Value {
         entry
     });
     described.collect()
+}
+
+fn aliases(tool: &Tool) -> Option<String> {
+    let names: Vec<&str> = tool.aliases().iter().map(|alias| alias.name).collect();
+    (!names.is_empty()).then(|| names.join(" "))
 }
 
 /// The resources and templates: URI, and what is there.

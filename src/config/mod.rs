@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod change;
+mod dialect;
 mod edge;
 mod error;
 mod glob;
@@ -26,6 +27,7 @@ mod space_keys;
 mod trust;
 
 pub use change::Change;
+pub use dialect::Dialect;
 pub use edge::{EdgeJwt, KeysAt};
 pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob, fits};

@@ -12,7 +12,7 @@ use super::{
 use crate::auth::Principal;
 use crate::policy::{is_proposed, lists, lists_briefly};
 use crate::protocol::{self, RpcError, page};
-use crate::registry::{Catalog, Tool};
+use crate::registry::{Catalog, Dialect, Tool};
 
 /// The list changes with the agent's policy, with what the helper's owner allows, and with upgrades.
 const LIST_TTL_MS: u64 = 300_000;
@@ -44,9 +44,8 @@ pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
 #[cfg(test)]
 pub fn listed(catalog: &Catalog, who: &Principal) -> Vec<protocol::Tool> {
     let tools = catalog.tools();
-    tools
-        .filter_map(|tool| definition(tool, seen(catalog, who, tool)))
-        .collect()
+    let listed = tools.flat_map(|tool| definitions(catalog, tool, seen(catalog, who, tool)));
+    listed.collect()
 }
 
 fn seen(catalog: &Catalog, who: &Principal, tool: &Tool) -> Seen {
@@ -64,7 +63,7 @@ fn seen(catalog: &Catalog, who: &Principal, tool: &Tool) -> Seen {
 
 fn page_of(engine: &Engine, seen: &[Seen], cursor: Option<&str>) -> Result<Value, RpcError> {
     let tools = engine.catalog.tools().zip(seen);
-    let definitions = tools.filter_map(|(tool, seen)| definition(tool, *seen));
+    let definitions = tools.flat_map(|(tool, seen)| definitions(&engine.catalog, tool, *seen));
     let definitions: Vec<_> = definitions.collect();
     let page = page("tools/list", &definitions, cursor)?;
     let mut result = Map::from_iter([("tools".to_owned(), json!(page.items))]);
@@ -74,25 +73,39 @@ fn page_of(engine: &Engine, seen: &[Seen], cursor: Option<&str>) -> Result<Value
     Ok(engine.completed(Value::Object(result), Caching::Private(LIST_TTL_MS)))
 }
 
+/// A tool as the list has it: once, or in the dialect by each of its names there.
+fn definitions(catalog: &Catalog, tool: &Tool, seen: Seen) -> Vec<protocol::Tool> {
+    if seen == Seen::Not {
+        return Vec::new();
+    }
+    if catalog.dialect == Dialect::Portable || tool.aliases().is_empty() {
+        return vec![finished(catalog, tool.listed(), seen)];
+    }
+    let aliases = tool.aliases().iter();
+    let named = aliases.map(|alias| finished(catalog, tool.listed_as(*alias), seen));
+    named.collect()
+}
+
 /// A tool whose calls are answered with a change does not answer as its schema has it, and clients refuse an answer
 /// that does not fit.
-fn definition(tool: &Tool, seen: Seen) -> Option<protocol::Tool> {
-    let (brief, proposed) = match seen {
-        Seen::Not => return None,
-        Seen::Whole => (false, false),
-        Seen::Brief => (true, false),
-        Seen::Proposed => (false, true),
-        Seen::BrieflyProposed => (true, true),
-    };
-    let mut definition = tool.listed();
-    if brief {
+fn finished(catalog: &Catalog, mut definition: protocol::Tool, seen: Seen) -> protocol::Tool {
+    if matches!(seen, Seen::Brief | Seen::BrieflyProposed) {
         shorten(&mut definition);
     }
-    if proposed {
+    if catalog.dialect == Dialect::StartOs {
+        let words = &mut definition.description;
+        for other in catalog.tools() {
+            if let Some(alias) = other.aliases().first() {
+                *words =
+                    words.replace(&format!("`{}`", other.name()), &format!("`{}`", alias.name));
+            }
+        }
+    }
+    if matches!(seen, Seen::Proposed | Seen::BrieflyProposed) {
         definition.output_schema = None;
         definition.description.push_str(PROPOSED);
     }
-    Some(definition)
+    definition
 }
 
 /// Leaves of a definition what is needed to choose the tool and to call it: what else there is to know of it stands

@@ -35,4 +35,4 @@ pub use tool::Tool;
 pub use toolset::Toolset;
 
 /// A tool's class is a word of policies, and what it needs of the helper one of its owner's file: both are settings.
-pub use crate::config::{HelperClass, Risk};
+pub use crate::config::{Dialect, HelperClass, Risk};

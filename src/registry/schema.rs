@@ -47,6 +47,34 @@ fn of(said: Said, contract: Contract) -> (Value, Option<String>) {
     (schema, description)
 }
 
+/// Gives a property another name.
+pub fn rename(schema: &mut Value, from: &str, to: &str) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    if let Some(properties) = properties
+        && let Some(property) = properties.remove(from)
+    {
+        properties.insert(to.to_owned(), property);
+    }
+    let required = schema.get_mut("required").and_then(Value::as_array_mut);
+    for name in required.into_iter().flatten() {
+        if name == from {
+            *name = json!(to);
+        }
+    }
+}
+
+/// Leaves a property out.
+pub fn take_out(schema: &mut Value, name: &str) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    if let Some(properties) = properties {
+        properties.remove(name);
+    }
+    let required = schema.get_mut("required").and_then(Value::as_array_mut);
+    if let Some(required) = required {
+        required.retain(|other| other != name);
+    }
+}
+
 /// Takes the descriptions out of a schema.
 pub fn wordless(schema: &mut Value) {
     match schema {

@@ -28,7 +28,7 @@ pub struct Tool {
     syncs_state: bool,
     remembers: bool,
     task_support: TaskSupport,
-    alias: Option<Alias>,
+    aliases: Vec<Alias>,
     headers: Vec<(String, Vec<String>)>,
     function: Box<Function>,
     reading: Option<Reading>,
@@ -37,11 +37,15 @@ pub struct Tool {
 /// Reads arguments and runs nothing.
 type Reading = fn(Map<String, Value>) -> std::result::Result<(), ToolError>;
 
-/// A tool's name and parameter names in the `StartOS` dialect.
-struct Alias {
-    name: &'static str,
+/// A tool's name and parameters in the `StartOS` dialect.
+#[derive(Debug, Clone, Copy)]
+pub struct Alias {
+    /// What it is called there.
+    pub name: &'static str,
     /// Their parameter, ours.
-    parameters: &'static [(&'static str, &'static str)],
+    pub parameters: &'static [(&'static str, &'static str)],
+    /// What it says there by its name, and here by these arguments.
+    pub fixed: &'static [(&'static str, bool)],
 }
 
 impl Tool {
@@ -57,7 +61,7 @@ impl Tool {
             syncs_state: false,
             remembers: false,
             task_support: TaskSupport::Never,
-            alias: None,
+            aliases: Vec::new(),
             headers: Vec::new(),
             function,
             reading: None,
@@ -178,19 +182,27 @@ impl Tool {
         &self.headers
     }
 
-    /// The name that it answers to in the `StartOS` dialect.
-    pub fn alias(&self) -> Option<&'static str> {
-        self.alias.as_ref().map(|alias| alias.name)
+    /// The names that it answers to in the `StartOS` dialect.
+    pub fn aliases(&self) -> &[Alias] {
+        &self.aliases
     }
 
-    /// Its parameters that have another name in that dialect: theirs, ours.
-    pub fn dialect_parameters(&self) -> &'static [(&'static str, &'static str)] {
-        self.alias.as_ref().map_or(&[], |alias| alias.parameters)
+    /// What `tools/list` shows in that dialect, by one of its names there.
+    pub fn listed_as(&self, alias: Alias) -> protocol::Tool {
+        let mut listed = self.listed();
+        alias.name.clone_into(&mut listed.name);
+        for (theirs, ours) in alias.parameters {
+            schema::rename(&mut listed.input_schema, ours, theirs);
+        }
+        for (ours, _) in alias.fixed {
+            schema::take_out(&mut listed.input_schema, ours);
+        }
+        listed
     }
 
     /// Renames the dialect's parameters to ours; a call by our own name is left as it is.
     pub fn translate(&self, called: &str, arguments: &mut Map<String, Value>) {
-        let Some(alias) = self.alias.as_ref().filter(|alias| alias.name == called) else {
+        let Some(alias) = self.aliases.iter().find(|alias| alias.name == called) else {
             return;
         };
         for (theirs, ours) in alias.parameters {
@@ -198,14 +210,13 @@ impl Tool {
                 arguments.entry(*ours).or_insert(value);
             }
         }
+        for (ours, value) in alias.fixed {
+            arguments.insert((*ours).to_owned(), Value::Bool(*value));
+        }
     }
 
-    pub(super) fn set_alias(
-        &mut self,
-        name: &'static str,
-        parameters: &'static [(&'static str, &'static str)],
-    ) {
-        self.alias = Some(Alias { name, parameters });
+    pub(super) fn add_alias(&mut self, alias: Alias) {
+        self.aliases.push(alias);
     }
 
     pub(super) fn set_toolset(&mut self, name: &'static str) {

@@ -15,7 +15,7 @@ use super::{
     schema,
     scope::Scope,
     task::TaskSupport,
-    tool::Tool,
+    tool::{Alias, Tool},
 };
 use crate::config::{HelperClass, Risk};
 use crate::protocol::{self, ToolAnnotations};
@@ -118,7 +118,24 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         alias: &'static str,
         parameters: &'static [(&'static str, &'static str)],
     ) -> Self {
-        self.last(|tool| tool.set_alias(alias, parameters))
+        self.startos_with(alias, parameters, &[])
+    }
+
+    /// The same of a name that says what are arguments here: of one row several can be the names.
+    #[must_use]
+    pub fn startos_with(
+        self,
+        name: &'static str,
+        parameters: &'static [(&'static str, &'static str)],
+        fixed: &'static [(&'static str, bool)],
+    ) -> Self {
+        self.last(|tool| {
+            tool.add_alias(Alias {
+                name,
+                parameters,
+                fixed,
+            });
+        })
     }
 
     /// What of the box the last row is about.

@@ -11,6 +11,7 @@ mod audit;
 mod check;
 mod checklist;
 mod crash_daemon;
+mod dialect;
 #[cfg(feature = "everything")]
 mod everything;
 mod flow_agents;
