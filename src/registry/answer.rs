@@ -111,7 +111,7 @@ impl From<ToolError> for Answer {
         Self {
             failed: true,
             // What a program complained of may be long, and stands in it as the program wrote it.
-            ..Self::text(Excerpt::of(error.to_string().as_bytes()).text)
+            ..Self::text(Excerpt::of_error(&error.to_string()).text)
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! A tool uses it so:
 //! - A text that is too long to be shown whole is an [`Excerpt`], as a field of the answer or flattened into it:
-//!   `Excerpt::of(bytes)` keeps the beginning and the end, `Excerpt::page(window, offset, total_bytes)` goes on where
-//!   an earlier answer's `next_offset` says, in tools that take an `offset`.
+//!   `Excerpt::page(window, offset, total_bytes)` goes on where an earlier answer's `next_offset` says, in tools that
+//!   take an `offset`. Errors need nothing: the beginning and the end of long ones are kept, wherever they come from.
 //! - A list is `Page::of(items, offset, limit)`; its `items`, `truncated` and `next_offset` go into the answer.
 //! - Bytes that are no text (`is_text` says so) are `Answer::with_resource(ResourceContents::of_bytes(..))`: base64.
 //! - Where the whole can be read elsewhere, `Answer::with_link` says where.
@@ -17,9 +17,13 @@ use serde::Serialize;
 
 use crate::sys::{is_hostile, neutralise};
 
-/// What an answer shows of a text: so many bytes of its beginning and of its end, 40 kB together.
+/// What an answer shows of a text: 40 kB, which may be so much of its beginning and of its end.
 const HEAD: usize = 24 << 10;
 const TAIL: usize = 16 << 10;
+
+/// The same of an error.
+const ERROR_HEAD: usize = 1200;
+const ERROR_TAIL: usize = 600;
 
 /// What the items of one page may take as JSON; at it the page ends early.
 const PAGE_BYTES: usize = HEAD + TAIL;
@@ -40,10 +44,15 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// The whole, or its beginning and its end.
-    pub fn of(whole: &[u8]) -> Self {
+    /// An error's words, or their beginning and their end: a page of them says what is wrong.
+    pub fn of_error(words: &str) -> Self {
+        Self::within(words.as_bytes(), (ERROR_HEAD, ERROR_TAIL))
+    }
+
+    /// The whole, or so much of its beginning and of its end.
+    fn within(whole: &[u8], (head, tail): (usize, usize)) -> Self {
         let total_bytes = whole.len() as u64;
-        if let Some(text) = shown(whole).filter(|text| text.len() <= HEAD + TAIL) {
+        if let Some(text) = shown(whole, head + tail) {
             return Self {
                 text,
                 total_bytes,
@@ -51,9 +60,9 @@ impl Excerpt {
                 next_offset: None,
             };
         }
-        let (head, begun) = beginning(whole, HEAD);
+        let (head, begun) = beginning(whole, head);
         let rest = whole.get(begun..).unwrap_or_default();
-        let (tail, ended) = end(rest, TAIL);
+        let (tail, ended) = end(rest, tail);
         let missing = rest.len().saturating_sub(ended);
         Self {
             text: format!("{head}\n[... {missing} bytes left out ...]\n{tail}"),
@@ -142,10 +151,11 @@ pub(super) fn visible(json: String) -> String {
     out
 }
 
-/// Bytes as text that is only looked at; nothing where they are so many that most of them would be left out.
-fn shown(bytes: &[u8]) -> Option<String> {
-    let few = bytes.len() <= HEAD + TAIL;
-    few.then(|| neutralise(&String::from_utf8_lossy(bytes)).into_owned())
+/// Bytes as text, if that is at most so long.
+fn shown(bytes: &[u8], most: usize) -> Option<String> {
+    let few = bytes.len() <= most;
+    let text = few.then(|| neutralise(&String::from_utf8_lossy(bytes)).into_owned());
+    text.filter(|text| text.len() <= most)
 }
 
 /// The beginning as text of at most so many bytes, and how many of the bytes that is.
@@ -202,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_fits_is_whole() {
-        let excerpt = Excerpt::of("a\u{1b}[31mä\n".as_bytes());
+        let excerpt = Excerpt::of_error("a\u{1b}[31mä\n");
         assert_eq!(excerpt.text, "a^[[31mä\n");
         assert_eq!((excerpt.truncated, excerpt.next_offset), (false, None));
         assert_eq!(excerpt.total_bytes, 9);
@@ -211,7 +221,7 @@ mod tests {
     #[test]
     fn the_middle_of_what_is_long_goes_and_is_counted() {
         let whole = "ä".repeat(40_000);
-        let excerpt = Excerpt::of(whole.as_bytes());
+        let excerpt = Excerpt::within(whole.as_bytes(), (HEAD, TAIL));
         assert!(excerpt.truncated && !excerpt.text.contains('\u{fffd}'));
         assert_eq!(excerpt.next_offset, Some(24 << 10));
         assert!(excerpt.text.len() <= HEAD + TAIL + 40);
@@ -227,12 +237,12 @@ mod tests {
     fn control_characters_do_not_make_it_longer_than_it_may_be() {
         for byte in [0u8, 0x1b, 0x9b, 0xff] {
             let whole = vec![byte; 1 << 20];
-            let excerpt = Excerpt::of(&whole);
+            let excerpt = Excerpt::within(&whole, (HEAD, TAIL));
             assert!(excerpt.text.len() <= HEAD + TAIL + 40, "{byte}");
             assert!(excerpt.truncated && !excerpt.text.contains(['\0', '\u{1b}', '\u{9b}']));
         }
         let few = vec![0u8; 30 << 10];
-        assert!(Excerpt::of(&few).truncated);
+        assert!(Excerpt::within(&few, (HEAD, TAIL)).truncated);
     }
 
     #[test]

@@ -1,38 +1,25 @@
 //! What an agent's policy lets it see and do, and how arguments are checked.
 
-use std::path::Path;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use crate::support::command::tell_by;
 use crate::support::machine::{IN_TIME, is_root, wait_until};
+use crate::support::manual::gatewren;
 use crate::support::server::{server, shared};
 
-const READING: [&str; 17] = [
+/// Of each class some; what else there is of it, the tables say.
+const READING: [&str; 6] = [
     "changes_since",
     "container_info",
     "container_list",
-    "container_ports",
-    "container_stats",
-    "disk_list",
-    "network_addresses",
-    "network_interfaces",
-    "network_listeners",
-    "network_neighbors",
-    "network_routes",
     "server_info",
-    "server_metrics",
-    "server_time",
-    "state_blame",
     "state_get",
     "whoami",
 ];
 
 const CHANGING: [&str; 3] = ["container_restart", "container_start", "container_stop"];
-
-/// What looks at jobs, and what begins and ends them.
-const LOOKING_AT_JOBS: [&str; 4] = ["job_get", "job_list", "job_output", "job_wait"];
-const JOBS: [&str; 2] = ["job_cancel", "job_start"];
 
 const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
 
@@ -40,30 +27,15 @@ const RUNNING: [&str; 2] = ["container_shell", "system_shell"];
 
 const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
 
-/// Only where systemd runs the machine.
-const LOOKING_AT_UNITS: [&str; 2] = ["unit_list", "unit_status"];
-
-/// The same.
-const GOING_DOWN: [&str; 3] = [
-    "server_cancel_shutdown",
-    "server_restart",
-    "server_shutdown",
-];
-
-/// Only where there is apt.
-const LOOKING_AT_UPDATES: [&str; 1] = ["update_check"];
-
-/// What looks on this machine, and what else there is on it.
-fn here() -> (Vec<&'static str>, &'static [&'static str]) {
-    let is_booted = Path::new("/run/systemd/system").is_dir();
-    let has_apt = Path::new("/usr/bin/apt-get").exists();
-    let units: &[&str] = if is_booted { &LOOKING_AT_UNITS } else { &[] };
-    let updates: &[&str] = if has_apt { &LOOKING_AT_UPDATES } else { &[] };
-    let power: &[&str] = if is_booted { &GOING_DOWN } else { &[] };
-    (
-        [&READING[..], &LOOKING_AT_JOBS, units, updates].concat(),
-        power,
-    )
+/// The class of every tool that some box may have.
+fn classes() -> BTreeMap<String, String> {
+    let described: Value =
+        serde_json::from_str(&gatewren(&["describe", "tools", "--json"])).unwrap();
+    let text = |tool: &Value, key: &str| tool[key].as_str().unwrap().to_owned();
+    let tools = described.as_array().unwrap().iter();
+    tools
+        .map(|tool| (text(tool, "name"), text(tool, "class")))
+        .collect()
 }
 
 fn seen(policy: &'static str) -> Vec<String> {
@@ -90,31 +62,37 @@ fn seen(policy: &'static str) -> Vec<String> {
 
 #[test]
 fn t2_each_policy_sees_its_tools() {
-    let all = |groups: &[&[&str]]| {
-        let mut names: Vec<String> = groups
-            .concat()
-            .iter()
-            .map(|&name| name.to_owned())
-            .collect();
-        names.sort();
-        names
+    let classes = classes();
+    let lists = ["observe", "operate", "admin"].map(seen);
+    let own = |name: &String| {
+        SUGGESTING.contains(&name.as_str()) || ASKING_AFTER.contains(&name.as_str())
     };
-    let (reading, power) = here();
-    assert_eq!(seen("observe"), all(&[&reading]));
-    let listed = seen("operate");
-    let whole = all(&[&reading, power, &CHANGING, &RUNNING, &JOBS, &ASKING_AFTER]);
-    assert!(listed.iter().all(|name| whole.contains(name)), "{listed:?}");
-    assert!(
-        all(&[&CHANGING, &RUNNING])
+    // What this machine has: an admin is shown all of it.
+    let here = |of: &[&str]| {
+        let all = lists[2]
             .iter()
-            .all(|name| listed.contains(name)),
-        "{listed:?}"
-    );
-    assert!((10..25).contains(&listed.len()), "{listed:?}");
-    assert_eq!(
-        seen("admin"),
-        all(&[&reading, power, &CHANGING, &RUNNING, &JOBS])
-    );
+            .filter(|name| of.contains(&classes[*name].as_str()));
+        all.cloned().collect::<Vec<_>>()
+    };
+    let [observe, operate, admin] = &lists;
+    assert_eq!(observe, &here(&["read"]));
+    assert!(!admin.iter().any(own), "{admin:?}");
+    let may = here(&["read", "write", "disrupt", "execute"]);
+    for name in operate.iter().filter(|name| !own(name)) {
+        assert!(may.contains(name), "{name}");
+    }
+    for (list, parts) in [
+        (observe, vec![&READING[..]]),
+        (operate, vec![&CHANGING, &RUNNING]),
+        (admin, vec![&READING, &CHANGING, &RUNNING]),
+    ] {
+        let missing = parts
+            .concat()
+            .into_iter()
+            .find(|name| !list.iter().any(|n| n == name));
+        assert_eq!(missing, None, "{list:?}");
+    }
+    assert!((10..25).contains(&operate.len()), "{operate:?}");
     assert_eq!(seen("suggest"), SUGGESTING);
 }
 
@@ -154,11 +132,12 @@ fn t10_what_a_policy_denies_is_answered_as_what_does_not_exist() {
         answer.message().replace(tool, "TOOL")
     };
     let unknown = words("observe", "nothing");
-    for tool in CHANGING.iter().chain(&RUNNING).chain(&JOBS).chain(&[
-        "package.shell",
-        "system.shell",
-        "package.stop",
-    ]) {
+    for tool in
+        CHANGING
+            .iter()
+            .chain(&RUNNING)
+            .chain(&["package.shell", "system.shell", "package.stop"])
+    {
         assert_eq!(words("observe", tool), unknown, "{tool}");
     }
     for tool in READING {
@@ -313,13 +292,14 @@ fn the_list_is_the_same_each_time_and_its_schemas_are_closed() {
         first["tools"],
         server.client().modern("tools/list").send().result()["tools"]
     );
+    let classes = classes();
     for tool in first["tools"].as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
         assert!(name.len() <= 64 && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
         assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name}");
         assert!(tool["description"].as_str().unwrap().len() > 40, "{name}");
-        let reads = here().0.contains(&name);
+        let reads = ["read", "reveal"].contains(&classes[name].as_str());
         assert_eq!(tool["annotations"]["readOnlyHint"], reads, "{name}");
     }
 }

@@ -87,3 +87,4 @@ mod state_manual;
 mod state_tools;
 mod state_writers;
 mod support;
+mod sweep;

@@ -206,7 +206,7 @@ impl Agent {
 
 /// A value for a parameter of a tool, or of a template, that is about a container where it can be about one. Whoever
 /// adds a parameter of another name says here what fits it.
-fn value(parameter: &str, container: &str) -> Value {
+pub fn value(parameter: &str, container: &str) -> Value {
     let uri = format!("gatewren:///public/packageData/{container}");
     match parameter {
         "container" | "query" | "target" | "text" => json!(container),
