@@ -86,7 +86,8 @@ impl Box {
             containers.make(CONTAINER);
             containers.tool("lxc-start", CONTAINER, &["-d"]);
             containers.until_ready(CONTAINER);
-            settings += &format!("[lxc]\nlxcpath = \"{}\"\n", containers.lxcpath().display());
+            let path = containers.lxcpath().display();
+            settings = format!("{settings}[lxc]\nlxcpath = \"{path}\"\n");
         }
         let server = server().policy("admin").settings(&settings).start();
         let mut args = vec![
