@@ -102,6 +102,13 @@ pub fn catalog_of(
         catalog.add(toolsets::updates(Arc::new(on.updates)))?;
     }
     catalog.add(toolsets::state(Arc::new(views.clone())))?;
+    for prompt in toolsets::prompts() {
+        catalog.add_prompt(prompt);
+    }
+    let completed = views.clone();
+    catalog.set_completer(Box::new(move |viewer, asked| {
+        toolsets::complete(&completed, viewer, asked)
+    }));
     let resources = StateResources::new(views, INSTRUCTIONS.to_owned(), dialect);
     let resources = WithChanges::new(Arc::new(resources), vault.clone());
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);

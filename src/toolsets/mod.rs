@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod completions;
 mod containers;
 mod disks;
 mod failure;
@@ -12,6 +13,7 @@ mod network;
 mod number;
 mod power;
 mod probes;
+mod prompts;
 mod proposals;
 mod resources;
 mod server;
@@ -22,6 +24,7 @@ mod units;
 mod updates;
 
 pub use access::tools as access;
+pub use completions::complete;
 pub use containers::tools as containers;
 pub use disks::tools as disks;
 pub use files::tools as files;
@@ -30,6 +33,7 @@ pub use library::tools as library;
 pub use network::tools as network;
 pub use power::tools as power;
 pub use probes::tools as probes;
+pub use prompts::prompts;
 pub use proposals::tools as proposals;
 pub use resources::StateResources;
 pub use server::tools as server;

@@ -55,6 +55,7 @@ mod house_rules;
 mod killing;
 mod manuals;
 mod ownership;
+mod prompts;
 mod secrets;
 mod security_manual;
 mod spaces;

@@ -389,6 +389,11 @@ fn walk_the_rest(home: &Home, agent: &Agent, elsewhere: &str) {
         let same = [elsewhere, NEVER].map(|name| agent.hear(&complete(name)).body);
         assert_eq!(same[0], same[1]);
     }
+    let prompt = |name: &str| {
+        let get = client.modern("prompts/get").name("diagnose_container");
+        get.param("arguments", json!({ "container": name }))
+    };
+    agent.cannot_tell("a prompt", elsewhere, &prompt);
     for method in ["resources/subscribe", "resources/unsubscribe"] {
         for scheme in SCHEMES {
             let uri = |name: &str| format!("{scheme}/public/packageData/{name}");
