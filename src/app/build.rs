@@ -17,7 +17,9 @@ use super::{
     serving::Serving,
 };
 use crate::auth::{Agents, Logins};
-use crate::backends::{Bounds, Host, Lxc, Power, Shell, SystemBus, Systemd, Updates};
+use crate::backends::{
+    Bounds, Files, Host, Jobs, Lxc, Network, Power, Shell, Storage, SystemBus, Systemd, Updates,
+};
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::dispatch::{
     Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
@@ -91,7 +93,8 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let watching = observer.handle();
     let backends = backends((lxc, systemd), helper, watching, (&bounds, &stop));
-    let catalog = catalog(&state, &vault, backends).map_err(failed)?;
+    let dialect = settings.tools.dialect;
+    let catalog = catalog((&state, &vault), backends, dialect).map_err(failed)?;
     let (guard, sessions) = door(&vault, &state, &live).await?;
     guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
     let inbox = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
@@ -122,7 +125,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
 }
 
 /// What the tools act on.
-fn backends(
+pub fn backends(
     (lxc, systemd): (Lxc, Systemd),
     helper: Helper,
     observer: ObserverHandle,
@@ -132,6 +135,10 @@ fn backends(
         lxc,
         host: Host::new(helper.clone()),
         shell: Shell::new(helper.clone(), stop.subscribe()),
+        jobs: Jobs::new(helper.clone(), stop.subscribe()),
+        files: Files::new(helper.clone()),
+        network: Network::new(helper.clone(), SystemBus::new()),
+        storage: Storage::new(helper.clone()),
         power: Power::new(helper.clone()),
         updates: Updates::new(helper),
         bounds: bounds.clone(),
@@ -291,9 +298,11 @@ fn start_helper(
         HelperPlan::Socket(path) => Ok((None, Helper::connect_to(path))),
         HelperPlan::Child { directory, policy } => {
             let exe = std::env::current_exe().map_err(failed)?;
+            let state = settings.state_dir.join("helper");
             let told = Told {
                 lxcpath: settings.lxc.lxcpath.as_deref(),
                 policy: policy.as_deref(),
+                state: Some(&state),
                 log: settings.log.level,
             };
             let started = HelperChild::spawn(&exe, &directory, told);

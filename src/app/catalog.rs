@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::backends::{Bounds, Host, Lxc, Power, Shell, Systemd, Updates};
+use crate::backends::{
+    Bounds, Files, Host, Jobs, Lxc, Network, Power, Shell, Storage, Systemd, Updates,
+};
 use crate::dispatch::{WithChanges, change_tools};
 use crate::observer::ObserverHandle;
 use crate::protocol::Implementation;
-use crate::registry::{Catalog, CatalogError, ResourceSource};
+use crate::registry::{Catalog, CatalogError, Dialect, ResourceSource};
 use crate::state::{State, Views};
 use crate::toolsets::{self, StateResources};
 use crate::vault::Vault;
@@ -22,6 +24,14 @@ pub struct Backends {
     pub host: Host,
     /// Commands.
     pub shell: Shell,
+    /// Commands that go on after their call.
+    pub jobs: Jobs,
+    /// The host's files.
+    pub files: Files,
+    /// The network around the host.
+    pub network: Network,
+    /// The host's storage.
+    pub storage: Storage,
     /// Restarts and shutdowns.
     pub power: Power,
     /// What apt could upgrade.
@@ -34,31 +44,72 @@ pub struct Backends {
     pub observer: ObserverHandle,
 }
 
+/// Which rows of the tables become tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// Those that this machine has programs and hardware for.
+    OfThisMachine,
+    /// Every one.
+    All,
+}
+
+impl Rows {
+    /// Whether rows are among them that stand on something which is found here, or is not.
+    fn have(self, found: bool) -> bool {
+        found || self == Self::All
+    }
+}
+
 /// Everything that clients may ask for on this box.
-pub fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, CatalogError> {
+pub fn catalog(
+    stores: (&State, &Vault),
+    on: Backends,
+    dialect: Dialect,
+) -> Result<Catalog, CatalogError> {
+    catalog_of(stores, on, (Rows::OfThisMachine, dialect))
+}
+
+/// The same of these rows.
+pub fn catalog_of(
+    (state, vault): (&State, &Vault),
+    on: Backends,
+    (rows, dialect): (Rows, Dialect),
+) -> Result<Catalog, CatalogError> {
     let mut catalog = Catalog::new(Implementation {
         name: "gatewren".to_owned(),
         title: Some("gatewren".to_owned()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     });
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
+    catalog.dialect = dialect;
     let views = Views::new(state.clone());
     catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
     catalog.add(toolsets::network(host.clone()))?;
     catalog.add(toolsets::disks(host))?;
+    catalog.add(toolsets::probes(Arc::new(on.network)))?;
+    catalog.add(toolsets::storage(Arc::new(on.storage)))?;
+    catalog.add(toolsets::files(Arc::new(on.files)))?;
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
-    if Systemd::runs_here() {
+    catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;
+    if rows.have(Systemd::runs_here()) {
         catalog.add(toolsets::units(Arc::new(on.systemd)))?;
         catalog.add(toolsets::power(Arc::new(on.power)))?;
     }
-    if Updates::are_here() {
+    if rows.have(Updates::are_here()) {
         catalog.add(toolsets::updates(Arc::new(on.updates)))?;
     }
     catalog.add(toolsets::state(Arc::new(views.clone())))?;
-    let resources = StateResources::new(views, INSTRUCTIONS.to_owned());
+    for prompt in toolsets::prompts() {
+        catalog.add_prompt(prompt);
+    }
+    let completed = views.clone();
+    catalog.set_completer(Box::new(move |viewer, asked| {
+        toolsets::complete(&completed, viewer, asked)
+    }));
+    let resources = StateResources::new(views, INSTRUCTIONS.to_owned(), dialect);
     let resources = WithChanges::new(Arc::new(resources), vault.clone());
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);
     catalog.add(toolsets::library(resources.clone()))?;

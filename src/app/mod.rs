@@ -16,6 +16,7 @@ mod reload;
 mod serving;
 mod signals;
 mod stdio;
+mod tables;
 mod watchdog;
 
 pub use build::{HelperPlan, Plan, build};
@@ -26,3 +27,4 @@ pub use lifecycle::{open_sockets, run, turn_away};
 #[cfg(feature = "everything")]
 pub use stdio::run_fixtures_stdio;
 pub use stdio::run_stdio;
+pub use tables::tables;

@@ -11,6 +11,7 @@ pub struct OsRelease {
     /// Its name, such as `Debian GNU/Linux`.
     pub name: String,
     /// Its version, such as `12`; absent for a rolling one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Its short name, such as `debian`.
     pub id: String,

@@ -1,15 +1,22 @@
-//! `gatewren describe`: the settings files with every key, its default and what it means.
+//! `gatewren describe`: the reference, printed from the tables that the program itself goes by.
 
 use std::process::ExitCode;
 
-use super::say::conclude;
+use super::{reference, say::conclude};
+use crate::app::tables;
 use crate::config::{helper_sample, settings_sample};
+use crate::registry::Catalog;
 
-/// Print a settings file with every key, commented out at its default.
+/// Print the reference: settings with their defaults, or what clients can ask for.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Which one: `settings` for gatewren.toml, `helper` for helper.toml
+    /// `settings` for gatewren.toml and `helper` for helper.toml, as files; `tools` and `resources` for what some
+    /// box may offer, whatever this one has
     what: What,
+
+    /// As JSON; of tools and resources
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -18,13 +25,36 @@ enum What {
     Settings,
     /// What the root helper lets be done at all.
     Helper,
+    /// The tools, with their arguments and answers.
+    Tools,
+    /// The resources.
+    Resources,
 }
 
 /// Prints it.
 pub fn run(args: &Args) -> ExitCode {
-    let text = match args.what {
-        What::Settings => settings_sample(),
-        What::Helper => helper_sample(),
-    };
-    conclude(Ok(text.trim_end().to_owned()))
+    conclude(text(args).map(|text| text.trim_end().to_owned()))
+}
+
+fn text(args: &Args) -> Result<String, String> {
+    let offered = || tables().map_err(|error| error.to_string());
+    let json = |value: serde_json::Value| format!("{value:#}");
+    match (args.what, args.json) {
+        (What::Settings, false) => Ok(settings_sample()),
+        (What::Helper, false) => Ok(helper_sample()),
+        (What::Settings | What::Helper, true) => {
+            Err("a settings file is TOML; leave --json out".to_owned())
+        }
+        (What::Tools, false) => Ok(reference::tools(&offered()?)),
+        (What::Tools, true) => Ok(json(reference::tools_json(&offered()?))),
+        (What::Resources, false) => Ok(reference::resources_text(&offered()?)),
+        (What::Resources, true) => Ok(json(resources_json(&offered()?))),
+    }
+}
+
+fn resources_json(catalog: &Catalog) -> serde_json::Value {
+    let all = reference::resources(catalog).into_iter();
+    let all =
+        all.map(|(uri, description)| serde_json::json!({ "uri": uri, "description": description }));
+    all.collect()
 }

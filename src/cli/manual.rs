@@ -1,5 +1,5 @@
 //! What the manual has of tables of ours: every command and option in gatewren(1), every key in the pages of the
-//! settings files. `UPDATE_GOLDEN=1` writes these parts of the pages anew.
+//! settings files, every tool and resource in gatewren-tools(7). `UPDATE_GOLDEN=1` writes these parts of the pages anew.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,6 +7,8 @@ use std::path::Path;
 use clap::{Arg, Command, CommandFactory as _};
 
 use super::entry::Cli;
+use super::reference::{self, Member};
+use crate::app::tables;
 use crate::config::{helper_sample, settings_sample};
 
 /// Lines between these two are written from a table, the others by hand.
@@ -32,6 +34,70 @@ fn every_command_is_in_the_manual() {
 fn every_setting_is_in_the_manual() {
     stands_in("gatewren.toml.5", &keys(&settings_sample()));
     stands_in("helper.toml.5", &keys(&helper_sample()));
+}
+
+#[test]
+fn every_tool_is_in_the_manual() {
+    stands_in("gatewren-tools.7", &tools());
+}
+
+/// The tools by their toolsets, then the resources.
+fn tools() -> String {
+    let catalog = tables().unwrap();
+    let mut text = ".Sh TOOLS\n".to_owned();
+    for (toolset, tools) in reference::toolsets(&catalog) {
+        let _ = writeln!(text, ".Ss {}", escaped(toolset));
+        text.push_str(&list(tools.iter().map(|tool| {
+            let words = prose(&tool.definition().description);
+            let remarks = prose(&sentence(&reference::remarks(tool)));
+            let members = [
+                ("Takes:", reference::arguments(tool)),
+                ("Answers:", outer(reference::answer(tool))),
+            ];
+            let members = members
+                .into_iter()
+                .filter(|(_, members)| !members.is_empty());
+            let members = members.map(|(title, members)| {
+                format!(".Pp\n{title}\n{}", list(members.iter().map(member)))
+            });
+            let members: String = members.collect();
+            format!(".It Ic {}\n{words}.Pp\n{remarks}{members}", tool.name())
+        })));
+    }
+    text.push_str(".Sh RESOURCES\n");
+    let resources = reference::resources(&catalog).into_iter();
+    text + &list(
+        resources.map(|(uri, words)| format!(".It Li {}\n{}", escaped(&uri), prose(&words))),
+    )
+}
+
+/// The values at the top of an answer: `gatewren describe tools` has those inside them too.
+fn outer(members: Vec<Member>) -> Vec<Member> {
+    let inner = |member: &Member| member.name.contains(['.', '[']);
+    members
+        .into_iter()
+        .filter(|member| !inner(member))
+        .collect()
+}
+
+fn member(member: &Member) -> String {
+    let words = if member.words.is_empty() {
+        String::new()
+    } else {
+        prose(&member.words)
+    };
+    format!(
+        ".It Li {}\n{}{words}",
+        member.name,
+        prose(&sentence(&member.kind))
+    )
+}
+
+/// With a capital letter at its beginning.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
 }
 
 /// The part of a page that is written from a table is this.

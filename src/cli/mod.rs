@@ -17,6 +17,7 @@ mod owner;
 mod place;
 mod plain;
 mod reaper;
+mod reference;
 mod runtime;
 mod say;
 mod serve;

@@ -54,7 +54,13 @@ mod tests {
     use super::*;
 
     /// The keys that a running server cannot follow; every other one it must.
-    const AT_THE_START: [&str; 4] = ["listen", "state_dir", "lxc.lxcpath", "helper.socket"];
+    const AT_THE_START: [&str; 5] = [
+        "listen",
+        "state_dir",
+        "tools.dialect",
+        "lxc.lxcpath",
+        "helper.socket",
+    ];
 
     /// Another good value for each key, as TOML.
     fn other_value(path: &str) -> &'static str {
@@ -72,6 +78,7 @@ mod tests {
             | "edge_jwt.issuer" => "\"x-other\"",
             "limits.body_limit" => "\"64KiB\"",
             "observer.units" => "[\"other-*\"]",
+            "tools.dialect" => "\"startos\"",
             "log.level" => "\"debug\"",
             "limits.update_interval" => "\"700ms\"",
             path if path.starts_with("limits.max_")

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod change;
+mod dialect;
 mod edge;
 mod error;
 mod glob;
@@ -26,9 +27,10 @@ mod space_keys;
 mod trust;
 
 pub use change::Change;
+pub use dialect::Dialect;
 pub use edge::{EdgeJwt, KeysAt};
 pub use error::{ConfigError, Problem};
-pub use glob::{Glob, InvalidGlob};
+pub use glob::{Glob, InvalidGlob, fits};
 pub use helper_policy::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
 pub use level::LogLevel;
 pub use live::{InForce, Live};

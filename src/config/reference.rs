@@ -118,6 +118,11 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("limits", "agent_calls", limits.agent_calls, Count(1..=4096),
         "Calls of one agent at once."),
 
+    key!("tools", "dialect", tools.dialect, Word,
+        "\"portable\": tools and resources are listed by names that every client takes. \"startos\": by those that\n\
+         StartOS has for them, with its parameters, for a client that was made for it; tools that it does not have\n\
+         keep ours. All can be called by either name.", restart),
+
     key!("tasks", "after", tasks.after, Time(Duration::ZERO..=5 * MINUTE),
         "A long command becomes a task after this time, if its client knows of tasks. Clients that do\n\
          not wait on; many give up after a minute."),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::dialect::Dialect;
 use super::edge::EdgeJwt;
 use super::error::UnknownWord;
 use super::glob::Glob;
@@ -31,6 +32,8 @@ pub struct Settings {
     pub edge_jwt: EdgeJwt,
     /// `[limits]`
     pub limits: Limits,
+    /// `[tools]`
+    pub tools: Tools,
     /// `[tasks]`
     pub tasks: Tasks,
     /// `[inbox]`
@@ -47,6 +50,13 @@ pub struct Settings {
     pub helper: Helper,
     /// `[log]`
     pub log: Log,
+}
+
+/// How tools are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tools {
+    /// By which names they are listed.
+    pub dialect: Dialect,
 }
 
 /// Where the certificate comes from.
@@ -214,6 +224,7 @@ impl Default for Settings {
             spaces: Spaces::new(),
             edge_jwt: EdgeJwt::default(),
             limits: Limits::default(),
+            tools: Tools::default(),
             tasks: Tasks::default(),
             inbox: Inbox::default(),
             state: StateLog::default(),

@@ -29,8 +29,9 @@ pub fn change_tools(vault: Arc<Vault>) -> Toolset<Vault> {
         .titled("Take a proposal back")
 }
 
-/// Says how something stands that you have proposed: whether the owner has decided on it, and what came of it.
-/// Subscribing to the resource `gatewren:///changes/{id}` tells you when to look again.
+/// Says how something stands that you have proposed: whether the owner has decided on it, and what came of it. Only
+/// your own proposals are found; `change_list` names them. Subscribing to `gatewren:///changes/{id}` tells you when
+/// to look again.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Get {
@@ -47,7 +48,8 @@ async fn get(vault: Arc<Vault>, Get { change }: Get, cx: Cx) -> Result<ChangeVie
         .ok_or_else(|| absent(&change))
 }
 
-/// Lists what you have proposed, the newest first.
+/// Lists what you have proposed, the newest first, at most 50: what waits or runs, and with `all` also what is
+/// over. `change_get` tells how one stands.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -74,7 +76,8 @@ async fn list(vault: Arc<Vault>, List { all }: List, cx: Cx) -> Result<Listed> {
     })
 }
 
-/// Takes back something that you have proposed and that has not begun.
+/// Takes back something that you have proposed, and says how it stands then. What has begun is not taken back.
+/// `change_list` names what waits.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Withdraw {

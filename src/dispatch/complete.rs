@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{
     call::{Call, Outcome},
     engine::Engine,
+    prompts::is_there,
     results::Caching,
 };
 use crate::protocol::RpcError;
@@ -17,7 +18,7 @@ const MAX_VALUES: usize = 100;
 pub fn complete(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let completion = read(&call.params)?;
     let viewer = call.context.viewer();
-    check(engine, &viewer, &completion.reference)?;
+    check(engine, call, &viewer, &completion.reference)?;
     let mut values = engine
         .catalog
         .completer()
@@ -61,9 +62,17 @@ fn read(params: &Map<String, Value>) -> Result<Completion, RpcError> {
     }
 }
 
-fn check(engine: &Engine, viewer: &Viewer, reference: &Reference) -> Result<(), RpcError> {
+fn check(
+    engine: &Engine,
+    call: &Call,
+    viewer: &Viewer,
+    reference: &Reference,
+) -> Result<(), RpcError> {
     let known = match reference {
-        Reference::Prompt(name) => engine.catalog.prompt(name).is_some(),
+        Reference::Prompt(name) => {
+            let prompt = engine.catalog.prompt(name);
+            prompt.is_some_and(|prompt| is_there(engine, &call.context.who, prompt))
+        }
         Reference::Template(uri) => engine.catalog.resources().is_some_and(|source| {
             source
                 .templates(viewer)

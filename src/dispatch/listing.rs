@@ -51,8 +51,12 @@ pub(super) enum Seen {
     Not,
     /// As it is.
     Whole,
+    /// As it is, in short.
+    Brief,
     /// As something that can be proposed.
     Proposed,
+    /// As that, in short.
+    BrieflyProposed,
 }
 
 /// The lists of one method that were written, by what is seen of each entry that there is.

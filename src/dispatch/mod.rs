@@ -53,3 +53,5 @@ pub use tasks::{TaskLimits, end_abandoned_tasks};
 
 #[cfg(feature = "fuzzing")]
 pub use sealed::{Sealer, digest_of};
+#[cfg(test)]
+pub use tool_list::listed;

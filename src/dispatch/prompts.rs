@@ -11,7 +11,10 @@ use super::{
     resources::cursor,
     results::Caching,
     rounds,
+    tools::look,
 };
+use crate::auth::Principal;
+use crate::policy::sees;
 use crate::protocol::{RpcError, page};
 use crate::registry::{Interruption, PromptRow};
 
@@ -22,6 +25,7 @@ pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let all: Vec<&_> = engine
         .catalog
         .prompts()
+        .filter(|prompt| is_there(engine, &call.context.who, prompt))
         .map(|prompt| &prompt.definition)
         .collect();
     let page = page(&call.method, &all, cursor(&call.params)?)?;
@@ -40,15 +44,32 @@ pub fn get(engine: Arc<Engine>, call: Call) -> Reply {
     }
 }
 
-async fn write(engine: &Engine, mut call: Call) -> Result<Outcome, RpcError> {
+/// Whether an agent has a prompt: whether it sees the tool that the prompt stands on.
+pub(super) fn is_there(engine: &Engine, who: &Principal, prompt: &PromptRow) -> bool {
+    let tool = |name| {
+        engine
+            .catalog
+            .tool(name)
+            .is_some_and(|tool| sees(who, tool))
+    };
+    prompt.needs.is_none_or(tool)
+}
+
+async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<Outcome, RpcError> {
     let name = rounds::name(&call.params)?;
-    let row = engine.catalog.prompt(name).cloned().ok_or_else(|| {
+    let row = engine.catalog.prompt(name).cloned();
+    let row = row.filter(|row| is_there(engine, &call.context.who, row));
+    let row = row.ok_or_else(|| {
         RpcError::invalid_params(format!("unknown prompt: {name}; prompts/list names them"))
     })?;
     let (inputs, binding) = rounds::inputs(engine, &mut call, true)?;
     let arguments = rounds::arguments(&mut call.params)?;
     required(&row, &arguments)?;
     let cx = rounds::surroundings(&call, reference::next(), inputs);
+    let call = Arc::new(call);
+    let (house, asked) = (engine.clone(), call.clone());
+    let cx =
+        cx.with_looks(move |tool, arguments| look(house.clone(), asked.clone(), (tool, arguments)));
     match (row.function)(arguments, cx).await {
         Ok(answer) => {
             let mut result = Map::from_iter([("messages".to_owned(), json!(answer.messages))]);

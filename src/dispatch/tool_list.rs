@@ -1,7 +1,5 @@
 //! The list of tools as the agent's policy lets it be seen.
 
-use std::borrow::Cow;
-
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -12,16 +10,15 @@ use super::{
     results::Caching,
 };
 use crate::auth::Principal;
-use crate::policy::{is_proposed, sees};
+use crate::policy::{is_proposed, lists, lists_briefly};
 use crate::protocol::{self, RpcError, page};
-use crate::registry::Tool;
+use crate::registry::{Catalog, Dialect, Tool};
 
 /// The list changes with the agent's policy, with what the helper's owner allows, and with upgrades.
 const LIST_TTL_MS: u64 = 300_000;
 
 /// Added to the description of a tool whose calls wait for the owner.
-const PROPOSED: &str = "\n\nA call of this needs the owner's approval: it is answered at once with a change that \
-                        waits in the owner's inbox, and runs by itself when it is approved.";
+const PROPOSED: &str = "\n\nNeeds the owner's approval: answers at once with a change that waits in the owner's inbox.";
 
 /// `tools/list`.
 pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
@@ -29,7 +26,7 @@ pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let seen = engine
         .catalog
         .tools()
-        .map(|tool| seen(engine, who, tool))
+        .map(|tool| seen(&engine.catalog, who, tool))
         .collect();
     match cursor(&call.params)? {
         None => {
@@ -43,19 +40,30 @@ pub fn list(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     }
 }
 
-fn seen(engine: &Engine, who: &Principal, tool: &Tool) -> Seen {
-    if !engine.catalog.has(tool) || !sees(who, tool) {
+/// The tools that an agent's list has.
+#[cfg(test)]
+pub fn listed(catalog: &Catalog, who: &Principal) -> Vec<protocol::Tool> {
+    let tools = catalog.tools();
+    let listed = tools.flat_map(|tool| definitions(catalog, tool, seen(catalog, who, tool)));
+    listed.collect()
+}
+
+fn seen(catalog: &Catalog, who: &Principal, tool: &Tool) -> Seen {
+    if !catalog.has(tool) || !lists(who, tool) {
         Seen::Not
-    } else if is_proposed(who, tool) {
-        Seen::Proposed
     } else {
-        Seen::Whole
+        match (lists_briefly(who.policy()), is_proposed(who, tool)) {
+            (false, false) => Seen::Whole,
+            (false, true) => Seen::Proposed,
+            (true, false) => Seen::Brief,
+            (true, true) => Seen::BrieflyProposed,
+        }
     }
 }
 
 fn page_of(engine: &Engine, seen: &[Seen], cursor: Option<&str>) -> Result<Value, RpcError> {
     let tools = engine.catalog.tools().zip(seen);
-    let definitions = tools.filter_map(|(tool, seen)| definition(tool, *seen));
+    let definitions = tools.flat_map(|(tool, seen)| definitions(&engine.catalog, tool, *seen));
     let definitions: Vec<_> = definitions.collect();
     let page = page("tools/list", &definitions, cursor)?;
     let mut result = Map::from_iter([("tools".to_owned(), json!(page.items))]);
@@ -65,17 +73,67 @@ fn page_of(engine: &Engine, seen: &[Seen], cursor: Option<&str>) -> Result<Value
     Ok(engine.completed(Value::Object(result), Caching::Private(LIST_TTL_MS)))
 }
 
+/// A tool as the list has it: once, or in the dialect by each of its names there.
+fn definitions(catalog: &Catalog, tool: &Tool, seen: Seen) -> Vec<protocol::Tool> {
+    if seen == Seen::Not {
+        return Vec::new();
+    }
+    if catalog.dialect == Dialect::Portable || tool.aliases().is_empty() {
+        return vec![finished(catalog, tool.listed(), seen)];
+    }
+    let aliases = tool.aliases().iter();
+    let named = aliases.map(|alias| finished(catalog, tool.listed_as(*alias), seen));
+    named.collect()
+}
+
 /// A tool whose calls are answered with a change does not answer as its schema has it, and clients refuse an answer
 /// that does not fit.
-fn definition(tool: &Tool, seen: Seen) -> Option<Cow<'_, protocol::Tool>> {
-    match seen {
-        Seen::Not => None,
-        Seen::Whole => Some(Cow::Borrowed(tool.definition())),
-        Seen::Proposed => {
-            let mut definition = tool.definition().clone();
-            definition.output_schema = None;
-            definition.description.push_str(PROPOSED);
-            Some(Cow::Owned(definition))
+fn finished(catalog: &Catalog, mut definition: protocol::Tool, seen: Seen) -> protocol::Tool {
+    if matches!(seen, Seen::Brief | Seen::BrieflyProposed) {
+        shorten(&mut definition);
+    }
+    if catalog.dialect == Dialect::StartOs {
+        let words = &mut definition.description;
+        for other in catalog.tools() {
+            if let Some(alias) = other.aliases().first() {
+                *words =
+                    words.replace(&format!("`{}`", other.name()), &format!("`{}`", alias.name));
+            }
         }
+    }
+    if matches!(seen, Seen::Proposed | Seen::BrieflyProposed) {
+        definition.output_schema = None;
+        definition.description.push_str(PROPOSED);
+    }
+    definition
+}
+
+/// Leaves of a definition what is needed to choose the tool and to call it: what else there is to know of it stands
+/// in the further paragraphs of its description. The bounds of an argument are in its words, and it is held to them
+/// whatever the schema says.
+fn shorten(definition: &mut protocol::Tool) {
+    let first = definition.description.split("\n\n").next();
+    definition.description = first.unwrap_or_default().to_owned();
+    let arguments = definition.input_schema.get_mut("properties");
+    for argument in arguments
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flatten()
+    {
+        if let Some(schema) = argument.1.as_object_mut() {
+            for bound in [
+                "default",
+                "maximum",
+                "maxLength",
+                "minimum",
+                "minLength",
+                "pattern",
+            ] {
+                schema.remove(bound);
+            }
+        }
+    }
+    if let Some(schema) = &mut definition.output_schema {
+        *schema = json!({ "type": "object" });
     }
 }

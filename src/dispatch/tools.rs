@@ -21,9 +21,9 @@ use super::{
     task_runner::{Ended, Stop},
 };
 use crate::policy::{Verdict, confirms, judge, sees};
-use crate::protocol::{RpcError, progress_token};
+use crate::protocol::{Inputs, RpcError, progress_token};
 use crate::registry::{
-    Answer, BoxFuture, Cx, Interruption, Permit, ProposedCall, Question, TaskSupport, Tool,
+    Answer, BoxFuture, Cx, Interruption, Permit, ProposedCall, Question, Risk, TaskSupport, Tool,
     ToolError,
 };
 use crate::telemetry::redact_text;
@@ -201,6 +201,38 @@ async fn propose_other(
             engine.complete(Answer::from(error).into_result(), Caching::None)
         }
     }
+}
+
+/// What a tool says that only looks, called for a prompt as its caller would call it, and recorded as such; nothing
+/// where the caller has no such tool.
+pub(super) async fn look(
+    engine: Arc<Engine>,
+    call: Arc<Call>,
+    (name, arguments): (&'static str, Map<String, Value>),
+) -> Option<Result<String, String>> {
+    let who = &call.context.who;
+    let tool = engine.catalog.tool(name)?.clone();
+    let looks = sees(who, &tool) && tool.risk() == Risk::Read;
+    let verdict = Some(judge(who, &tool, &arguments)).filter(|_| looks)?;
+    let Verdict::Allow(_) = verdict else {
+        return None;
+    };
+    let cx = surroundings(&call, reference::next(), Inputs::default());
+    let request = cx.reference().to_owned();
+    let given = (&*tool, &arguments);
+    let record = Record::begin(&engine, &call, given, &request, &verdict)
+        .await
+        .ok()?;
+    let ended = work(engine, tool, (verdict, record), (arguments, cx)).await;
+    let result = ended.ok()?;
+    let words = result
+        .get("content")?
+        .get(0)?
+        .get("text")?
+        .as_str()?
+        .to_owned();
+    let failed = result.get("isError") == Some(&Value::Bool(true));
+    Some(if failed { Err(words) } else { Ok(words) })
 }
 
 /// Runs the tool and records how it ended. Dropped, it ends what the tool runs, and that is recorded.

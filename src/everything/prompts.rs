@@ -74,6 +74,7 @@ pub fn row(
     };
     PromptRow {
         definition,
+        needs: None,
         function: Box::new(function),
     }
 }

@@ -8,5 +8,5 @@ mod verdict;
 
 pub use confirmation::{Asking, Confirmations, PATIENCE, Reply as Confirmation};
 pub use question::{Question as Consent, question};
-pub use rules::{Subject, class, lets_propose, mode, shows};
-pub use verdict::{Verdict, confirms, is_proposed, judge, judge_approved, proposes, sees};
+pub use rules::{ALL_TOOLSETS, Subject, class, lets_propose, lists_briefly, mode, shows};
+pub use verdict::{Verdict, confirms, is_proposed, judge, judge_approved, lists, proposes, sees};

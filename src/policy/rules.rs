@@ -23,6 +23,34 @@ const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
 /// What an agent may ask about its own proposals: for those that make some.
 const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
 
+/// What the preset `operate` lists while nobody has named toolsets for it: a list that a model has in mind with each of
+/// its turns is short. The others can be called all the same, and are listed where their toolset is named.
+const ESSENTIAL: [&str; 20] = [
+    "change_get",
+    "container_info",
+    "container_list",
+    "container_logs",
+    "container_restart",
+    "container_shell",
+    "container_start",
+    "container_stop",
+    "job_wait",
+    "logs_query",
+    "server_info",
+    "server_metrics",
+    "state_get",
+    "system_shell",
+    "unit_list",
+    "unit_restart",
+    "unit_status",
+    "update_apply",
+    "update_check",
+    "whoami",
+];
+
+/// The word for all toolsets.
+pub const ALL_TOOLSETS: &str = "all";
+
 /// What a policy looks at in a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
@@ -65,12 +93,24 @@ pub fn shows<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
         // What its owner lets it call itself.
         Allow | Confirm if overrides.tools.contains_key(tool.name) => true,
         _ if tool.suggests() => {
-            suggests || toolsets.is_some_and(|named| named.iter().any(|name| name == tool.toolset))
+            suggests || toolsets.is_some_and(|named| names(named, tool.toolset))
         }
         _ if suggests => false,
         _ if tool.asks_after() => proposes_any(policy),
         _ => true,
     }
+}
+
+/// Whether a policy has a tool's list short, so that it names only what is essential and how it is called.
+pub fn lists_briefly(policy: &Policy) -> bool {
+    policy.preset == Preset::Operate && policy.overrides.toolsets.is_none()
+}
+
+/// Whether a tool that a policy shows is in its list too.
+pub fn lists<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
+    let tool = tool.into();
+    let named = policy.overrides.tools.contains_key(tool.name);
+    !lists_briefly(policy) || named || ESSENTIAL.contains(&tool.name)
 }
 
 /// Whether a policy lets a tool be proposed.
@@ -98,13 +138,18 @@ pub fn mode<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> Mode {
     }
     let own = policy.preset == Preset::Suggest && tool.suggests();
     let toolsets = overrides.toolsets.as_ref().filter(|_| !own);
-    if toolsets.is_some_and(|named| named.iter().all(|name| name != tool.toolset)) {
+    if toolsets.is_some_and(|named| !names(named, tool.toolset)) {
         return Deny;
     }
     if tool.asks_after() {
         return Allow;
     }
     class(policy, tool.risk)
+}
+
+fn names(toolsets: &[String], toolset: &str) -> bool {
+    let mut named = toolsets.iter();
+    named.any(|name| name == toolset || name == ALL_TOOLSETS)
 }
 
 /// What a policy says to a class, where nothing is said to the tool.

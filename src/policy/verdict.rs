@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::rules::{lets_propose, mode, shows};
+use super::rules::{self, lets_propose, mode, shows};
 use crate::auth::Principal;
 use crate::config::Mode;
 use crate::registry::{Permit, Tool};
@@ -93,6 +93,11 @@ pub fn is_proposed(who: &Principal, tool: &Tool) -> bool {
 /// reach, is neither listed nor callable.
 pub fn sees(who: &Principal, tool: &Tool) -> bool {
     tool.scope().is_within(who.reach()) && shows(who.policy(), tool)
+}
+
+/// Whether a tool that exists for an agent is in its list.
+pub fn lists(who: &Principal, tool: &Tool) -> bool {
+    sees(who, tool) && rules::lists(who.policy(), tool)
 }
 
 /// Whether an agent may propose calls of a tool.

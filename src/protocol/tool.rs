@@ -23,20 +23,20 @@ pub struct Tool {
     pub annotations: ToolAnnotations,
 }
 
-/// What calling a tool may do; hints, not promises.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "the specification's four hints"
-)]
+/// What calling a tool may do; hints, not promises. Of a tool that changes nothing the specification gives the two in
+/// the middle no meaning, and they are left out.
+#[expect(clippy::struct_field_names, reason = "the specification's four hints")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
     /// It changes nothing.
     pub read_only_hint: bool,
     /// It may destroy or interrupt.
-    pub destructive_hint: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive_hint: Option<bool>,
     /// Calling it twice is as calling it once.
-    pub idempotent_hint: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent_hint: Option<bool>,
     /// It reaches beyond this box.
     pub open_world_hint: bool,
 }

@@ -15,7 +15,7 @@ use super::{
     tool::Tool,
     toolset::Toolset,
 };
-use crate::config::HelperClass;
+use crate::config::{Dialect, HelperClass};
 use crate::protocol::{Implementation, Level, ServerCapabilities, is_portable_name, is_tool_name};
 
 /// A list that has changed.
@@ -65,6 +65,8 @@ pub struct Catalog {
     pub server: Implementation,
     /// What a model is told first.
     pub instructions: Option<String>,
+    /// By which names tools are listed.
+    pub dialect: Dialect,
     tools: BTreeMap<String, Arc<Tool>>,
     aliases: HashMap<&'static str, Arc<Tool>>,
     prompts: BTreeMap<String, Arc<PromptRow>>,
@@ -97,6 +99,7 @@ impl Catalog {
         Self {
             server,
             instructions: None,
+            dialect: Dialect::default(),
             tools: BTreeMap::new(),
             aliases: HashMap::new(),
             prompts: BTreeMap::new(),
@@ -129,8 +132,15 @@ impl Catalog {
             }
             self.tasks |= tool.task_support() != TaskSupport::Never;
             let tool = Arc::new(tool);
-            if let Some(alias) = tool.alias() {
-                self.aliases.insert(alias, tool.clone());
+            for alias in tool.aliases() {
+                if !is_tool_name(alias.name)
+                    || self.aliases.insert(alias.name, tool.clone()).is_some()
+                {
+                    return Err(CatalogError(format!(
+                        "the name {} stands twice",
+                        alias.name
+                    )));
+                }
             }
             if self.tools.insert(name.clone(), tool).is_some() {
                 return Err(CatalogError(format!("tool {name} stands twice")));
@@ -226,7 +236,7 @@ impl Catalog {
     /// Whether a tool is there: whether the helper does what it needs.
     pub fn has(&self, tool: &Tool) -> bool {
         let allows = self.allows.as_ref().zip(tool.needs());
-        allows.is_none_or(|(allows, class)| allows(class))
+        allows.is_none_or(|(allows, class)| allows(class) || tool.or_needs().is_some_and(allows))
     }
 
     /// Every tool, by name, also those that are not there.

@@ -8,7 +8,10 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::{error::Result, resource::Viewer};
+use super::{
+    error::Result,
+    resource::{BoxFuture, Viewer},
+};
 use crate::config::{Reach, Risk};
 use crate::protocol::{
     ClientCapabilities, InputRequired, Inputs, Level, Notification, RpcError, Tool,
@@ -74,7 +77,14 @@ struct Inner {
     /// The keys whose answers, given with the call, were handed out: asked again, they are asked anew.
     handed_out: Mutex<BTreeSet<String>>,
     offers: Option<Box<Offers>>,
+    looks: Option<Box<Looks>>,
 }
+
+/// Calls a tool that only looks, as its caller would: nothing where there is none for it, else what it says.
+type Looks = dyn Fn(&'static str, Map<String, Value>) -> BoxFuture<Option<Said>> + Send + Sync;
+
+/// What a tool said: its answer's text, or that of its failure.
+pub type Said = std::result::Result<String, String>;
 
 /// A tool that the caller may propose to call.
 #[derive(Debug, Clone)]
@@ -112,6 +122,7 @@ impl Cx {
                 desk: None,
                 handed_out: Mutex::default(),
                 offers: None,
+                looks: None,
             }),
         }
     }
@@ -158,6 +169,19 @@ impl Cx {
         self.change(|inner| inner.offers = Some(Box::new(offers)))
     }
 
+    /// The same with tools that it may look with.
+    #[must_use]
+    pub fn with_looks<F>(
+        self,
+        looks: impl Fn(&'static str, Map<String, Value>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Option<Said>> + Send + 'static,
+    {
+        let looks = move |tool, arguments| Box::pin(looks(tool, arguments)) as BoxFuture<_>;
+        self.change(|inner| inner.looks = Some(Box::new(looks)))
+    }
+
     fn change(mut self, edit: impl FnOnce(&mut Inner)) -> Self {
         // Nobody else holds it while it is being put together.
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
@@ -180,6 +204,13 @@ impl Cx {
     pub fn offers(&self) -> Vec<Offer> {
         let offers = self.inner.offers.as_ref();
         offers.map_or_else(Vec::new, |offers| offers())
+    }
+
+    /// What a tool says that only looks: as the caller would be answered, or refused. Nothing where the caller has no
+    /// such tool.
+    pub async fn look(&self, tool: &'static str, arguments: Map<String, Value>) -> Option<Said> {
+        let looks = self.inner.looks.as_ref()?;
+        looks(tool, arguments).await
     }
 
     /// What the client can do.

@@ -6,7 +6,10 @@ mod catalog;
 mod completion;
 mod cx;
 mod error;
+mod output;
 mod permit;
+#[cfg(test)]
+mod portable;
 mod prompt;
 mod resource;
 mod schema;
@@ -20,7 +23,10 @@ pub use catalog::{Catalog, CatalogError, ListChange, SessionLog};
 pub use completion::{Completion, Reference};
 pub use cx::{Caller, Cx, Offer, Question};
 pub use error::{Interruption, ProposedCall, Result, ToolError};
+pub use output::{Excerpt, Page, is_text};
 pub use permit::Permit;
+#[cfg(test)]
+pub use portable::complaints;
 pub use prompt::{PromptAnswer, PromptRow};
 pub use resource::{BoxFuture, ResourceSource, Viewer};
 pub use scope::Scope;
@@ -29,4 +35,4 @@ pub use tool::Tool;
 pub use toolset::Toolset;
 
 /// A tool's class is a word of policies, and what it needs of the helper one of its owner's file: both are settings.
-pub use crate::config::{HelperClass, Risk};
+pub use crate::config::{Dialect, HelperClass, Risk};

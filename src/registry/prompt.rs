@@ -20,6 +20,8 @@ pub struct PromptAnswer {
 pub struct PromptRow {
     /// What `prompts/list` shows.
     pub definition: Prompt,
+    /// The tool that it stands on: for an agent that does not see that, there is no such prompt either.
+    pub needs: Option<&'static str>,
     /// Writes the messages.
     pub function: Box<Function>,
 }

@@ -47,6 +47,49 @@ fn of(said: Said, contract: Contract) -> (Value, Option<String>) {
     (schema, description)
 }
 
+/// Gives a property another name.
+pub fn rename(schema: &mut Value, from: &str, to: &str) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    if let Some(properties) = properties
+        && let Some(property) = properties.remove(from)
+    {
+        properties.insert(to.to_owned(), property);
+    }
+    let required = schema.get_mut("required").and_then(Value::as_array_mut);
+    for name in required.into_iter().flatten() {
+        if name == from {
+            *name = json!(to);
+        }
+    }
+}
+
+/// Leaves a property out.
+pub fn take_out(schema: &mut Value, name: &str) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    if let Some(properties) = properties {
+        properties.remove(name);
+    }
+    let required = schema.get_mut("required").and_then(Value::as_array_mut);
+    if let Some(required) = required {
+        required.retain(|other| other != name);
+    }
+}
+
+/// Takes the descriptions out of a schema.
+pub fn wordless(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            // A property may have that name, too.
+            if object.get("description").is_some_and(Value::is_string) {
+                object.remove("description");
+            }
+            object.values_mut().for_each(wordless);
+        }
+        Value::Array(items) => items.iter_mut().for_each(wordless),
+        _ => {}
+    }
+}
+
 /// Doc comments are wrapped for the source's width; a client shows them in its own.
 fn unwrapped(text: &str) -> String {
     text.split("\n\n")
@@ -88,6 +131,10 @@ fn simplify_object(object: &mut Map<String, Value>) {
             let only = only.clone();
             object.insert("type".into(), only);
         }
+    }
+    // An argument that may be left out is left out, and not null.
+    if let Some(Value::Array(values)) = object.get_mut("enum") {
+        values.retain(|value| !value.is_null());
     }
     if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
         choices.retain(|c| c.get("type") != Some(&json!("null")));

@@ -8,6 +8,7 @@ use super::{
     error::{Result, ToolError},
     permit::Permit,
     resource::BoxFuture,
+    schema,
     scope::Scope,
     task::TaskSupport,
 };
@@ -23,10 +24,11 @@ pub struct Tool {
     risk: Risk,
     scope: Scope,
     needs: Option<HelperClass>,
+    or_needs: Option<HelperClass>,
     syncs_state: bool,
     remembers: bool,
     task_support: TaskSupport,
-    alias: Option<Alias>,
+    aliases: Vec<Alias>,
     headers: Vec<(String, Vec<String>)>,
     function: Box<Function>,
     reading: Option<Reading>,
@@ -35,11 +37,15 @@ pub struct Tool {
 /// Reads arguments and runs nothing.
 type Reading = fn(Map<String, Value>) -> std::result::Result<(), ToolError>;
 
-/// A tool's name and parameter names in the `StartOS` dialect.
-struct Alias {
-    name: &'static str,
+/// A tool's name and parameters in the `StartOS` dialect.
+#[derive(Debug, Clone, Copy)]
+pub struct Alias {
+    /// What it is called there.
+    pub name: &'static str,
     /// Their parameter, ours.
-    parameters: &'static [(&'static str, &'static str)],
+    pub parameters: &'static [(&'static str, &'static str)],
+    /// What it says there by its name, and here by these arguments.
+    pub fixed: &'static [(&'static str, bool)],
 }
 
 impl Tool {
@@ -51,10 +57,11 @@ impl Tool {
             risk,
             scope: Scope::default(),
             needs: None,
+            or_needs: None,
             syncs_state: false,
             remembers: false,
             task_support: TaskSupport::Never,
-            alias: None,
+            aliases: Vec::new(),
             headers: Vec::new(),
             function,
             reading: None,
@@ -91,9 +98,19 @@ impl Tool {
         (self.function)(arguments, cx)
     }
 
-    /// What `tools/list` shows.
+    /// All that is known of it.
     pub fn definition(&self) -> &protocol::Tool {
         &self.definition
+    }
+
+    /// What `tools/list` shows: of its answers the form and not the words, which programs do not read and models
+    /// would have in mind with each of their turns.
+    pub fn listed(&self) -> protocol::Tool {
+        let mut listed = self.definition.clone();
+        if let Some(schema) = &mut listed.output_schema {
+            schema::wordless(schema);
+        }
+        listed
     }
 
     /// Its name.
@@ -119,6 +136,15 @@ impl Tool {
     /// The class of the helper's operations without which it can do nothing, if there is one.
     pub fn needs(&self) -> Option<HelperClass> {
         self.needs
+    }
+
+    /// Another class of operations with which it can do something as well.
+    pub fn or_needs(&self) -> Option<HelperClass> {
+        self.or_needs
+    }
+
+    pub(super) fn set_or_needs(&mut self, class: HelperClass) {
+        self.or_needs = Some(class);
     }
 
     pub(super) fn set_needs(&mut self, class: HelperClass) {
@@ -156,14 +182,27 @@ impl Tool {
         &self.headers
     }
 
-    /// The name that it answers to in the `StartOS` dialect.
-    pub fn alias(&self) -> Option<&'static str> {
-        self.alias.as_ref().map(|alias| alias.name)
+    /// The names that it answers to in the `StartOS` dialect.
+    pub fn aliases(&self) -> &[Alias] {
+        &self.aliases
+    }
+
+    /// What `tools/list` shows in that dialect, by one of its names there.
+    pub fn listed_as(&self, alias: Alias) -> protocol::Tool {
+        let mut listed = self.listed();
+        alias.name.clone_into(&mut listed.name);
+        for (theirs, ours) in alias.parameters {
+            schema::rename(&mut listed.input_schema, ours, theirs);
+        }
+        for (ours, _) in alias.fixed {
+            schema::take_out(&mut listed.input_schema, ours);
+        }
+        listed
     }
 
     /// Renames the dialect's parameters to ours; a call by our own name is left as it is.
     pub fn translate(&self, called: &str, arguments: &mut Map<String, Value>) {
-        let Some(alias) = self.alias.as_ref().filter(|alias| alias.name == called) else {
+        let Some(alias) = self.aliases.iter().find(|alias| alias.name == called) else {
             return;
         };
         for (theirs, ours) in alias.parameters {
@@ -171,14 +210,13 @@ impl Tool {
                 arguments.entry(*ours).or_insert(value);
             }
         }
+        for (ours, value) in alias.fixed {
+            arguments.insert((*ours).to_owned(), Value::Bool(*value));
+        }
     }
 
-    pub(super) fn set_alias(
-        &mut self,
-        name: &'static str,
-        parameters: &'static [(&'static str, &'static str)],
-    ) {
-        self.alias = Some(Alias { name, parameters });
+    pub(super) fn add_alias(&mut self, alias: Alias) {
+        self.aliases.push(alias);
     }
 
     pub(super) fn set_toolset(&mut self, name: &'static str) {

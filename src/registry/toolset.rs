@@ -15,7 +15,7 @@ use super::{
     schema,
     scope::Scope,
     task::TaskSupport,
-    tool::Tool,
+    tool::{Alias, Tool},
 };
 use crate::config::{HelperClass, Risk};
 use crate::protocol::{self, ToolAnnotations};
@@ -105,6 +105,12 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(|tool| tool.set_needs(class))
     }
 
+    /// The last row can do something where this class is on, too.
+    #[must_use]
+    pub fn or_through(self, class: HelperClass) -> Self {
+        self.last(|tool| tool.set_or_needs(class))
+    }
+
     /// The last row answers to this name of the `StartOS` dialect too, with (their, our) parameters.
     #[must_use]
     pub fn startos(
@@ -112,7 +118,24 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         alias: &'static str,
         parameters: &'static [(&'static str, &'static str)],
     ) -> Self {
-        self.last(|tool| tool.set_alias(alias, parameters))
+        self.startos_with(alias, parameters, &[])
+    }
+
+    /// The same of a name that says what are arguments here: of one row several can be the names.
+    #[must_use]
+    pub fn startos_with(
+        self,
+        name: &'static str,
+        parameters: &'static [(&'static str, &'static str)],
+        fixed: &'static [(&'static str, bool)],
+    ) -> Self {
+        self.last(|tool| {
+            tool.add_alias(Alias {
+                name,
+                parameters,
+                fixed,
+            });
+        })
     }
 
     /// What of the box the last row is about.
@@ -207,8 +230,8 @@ fn hints(risk: Risk) -> ToolAnnotations {
     let reads = matches!(risk, Risk::Read | Risk::Reveal);
     ToolAnnotations {
         read_only_hint: reads,
-        destructive_hint: matches!(risk, Risk::Disrupt | Risk::Execute),
-        idempotent_hint: reads,
+        destructive_hint: (!reads).then_some(matches!(risk, Risk::Disrupt | Risk::Execute)),
+        idempotent_hint: (!reads).then_some(false),
         open_world_hint: risk == Risk::Execute,
     }
 }
@@ -228,7 +251,7 @@ fn plain(arguments: Map<String, Value>) -> Value {
 
 fn invalid(error: serde_path_to_error::Error<serde_json::Error>) -> ToolError {
     let path = error.path().to_string();
-    let rule = error.into_inner();
+    let rule = shortened(error.into_inner().to_string());
     let place = if path == "." {
         String::new()
     } else {
@@ -236,6 +259,20 @@ fn invalid(error: serde_path_to_error::Error<serde_json::Error>) -> ToolError {
     };
     ToolError::new(format!("invalid argument{place}: {rule}"))
         .hint("Nothing was done. Compare the arguments with the tool's inputSchema and call again.")
+}
+
+/// A rule names what it was broken by, which may be as long as a request.
+fn shortened(rule: String) -> String {
+    /// So many letters say what was wrong.
+    const LETTERS: usize = 300;
+    if rule.chars().count() <= LETTERS {
+        return rule;
+    }
+    let (begin, end) = (LETTERS * 2 / 3, LETTERS / 3);
+    let head: String = rule.chars().take(begin).collect();
+    let skipped = rule.chars().count() - end;
+    let tail: String = rule.chars().skip(skipped).collect();
+    format!("{head} [...] {tail}")
 }
 
 /// Writes `30.0` as `30`: to JSON Schema both are integers, and there are clients that write every number as

@@ -22,6 +22,7 @@ pub struct Blame {
     /// The oldest revision in the log: what is older has no author.
     pub floor: u64,
     /// The last writing anywhere in the part; nothing if it is older than the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Writing>,
     /// The values in the part, in the order of their keys.
     pub leaves: Vec<Leaf>,
@@ -35,6 +36,7 @@ pub struct Leaf {
     /// Where it stands.
     pub pointer: Pointer,
     /// Who wrote it; nothing if that is older than the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub written: Option<Writing>,
 }
 
@@ -48,6 +50,7 @@ pub struct Writing {
     /// Who wrote it: `observer`, `owner`, `agent:<id>` or `local:<program>`.
     pub actor: String,
     /// The audit id of the call that led to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
 

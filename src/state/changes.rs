@@ -41,6 +41,7 @@ pub struct Revision {
     /// Who wrote it: `observer`, `owner`, `agent:<id>` or `local:<program>`.
     pub actor: String,
     /// The audit id of the call that led to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The operations that touch the scope.
     pub patch: Patch,

@@ -18,8 +18,9 @@ pub fn tools(bounds: Arc<Bounds>) -> Toolset<Bounds> {
         .startos("auth.get-pubkey", &[])
 }
 
-/// Says which agent you are on this server, which policy applies to you, which part of the box you may see, and what
-/// is off on this box for everybody. Call it when a tool is missing or refused.
+/// Says which agent you are on this server, which policy applies to you, which part of the box you may see, and
+/// what is off on this box for everybody. Call it when a tool is missing or refused. `state_get` describes what you
+/// may see.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WhoAmI {}

@@ -57,8 +57,8 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .syncs_state()
 }
 
-/// Lists the LXC containers with state, addresses, operating system, autostart, memory and CPU use.
-/// `container_info` tells more of one.
+/// Lists the LXC containers that you may see, with state, addresses, operating system, autostart, memory and CPU
+/// use. `container_info` tells more of one, also where it has no address.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
@@ -76,8 +76,9 @@ async fn list(lxc: Arc<Lxc>, List {}: List, cx: Cx) -> Result<Containers> {
     })
 }
 
-/// Describes one container: state, init process, addresses, operating system, autostart, memory, CPU,
-/// processes, disk use, and what its definition says of networks, mounts and limits.
+/// Describes one container: state, init process, addresses, operating system, autostart, memory, CPU, processes,
+/// disk use, and networks, mounts and limits as defined. What only a running one has is left out of others.
+/// `container_stats` measures what it uses.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Info {
@@ -97,8 +98,8 @@ async fn info(lxc: Arc<Lxc>, Info { container }: Info, cx: Cx) -> Result<Contain
 /// How long containers are watched for the processor time that they use.
 const SAMPLE: Duration = Duration::from_millis(200);
 
-/// Measures what running containers use and may use: memory, processor, processes, disk and network
-/// traffic.
+/// Measures what running containers use and may use: memory, processor, processes, disk and network traffic. One
+/// that does not run is refused; `container_list` says which do.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Stats {
@@ -150,8 +151,9 @@ fn cpu_percent(before: &Usage, after: &Usage, time: Duration) -> Option<f64> {
     Some((share * 1000.0).round() / 10.0)
 }
 
-/// Shows the addresses of a running container and the ports that are open in it. Whether something
-/// outside can reach them depends on the network in between.
+/// Shows the addresses of a running container and the ports that are open in it; one that does not run is refused.
+/// Whether something outside can reach them depends on the network in between: `network_addresses` tells how the
+/// host is reached.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Ports {
@@ -179,7 +181,8 @@ async fn ports(lxc: Arc<Lxc>, Ports { container }: Ports, cx: Cx) -> Result<Open
     })
 }
 
-/// Starts a container and says how it stands afterwards. One that runs already is left as it is.
+/// Starts a container and says how it stands afterwards. One that runs already is left as it is. Then
+/// `container_shell` can look inside.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Start {
@@ -197,8 +200,8 @@ async fn start(lxc: Arc<Lxc>, Start { container }: Start, cx: Cx) -> Result<Cont
 /// come after most clients have given up.
 type Grace = Number<0, 40, 10>;
 
-/// Stops a container: asks it to shut down, and forces it when the grace is over. Whatever runs in it
-/// ends. One that is stopped already is left as it is.
+/// Stops a container: asks it to shut down, forces it when the grace is over, and says how it stands then. Whatever
+/// runs in it ends. One that is stopped already is left as it is. `container_start` starts it again.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Stop {
@@ -221,7 +224,8 @@ async fn stop(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Stops a container and starts it again. Whatever runs in it is interrupted.
+/// Stops a container, starts it again, and says how it stands then. Whatever runs in it is interrupted.
+/// `container_info` tells more of it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restart {

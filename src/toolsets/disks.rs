@@ -19,8 +19,9 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
         .startos("disk.list", &[])
 }
 
-/// Lists the host's disks with model, size and partitions, and the mounted file systems with how full they
-/// are. Those on other machines are listed without sizes.
+/// Lists the host's disks with model, size and partitions, and the mounted file systems with how full they are.
+/// Those on other machines are listed without sizes, and what is not known is left out. `server_metrics` measures
+/// what is read and written.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
@@ -44,8 +45,10 @@ struct FileSystem {
     /// Whether nothing can be written, by order or after an error.
     read_only: bool,
     /// Its size in bytes; absent when its data is on another machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
     total_bytes: Option<u64>,
     /// How full it is; absent when its data is on another machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
     space: Option<Fullness>,
 }
 

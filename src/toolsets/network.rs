@@ -38,8 +38,9 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
         .titled("Neighbours on the network")
 }
 
-/// Lists the host's network interfaces: what each is, whether it is up, its speed, hardware address and
-/// addresses, and what went through it since boot.
+/// Lists the host's network interfaces: what each is, whether it is up, its speed, hardware address and addresses,
+/// and what went through it since boot. What an interface does not have is left out. `network_routes` says where
+/// traffic goes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Interfaces {}
@@ -55,6 +56,7 @@ struct Counted {
     #[serde(flatten)]
     interface: Interface,
     /// What went through it since boot; absent when it is too new to be counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
     traffic: Option<NetworkTraffic>,
 }
 
@@ -68,7 +70,8 @@ async fn interfaces(host: Arc<Host>, Interfaces {}: Interfaces, cx: Cx) -> Resul
     })
 }
 
-/// Lists the host's routes for IPv4 and IPv6, the default ones first.
+/// Lists the host's routes for IPv4 and IPv6, the default ones first. A route into a network at hand has no
+/// gateway, and none is told. `network_interfaces` describes the interfaces.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Routes {}
@@ -85,8 +88,9 @@ async fn routes(host: Arc<Host>, Routes {}: Routes, _: Cx) -> Result<AllRoutes> 
     })
 }
 
-/// Tells how the host can be reached: its name, and its addresses with their interfaces and from where each can
-/// be reached. Loopback, link-local and temporary addresses are left out.
+/// Tells how the host can be reached: its name, and its addresses with their interfaces and from where each can be
+/// reached. Loopback, link-local and temporary addresses are left out. `network_listeners` tells which ports are
+/// open.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Addresses {}
@@ -107,9 +111,9 @@ async fn addresses(host: Arc<Host>, Addresses {}: Addresses, _: Cx) -> Result<Al
     })
 }
 
-/// Lists the open ports of the host itself: TCP ports that are listened on and UDP ports that take from
-/// everybody, with the user and, where the kernel tells, the systemd unit, container or program that opened each.
-/// `container_ports` tells those of containers.
+/// Lists the open ports of the host itself: TCP ports that are listened on and UDP ports that take from everybody,
+/// with the user and the systemd unit, container or program that opened each, left out where the kernel does not
+/// tell. `container_ports` tells those of containers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Listeners {}
@@ -142,6 +146,7 @@ async fn listeners(host: Arc<Host>, Listeners {}: Listeners, cx: Cx) -> Result<A
 
 /// Lists the machines on the host's networks that it has met (ARP and IPv6 neighbour discovery): address, hardware
 /// address, interface, and whether each has answered lately. Who was never talked to is not among them.
+/// `network_interfaces` describes the interfaces.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Neighbors {}

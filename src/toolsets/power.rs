@@ -32,9 +32,9 @@ pub fn tools(power: Arc<Power>) -> Toolset<Power> {
 /// How long until the box goes down: long enough for the answer to go out first, a day at most.
 type Delay = Number<5, 86_400, 15>;
 
-/// Restarts the host, some seconds after the answer, in the place of an earlier plan: everything that runs on it ends,
-/// containers too, and starts again as far as it is set to. It is not done while a program holds an inhibitor lock
-/// against it, such as an upgrade under way. `server_cancel_shutdown` calls it off.
+/// Restarts the host, some seconds after the answer, in the place of an earlier plan, and returns what is planned:
+/// everything that runs on it ends, containers too, and starts again as far as it is set to. It is not done while a
+/// program holds an inhibitor lock against it, such as an upgrade under way. `server_cancel_shutdown` calls it off.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restart {
@@ -45,9 +45,9 @@ struct Restart {
     reason: Option<String>,
 }
 
-/// Switches the host off, some seconds after the answer, in the place of an earlier plan: nobody can switch it on again
-/// through this server. It is not done while a program holds an inhibitor lock against it, such as an upgrade under
-/// way. `server_cancel_shutdown` calls it off.
+/// Switches the host off, some seconds after the answer, in the place of an earlier plan, and returns what is
+/// planned: nobody can switch it on again through this server. It is not done while a program holds an inhibitor
+/// lock against it, such as an upgrade under way. `server_cancel_shutdown` calls it off.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Shutdown {
@@ -92,7 +92,8 @@ async fn plan(
     })
 }
 
-/// Calls off a restart or a shutdown that is planned, whoever has planned it.
+/// Calls off a restart or a shutdown that is planned, by `server_restart` or by whomever. Returns whether one was
+/// planned; where there was none, nothing is done.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Cancel {}

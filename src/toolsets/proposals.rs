@@ -30,7 +30,8 @@ pub fn tools() -> Toolset<()> {
 }
 
 /// Says which agent you are, which part of the box you see, and what you can propose to the owner and how. With
-/// `tool`, says everything about one of these tools, with the schema of its arguments.
+/// `tool`, says everything about one of these tools, with the schema of its arguments; one that cannot be proposed
+/// is not there. Next: `propose_change`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Context {
@@ -104,8 +105,8 @@ fn proposable(offered: Offer, in_full: bool) -> Proposable {
     }
 }
 
-/// Proposes to the owner of the box that a tool be called: it is kept in their inbox, and nothing is done before they
-/// approve it. `context` names the tools and the schemas of their arguments.
+/// Proposes to the owner of the box that a tool be called, and returns the change that waits in their inbox:
+/// nothing is done before they approve it. `context` names the tools and the schemas of their arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ProposeChange {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
-use crate::registry::{BoxFuture, ResourceSource, Viewer};
+use crate::registry::{BoxFuture, Dialect, ResourceSource, Viewer};
 use crate::state::{Changes, Pointer, View, Views};
 
 /// Our scheme, and the one that `StartOS` clients use for the same paths.
@@ -25,6 +25,8 @@ pub struct StateResources {
     views: Views,
     /// The text behind `/mcp/system-prompt`.
     prompt: String,
+    /// How the URIs begin that are listed.
+    scheme: &'static str,
 }
 
 /// What a URI names.
@@ -34,9 +36,18 @@ enum Place {
 }
 
 impl StateResources {
-    /// Resources over a state; `prompt` is what a model is told first.
-    pub fn new(views: Views, prompt: String) -> Self {
-        Self { views, prompt }
+    /// Resources over a state, listed in this dialect; `prompt` is what a model is told first.
+    pub fn new(views: Views, prompt: String, dialect: Dialect) -> Self {
+        let [ours, theirs] = SCHEMES;
+        let scheme = match dialect {
+            Dialect::Portable => ours,
+            Dialect::StartOs => theirs,
+        };
+        Self {
+            views,
+            prompt,
+            scheme,
+        }
     }
 
     fn view(&self, viewer: &Viewer) -> View {
@@ -61,7 +72,7 @@ fn place(uri: &str) -> Option<Place> {
 impl ResourceSource for StateResources {
     fn resources(&self, viewer: &Viewer) -> Vec<Resource> {
         let row = |path: &str, name: &str, description: &str, mime: &str| Resource {
-            uri: format!("gatewren://{path}"),
+            uri: format!("{}{path}", self.scheme),
             name: name.to_owned(),
             description: Some(description.to_owned()),
             mime_type: Some(mime.to_owned()),
@@ -100,7 +111,7 @@ impl ResourceSource for StateResources {
 
     fn templates(&self, _: &Viewer) -> Vec<ResourceTemplate> {
         let row = |template: &str, name: &str, description: &str| ResourceTemplate {
-            uri_template: format!("gatewren://{template}"),
+            uri_template: format!("{}{template}", self.scheme),
             name: name.to_owned(),
             description: Some(description.to_owned()),
             mime_type: Some("application/json".to_owned()),

@@ -28,7 +28,8 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
 }
 
 /// Describes the host: operating system, kernel, architecture, virtualization, hardware, CPU, memory, GPUs,
-/// network addresses, boot time, and whether an update waits for a reboot. What changes from second to second is in `server_metrics`.
+/// addresses, boot time, and whether an update waits for a reboot. What is not known is left out. What changes from
+/// second to second is in `server_metrics`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Info {}
@@ -37,8 +38,9 @@ async fn info(host: Arc<Host>, Info {}: Info, _: Cx) -> Result<ServerInfo> {
     host.info().await.map_err(failed)
 }
 
-/// Measures the host now: CPU use over a fifth of a second, load, pressure, memory, swap, mounted file
-/// systems, temperatures, and network and disk counters since boot.
+/// Measures the host now: CPU use over a fifth of a second, load, pressure, memory, swap, mounted file systems,
+/// temperatures, and network and disk counters since boot. What this machine cannot measure is left out.
+/// `server_info` describes it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Measure {}
@@ -47,8 +49,9 @@ async fn metrics(host: Arc<Host>, Measure {}: Measure, _: Cx) -> Result<Metrics>
     host.metrics().await.map_err(failed)
 }
 
-/// Tells the host's clock: the time in UTC, the time zone, whether NTP keeps it right, when the host was
-/// booted, and for how long it and gatewren have been running.
+/// Tells the host's clock: the time in UTC, the time zone, whether NTP keeps it right, when the host was booted,
+/// and for how long it and gatewren have been running. What is not known is left out. `server_info` tells more of
+/// the host.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Time {}

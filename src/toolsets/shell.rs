@@ -10,7 +10,8 @@ use serde::Deserialize;
 
 use super::{failure::failed, number::Number};
 use crate::backends::{ContainerName, Program, Shell, ShellCall, ShellOutcome, neutralise};
-use crate::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
+use crate::protocol::ResourceContents;
+use crate::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset, is_text};
 
 /// The group, as a table.
 pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
@@ -35,15 +36,19 @@ pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
         .offers_task()
 }
 
+/// What a command printed that is no text is a resource in its answer, and nowhere else.
+const STDOUT: &str = "gatewren:///call/stdout";
+
 /// How long a command may run.
 type Timeout = Number<1, 300, 30>;
 
-/// Runs a command on the host with `/bin/bash -c`, in a clean environment, without input or terminal.
-/// Returns exit code or signal, stdout and stderr; long output is cut in the middle. When its time is
-/// up, or the call is cancelled, the command and everything that it started is killed, background
-/// processes too, and what it printed until then is returned with `timed_out`. Whatever it leaves
-/// running ends with it, a container too that it started with lxc-start: use `container_start` for that,
-/// and `container_shell` for a command in a container.
+/// Runs a command on the host with `/bin/bash -c`, in a clean environment, without input or terminal. Returns exit
+/// code or signal, stdout and stderr; long output is cut in the middle. When its time is up, or the call is
+/// cancelled, it is killed with everything that it started, and what it printed is returned with `timed_out`. For a
+/// command in a container use `container_shell`.
+///
+/// Whatever it leaves running ends with it, background processes too, and a container that it started with
+/// lxc-start: use `container_start` for that.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OnHost {
@@ -75,11 +80,12 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
     answer(&shell.host(call).await.map_err(failed)?)
 }
 
-/// Runs a command in a running LXC container with `/bin/sh -c`, in a clean environment, without input
-/// or terminal. Returns exit code or signal, stdout and stderr; long output is cut in the middle. When
-/// its time is up, or the call is cancelled, the command and everything that it started in the
-/// container is killed, background processes too, and what it printed until then is returned with
-/// `timed_out`. `container_list` names the containers; `container_start` starts a stopped one.
+/// Runs a command in a running LXC container with `/bin/sh -c`, in a clean environment, without input or terminal.
+/// Returns exit code or signal, stdout and stderr; long output is cut in the middle. When its time is up, or the
+/// call is cancelled, it is killed with everything that it started, and what it printed is returned with
+/// `timed_out`. `container_start` starts a stopped one.
+///
+/// Background processes are killed too: nothing is left running in the container.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct InContainer {
@@ -114,7 +120,8 @@ async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<A
     answer(&outcome.map_err(failed)?)
 }
 
-fn program(
+/// What is to be run: one of the two.
+pub fn program(
     command: Option<String>,
     argv: Option<Vec<String>>,
 ) -> std::result::Result<Program, ToolError> {
@@ -142,7 +149,14 @@ fn answer(outcome: &ShellOutcome) -> Result<Answer> {
     let data = serde_json::to_value(outcome).map_err(|cause| {
         ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
     })?;
-    Ok(Answer::text(text).with_data(data))
+    let answer = Answer::text(text).with_data(data);
+    Ok(match outcome.stdout_raw.as_deref() {
+        Some(bytes) if !is_text(bytes) => {
+            let kind = "application/octet-stream";
+            answer.with_resource(ResourceContents::of_bytes(STDOUT, kind, bytes))
+        }
+        _ => answer,
+    })
 }
 
 /// How it ended, in a line.

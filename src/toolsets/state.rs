@@ -73,8 +73,9 @@ impl JsonSchema for Public {
     }
 }
 
-/// Reads the description of the box that the server keeps up to date, or a part of it, with the
-/// revision that it is true for. /public/serverInfo is the host, /public/packageData the containers.
+/// Reads the description of the box that the server keeps up to date, or a part of it, with the revision that it is
+/// true for: /public/serverInfo is the host, /public/packageData the containers. Where nothing stands, the call
+/// fails. `changes_since` tells what has changed later.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Get {
@@ -112,8 +113,9 @@ fn seen_by(views: &Views, cx: &Cx) -> View {
     views.seen_by(&caller.agent, &caller.reach)
 }
 
-/// Says what has changed after a revision: who changed it, when, why, and the patch (RFC 6902). Use it
-/// instead of waiting for notifications: keep the revision that it returns and ask again from there.
+/// Says what has changed after a revision: who changed it, when, why, and the patch (RFC 6902). Instead of waiting
+/// for notifications keep the revision that it returns and ask again from there. What is no longer in the log is
+/// not told: then there is `resync`, and what `state_get` would answer.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Since {
@@ -207,8 +209,8 @@ fn changes_in(view: &View, since: &Since) -> Result<History> {
     }
 }
 
-/// Says which revision wrote each value last, when, who it was (`observer`, `owner`, `agent:ID`,
-/// `local:PROGRAM`) and which call led to it.
+/// Says which revision wrote each value last, when, who it was (`observer`, `owner`, `agent:ID`, `local:PROGRAM`)
+/// and which call led to it; what is no longer in the log is left out. `changes_since` tells what else was written.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Blamed {

@@ -80,8 +80,9 @@ async fn list(systemd: Arc<Systemd>, List { name, state }: List, cx: Cx) -> Resu
     })
 }
 
-/// Describes one systemd unit of the host: its states and since when, whether it is enabled, main process,
-/// result of the last run, restarts, memory, CPU and tasks, and for timers when they are due.
+/// Describes one systemd unit of the host: its states and since when, whether it is enabled, main process, result
+/// of the last run, restarts, memory, CPU and tasks, and for timers when they are due. What a unit of its kind does
+/// not have is left out. `unit_list` names the units.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Status {

@@ -20,8 +20,8 @@ pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
 }
 
 /// Lists the host's packages that apt could upgrade, with installed and new version, origin, and whether it is a
-/// security update; and says when the lists were last refreshed, and whether an update waits for a reboot. Nothing is
-/// fetched or installed: the lists are as old as it says.
+/// security update; and says when the lists were last refreshed, and whether an update waits for a reboot
+/// (`server_restart`). Nothing is fetched or installed: the lists are as old as it says.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Check {}

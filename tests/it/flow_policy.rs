@@ -1,28 +1,20 @@
 //! What an agent's policy lets it see and do, and how arguments are checked.
 
-use std::path::Path;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::support::machine::is_root;
-use crate::support::server::shared;
+use crate::support::command::tell_by;
+use crate::support::machine::{IN_TIME, is_root, wait_until};
+use crate::support::manual::gatewren;
+use crate::support::server::{server, shared};
 
-const READING: [&str; 17] = [
+/// Of each class some; what else there is of it, the tables say.
+const READING: [&str; 6] = [
     "changes_since",
     "container_info",
     "container_list",
-    "container_ports",
-    "container_stats",
-    "disk_list",
-    "network_addresses",
-    "network_interfaces",
-    "network_listeners",
-    "network_neighbors",
-    "network_routes",
     "server_info",
-    "server_metrics",
-    "server_time",
-    "state_blame",
     "state_get",
     "whoami",
 ];
@@ -35,27 +27,15 @@ const RUNNING: [&str; 2] = ["container_shell", "system_shell"];
 
 const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
 
-/// Only where systemd runs the machine.
-const LOOKING_AT_UNITS: [&str; 2] = ["unit_list", "unit_status"];
-
-/// The same.
-const GOING_DOWN: [&str; 3] = [
-    "server_cancel_shutdown",
-    "server_restart",
-    "server_shutdown",
-];
-
-/// Only where there is apt.
-const LOOKING_AT_UPDATES: [&str; 1] = ["update_check"];
-
-/// What looks on this machine, and what else there is on it.
-fn here() -> (Vec<&'static str>, &'static [&'static str]) {
-    let is_booted = Path::new("/run/systemd/system").is_dir();
-    let has_apt = Path::new("/usr/bin/apt-get").exists();
-    let units: &[&str] = if is_booted { &LOOKING_AT_UNITS } else { &[] };
-    let updates: &[&str] = if has_apt { &LOOKING_AT_UPDATES } else { &[] };
-    let power: &[&str] = if is_booted { &GOING_DOWN } else { &[] };
-    ([&READING, units, updates].concat(), power)
+/// The class of every tool that some box may have.
+fn classes() -> BTreeMap<String, String> {
+    let described: Value =
+        serde_json::from_str(&gatewren(&["describe", "tools", "--json"])).unwrap();
+    let text = |tool: &Value, key: &str| tool[key].as_str().unwrap().to_owned();
+    let tools = described.as_array().unwrap().iter();
+    tools
+        .map(|tool| (text(tool, "name"), text(tool, "class")))
+        .collect()
 }
 
 fn seen(policy: &'static str) -> Vec<String> {
@@ -82,23 +62,63 @@ fn seen(policy: &'static str) -> Vec<String> {
 
 #[test]
 fn t2_each_policy_sees_its_tools() {
-    let all = |groups: &[&[&str]]| {
-        let mut names: Vec<String> = groups
-            .concat()
-            .iter()
-            .map(|&name| name.to_owned())
-            .collect();
-        names.sort();
-        names
+    let classes = classes();
+    let lists = ["observe", "operate", "admin"].map(seen);
+    let own = |name: &String| {
+        SUGGESTING.contains(&name.as_str()) || ASKING_AFTER.contains(&name.as_str())
     };
-    let (reading, power) = here();
-    assert_eq!(seen("observe"), all(&[&reading]));
-    assert_eq!(
-        seen("operate"),
-        all(&[&reading, power, &CHANGING, &RUNNING, &ASKING_AFTER])
-    );
-    assert_eq!(seen("admin"), all(&[&reading, power, &CHANGING, &RUNNING]));
+    // What this machine has: an admin is shown all of it.
+    let here = |of: &[&str]| {
+        let all = lists[2]
+            .iter()
+            .filter(|name| of.contains(&classes[*name].as_str()));
+        all.cloned().collect::<Vec<_>>()
+    };
+    let [observe, operate, admin] = &lists;
+    assert_eq!(observe, &here(&["read"]));
+    assert!(!admin.iter().any(own), "{admin:?}");
+    let may = here(&["read", "write", "disrupt", "execute"]);
+    for name in operate.iter().filter(|name| !own(name)) {
+        assert!(may.contains(name), "{name}");
+    }
+    for (list, parts) in [
+        (observe, vec![&READING[..]]),
+        (operate, vec![&CHANGING, &RUNNING]),
+        (admin, vec![&READING, &CHANGING, &RUNNING]),
+    ] {
+        let missing = parts
+            .concat()
+            .into_iter()
+            .find(|name| !list.iter().any(|n| n == name));
+        assert_eq!(missing, None, "{list:?}");
+    }
+    assert!((10..25).contains(&operate.len()), "{operate:?}");
     assert_eq!(seen("suggest"), SUGGESTING);
+}
+
+#[test]
+fn an_operator_has_a_short_list_and_a_long_one_where_toolsets_are_named() {
+    let server = server().policy("operate").settings("").start();
+    let client = server.client();
+    let listed = || client.modern("tools/list").send();
+    assert!(listed().body.len() < 12_500, "{}", listed().body.len());
+    let left_out = "network_routes";
+    assert!(!listed().names("tools").contains(&left_out.to_owned()));
+    // It is left out of the list, and of nothing else.
+    assert!(client.call(left_out, json!({})).send().data()["routes"].is_array());
+    let short = listed().names("tools");
+    let edit = ["agent", "edit", "try", "--toolset", "all"];
+    tell_by(&server.settings_file(), &edit);
+    wait_until("it has every tool", IN_TIME, || {
+        listed().names("tools").contains(&left_out.to_owned())
+    });
+    let long = listed().names("tools");
+    assert!(short.iter().all(|name| long.contains(name)), "{long:?}");
+    let answers = listed().result()["tools"].clone();
+    let answers = answers.as_array().unwrap().iter();
+    let mut answers = answers.filter(|tool| tool["name"] == "container_list");
+    let containers = &answers.next().unwrap()["outputSchema"]["properties"]["containers"];
+    assert_eq!(containers["type"], "array");
 }
 
 #[test]
@@ -272,13 +292,14 @@ fn the_list_is_the_same_each_time_and_its_schemas_are_closed() {
         first["tools"],
         server.client().modern("tools/list").send().result()["tools"]
     );
+    let classes = classes();
     for tool in first["tools"].as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
         assert!(name.len() <= 64 && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
         assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name}");
         assert!(tool["description"].as_str().unwrap().len() > 40, "{name}");
-        let reads = here().0.contains(&name);
+        let reads = ["read", "reveal"].contains(&classes[name].as_str());
         assert_eq!(tool["annotations"]["readOnlyHint"], reads, "{name}");
     }
 }

@@ -206,28 +206,36 @@ impl Agent {
 
 /// A value for a parameter of a tool, or of a template, that is about a container where it can be about one. Whoever
 /// adds a parameter of another name says here what fits it.
-fn value(parameter: &str, container: &str) -> Value {
+pub fn value(parameter: &str, container: &str) -> Value {
     let uri = format!("gatewren:///public/packageData/{container}");
     match parameter {
-        "container" | "query" | "target" => json!(container),
+        "container" | "query" | "target" | "text" => json!(container),
         "pointer" => json!(format!("/public/packageData/{container}")),
         "id" | "uri" => json!(uri),
         "unit" => json!(format!("lxc@{container}.service")),
         "name" => json!(format!("*{container}*")),
         "change" => json!("0"),
+        "job" => json!("job_0123456789abcdef0123456789abcdef"),
+        "limit_bytes" => json!(100),
         "tool" => json!("container_info"),
         "arguments" => json!({ "container": container }),
         "reason" => json!("because"),
         "command" => json!("true"),
+        "host" => json!("127.0.0.1"),
+        "server" => json!("127.0.0.1"),
+        "port" | "depth" | "count" => json!(1),
+        "type" => json!("A"),
+        "table" => json!(container),
         "argv" => json!(["true"]),
         "user" => json!("root"),
         "cwd" => json!("/"),
         "env" => json!({ "A": "b" }),
-        "database" => json!(""),
+        "database" | "base64" => json!(""),
         "state" => json!("active"),
         "status" => json!("pending"),
-        "open" => json!(true),
-        "revision" | "grace_s" => json!(0),
+        "open" | "only_new" => json!(true),
+        "path" => json!(format!("/nonexistent/{container}")),
+        "revision" | "grace_s" | "offset" => json!(0),
         "timeout_s" | "limit" => json!(20),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
@@ -381,6 +389,11 @@ fn walk_the_rest(home: &Home, agent: &Agent, elsewhere: &str) {
         let same = [elsewhere, NEVER].map(|name| agent.hear(&complete(name)).body);
         assert_eq!(same[0], same[1]);
     }
+    let prompt = |name: &str| {
+        let get = client.modern("prompts/get").name("diagnose_container");
+        get.param("arguments", json!({ "container": name }))
+    };
+    agent.cannot_tell("a prompt", elsewhere, &prompt);
     for method in ["resources/subscribe", "resources/unsubscribe"] {
         for scheme in SCHEMES {
             let uri = |name: &str| format!("{scheme}/public/packageData/{name}");

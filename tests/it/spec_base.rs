@@ -154,9 +154,10 @@ fn d1_discover_says_what_the_server_can_do() {
     assert_eq!(result["supportedVersions"], json!(["2026-07-28"]));
     assert!(result["capabilities"]["tools"].is_object());
     assert_eq!(result["capabilities"]["resources"]["subscribe"], true);
+    assert!(result["capabilities"]["prompts"].is_object());
     assert!(
-        result["capabilities"].get("prompts").is_none(),
-        "none are served"
+        result["capabilities"].get("logging").is_none(),
+        "no messages are served"
     );
     assert!(
         result["instructions"]

@@ -16,10 +16,13 @@ pub struct ServerTime {
     /// The time in UTC, RFC 3339.
     pub time: String,
     /// The machine's time zone, such as `Europe/Vienna`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
     /// Whether something keeps the clock right (NTP); absent where the kernel may not be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ntp_synced: Option<bool>,
     /// When the machine started, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_time: Option<String>,
     /// Seconds since the machine started.
     pub uptime_s: u64,

@@ -17,6 +17,7 @@ pub struct Disk {
     /// What it is.
     pub kind: DiskKind,
     /// What it calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Its size in bytes.
     pub size_bytes: u64,
@@ -27,6 +28,7 @@ pub struct Disk {
     /// Whether it is plugged in by USB.
     pub usb: bool,
     /// Of a volume its name, such as `vg0-root`; of a loop device its file.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
     /// The disks or partitions that it is made of, sorted.
     pub made_of: Vec<String>,
@@ -53,12 +55,16 @@ pub struct Partition {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Content {
     /// What it holds, such as `ext4`, `swap` or `LVM2_member`; absent when it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<String>,
     /// The name that somebody gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Where it is mounted.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mounted_at: Option<String>,
     /// How full it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub space: Option<Fullness>,
 }
 

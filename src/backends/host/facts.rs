@@ -30,6 +30,7 @@ pub struct ServerInfo {
     /// The processor's architecture, such as `x86_64` or `aarch64`.
     pub architecture: String,
     /// The kind of virtual machine or container it is; absent on bare metal.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub virtualization: Option<String>,
     /// What it is sold as.
     pub hardware: Hardware,
@@ -44,6 +45,7 @@ pub struct ServerInfo {
     /// Its addresses but for loopback, link-local and temporary ones, sorted.
     pub addresses: Vec<InterfaceAddress>,
     /// When it started, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_time: Option<String>,
     /// Seconds since it started.
     pub uptime_s: u64,

@@ -29,10 +29,13 @@ pub struct Gpu {
     /// Where it is, such as the PCI address `0000:01:00.0`.
     pub address: String,
     /// Who made it, or the number of its maker.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub vendor: Option<String>,
     /// What it calls itself, or its number in hex, such as `0x1b80`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The kernel's driver that runs it; absent when none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
 }
 

@@ -25,12 +25,16 @@ pub struct Interface {
     /// How it stands.
     pub state: LinkState,
     /// Its hardware address; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
     /// The largest packet in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Its speed in Mbit/s; only of a real one whose cable is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub speed_mbit: Option<u32>,
     /// The bridge or bond that it is a part of.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub part_of: Option<String>,
     /// Its addresses with the length of their networks' prefix, such as `192.168.1.4/24`, sorted.
     pub addresses: Vec<String>,

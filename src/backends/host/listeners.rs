@@ -27,10 +27,13 @@ pub struct HostListener {
     /// Who opened it: a user's name, or the number where there is no name.
     pub user: String,
     /// The systemd unit that opened it, as far as the kernel tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
     /// The container on the host's own network that opened it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
     /// The program that has it, as it calls itself; only where it may be known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// Whether it is not one of those that the kernel gives to whoever asks for any, which come and go.
     #[serde(skip)]

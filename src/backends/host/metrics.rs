@@ -19,6 +19,7 @@ pub struct Metrics {
     /// Load averages over 1, 5 and 15 minutes.
     pub load: [f64; 3],
     /// Where work had to wait; absent when the kernel does not count it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure: Option<Pressure>,
     /// The memory.
     pub memory: Space,

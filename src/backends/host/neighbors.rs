@@ -22,6 +22,7 @@ pub struct Neighbor {
     /// Its address.
     pub address: IpAddr,
     /// Its hardware address; absent as long as it has not answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
     /// How the kernel stands with it.
     pub state: NeighborState,

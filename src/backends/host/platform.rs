@@ -9,6 +9,7 @@ use super::super::source::{self, Tree, field};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cpu {
     /// What the processor calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// How many the system may use at once.
     pub cores: u32,
@@ -18,8 +19,10 @@ pub struct Cpu {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Hardware {
     /// Who made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub vendor: Option<String>,
     /// What it is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
 }
 

@@ -19,6 +19,7 @@ pub struct Route {
     /// Which addresses it is for, such as `10.0.0.0/8`, or `default`.
     pub destination: String,
     /// The next machine on the way; absent when the destination is on this network.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway: Option<IpAddr>,
     /// The interface that the packets leave by.
     pub interface: String,

@@ -18,8 +18,10 @@ pub struct Temperature {
     /// Degrees Celsius.
     pub celsius: f64,
     /// From where on it is too warm, in degrees; absent where the sensor does not know.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub high_celsius: Option<f64>,
     /// From where on it takes damage or is switched off, in degrees.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub critical_celsius: Option<f64>,
 }
 

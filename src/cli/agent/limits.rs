@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::super::plain::plain;
 use crate::config::{Glob, Mode, Network, Overrides, Risk, nearest};
+use crate::policy::ALL_TOOLSETS;
 use crate::vault::OfferedTool;
 
 /// More of one kind are refused.
@@ -17,7 +18,7 @@ const MAX_CALLS: i64 = 1_000_000;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "What differs from the preset")]
 pub struct Options {
-    /// Only tools of this group exist; again for more groups
+    /// Only tools of this group exist, and all of them are listed; again for more groups, `all` for every group
     #[arg(long = "toolset", value_name = "NAME")]
     toolsets: Vec<String>,
 
@@ -114,7 +115,7 @@ impl Options {
         for tool in named {
             there_is("tool", &tool.to, &tools)?;
         }
-        for toolset in &self.toolsets {
+        for toolset in self.toolsets.iter().filter(|name| *name != ALL_TOOLSETS) {
             there_is("toolset", toolset, &toolsets)?;
         }
         Ok(())

@@ -1,0 +1,194 @@
+//! The tables of what can be asked for, on no box in particular: for the reference, and to be compared with it.
+
+use std::io;
+use std::path::Path;
+
+use tokio::sync::watch;
+
+use super::{
+    build::backends,
+    build_error::BuildError,
+    catalog::{Rows, catalog_of},
+};
+use crate::backends::{Bounds, Host, Lxc, SystemBus, Systemd};
+use crate::config::{Dialect, Live, Settings};
+use crate::helper_client::Helper;
+use crate::observer::{Observer, Units};
+use crate::registry::Catalog;
+use crate::state::{Retention, State};
+use crate::sys::{files, random_bytes};
+use crate::vault::Vault;
+
+/// Every tool, resource and prompt that some box may have, over stores that are empty and gone, and no helper.
+pub fn tables() -> Result<Catalog, BuildError> {
+    let name = u64::from_ne_bytes(random_bytes().map_err(BuildError::new)?);
+    let scratch = std::env::temp_dir().join(format!("gatewren-tables-{name:016x}"));
+    files::private_dir(&scratch).map_err(BuildError::new)?;
+    let catalog = over(&scratch);
+    // What is open stays open, without a name.
+    let removed = std::fs::remove_dir_all(&scratch);
+    match removed {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(BuildError::new(cause)),
+        _ => catalog,
+    }
+}
+
+fn over(scratch: &Path) -> Result<Catalog, BuildError> {
+    let state = State::open_keeping(&scratch.join("state.db"), Retention::default())
+        .map_err(BuildError::new)?;
+    let vault = Vault::open(&scratch.join("vault.db")).map_err(BuildError::new)?;
+    let helper = Helper::connect_to(scratch.join("helper"));
+    let (lxc, systemd) = (Lxc::new(helper.clone()), Systemd::new(SystemBus::new()));
+    let units = Units::new(&systemd, Live::from(Settings::default()));
+    let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
+    let stop = watch::Sender::new(false);
+    let backends = backends(
+        (lxc, systemd),
+        helper,
+        observer.handle(),
+        (&Bounds::unknown(), &stop),
+    );
+    catalog_of((&state, &vault), backends, (Rows::All, Dialect::default())).map_err(BuildError::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::auth::Principal;
+    use crate::config::Preset;
+    use crate::dispatch::listed;
+    use crate::registry::{Tool, complaints};
+
+    /// The tools by their toolsets.
+    fn toolsets(catalog: &Catalog) -> BTreeMap<&'static str, Vec<&Tool>> {
+        let mut sets: BTreeMap<_, Vec<&Tool>> = BTreeMap::new();
+        for tool in catalog.tools() {
+            sets.entry(tool.toolset()).or_default().push(tool);
+        }
+        sets
+    }
+
+    #[test]
+    fn each_toolset_is_listed_as_its_golden_file_has_it() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+        let catalog = tables().unwrap();
+        let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+        let mut expected = Vec::new();
+        for (toolset, tools) in toolsets(&catalog) {
+            let listed: Vec<Value> = tools.iter().map(|tool| json!(tool.listed())).collect();
+            let text = serde_json::to_string_pretty(&listed).unwrap() + "\n";
+            let name = format!("tools-{toolset}.json");
+            let file = folder.join(&name);
+            if update {
+                fs::write(&file, &text).unwrap();
+            }
+            let golden = fs::read_to_string(&file).unwrap_or_default();
+            assert!(
+                golden == text,
+                "tests/golden/{name} differs; UPDATE_GOLDEN=1 cargo test golden writes it anew, and its \
+                 difference shows what clients will see"
+            );
+            expected.push(name);
+        }
+        let there = fs::read_dir(&folder).unwrap();
+        let there = there.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut others: Vec<String> = there.filter(|name| name.starts_with("tools-")).collect();
+        others.retain(|name| !expected.contains(name));
+        assert_eq!(
+            others, [""; 0],
+            "golden files of toolsets that there are not"
+        );
+    }
+
+    #[test]
+    fn every_client_can_hand_on_every_tool() {
+        let mut found = Vec::new();
+        for tool in tables().unwrap().tools() {
+            let complaints = complaints(&tool.listed());
+            found.extend(
+                complaints
+                    .iter()
+                    .map(|what| format!("{}{what}", tool.name())),
+            );
+        }
+        assert_eq!(found, [""; 0]);
+    }
+
+    /// Words by which a description says what it gives, and what of it may not be had.
+    const GIVES: &[&str] = &[
+        "answer", "count", "describe", "find", "list", "measure", "read", "return", "say", "show",
+        "tell",
+    ];
+    const MAY_FAIL: &[&str] = &[
+        "as far as",
+        "at most",
+        "cannot",
+        "drop",
+        "fail",
+        "gives up",
+        "left as it is",
+        "left out",
+        "missing",
+        "no ",
+        "not ",
+        "nothing",
+        "only ",
+        "refuse",
+        "unless",
+        "whatever",
+        "who ",
+    ];
+
+    #[test]
+    fn every_tool_says_what_happens_what_it_gives_what_can_go_wrong_and_what_comes_next() {
+        let catalog = tables().unwrap();
+        let names: Vec<&str> = catalog.tools().map(|tool| tool.name()).collect();
+        let mut found = Vec::new();
+        for tool in catalog.tools() {
+            let definition = tool.definition();
+            let words = &definition.description;
+            let lower = words.to_lowercase();
+            let says = |some: &[&str]| some.iter().any(|word| lower.contains(word));
+            let mut others = names.iter().filter(|name| **name != tool.name());
+            let parts = [
+                ("what it gives", says(GIVES)),
+                ("what can go wrong", says(MAY_FAIL)),
+                (
+                    "which tool comes next",
+                    others.any(|name| words.contains(&format!("`{name}`"))),
+                ),
+                ("two sentences", words.matches(['.', ':', ';']).count() >= 2),
+                (
+                    "a title",
+                    definition
+                        .title
+                        .as_ref()
+                        .is_some_and(|t| (4..60).contains(&t.len())),
+                ),
+                ("a toolset", !tool.toolset().is_empty()),
+            ];
+            let missing = parts.iter().filter(|(_, is_there)| !is_there);
+            found.extend(missing.map(|(part, _)| format!("{} lacks {part}", tool.name())));
+        }
+        assert_eq!(found, [""; 0]);
+    }
+
+    #[test]
+    fn an_operator_has_a_short_list() {
+        let who = Principal::without_token("x", Preset::Operate);
+        let list = listed(&tables().unwrap(), &who);
+        let sizes = list
+            .iter()
+            .map(|tool| (json!(tool).to_string().len(), tool.name.clone()));
+        let mut sizes: Vec<_> = sizes.collect();
+        sizes.sort();
+        let total: usize = sizes.iter().map(|(size, _)| size + 1).sum();
+        assert!(list.len() < 25 && list.len() > 10, "{}", list.len());
+        assert!(total < 12_000, "{total} bytes: {sizes:?}");
+    }
+}

@@ -1,0 +1,147 @@
+//! Prompts: a task with what the box is like right now, within what an agent sees; and what is offered while one types.
+
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::command::tell_by;
+use crate::support::container::Containers;
+use crate::support::machine::{IN_TIME, wait_until};
+use crate::support::server::{server, shared};
+
+const NEAR: &str = "heron-k4";
+const FAR: &str = "plover-x9";
+
+fn names(client: &Client) -> Vec<String> {
+    client.modern("prompts/list").send().names("prompts")
+}
+
+/// The messages of a prompt, one below the other.
+fn text(result: &Value) -> String {
+    let messages = result["messages"].as_array().unwrap().iter();
+    let texts = messages.map(|message| message["content"]["text"].as_str().unwrap());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn an_agent_has_the_prompts_whose_tools_it_has() {
+    let observer = names(&shared("observe").client());
+    for name in ["diagnose_container", "explain_change", "tidy_disk"] {
+        assert!(observer.contains(&name.to_owned()), "{observer:?}");
+    }
+    let suggest = shared("suggest").client();
+    assert_eq!(names(&suggest), [""; 0]);
+    let get = |name: &str| suggest.modern("prompts/get").name(name).send();
+    let (hidden, absent) = (get("tidy_disk"), get("nothing"));
+    assert_eq!(
+        hidden.message().replace("tidy_disk", "nothing"),
+        absent.message()
+    );
+}
+
+#[test]
+fn a_prompt_has_what_the_tools_say_beside_its_task() {
+    let client = shared("observe").client();
+    let get = |name: &str, arguments: Value| {
+        let get = client.modern("prompts/get").name(name);
+        get.param("arguments", arguments).send()
+    };
+    let tidy = text(&get("tidy_disk", json!({})).result());
+    assert!(
+        tidy.contains("Remove nothing yet") && tidy.contains("\"filesystems\""),
+        "{tidy}"
+    );
+    let state = client.call("state_get", json!({})).send().data();
+    let revision = state["revision"].as_u64().unwrap();
+    let explained = get("explain_change", json!({ "change": revision.to_string() }));
+    let explained = text(&explained.result());
+    assert!(
+        explained.contains("\"patch\"") && explained.contains("\"actor\""),
+        "{explained}"
+    );
+    for wrong in [
+        json!({}),
+        json!({ "change": 5 }),
+        json!({ "change": "chg_0" }),
+    ] {
+        assert_eq!(
+            get("explain_change", wrong.clone()).verdict().1,
+            -32_602,
+            "{wrong}"
+        );
+    }
+    let long = get(
+        "diagnose_container",
+        json!({ "container": "x".repeat(300) }),
+    );
+    assert!(long.message().len() < 2000 && long.message().contains("container"));
+}
+
+#[test]
+fn prompts_and_completions_keep_to_the_space() {
+    let Some(mut containers) = Containers::new() else {
+        return;
+    };
+    for name in [NEAR, FAR] {
+        containers.make(name);
+    }
+    let settings = format!(
+        "[lxc]\nlxcpath = \"{}\"\n[spaces.pond]\ncontainers = [\"{NEAR}\"]\n",
+        containers.lxcpath().display()
+    );
+    let server = server().policy("admin").settings(&settings).start();
+    let admin = server.client();
+    let typed = |client: &Client, typed: &str| {
+        let reference = json!({ "type": "ref/prompt", "name": "diagnose_container" });
+        let completing = client.modern("completion/complete").param("ref", reference);
+        let argument = json!({ "name": "container", "value": typed });
+        let answer = completing.param("argument", argument).send().result();
+        answer["completion"]["values"].clone()
+    };
+    wait_until("both are known", IN_TIME, || {
+        typed(&admin, "") == json!([NEAR, FAR])
+    });
+    assert_eq!(typed(&admin, "PLO"), json!([FAR]));
+    let args = [
+        "agent", "add", "kept", "--policy", "observe", "--space", "pond",
+    ];
+    let said = tell_by(&server.settings_file(), &args);
+    let kept = admin
+        .elsewhere()
+        .with_token(said["token"].as_str().unwrap());
+    wait_until("it comes in", IN_TIME, || {
+        kept.modern("tools/list").send().status == 200
+    });
+    assert_eq!(typed(&kept, ""), json!([NEAR]));
+    assert_eq!(
+        names(&kept),
+        ["diagnose_container", "explain_change"],
+        "the host is not its own"
+    );
+    let get = |name: &str| {
+        let get = kept.modern("prompts/get").name("diagnose_container");
+        get.param("arguments", json!({ "container": name })).send()
+    };
+    let near = text(&get(NEAR).result());
+    assert!(near.contains(NEAR) && near.contains("stopped"), "{near}");
+    assert_eq!(
+        get(FAR).message().replace(FAR, "x"),
+        get("never-0q").message().replace("never-0q", "x")
+    );
+    paths_keep_to_the_space(&kept);
+}
+
+fn paths_keep_to_the_space(kept: &Client) {
+    let uri = json!({ "type": "ref/resource", "uri": "gatewren:///public/{+pointer}" });
+    let path = |typed: &str| {
+        let completing = kept.modern("completion/complete").param("ref", uri.clone());
+        let argument = json!({ "name": "pointer", "value": typed });
+        completing.param("argument", argument).send().result()["completion"]["values"].clone()
+    };
+    assert!(
+        path("pack")
+            .as_array()
+            .unwrap()
+            .contains(&json!("packageData"))
+    );
+    assert_eq!(path("packageData/"), json!([format!("packageData/{NEAR}")]));
+}

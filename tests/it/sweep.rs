@@ -1,0 +1,506 @@
+//! Every tool that there is, with good arguments and with bad ones: made from its schema, so that a new tool is
+//! looked after from its first day. What must exist to be named stands in one table, beside the spaces (`spaces.rs`).
+//!
+//! Nothing that changes the box is run: an agent whose policy lets it look and has all else proposed makes the calls.
+//! An argument is read before a call is proposed, as it is before one is run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use serde_json::{Map, Value, json};
+
+use crate::spaces::value;
+use crate::support::client::{Client, Connection};
+use crate::support::command::tell_by;
+use crate::support::container::Containers;
+use crate::support::machine::{IN_TIME, wait_until};
+use crate::support::server::{Directory, Server, server};
+
+/// A container that is there, and runs where containers can.
+const CONTAINER: &str = "sweep-x7q";
+
+/// Of two arguments that do not go together, the one that is left out when all are given.
+const EITHER: &[(&str, &str)] = &[("command", "argv")];
+
+/// Arguments that are always given, for without them a call takes long.
+const ALSO: &[(&str, &str)] = &[
+    ("disk_usage", "path"),
+    ("dns_query", "server"),
+    ("job_wait", "timeout_s"),
+];
+
+/// Arguments whose text is the caller's own business: whatever it is, it is data. Each is shown to end in no shell,
+/// path or option that the caller has not asked for.
+const FREE: &[(&str, &str)] = &[
+    (
+        "command",
+        "a line for the shell, which is what these tools are for",
+    ),
+    (
+        "argv",
+        "a program and its arguments, which is what these tools are for",
+    ),
+    ("env", "variables of such a program"),
+    (
+        "user",
+        "a name, looked up among the users when the command is run",
+    ),
+    ("cwd", "a directory, entered when the command is run"),
+    ("reason", "words for a person, shown as data"),
+    ("query", "words that are looked for"),
+    ("id", "a URI, which names a resource or nothing"),
+    (
+        "arguments",
+        "another tool's, which are read when it is called",
+    ),
+    ("database", "compared with the name of the database"),
+    ("change", "the id of a change, which is one's own or none"),
+    (
+        "pointer",
+        "a JSON Pointer, which leads into a document and nowhere else",
+    ),
+    (
+        "table",
+        "compared with the names of the tables that there are",
+    ),
+    ("tool", "the name of a tool, which is there or not"),
+];
+
+/// A box with a container and an agent on it.
+struct Box {
+    containers: Option<Containers>,
+    server: Server,
+    client: Client,
+    connection: Connection,
+    /// What no hostile text may bring into being.
+    canary: Directory,
+}
+
+impl Box {
+    fn new() -> Self {
+        let mut containers = Containers::new();
+        let mut settings = "[inbox]\nper_agent = 4096\n".to_owned();
+        if let Some(containers) = &mut containers {
+            containers.make(CONTAINER);
+            containers.tool("lxc-start", CONTAINER, &["-d"]);
+            containers.until_ready(CONTAINER);
+            let path = containers.lxcpath().display();
+            settings = format!("{settings}[lxc]\nlxcpath = \"{path}\"\n");
+        }
+        let server = server().policy("admin").settings(&settings).start();
+        let mut args = vec![
+            "agent", "add", "sweeper", "--policy", "admin", "--space", "*",
+        ];
+        for mode in [
+            "read=allow",
+            "reveal=allow",
+            "write=propose",
+            "disrupt=propose",
+            "execute=propose",
+            "persist=propose",
+        ] {
+            args.extend(["--mode", mode]);
+        }
+        let said = tell_by(&server.settings_file(), &args);
+        let client = server.client().with_token(said["token"].as_str().unwrap());
+        let list = client.modern("tools/list");
+        wait_until("it comes in", IN_TIME, || list.send().status == 200);
+        Self {
+            containers,
+            connection: client.connection(),
+            client,
+            server,
+            canary: Directory::new(),
+        }
+    }
+
+    /// Every tool, as the server lists it.
+    fn tools(&self) -> Vec<Value> {
+        let admin = self.server.client().modern("tools/list").send().result();
+        let own = self.client.modern("tools/list").send().result();
+        for list in [&admin, &own] {
+            assert!(list.get("nextCursor").is_none(), "read on");
+        }
+        let (admin, own) = (admin["tools"].clone(), own["tools"].clone());
+        let mut tools = admin.as_array().unwrap().clone();
+        let more = own.as_array().unwrap().iter();
+        tools.extend(
+            more.filter(|tool| tools.iter().all(|known| known["name"] != tool["name"]))
+                .cloned()
+                .collect::<Vec<_>>(),
+        );
+        tools
+    }
+
+    /// What a call is answered with: a result, or an error of the protocol.
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let request = self.client.call(tool, arguments.clone());
+        let answer = request.send_over(&mut self.connection);
+        assert_eq!(answer.status, 200, "{tool}: {}", answer.body);
+        answer.rpc()
+    }
+
+    /// Text that would do something if it ever came to a shell, a path, an option or a terminal.
+    fn hostile(&self) -> Vec<String> {
+        let file = self.canary.join("touched");
+        let file = file.display();
+        vec![
+            "-rf".to_owned(),
+            "--help".to_owned(),
+            format!("--output={file}"),
+            "../../../../etc/shadow".to_owned(),
+            "/public/../../etc/shadow".to_owned(),
+            "..".to_owned(),
+            format!("a; touch {file}"),
+            format!("$(touch {file})"),
+            format!("`touch {file}`"),
+            format!("a\ntouch {file}\n"),
+            "a\0b".to_owned(),
+            "\u{1b}[2J\u{1b}]0;owned\u{7}".to_owned(),
+            "\u{202e}gnp.exe".to_owned(),
+            String::new(),
+            " ".to_owned(),
+            "%s%n%x".to_owned(),
+            "x".repeat(1_000_000),
+        ]
+    }
+
+    /// Every file of the containers' definitions, and whether one runs.
+    fn state_of_things(&self) -> BTreeMap<String, (u64, Option<SystemTime>)> {
+        let mut found = BTreeMap::new();
+        if let Some(containers) = &self.containers {
+            walk(containers.lxcpath(), &mut found);
+            found.insert(containers.state(CONTAINER), (0, None));
+        }
+        walk(&self.canary.0, &mut found);
+        found
+    }
+}
+
+/// What is below a directory, but for what a running container writes itself.
+fn walk(folder: &Path, found: &mut BTreeMap<String, (u64, Option<SystemTime>)>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, facts) = (entry.path(), entry.metadata().unwrap());
+        if facts.is_dir() {
+            if entry.file_name() != "rootfs" {
+                walk(&path, found);
+            }
+        } else {
+            let what = (facts.len(), facts.modified().ok());
+            found.insert(path.display().to_string(), what);
+        }
+    }
+}
+
+/// A value that a schema takes: the least, or the fullest.
+fn made(name: &str, schema: &Value, full: bool) -> Value {
+    if let Some(values) = schema["enum"].as_array() {
+        return if full {
+            values[values.len() - 1].clone()
+        } else {
+            values[0].clone()
+        };
+    }
+    match schema["type"].as_str() {
+        Some("integer" | "number") => {
+            let bound = schema[if full { "maximum" } else { "minimum" }].clone();
+            if bound.is_number() {
+                bound
+            } else {
+                value(name, CONTAINER)
+            }
+        }
+        Some("boolean") => json!(full),
+        Some("array") => {
+            let item = &schema["items"];
+            let of_text = item["type"] == "string" && item["enum"].is_null();
+            if of_text {
+                value(name, CONTAINER)
+            } else {
+                json!([made(name, item, full)])
+            }
+        }
+        Some("object") if schema["properties"].is_object() => arguments(schema, full),
+        // By its name: what it is about must be there, and only its author knows what that is.
+        _ => value(name, CONTAINER),
+    }
+}
+
+/// The least arguments that a tool takes, or the fullest.
+fn arguments(schema: &Value, full: bool) -> Value {
+    let required = required(schema);
+    let properties = schema["properties"].as_object().unwrap();
+    let given = properties
+        .iter()
+        .filter(|(name, _)| full || required.contains(&name.as_str()));
+    let mut made: Map<String, Value> = given
+        .map(|(name, inner)| (name.clone(), made(name, inner, full)))
+        .collect();
+    for (kept, left_out) in EITHER {
+        if made.contains_key(*kept) {
+            made.remove(*left_out);
+        } else if properties.contains_key(*kept) {
+            // One of the two must be given.
+            made.insert((*kept).to_owned(), value(kept, CONTAINER));
+        }
+    }
+    Value::Object(made)
+}
+
+/// With what is always given to a tool.
+fn also(tool: &str, mut arguments: Value) -> Value {
+    for (_, argument) in ALSO.iter().filter(|(of, _)| *of == tool) {
+        arguments[*argument] = value(argument, CONTAINER);
+    }
+    arguments
+}
+
+fn required(schema: &Value) -> Vec<&str> {
+    let names = schema["required"].as_array();
+    names
+        .into_iter()
+        .flatten()
+        .map(|name| name.as_str().unwrap())
+        .collect()
+}
+
+/// Values of every type that is not the schema's.
+fn of_other_types(schema: &Value) -> Vec<Value> {
+    let all = [
+        ("string", json!("x")),
+        ("integer", json!(1)),
+        ("number", json!(1.5)),
+        ("boolean", json!(true)),
+        ("array", json!([])),
+        ("object", json!({})),
+    ];
+    let own = schema["type"].as_str().unwrap_or_default();
+    let fits = |kind: &str| kind == own || own == "number" && kind == "integer";
+    all.into_iter()
+        .filter(|(kind, _)| !fits(kind))
+        .map(|(_, value)| value)
+        .collect()
+}
+
+/// What is said of a call that was not made: clear, short, and nothing that a terminal would obey.
+fn refusal(tool: &str, what: &str, rpc: &Value) -> String {
+    let failed = rpc["result"]["isError"] == true;
+    let words = rpc["result"]["content"][0]["text"].as_str();
+    let words = words
+        .filter(|_| failed)
+        .or_else(|| rpc["error"]["message"].as_str());
+    let words = words.unwrap_or_else(|| panic!("{tool} takes {what}: {}", short(rpc)));
+    assert!(
+        (10..2000).contains(&words.len()),
+        "{tool}, {what}: {} letters: {words:.200}",
+        words.len()
+    );
+    assert!(
+        !words.contains(['\0', '\u{1b}', '\u{202e}', '\u{7}']),
+        "{tool}, {what}: {words:?}"
+    );
+    assert_ne!(rpc["error"]["code"], -32_603, "{tool}, {what}: {words}");
+    words.to_owned()
+}
+
+fn short(value: &Value) -> String {
+    value.to_string().chars().take(600).collect()
+}
+
+fn with(base: &Value, name: &str, value: Value) -> Value {
+    let mut arguments = base.clone();
+    arguments[name] = value;
+    arguments
+}
+
+#[test]
+fn arguments_that_a_schema_allows_are_taken_and_answered_as_it_says() {
+    let mut place = Box::new();
+    let mut checked = 0;
+    for tool in place.tools() {
+        let name = tool["name"].as_str().unwrap().to_owned();
+        for full in [false, true] {
+            let given = also(&name, arguments(&tool["inputSchema"], full));
+            let rpc = place.call(&name, &given);
+            let result = &rpc["result"];
+            let text = result["content"][0]["text"].as_str().unwrap_or_default();
+            assert!(
+                !text.starts_with("invalid argument"),
+                "{name} {given}: {text}"
+            );
+            assert!(result.is_object(), "{name} {given}: {}", short(&rpc));
+            let answer = &result["structuredContent"];
+            // Of what is proposed the answer is a change.
+            let is_change = answer["change"].is_string() && answer["applied"] == false;
+            if result["isError"] == true {
+                refusal(&name, "good arguments", &rpc);
+            } else if !is_change {
+                fits(answer, &tool["outputSchema"], &name);
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 20, "only {checked} answers");
+}
+
+#[test]
+fn what_changes_a_container_answers_as_its_schema_says() {
+    let mut place = Box::new();
+    if place.containers.is_none() {
+        return;
+    }
+    for class in ["write", "disrupt", "execute"] {
+        let mode = format!("{class}=allow");
+        tell_by(
+            &place.server.settings_file(),
+            &["agent", "edit", "sweeper", "--mode", &mode],
+        );
+    }
+    let listed = place.client.modern("tools/list");
+    wait_until("it may do everything", IN_TIME, || {
+        !listed.send().body.contains("owner's approval")
+    });
+    let tools = place.tools();
+    for (name, more) in [
+        ("container_stop", json!({ "grace_s": 0 })),
+        ("container_start", json!({})),
+        ("container_restart", json!({ "grace_s": 0 })),
+        ("container_shell", json!({ "command": "echo hi" })),
+    ] {
+        let mut given = more;
+        given["container"] = json!(CONTAINER);
+        let rpc = place.call(name, &given);
+        assert_eq!(rpc["result"]["isError"], false, "{}", short(&rpc));
+        let mut listed = tools.iter().filter(|tool| tool["name"] == name);
+        let schema = &listed.next().unwrap()["outputSchema"];
+        assert!(schema.is_object(), "{name}");
+        fits(&rpc["result"]["structuredContent"], schema, name);
+    }
+}
+
+#[test]
+fn arguments_that_no_schema_allows_are_refused_and_change_nothing() {
+    let mut place = Box::new();
+    let before = place.state_of_things();
+    for tool in place.tools() {
+        let name = tool["name"].as_str().unwrap().to_owned();
+        let schema = &tool["inputSchema"];
+        let least = also(&name, arguments(schema, false));
+        let unknown = with(&least, "no_such_argument", json!(1));
+        let words = refusal(&name, "an unknown argument", &place.call(&name, &unknown));
+        assert!(words.contains("no_such_argument"), "{name}: {words}");
+        for (argument, inner) in schema["properties"].as_object().unwrap() {
+            if required(schema).contains(&argument.as_str()) {
+                let mut without = least.clone();
+                without.as_object_mut().unwrap().remove(argument);
+                let words = refusal(&name, "nothing", &place.call(&name, &without));
+                assert!(words.contains(argument), "{name}: {words}");
+            }
+            for wrong in of_other_types(inner) {
+                let rpc = place.call(&name, &with(&least, argument, wrong.clone()));
+                let words = refusal(&name, &format!("{argument} = {wrong}"), &rpc);
+                assert!(
+                    words.contains(argument),
+                    "{name}, {argument} = {wrong}: {words}"
+                );
+            }
+        }
+    }
+    assert_eq!(place.state_of_things(), before);
+}
+
+#[test]
+fn hostile_text_is_data_or_is_refused() {
+    let mut place = Box::new();
+    let before = place.state_of_things();
+    let mut taken = Vec::new();
+    for tool in place.tools() {
+        let name = tool["name"].as_str().unwrap().to_owned();
+        let schema = &tool["inputSchema"];
+        let least = also(&name, arguments(schema, false));
+        for (argument, inner) in schema["properties"].as_object().unwrap() {
+            let in_list = inner["type"] == "array" && inner["items"]["type"] == "string";
+            if inner["type"] != "string" && !in_list {
+                continue;
+            }
+            let is_free = FREE.iter().any(|(free, _)| free == argument);
+            for text in place.hostile() {
+                let what = format!(
+                    "{argument} = {:?}",
+                    text.chars().take(40).collect::<String>()
+                );
+                let value = if in_list { json!([text]) } else { json!(text) };
+                let rpc = place.call(&name, &with(&least, argument, value));
+                if rpc["error"].is_object() || rpc["result"]["isError"] == true {
+                    refusal(&name, &what, &rpc);
+                } else if !is_free {
+                    taken.push(format!("{name} takes {what}"));
+                }
+                let shown = rpc["result"]["content"][0]["text"]
+                    .as_str()
+                    .unwrap_or_default();
+                assert!(
+                    !shown.contains(['\u{1b}', '\u{202e}']),
+                    "{name}, {what}: {shown:.300}"
+                );
+            }
+        }
+    }
+    assert_eq!(
+        taken, [""; 0],
+        "an argument that names something is of a type that refuses what names nothing; one whose text is the \
+         caller's own business stands in FREE, with the reason"
+    );
+    assert_eq!(place.state_of_things(), before);
+}
+
+/// Whether a value is one of a schema, as far as our schemas go; absent values are left out and never null.
+fn fits(value: &Value, schema: &Value, place: &str) {
+    if let Some(values) = schema["enum"].as_array() {
+        assert!(
+            values.contains(value),
+            "{place}: {value} is none of {values:?}"
+        );
+    }
+    let kind = schema["type"].as_str();
+    let is = match kind {
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_i64() || value.is_u64(),
+        Some("number") => value.is_number(),
+        Some("boolean") => value.is_boolean(),
+        _ => true,
+    };
+    assert!(is, "{place}: {} is no {kind:?}", short(value));
+    for name in required(schema) {
+        assert!(
+            value.get(name).is_some(),
+            "{place}: {name} is always there, says the schema: {}",
+            short(value)
+        );
+    }
+    if let (Some(members), Some(properties)) = (value.as_object(), schema["properties"].as_object())
+    {
+        for (name, inner) in members {
+            let place = format!("{place}/{name}");
+            let known = properties.get(name);
+            // The revision is added by whoever waits for the state.
+            assert!(
+                known.is_some() || name == "revision",
+                "{place} is not in the schema"
+            );
+            let known = known.unwrap_or(&Value::Null);
+            assert!(
+                !inner.is_null() || known["type"].is_null(),
+                "{place} is null"
+            );
+            fits(inner, known, &place);
+        }
+    }
+    for (at, inner) in value.as_array().into_iter().flatten().enumerate() {
+        fits(inner, &schema["items"], &format!("{place}/{at}"));
+    }
+}
