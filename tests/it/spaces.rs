@@ -225,6 +225,7 @@ fn value(parameter: &str, container: &str) -> Value {
         "server" => json!("127.0.0.1"),
         "port" | "depth" | "count" => json!(1),
         "type" => json!("A"),
+        "tunnel" => json!("nosuchtunnel"),
         "table" => json!(container),
         "argv" => json!(["true"]),
         "user" => json!("root"),
