@@ -7,17 +7,24 @@ use serde_json::{Value, json};
 use crate::support::machine::is_root;
 use crate::support::server::shared;
 
-const READING: [&str; 17] = [
+const READING: [&str; 24] = [
     "changes_since",
     "container_info",
     "container_list",
     "container_ports",
     "container_stats",
     "disk_list",
+    "disk_usage",
+    "dns_config",
+    "dns_query",
+    "file_list",
+    "file_search",
     "network_addresses",
+    "network_check_port",
     "network_interfaces",
     "network_listeners",
     "network_neighbors",
+    "network_ping",
     "network_routes",
     "server_info",
     "server_metrics",
@@ -52,16 +59,53 @@ const GOING_DOWN: [&str; 3] = [
 /// Only where there is apt.
 const LOOKING_AT_UPDATES: [&str; 1] = ["update_check"];
 
+/// Only where there are programs or arrays that tell of disks.
+const LOOKING_AT_DISKS: [&str; 1] = ["disk_health"];
+
+/// Only where there is nft.
+const LOOKING_AT_RULES: [&str; 1] = ["firewall_rules"];
+
+/// Only where there is wg-quick.
+const LOOKING_AT_TUNNELS: [&str; 1] = ["tunnel_list"];
+const SWITCHING_TUNNELS: [&str; 2] = ["tunnel_down", "tunnel_up"];
+
+/// What shows the contents of files, and what writes them.
+const REVEALING: [&str; 1] = ["file_read"];
+const PERSISTING: [&str; 1] = ["file_write"];
+
+/// Whether one of these is on this machine.
+fn has(places: &[&str]) -> bool {
+    places.iter().any(|place| Path::new(place).exists())
+}
+
 /// What looks on this machine, and what else there is on it.
-fn here() -> (Vec<&'static str>, &'static [&'static str]) {
+fn here() -> (Vec<&'static str>, Vec<&'static str>) {
     let is_booted = Path::new("/run/systemd/system").is_dir();
     let has_apt = Path::new("/usr/bin/apt-get").exists();
     let units: &[&str] = if is_booted { &LOOKING_AT_UNITS } else { &[] };
     let updates: &[&str] = if has_apt { &LOOKING_AT_UPDATES } else { &[] };
     let power: &[&str] = if is_booted { &GOING_DOWN } else { &[] };
+    let disks = [
+        "/usr/sbin/smartctl",
+        "/usr/sbin/zpool",
+        "/usr/bin/btrfs",
+        "/proc/mdstat",
+    ];
+    let disks: &[&str] = if has(&disks) { &LOOKING_AT_DISKS } else { &[] };
+    let rules: &[&str] = if has(&["/usr/sbin/nft"]) {
+        &LOOKING_AT_RULES
+    } else {
+        &[]
+    };
+    let (tunnels, switches): (&[&str], &[&str]) = if has(&["/usr/bin/wg-quick"]) {
+        (&LOOKING_AT_TUNNELS, &SWITCHING_TUNNELS)
+    } else {
+        (&[], &[])
+    };
+    let looking = [units, updates, disks, rules, tunnels].concat();
     (
-        [&READING[..], &LOOKING_AT_JOBS, units, updates].concat(),
-        power,
+        [&READING[..], &LOOKING_AT_JOBS, &looking].concat(),
+        [power, switches].concat(),
     )
 }
 
@@ -102,11 +146,19 @@ fn t2_each_policy_sees_its_tools() {
     assert_eq!(seen("observe"), all(&[&reading]));
     assert_eq!(
         seen("operate"),
-        all(&[&reading, power, &CHANGING, &RUNNING, &JOBS, &ASKING_AFTER])
+        all(&[&reading, &power, &CHANGING, &RUNNING, &JOBS, &ASKING_AFTER])
     );
     assert_eq!(
         seen("admin"),
-        all(&[&reading, power, &CHANGING, &RUNNING, &JOBS])
+        all(&[
+            &reading,
+            &power,
+            &CHANGING,
+            &RUNNING,
+            &JOBS,
+            &REVEALING,
+            &PERSISTING
+        ])
     );
     assert_eq!(seen("suggest"), SUGGESTING);
 }
@@ -287,7 +339,7 @@ fn the_list_is_the_same_each_time_and_its_schemas_are_closed() {
         assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name}");
         assert!(tool["description"].as_str().unwrap().len() > 40, "{name}");
-        let reads = here().0.contains(&name);
+        let reads = here().0.contains(&name) || REVEALING.contains(&name);
         assert_eq!(tool["annotations"]["readOnlyHint"], reads, "{name}");
     }
 }
