@@ -88,7 +88,9 @@ pub fn catalog_of(
     catalog.add(toolsets::server(host.clone()))?;
     catalog.add(toolsets::network(host.clone()))?;
     catalog.add(toolsets::disks(host))?;
-    catalog.add(toolsets::probes(Arc::new(on.network)))?;
+    let network = Arc::new(on.network);
+    catalog.add(toolsets::probes(network.clone()))?;
+    catalog.add(toolsets::tunnels(network))?;
     catalog.add(toolsets::storage(Arc::new(on.storage)))?;
     catalog.add(toolsets::files(Arc::new(on.files)))?;
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;

@@ -41,7 +41,7 @@ pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
 pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
 pub use shell::{Shell, ShellCall};
-pub use storage::{DiskUsage, Storage};
+pub use storage::{DiskHealth, DiskUsage, Storage};
 pub use systemd::{
     Systemd, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus,
 };
@@ -51,7 +51,7 @@ pub use updates::{UpdateCheck, Updates};
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
     ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostDiskUsage, HostFileSearch,
-    JobId, Listener, Program, Transport, Usage, Vitals,
+    JobId, Listener, Program, Transport, Tunnel, TunnelName, Usage, Vitals,
 };
 pub use crate::sys::neutralise;
 

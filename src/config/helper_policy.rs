@@ -34,6 +34,15 @@ pub enum Power {
     On,
 }
 
+/// Whether something may be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// It may not.
+    Off,
+    /// It may.
+    On,
+}
+
 /// What may be done about updates of the host's packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Updates {
@@ -65,11 +74,13 @@ pub enum HelperClass {
     HostFileReads,
     /// Writing the host's files.
     HostFileWrites,
+    /// Changing the host's network.
+    Network,
 }
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -79,6 +90,7 @@ impl HelperClass {
         Self::Updates,
         Self::HostFileReads,
         Self::HostFileWrites,
+        Self::Network,
     ];
 
     /// Its key in the file.
@@ -93,6 +105,7 @@ impl HelperClass {
             Self::Updates => "updates",
             Self::HostFileReads => "host_file_reads",
             Self::HostFileWrites => "host_file_writes",
+            Self::Network => "network",
         }
     }
 }
@@ -120,6 +133,8 @@ pub struct HelperPolicy {
     pub host_file_reads: Vec<String>,
     /// The directories of the host below which files may be written.
     pub host_file_writes: Vec<String>,
+    /// Changing the host's network.
+    pub network: Switch,
 }
 
 impl HelperPolicy {
@@ -158,6 +173,7 @@ impl HelperPolicy {
             power: Power::On,
             host_file_reads: vec!["/".to_owned()],
             host_file_writes: vec!["/".to_owned()],
+            network: Switch::On,
             ..Self::default()
         }
     }
@@ -174,6 +190,7 @@ impl HelperPolicy {
             HelperClass::Updates => self.updates == Updates::ReadOnly,
             HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
             HelperClass::HostFileWrites => !self.host_file_writes.is_empty(),
+            HelperClass::Network => self.network == Switch::On,
         }
     }
 
@@ -188,9 +205,9 @@ This file belongs to root: the front can neither write it nor change what it say
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
 Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, power, updates, host_file_reads and host_file_writes; what is switched off there, or is about a
-container that is not in the list, is refused to everybody, and tools that need it are not shown to clients.
-Beside these it only tells that it is there, and which of them are on.
+lxc_writes, power, updates, host_file_reads, host_file_writes and network; what is switched off there,
+or is about a container that is not in the list, is refused to everybody, and tools that need it are not shown
+to clients. Beside these it only tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
@@ -207,7 +224,8 @@ Every value below is the default: uncomment a line to change it.";
         key!("", "host_reads", host_reads, Flag,
             "Whether the host may be looked at beyond what any user sees of it: what is mounted and how full\n\
              that is, how much its directories hold, whether something keeps its clock right, which programs have\n\
-             ports open, the rules of its firewall, and whether other machines answer it."),
+             ports open, how its disks are, the rules of its firewall, its tunnels without their keys, and whether other\n\
+             machines answer it."),
         key!("", "lxc_reads", lxc_reads, Flag,
             "Whether containers may be listed, looked at and watched: their state, definition, addresses,\n\
              open ports, operating system, and what they use. Without it nothing is known of them."),
@@ -226,6 +244,9 @@ Every value below is the default: uncomment a line to change it.";
         key!("", "host_file_writes", host_file_writes, DIRECTORIES,
             "Directories of the host below which files may be made and replaced, as root, in the same way. Whoever\n\
              may write below /etc or into somebody's home may soon do everything."),
+        key!("", "network", network, Word,
+            "Changing the host's network: \"off\" or \"on\". WireGuard tunnels that have a profile here are brought up\n\
+             and taken down, with the commands that stand in it. It can cut off whoever does it."),
     ];
 }
 
@@ -282,6 +303,7 @@ impl Default for HelperPolicy {
             updates: Updates::ReadOnly,
             host_file_reads: Vec::new(),
             host_file_writes: Vec::new(),
+            network: Switch::Off,
         }
     }
 }
@@ -316,6 +338,7 @@ macro_rules! words {
 
 words!(Shell, "off" = Self::Off, "full" = Self::Full);
 words!(Power, "off" = Self::Off, "on" = Self::On);
+words!(Switch, "off" = Self::Off, "on" = Self::On);
 words!(Updates, "off" = Self::Off, "read-only" = Self::ReadOnly);
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What the front and the helper say to each other: operations one way, frames the other.
 #![forbid(unsafe_code)]
 
+mod device;
 mod ending;
 mod frame;
 mod host_files;
@@ -11,8 +12,10 @@ mod limits;
 mod name;
 mod operation;
 mod probe;
+mod tunnels;
 mod vitals;
 
+pub use device::{DiskName, TunnelName};
 pub use ending::{Ending, KillReason, RefusalCode};
 pub use frame::{Decoder, Frame, Stream};
 pub use host_files::{
@@ -26,4 +29,5 @@ pub use limits::Limits;
 pub use name::ContainerName;
 pub use operation::{Command, HostDiskUsage, Operation, PowerPlan, Program, Request};
 pub use probe::{Answered, HostProbe, Probe, Probed};
+pub use tunnels::{Tunnel, TunnelPeer};
 pub use vitals::{Listener, Transport, Usage, Vitals};

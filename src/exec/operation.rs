@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    device::{DiskName, TunnelName},
     host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrite},
     job::JobId,
     limits::Limits,
@@ -183,6 +184,30 @@ pub enum Operation {
     /// Count what a directory of the host holds, and print the sums of the directories below it: bytes, a tab, the
     /// path and a NUL each (`du`).
     HostDiskUsage(HostDiskUsage),
+    /// Print what a disk says of itself, as `smartctl` has it in JSON; one that sleeps is not woken.
+    HostSmart {
+        /// Which.
+        disk: DiskName,
+    },
+    /// Print ZFS's pools, a line each: name, health, size, bytes used and fragmentation, with tabs between (`zpool`).
+    HostPools {},
+    /// Print the errors of the devices of a file system of btrfs, as `btrfs` has them in JSON.
+    HostBtrfs {
+        /// Where it is mounted.
+        path: String,
+    },
+    /// Print `WireGuard`'s tunnels as a JSON list ([`Tunnel`](super::tunnels::Tunnel)).
+    HostTunnels {},
+    /// Bring up a tunnel that has a profile.
+    HostTunnelUp {
+        /// Which.
+        tunnel: TunnelName,
+    },
+    /// Take one down.
+    HostTunnelDown {
+        /// Which.
+        tunnel: TunnelName,
+    },
 }
 
 /// A directory whose contents are counted.
@@ -243,6 +268,12 @@ impl Operation {
             Self::HostProbe(_) => "host_probe",
             Self::HostFirewall {} => "host_firewall",
             Self::HostDiskUsage(_) => "host_disk_usage",
+            Self::HostSmart { .. } => "host_smart",
+            Self::HostPools {} => "host_pools",
+            Self::HostBtrfs { .. } => "host_btrfs",
+            Self::HostTunnels {} => "host_tunnels",
+            Self::HostTunnelUp { .. } => "host_tunnel_up",
+            Self::HostTunnelDown { .. } => "host_tunnel_down",
         }
     }
 
@@ -260,6 +291,8 @@ impl Operation {
                 | Self::JobStart { .. }
                 | Self::JobCancel { .. }
                 | Self::HostFileWrite(_)
+                | Self::HostTunnelUp { .. }
+                | Self::HostTunnelDown { .. }
         )
     }
 
@@ -298,7 +331,13 @@ impl Operation {
             | Self::HostFileWrite(_)
             | Self::HostProbe(_)
             | Self::HostFirewall {}
-            | Self::HostDiskUsage(_) => None,
+            | Self::HostDiskUsage(_)
+            | Self::HostSmart { .. }
+            | Self::HostPools {}
+            | Self::HostBtrfs { .. }
+            | Self::HostTunnels {}
+            | Self::HostTunnelUp { .. }
+            | Self::HostTunnelDown { .. } => None,
         }
     }
 }

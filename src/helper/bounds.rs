@@ -40,7 +40,14 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         | Operation::HostPrograms { .. }
         | Operation::HostProbe(_)
         | Operation::HostFirewall {}
-        | Operation::HostDiskUsage(_) => Some(HelperClass::HostReads),
+        | Operation::HostDiskUsage(_)
+        | Operation::HostSmart { .. }
+        | Operation::HostPools {}
+        | Operation::HostBtrfs { .. }
+        | Operation::HostTunnels {} => Some(HelperClass::HostReads),
+        Operation::HostTunnelUp { .. } | Operation::HostTunnelDown { .. } => {
+            Some(HelperClass::Network)
+        }
         Operation::ContainerList {}
         | Operation::ContainerInfo { .. }
         | Operation::ContainerConfig { .. }
@@ -98,6 +105,7 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::Updates => "looking at updates is refused",
         HelperClass::HostFileReads => "reading files of the host is refused",
         HelperClass::HostFileWrites => "writing files of the host is refused",
+        HelperClass::Network => "changing the host's network is refused",
     }
 }
 
@@ -191,7 +199,7 @@ mod tests {
     }
 
     /// What looks at the host's network and disks.
-    fn looks() -> [Operation; 3] {
+    fn looks() -> [Operation; 7] {
         [
             Operation::HostProbe(HostProbe {
                 address: [127, 0, 0, 1].into(),
@@ -203,6 +211,23 @@ mod tests {
                 path: "/".to_owned(),
                 depth: 1,
             }),
+            Operation::HostSmart {
+                disk: "sda".to_owned().try_into().unwrap(),
+            },
+            Operation::HostPools {},
+            Operation::HostBtrfs {
+                path: "/srv".to_owned(),
+            },
+            Operation::HostTunnels {},
+        ]
+    }
+
+    /// What changes the host's network.
+    fn switches() -> [Operation; 2] {
+        let tunnel = || "wg0".to_owned().try_into().unwrap();
+        [
+            Operation::HostTunnelUp { tunnel: tunnel() },
+            Operation::HostTunnelDown { tunnel: tunnel() },
         ]
     }
 
@@ -262,6 +287,7 @@ mod tests {
             .chain(containers)
             .chain(power)
             .chain(files())
+            .chain(switches().map(|switch| (switch, Some(HelperClass::Network))))
             .chain(looks().map(|look| (look, Some(HelperClass::HostReads))))
             .collect()
     }
@@ -276,7 +302,7 @@ mod tests {
                 HelperClass::HostReads | HelperClass::LxcReads | HelperClass::LxcWrites => {
                     ["false", "true"]
                 }
-                HelperClass::Power => ["\"off\"", "\"on\""],
+                HelperClass::Power | HelperClass::Network => ["\"off\"", "\"on\""],
                 HelperClass::Updates => ["\"off\"", "\"read-only\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
             };

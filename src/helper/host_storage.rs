@@ -1,10 +1,10 @@
-//! What only root sees of the host's disks: how much stands in each directory.
+//! What only root sees of the host's disks: how much stands in each directory, and how the disks are.
 
 use std::sync::Arc;
 
-use crate::exec::{Ending, HostDiskUsage};
+use crate::exec::{Ending, HostDiskUsage, Operation};
 
-use super::{house::House, pump::Pump, refusal::Refusal, tools};
+use super::{commands::require_root, house::House, pump::Pump, refusal::Refusal, tools};
 
 /// The most levels of directories that are told apart.
 const DEPTH: u8 = 8;
@@ -12,32 +12,60 @@ const DEPTH: u8 = 8;
 /// The longest path (`PATH_MAX` without its NUL).
 const PATH_BYTES: usize = 4095;
 
-/// Counts what a directory holds on its file system, and prints the sums of the directories below it (`du`).
-pub async fn usage(
+/// Does one of the operations on disks.
+pub async fn perform(
     house: &Arc<House>,
     pump: &mut Pump,
-    asked: &HostDiskUsage,
+    operation: &Operation,
 ) -> Result<Ending, Refusal> {
-    let path = &asked.path;
+    let tool = match operation {
+        Operation::HostDiskUsage(asked) => usage(asked)?,
+        Operation::HostSmart { disk } => {
+            let device = format!("/dev/{}", disk.as_str());
+            let asked = ["--json=c", "--info", "--health", "--attributes"];
+            let asked = asked.into_iter().chain(["--nocheck=standby", &device]);
+            tool("smartctl", asked)
+        }
+        Operation::HostPools {} => {
+            let columns = "name,health,size,allocated,fragmentation";
+            tool("zpool", ["list", "-H", "-p", "-o", columns])
+        }
+        Operation::HostBtrfs { path } => {
+            let path = checked(path)?;
+            tool("btrfs", ["--format", "json", "device", "stats", "--", path])
+        }
+        _ => return Err(Refusal::failed("this is nothing about disks")),
+    };
+    require_root()?;
+    tools::carry(&tool, pump, &house.strays).await
+}
+
+fn tool<'a>(name: &'static str, args: impl IntoIterator<Item = &'a str>) -> tools::Tool {
+    tools::Tool {
+        name,
+        args: args.into_iter().map(str::to_owned).collect(),
+    }
+}
+
+fn checked(path: &str) -> Result<&str, Refusal> {
     if !path.starts_with('/') || path.len() > PATH_BYTES || path.contains('\0') {
         return Err(Refusal::bad_command(
             "the path must be absolute, such as /var",
         ));
     }
-    let depth = asked.depth.min(DEPTH);
-    let tool = tools::Tool {
-        name: "du",
-        args: [
-            "--null",
-            "--one-file-system",
-            "--dereference-args",
-            "--block-size=1",
-            &format!("--max-depth={depth}"),
-            "--",
-            path,
-        ]
-        .map(str::to_owned)
-        .into(),
-    };
-    tools::carry(&tool, pump, &house.strays).await
+    Ok(path)
+}
+
+/// Counts what a directory holds on its file system, with the sums of the directories below it.
+fn usage(asked: &HostDiskUsage) -> Result<tools::Tool, Refusal> {
+    let path = checked(&asked.path)?;
+    let depth = format!("--max-depth={}", asked.depth.min(DEPTH));
+    let fixed = [
+        "--null",
+        "--one-file-system",
+        "--dereference-args",
+        "--block-size=1",
+    ];
+    let rest = [depth.as_str(), "--", path];
+    Ok(tool("du", fixed.into_iter().chain(rest)))
 }

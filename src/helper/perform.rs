@@ -8,7 +8,7 @@ use crate::exec::{ContainerName, Ending, Operation};
 use super::{
     bounds,
     commands::{in_container, on_host, require_root},
-    events, files, host_files, host_network, host_storage, host_view,
+    events, files, host,
     house::House,
     lxc::tool_for,
     network::Network,
@@ -45,15 +45,6 @@ pub async fn perform(
     match operation {
         Operation::Ping {} => Ok(Ending::Exited { code: 0 }),
         Operation::Bounds {} => bounds::report(house, pump).await,
-        Operation::HostView {} => print(pump, || Ok(host_view::view())).await,
-        Operation::HostSpace { places } => {
-            let places = places.clone();
-            print(pump, move || Ok(host_view::spaces(&places))).await
-        }
-        Operation::HostPrograms { sockets } => {
-            let sockets = sockets.clone();
-            print(pump, move || Ok(host_view::programs(&sockets))).await
-        }
         Operation::HostCommand { command } => on_host(house, pump, command, processes).await,
         Operation::ContainerCommand { container, command } => {
             in_container(house, pump, (container, command), processes).await
@@ -84,13 +75,8 @@ pub async fn perform(
         | Operation::JobOutput { .. }
         | Operation::JobCancel { .. }
         | Operation::JobEnds {} => Err(Refusal::bad_command("a job does not ask after jobs")),
-        Operation::HostFileList(_)
-        | Operation::HostFileSearch(_)
-        | Operation::HostFileRead(_)
-        | Operation::HostFileWrite(_) => host_files::perform(house, pump, operation).await,
-        Operation::HostProbe(asked) => host_network::probe(pump, asked).await,
-        Operation::HostFirewall {} => host_network::firewall(house, pump).await,
-        Operation::HostDiskUsage(asked) => host_storage::usage(house, pump, asked).await,
+        // The rest is about the host, and a table of its own.
+        other => host::perform(house, pump, other).await,
     }
 }
 

@@ -56,6 +56,10 @@ fn package(name: &str) -> &'static str {
         "apt-get" => "apt",
         "du" => "coreutils",
         "nft" => "nftables",
+        "smartctl" => "smartmontools",
+        "zpool" => "zfsutils-linux",
+        "btrfs" => "btrfs-progs",
+        "wg" | "wg-quick" => "wireguard-tools",
         _ => "lxc",
     }
 }

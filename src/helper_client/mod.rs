@@ -17,8 +17,9 @@ pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    Answered, Command, ContainerName, Ending, FileEntry, FileFacts, FileList, FileMatch,
+    Answered, Command, ContainerName, DiskName, Ending, FileEntry, FileFacts, FileList, FileMatch,
     FileMatches, FileWritten, Frame, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
     HostFileWrite, HostProbe, HostView, Job, JobId, JobPiece, KillReason, Limits, Listener,
-    Operation, PowerPlan, Probe, Probed, Program, RefusalCode, Stream, Transport, Usage, Vitals,
+    Operation, PowerPlan, Probe, Probed, Program, RefusalCode, Stream, Transport, Tunnel,
+    TunnelName, Usage, Vitals,
 };

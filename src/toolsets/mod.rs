@@ -20,6 +20,7 @@ mod server;
 mod shell;
 mod state;
 mod storage;
+mod tunnels;
 mod units;
 mod updates;
 
@@ -40,5 +41,6 @@ pub use server::tools as server;
 pub use shell::tools as shell;
 pub use state::tools as state;
 pub use storage::tools as storage;
+pub use tunnels::tools as tunnels;
 pub use units::tools as units;
 pub use updates::tools as updates;

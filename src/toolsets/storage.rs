@@ -1,4 +1,4 @@
-//! `disk_usage`: what fills the host's disks.
+//! `disk_usage`, `disk_health`: what fills the host's disks, and how they are.
 
 use std::sync::Arc;
 
@@ -6,17 +6,25 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{failure::failed, number::Number};
-use crate::backends::{DiskUsage, HostDiskUsage, Storage};
+use crate::backends::{DiskHealth, DiskUsage, HostDiskUsage, Storage};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The group, as a table.
 pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
-    Toolset::over(storage)
+    let set = Toolset::over(storage)
         .named("storage")
         .tool("disk_usage", Risk::Read, usage)
         .about(Scope::Host)
         .through(HelperClass::HostReads)
         .titled("Biggest directories")
+        .offers_task();
+    if !Storage::has_health() {
+        return set;
+    }
+    set.tool("disk_health", Risk::Read, health)
+        .about(Scope::Host)
+        .through(HelperClass::HostReads)
+        .titled("How the disks are")
         .offers_task()
 }
 
@@ -25,8 +33,8 @@ pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Usage {
-    /// The directory's absolute path; `/` when absent.
-    path: Option<String>,
+    /// The directory's absolute path, such as `/var`.
+    path: String,
     /// How many levels of directories to tell apart, 1 to 8.
     #[serde(default)]
     depth: Number<1, 8, 2>,
@@ -37,10 +45,20 @@ struct Usage {
 
 async fn usage(storage: Arc<Storage>, asked: Usage, cx: Cx) -> Result<DiskUsage> {
     let question = HostDiskUsage {
-        path: asked.path.unwrap_or_else(|| "/".to_owned()),
+        path: asked.path,
         depth: u8::try_from(asked.depth.get()).unwrap_or(1),
     };
     let most = asked.limit.get() as usize;
     let told = storage.usage(question, (most, &cx.caller().reach), cx.reference());
     told.await.map_err(failed)
+}
+
+/// Tells how the host's disks are: what each says of itself (SMART, through smartctl; one that sleeps is not woken), and
+/// what md, ZFS and btrfs say of theirs. `problems` says in sentences what is wrong. `disk_list` tells what they hold.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Health {}
+
+async fn health(storage: Arc<Storage>, Health {}: Health, cx: Cx) -> Result<DiskHealth> {
+    storage.health(cx.reference()).await.map_err(failed)
 }

@@ -39,14 +39,14 @@ impl Box {
         self.pipe.answer(self.id)["result"].clone()
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let result = self.result(tool, &arguments);
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let result = self.result(tool, arguments);
         assert_ne!(result["isError"], true, "{tool} {arguments}: {result}");
         result["structuredContent"].clone()
     }
 
-    fn failure(&mut self, tool: &str, arguments: Value) -> String {
-        let result = self.result(tool, &arguments);
+    fn failure(&mut self, tool: &str, arguments: &Value) -> String {
+        let result = self.result(tool, arguments);
         assert_eq!(result["isError"], true, "{tool} {arguments}: {result}");
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
@@ -69,7 +69,7 @@ fn a_machine_is_pinged_with_leave_of_the_kernel_and_without() {
     for groups in ["1 0", "0 2147483647"] {
         let leave = format!("echo {groups} > /proc/sys/net/ipv4/ping_group_range");
         own.machine.run(&leave);
-        let answer = own.call("network_ping", json!({ "host": "127.0.0.1", "count": 2 }));
+        let answer = own.call("network_ping", &json!({ "host": "127.0.0.1", "count": 2 }));
         assert_eq!(
             (&answer["sent"], &answer["received"]),
             (&json!(2), &json!(2)),
@@ -83,12 +83,12 @@ fn a_machine_is_pinged_with_leave_of_the_kernel_and_without() {
     }
     // There is no way out of here, to networks at home and to others.
     for away in ["192.168.77.1", "9.9.9.9"] {
-        let answer = own.call("network_ping", json!({ "host": away }));
+        let answer = own.call("network_ping", &json!({ "host": away }));
         assert_eq!(answer["obstacle"], "unreachable", "{answer}");
         assert_eq!(answer["answers"], false);
     }
     for odd in ["", "-f", "a b", "x\u{1b}[2J"] {
-        let said = own.failure("network_ping", json!({ "host": odd }));
+        let said = own.failure("network_ping", &json!({ "host": odd }));
         assert!(
             said.contains("a name or an address") || said.contains("no address"),
             "{said}"
@@ -102,26 +102,26 @@ fn a_port_is_open_or_refused() {
     let listener = own.within(|| TcpListener::bind("127.0.0.1:0").unwrap());
     let port = listener.local_addr().unwrap().port();
     let asked = json!({ "host": "127.0.0.1", "port": port });
-    let answer = own.call("network_check_port", asked.clone());
+    let answer = own.call("network_check_port", &asked);
     assert_eq!(
         (&answer["open"], &answer["tried"][0]["state"]),
         (&json!(true), &json!("open"))
     );
     drop(listener);
     // Nobody else is on this network who could take the port.
-    let answer = own.call("network_check_port", asked);
+    let answer = own.call("network_check_port", &asked);
     assert_eq!(
         (&answer["open"], &answer["tried"][0]["state"]),
         (&json!(false), &json!("refused"))
     );
     let answer = own.call(
         "network_check_port",
-        json!({ "host": "192.168.77.1", "port": 22 }),
+        &json!({ "host": "192.168.77.1", "port": 22 }),
     );
     assert_eq!(answer["tried"][0]["state"], "unreachable");
     let said = own.failure(
         "network_check_port",
-        json!({ "host": "127.0.0.1", "port": 0 }),
+        &json!({ "host": "127.0.0.1", "port": 0 }),
     );
     assert!(said.contains("port"), "{said}");
 }
@@ -156,7 +156,7 @@ fn a_name_server_is_asked_and_who_is_asked_is_told() {
     ] {
         let server = server.try_clone().unwrap();
         let answering = std::thread::spawn(move || answer_once(&server, address));
-        let told = own.call("dns_query", arguments);
+        let told = own.call("dns_query", &arguments);
         answering.join().unwrap();
         assert_eq!(
             (&told["status"], &told["server"]),
@@ -168,11 +168,11 @@ fn a_name_server_is_asked_and_who_is_asked_is_told() {
         assert_eq!(told["authoritative"], true);
     }
     drop(server);
-    let said = own.failure("dns_query", json!({ "name": "wren.example" }));
+    let said = own.failure("dns_query", &json!({ "name": "wren.example" }));
     assert!(said.contains("nothing listens on its port 53"), "{said}");
-    let said = own.failure("dns_query", json!({ "name": "a", "server": "box.lan" }));
+    let said = own.failure("dns_query", &json!({ "name": "a", "server": "box.lan" }));
     assert!(said.contains("must be an address"), "{said}");
-    let config = own.call("dns_config", json!({}));
+    let config = own.call("dns_config", &json!({}));
     assert_eq!(
         (&config["servers"], &config["search"]),
         (&json!(["127.0.0.1"]), &json!(["lan"]))
@@ -196,7 +196,7 @@ fn the_rules_of_the_firewall_are_data() {
          nft 'add rule inet wren input tcp dport 22 accept comment \"ssh\"'; \
          nft add table ip other",
     );
-    let all = own.call("firewall_rules", json!({}));
+    let all = own.call("firewall_rules", &json!({}));
     assert_eq!(
         (&all["total"], all["tables"].as_array().unwrap().len()),
         (&json!(1), 2),
@@ -211,7 +211,7 @@ fn the_rules_of_the_firewall_are_data() {
         (&json!("input"), &json!("ssh"))
     );
     assert_eq!(rule["expr"][0]["match"]["right"], 22);
-    let other = own.call("firewall_rules", json!({ "table": "other" }));
+    let other = own.call("firewall_rules", &json!({ "table": "other" }));
     assert_eq!((&other["total"], &other["chains"]), (&json!(0), &json!([])));
 }
 
@@ -234,7 +234,7 @@ fn the_biggest_directories_are_told_without_what_is_mounted_below() {
             .extend(more.as_object().unwrap().clone());
         asked
     };
-    let usage = own.call("disk_usage", asked(json!({ "depth": 1, "limit": 2 })));
+    let usage = own.call("disk_usage", &asked(json!({ "depth": 1, "limit": 2 })));
     let total = usage["total_bytes"].as_u64().unwrap();
     assert!((4_000_000..8_000_000).contains(&total), "{usage}");
     let paths = [
@@ -249,13 +249,13 @@ fn the_biggest_directories_are_told_without_what_is_mounted_below() {
         ]
     );
     assert_eq!(usage["incomplete"], false);
-    let deeper = own.call("disk_usage", asked(json!({ "depth": 2 })));
+    let deeper = own.call("disk_usage", &asked(json!({ "depth": 2 })));
     assert_eq!(
         deeper["directories"][1]["path"],
         format!("{home}/tree/big/deep")
     );
-    let said = own.failure("disk_usage", json!({ "path": "/no/such/place" }));
+    let said = own.failure("disk_usage", &json!({ "path": "/no/such/place" }));
     assert!(said.contains("No such file"), "{said}");
-    let said = own.failure("disk_usage", json!({ "path": "--help" }));
+    let said = own.failure("disk_usage", &json!({ "path": "--help" }));
     assert!(said.contains("must be absolute"), "{said}");
 }

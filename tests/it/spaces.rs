@@ -209,7 +209,7 @@ impl Agent {
 pub fn value(parameter: &str, container: &str) -> Value {
     let uri = format!("gatewren:///public/packageData/{container}");
     match parameter {
-        "container" | "query" | "target" | "text" => json!(container),
+        "container" | "query" | "target" | "text" | "table" => json!(container),
         "pointer" => json!(format!("/public/packageData/{container}")),
         "id" | "uri" => json!(uri),
         "unit" => json!(format!("lxc@{container}.service")),
@@ -221,11 +221,10 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "arguments" => json!({ "container": container }),
         "reason" => json!("because"),
         "command" => json!("true"),
-        "host" => json!("127.0.0.1"),
-        "server" => json!("127.0.0.1"),
+        "host" | "server" => json!("127.0.0.1"),
         "port" | "depth" | "count" => json!(1),
         "type" => json!("A"),
-        "table" => json!(container),
+        "tunnel" => json!("nosuchtunnel"),
         "argv" => json!(["true"]),
         "user" => json!("root"),
         "cwd" => json!("/"),

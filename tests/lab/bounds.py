@@ -101,7 +101,8 @@ def defaults():
                 expect(answer["error"]["code"] == -32602, answer)
         with check("whoami says what is off"):
             me = gatewren.call("whoami")[1]
-            expect(me["off_on_this_box"] == ["host_shell", "power", "host_file_reads", "host_file_writes"], me)
+            expect(me["off_on_this_box"] == ["host_shell", "power", "host_file_reads", "host_file_writes",
+                                             "network"], me)
 
 
 def package(repository, name, version):

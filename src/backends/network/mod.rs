@@ -5,6 +5,7 @@ mod firewall;
 mod naming;
 mod probes;
 mod reach;
+mod tunnels;
 
 pub use dns::DnsAnswer;
 pub use firewall::Firewall;

@@ -141,19 +141,19 @@ fn by_link(
         })
     });
     let mut links: BTreeMap<i32, LinkNaming> = BTreeMap::new();
-    let named = |index: i32| LinkNaming {
+    let nothing = |index: i32| LinkNaming {
         interface: names.get(&index).cloned(),
         servers: Vec::new(),
         domains: Vec::new(),
     };
     for (index, bytes) in servers {
         if let Some(address) = address(&bytes) {
-            let link = links.entry(index).or_insert_with(|| named(index));
+            let link = links.entry(index).or_insert_with(|| nothing(index));
             link.servers.push(address.to_string());
         }
     }
     for (index, domain, only_routes) in domains {
-        let link = links.entry(index).or_insert_with(|| named(index));
+        let link = links.entry(index).or_insert_with(|| nothing(index));
         let sign = if only_routes { "~" } else { "" };
         link.domains.push(format!("{sign}{}", neutralise(&domain)));
     }

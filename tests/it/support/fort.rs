@@ -24,7 +24,8 @@ pub const FRAME_BYTES: u32 = 256 * 1024;
 /// Nothing is allowed.
 pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\n\
                        host_reads = false\nlxc_reads = false\nlxc_writes = false\npower = \"off\"\n\
-                       updates = \"off\"\nhost_file_reads = []\nhost_file_writes = []\n";
+                       updates = \"off\"\nhost_file_reads = []\nhost_file_writes = []\n\
+                       network = \"off\"\n";
 
 /// Commands may run on the host.
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
@@ -177,6 +178,12 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     all.extend([
         json!({ "do": "host_probe", "address": "127.0.0.1", "probe": probe, "wait_ms": 1 }),
         json!({ "do": "host_firewall" }),
+        json!({ "do": "host_smart", "disk": "nosuchdisk" }),
+        json!({ "do": "host_pools" }),
+        json!({ "do": "host_btrfs", "path": "/nonexistent" }),
+        json!({ "do": "host_tunnels" }),
+        json!({ "do": "host_tunnel_up", "tunnel": "nosuchtunnel" }),
+        json!({ "do": "host_tunnel_down", "tunnel": "nosuchtunnel" }),
         json!({ "do": "host_disk_usage", "path": "/nonexistent", "depth": 1 }),
     ]);
     let plan = json!({ "delay_s": 86_400 });

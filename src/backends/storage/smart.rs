@@ -1,0 +1,179 @@
+//! What a disk says of itself, as `smartctl --json` has it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::super::source::label;
+
+/// The attributes of ATA disks that tell of a disk that fails, with their names in [`SmartDisk`].
+const REALLOCATED: u64 = 5;
+const PENDING: u64 = 197;
+const UNCORRECTABLE: u64 = 198;
+
+/// From here on an SSD has little life left, in percent of what its maker promises.
+const WORN_PERCENT: u64 = 90;
+
+/// A disk, as it says itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct SmartDisk {
+    /// Its name, such as `sda`.
+    pub disk: String,
+    /// What it is sold as.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether it thinks itself healthy; absent when it does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passed: Option<bool>,
+    /// Its temperature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature_c: Option<i64>,
+    /// How many hours it has run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_on_h: Option<u64>,
+    /// Sectors that it has given up and replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reallocated_sectors: Option<u64>,
+    /// Sectors that it could not read and will replace when they are written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending_sectors: Option<u64>,
+    /// Errors that it could not correct.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncorrectable_errors: Option<u64>,
+    /// How much of the life that its maker promises is used up; may exceed 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_percent: Option<u64>,
+    /// Why nothing more is known, such as that it sleeps: it is not woken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+impl SmartDisk {
+    /// What is wrong with it.
+    pub fn problems(&self) -> Vec<String> {
+        let disk = &self.disk;
+        let mut all = Vec::new();
+        if self.passed == Some(false) {
+            all.push(format!(
+                "{disk} says that it fails: save what is on it and replace it"
+            ));
+        }
+        for (count, what) in [
+            (self.reallocated_sectors, "sectors were replaced"),
+            (self.pending_sectors, "sectors cannot be read"),
+            (self.uncorrectable_errors, "errors could not be corrected"),
+        ] {
+            if let Some(count) = count.filter(|count| *count > 0) {
+                all.push(format!("{disk}: {count} {what}"));
+            }
+        }
+        if let Some(used) = self.used_percent.filter(|used| *used >= WORN_PERCENT) {
+            all.push(format!(
+                "{disk}: {used} % of the life that its maker promises is used up"
+            ));
+        }
+        all
+    }
+}
+
+/// Reads what smartctl says of a disk.
+pub fn smart(disk: &str, said: &str) -> SmartDisk {
+    let told: Value = serde_json::from_str(said).unwrap_or_default();
+    let number = |pointer: &str| told.pointer(pointer).and_then(Value::as_u64);
+    let text = |pointer: &str| {
+        told.pointer(pointer)
+            .and_then(Value::as_str)
+            .and_then(label)
+    };
+    let attribute = |id: u64| {
+        let table = told.pointer("/ata_smart_attributes/table")?.as_array()?;
+        let row = table
+            .iter()
+            .find(|row| row.get("id").and_then(Value::as_u64) == Some(id))?;
+        row.pointer("/raw/value")?.as_u64()
+    };
+    let nvme = |name: &str| number(&format!("/nvme_smart_health_information_log/{name}"));
+    let passed = told
+        .pointer("/smart_status/passed")
+        .and_then(Value::as_bool);
+    let silent = "it says nothing of itself".to_owned();
+    let note = || text("/smartctl/messages/0/string").unwrap_or(silent);
+    SmartDisk {
+        disk: disk.to_owned(),
+        model: text("/model_name").or_else(|| text("/scsi_model_name")),
+        passed,
+        temperature_c: told.pointer("/temperature/current").and_then(Value::as_i64),
+        power_on_h: number("/power_on_time/hours"),
+        reallocated_sectors: attribute(REALLOCATED),
+        pending_sectors: attribute(PENDING),
+        uncorrectable_errors: attribute(UNCORRECTABLE).or_else(|| nvme("media_errors")),
+        used_percent: nvme("percentage_used"),
+        note: passed.is_none().then(note),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Recorded: `smartctl --json=c` 7.3 of a disk with damaged sectors, shortened to what is read here.
+    const ATA: &str = r#"{"json_format_version":[1,0],"smartctl":{"version":[7,3],"exit_status":4},
+        "device":{"name":"/dev/sda","type":"sat","protocol":"ATA"},"model_name":"WDC WD40EFRX-68N32N0",
+        "serial_number":"WD-WCC7K0000000","smart_status":{"passed":true},
+        "ata_smart_attributes":{"revision":16,"table":[
+        {"id":5,"name":"Reallocated_Sector_Ct","value":200,"worst":200,"thresh":140,"raw":{"value":3,"string":"3"}},
+        {"id":197,"name":"Current_Pending_Sector","value":200,"worst":200,"thresh":0,"raw":{"value":8,"string":"8"}},
+        {"id":198,"name":"Offline_Uncorrectable","value":100,"worst":253,"thresh":0,"raw":{"value":0,"string":"0"}}]},
+        "power_on_time":{"hours":31337},"temperature":{"current":34}}"#;
+
+    /// Recorded in the same way: one on NVM Express.
+    const NVME: &str = r#"{"smartctl":{"version":[7,3],"exit_status":8},"model_name":"Samsung SSD 980 1TB",
+        "smart_status":{"passed":false,"nvme":{"value":4}},"nvme_smart_health_information_log":{"critical_warning":4,
+        "temperature":41,"available_spare":3,"percentage_used":102,"power_on_hours":20000,"media_errors":7},
+        "temperature":{"current":41},"power_on_time":{"hours":20000}}"#;
+
+    /// Recorded in the same way: a disk that sleeps.
+    const ASLEEP: &str = r#"{"smartctl":{"version":[7,3],"messages":[{"string":"Device is in STANDBY mode, exit(2)",
+        "severity":"information"}],"exit_status":2},"device":{"name":"/dev/sdb"}}"#;
+
+    #[test]
+    fn what_disks_say_is_read() {
+        let ata = smart("sda", ATA);
+        assert_eq!(
+            (ata.passed, ata.power_on_h, ata.temperature_c),
+            (Some(true), Some(31337), Some(34))
+        );
+        assert_eq!(
+            ata.problems(),
+            [
+                "sda: 3 sectors were replaced",
+                "sda: 8 sectors cannot be read"
+            ]
+        );
+        let nvme = smart("nvme0n1", NVME);
+        assert_eq!(
+            (nvme.used_percent, nvme.uncorrectable_errors),
+            (Some(102), Some(7))
+        );
+        assert_eq!(nvme.problems().len(), 3, "{nvme:?}");
+        let asleep = smart("sdb", ASLEEP);
+        assert_eq!(
+            asleep.note.as_deref(),
+            Some("Device is in STANDBY mode, exit(2)")
+        );
+        assert_eq!((asleep.passed, asleep.problems().len()), (None, 0));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_news() {
+        for odd in [
+            "",
+            "[]",
+            "{\"smart_status\":1}",
+            "{\"ata_smart_attributes\":{\"table\":[1]}}",
+        ] {
+            let disk = smart("sda", odd);
+            assert!(disk.note.is_some() && disk.problems().is_empty(), "{odd}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! From an operation on the host to what does it.
+
+use std::sync::Arc;
+
+use crate::exec::{Ending, Operation};
+
+use super::{
+    host_files, host_network, host_storage, host_view, house::House, printing::print, pump::Pump,
+    refusal::Refusal, tunnels,
+};
+
+/// Does one of the operations on the host that are no command.
+pub async fn perform(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    operation: &Operation,
+) -> Result<Ending, Refusal> {
+    match operation {
+        Operation::HostView {} => print(pump, || Ok(host_view::view())).await,
+        Operation::HostSpace { places } => {
+            let places = places.clone();
+            print(pump, move || Ok(host_view::spaces(&places))).await
+        }
+        Operation::HostPrograms { sockets } => {
+            let sockets = sockets.clone();
+            print(pump, move || Ok(host_view::programs(&sockets))).await
+        }
+        Operation::HostFileList(_)
+        | Operation::HostFileSearch(_)
+        | Operation::HostFileRead(_)
+        | Operation::HostFileWrite(_) => host_files::perform(house, pump, operation).await,
+        Operation::HostProbe(asked) => host_network::probe(pump, asked).await,
+        Operation::HostFirewall {} => host_network::firewall(house, pump).await,
+        Operation::HostDiskUsage(_)
+        | Operation::HostSmart { .. }
+        | Operation::HostPools {}
+        | Operation::HostBtrfs { .. } => host_storage::perform(house, pump, operation).await,
+        Operation::HostTunnels {} => tunnels::list(house, pump).await,
+        Operation::HostTunnelUp { tunnel } => tunnels::switch(house, pump, (tunnel, "up")).await,
+        Operation::HostTunnelDown { tunnel } => {
+            tunnels::switch(house, pump, (tunnel, "down")).await
+        }
+        _ => Err(Refusal::failed("nothing does this")),
+    }
+}
