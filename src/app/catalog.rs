@@ -48,7 +48,11 @@ pub fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, Ca
     catalog.add(toolsets::server(host.clone()))?;
     catalog.add(toolsets::network(host.clone()))?;
     catalog.add(toolsets::disks(host))?;
-    catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
+    let lxc = Arc::new(on.lxc);
+    catalog.add(toolsets::containers(lxc.clone()))?;
+    catalog.add(toolsets::container_settings(lxc.clone()))?;
+    catalog.add(toolsets::container_copies(lxc.clone()))?;
+    catalog.add(toolsets::container_files(lxc))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     if Systemd::runs_here() {
         catalog.add(toolsets::units(Arc::new(on.systemd)))?;

@@ -26,7 +26,9 @@ pub use host::{
     Temperature,
 };
 pub use lxc::{
-    ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc, LxcView,
+    ContainerDefinition, ContainerDetails, ContainerEvents, ContainerNews, ContainerState,
+    ContainerStatus, DirectoryPage, FilePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES,
+    Snapshot, from_base64,
 };
 pub use neutral::neutralise;
 pub use outcome::ShellOutcome;
@@ -39,7 +41,10 @@ pub use systemd::{
 pub use updates::{UpdateCheck, Updates};
 
 pub use crate::config::{Glob, InvalidGlob};
-pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Usage, Vitals};
+pub use crate::helper_client::{
+    Changes, ContainerName, InsidePath, Listener, LogFile, Program, SnapshotName, Transport, Usage,
+    Vitals,
+};
 
 #[cfg(test)]
 mod lab;

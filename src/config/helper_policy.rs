@@ -11,6 +11,7 @@ use super::glob::Glob;
 use super::key::{Key, key};
 use super::reading;
 use super::shape::{Flag, List, Shape as _, Word};
+use super::template::Template;
 use super::trust::doubt;
 
 /// Where `gatewren helper` looks when it is told nothing.
@@ -31,6 +32,15 @@ pub enum Power {
     /// It may not.
     Off,
     /// It may, and what is planned may be called off.
+    On,
+}
+
+/// Whether containers may be made and removed, and what is in them touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manage {
+    /// They may not.
+    Off,
+    /// They may.
     On,
 }
 
@@ -57,6 +67,8 @@ pub enum HelperClass {
     LxcReads,
     /// Starting and stopping containers.
     LxcWrites,
+    /// Making and removing containers, their snapshots, definitions and files.
+    LxcManage,
     /// Restarting the box and switching it off.
     Power,
     /// Looking at the host's updates.
@@ -65,12 +77,13 @@ pub enum HelperClass {
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
         Self::LxcReads,
         Self::LxcWrites,
+        Self::LxcManage,
         Self::Power,
         Self::Updates,
     ];
@@ -83,6 +96,7 @@ impl HelperClass {
             Self::HostReads => "host_reads",
             Self::LxcReads => "lxc_reads",
             Self::LxcWrites => "lxc_writes",
+            Self::LxcManage => "lxc_manage",
             Self::Power => "power",
             Self::Updates => "updates",
         }
@@ -102,8 +116,12 @@ pub struct HelperPolicy {
     pub host_reads: bool,
     /// Whether containers may be listed, looked at and watched.
     pub lxc_reads: bool,
-    /// Whether containers may be started, stopped and restarted.
+    /// Whether containers may be started, stopped, frozen, and set to start with the box.
     pub lxc_writes: bool,
+    /// Whether containers may be made, removed and brought back, and their definitions and files touched.
+    pub lxc_manage: Manage,
+    /// What containers may be made from.
+    pub templates: Vec<Template>,
     /// Restarting the box and switching it off.
     pub power: Power,
     /// Updates of the host's packages.
@@ -143,6 +161,8 @@ impl HelperPolicy {
     pub fn everything() -> Self {
         Self {
             host_shell: Shell::Full,
+            lxc_manage: Manage::On,
+            templates: Template::of_lxc("busybox").into_iter().collect(),
             power: Power::On,
             ..Self::default()
         }
@@ -156,6 +176,7 @@ impl HelperPolicy {
             HelperClass::HostReads => self.host_reads,
             HelperClass::LxcReads => self.lxc_reads,
             HelperClass::LxcWrites => self.lxc_writes,
+            HelperClass::LxcManage => self.lxc_manage == Manage::On,
             HelperClass::Power => self.power == Power::On,
             HelperClass::Updates => self.updates == Updates::ReadOnly,
         }
@@ -172,7 +193,7 @@ This file belongs to root: the front can neither write it nor change what it say
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
 Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, power and updates; what is switched off there, or is about a container that is not in the
+lxc_writes, lxc_manage, power and updates; what is switched off there, or is about a container that is not in the
 list, is refused to everybody, and tools that need it are not shown to clients. Beside these it only
 tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
@@ -195,7 +216,14 @@ Every value below is the default: uncomment a line to change it.";
             "Whether containers may be listed, looked at and watched: their state, definition, addresses,\n\
              open ports, operating system, and what they use. Without it nothing is known of them."),
         key!("", "lxc_writes", lxc_writes, Flag,
-            "Whether containers may be started, stopped and restarted."),
+            "Whether containers may be started, stopped, restarted and frozen, and set to start with the box."),
+        key!("", "lxc_manage", lxc_manage, Word,
+            "Making containers, copying and destroying them, keeping snapshots of them and bringing them back,\n\
+             changing their limits and names, and listing, reading and writing the files in them: \"off\" or \"on\"."),
+        key!("", "templates", templates, TEMPLATES,
+            "What containers may be created from: the name of one of LXC's templates, such as \"busybox\", or a\n\
+             name and what it stands for, such as \"debian: download -d debian -r trixie -a amd64\". A template\n\
+             is a program that root runs, and many fetch what they need from the network."),
         key!("", "power", power, Word,
             "Restarting this box and switching it off, and calling off what is planned: \"off\" or \"on\". It is\n\
              done through systemd some seconds later, and not while something holds an inhibitor lock."),
@@ -227,7 +255,14 @@ const GLOBS: List<Glob> = List {
     may_be_empty: true,
 };
 
-/// What is about containers is on, what is about the host is off: this holds where nothing else was written.
+const TEMPLATES: List<Template> = List {
+    entry: |text| text.parse().ok(),
+    like: "a template of LXC's, such as \"busybox\" or \"debian: download -d debian -r trixie -a amd64\"",
+    may_be_empty: true,
+};
+
+/// What looks at containers and runs in them is on, what makes and removes them and what is about the host is off:
+/// this holds where nothing else was written.
 impl Default for HelperPolicy {
     fn default() -> Self {
         Self {
@@ -237,6 +272,8 @@ impl Default for HelperPolicy {
             host_reads: true,
             lxc_reads: true,
             lxc_writes: true,
+            lxc_manage: Manage::Off,
+            templates: Vec::new(),
             power: Power::Off,
             updates: Updates::ReadOnly,
         }
@@ -272,6 +309,7 @@ macro_rules! words {
 }
 
 words!(Shell, "off" = Self::Off, "full" = Self::Full);
+words!(Manage, "off" = Self::Off, "on" = Self::On);
 words!(Power, "off" = Self::Off, "on" = Self::On);
 words!(Updates, "off" = Self::Off, "read-only" = Self::ReadOnly);
 
@@ -331,7 +369,7 @@ mod tests {
             assert_eq!(said, [false, true], "{name}");
             assert!(HelperPolicy::everything().allows(class));
         }
-        let others = ["containers"].len();
+        let others = ["containers", "templates"].len();
         assert_eq!(HelperPolicy::KEYS.len(), HelperClass::ALL.len() + others);
     }
 

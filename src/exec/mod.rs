@@ -1,20 +1,26 @@
 //! What the front and the helper say to each other: operations one way, frames the other.
 #![forbid(unsafe_code)]
 
+mod deed;
 mod ending;
 mod frame;
 mod host_view;
+mod inside;
 mod launch;
 mod limits;
 mod name;
 mod operation;
+mod snapshot_name;
 mod vitals;
 
+pub use deed::{Changes, Deed, Excerpt, LogFile, SnapshotFacts};
 pub use ending::{Ending, KillReason, RefusalCode};
 pub use frame::{Decoder, Frame, Stream};
 pub use host_view::HostView;
+pub use inside::{InsideEntry, InsideKind, InsidePath};
 pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
 pub use name::ContainerName;
 pub use operation::{Command, Operation, PowerPlan, Program, Request};
+pub use snapshot_name::SnapshotName;
 pub use vitals::{Listener, Transport, Usage, Vitals};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{limits::Limits, name::ContainerName};
+use super::{deed::Deed, limits::Limits, name::ContainerName};
 
 /// The first frame of a connection: one operation and its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,6 +94,20 @@ pub enum Operation {
         /// Seconds to wait for an orderly end; 0 forces at once.
         grace_s: u32,
     },
+    /// Do something else to one, or look at something else of it.
+    ContainerDeed {
+        /// Which.
+        container: ContainerName,
+        /// What.
+        deed: Deed,
+    },
+    /// Make one from a template that the owner's file names.
+    ContainerCreate {
+        /// The new one's name.
+        name: ContainerName,
+        /// The template's name in the file.
+        template: String,
+    },
     /// Report changes of containers until the connection closes, a line each: `'NAME' changed state to [STATE]`
     /// (`lxc-monitor`), `'NAME' changed definition` when it appeared, went or was configured, and
     /// `definitions changed` when any may have.
@@ -144,6 +158,8 @@ impl Operation {
             Self::ContainerDisk { .. } => "container_disk",
             Self::ContainerStart { .. } => "container_start",
             Self::ContainerStop { .. } => "container_stop",
+            Self::ContainerDeed { deed, .. } => deed.name(),
+            Self::ContainerCreate { .. } => "container_create",
             Self::ContainerEvents {} => "container_events",
             Self::Restart { .. } => "restart",
             Self::Shutdown { .. } => "shutdown",
@@ -154,12 +170,16 @@ impl Operation {
 
     /// Whether it changes nothing.
     pub fn only_looks(&self) -> bool {
+        if let Self::ContainerDeed { deed, .. } = self {
+            return deed.only_looks();
+        }
         !matches!(
             self,
             Self::HostCommand { .. }
                 | Self::ContainerCommand { .. }
                 | Self::ContainerStart { .. }
                 | Self::ContainerStop { .. }
+                | Self::ContainerCreate { .. }
                 | Self::Restart { .. }
                 | Self::Shutdown { .. }
                 | Self::CancelShutdown {}
@@ -175,7 +195,8 @@ impl Operation {
             | Self::ContainerOsRelease { container }
             | Self::ContainerDisk { container }
             | Self::ContainerStart { container }
-            | Self::ContainerStop { container, .. } => Some(container),
+            | Self::ContainerStop { container, .. }
+            | Self::ContainerDeed { container, .. } => Some(container),
             Self::ContainerVitals { container } => container.as_ref(),
             Self::Ping {}
             | Self::HostView {}
@@ -183,6 +204,7 @@ impl Operation {
             | Self::HostPrograms { .. }
             | Self::HostCommand { .. }
             | Self::ContainerList {}
+            | Self::ContainerCreate { .. }
             | Self::ContainerEvents {}
             | Self::Bounds {}
             | Self::Restart { .. }

@@ -1,7 +1,7 @@
 //! What this box lets be done at all: the owner's file, which the front cannot write.
 
 use crate::config::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
-use crate::exec::{Ending, Frame, KillReason, Operation, RefusalCode, Stream};
+use crate::exec::{Deed, Ending, Frame, KillReason, Operation, RefusalCode, Stream};
 
 use super::{house::House, pump::Pump, refusal::Refusal};
 
@@ -39,10 +39,28 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::ContainerStart { .. } | Operation::ContainerStop { .. } => {
             Some(HelperClass::LxcWrites)
         }
+        Operation::ContainerDeed { deed, .. } => Some(class_of(deed)),
+        Operation::ContainerCreate { .. } => Some(HelperClass::LxcManage),
         Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => {
             Some(HelperClass::Power)
         }
         Operation::UpdateCheck {} => Some(HelperClass::Updates),
+    }
+}
+
+fn class_of(deed: &Deed) -> HelperClass {
+    match deed {
+        Deed::Snapshots {} | Deed::Log { .. } | Deed::Journal { .. } => HelperClass::LxcReads,
+        Deed::Freeze {} | Deed::Unfreeze {} | Deed::Autostart { .. } => HelperClass::LxcWrites,
+        Deed::Configure { .. }
+        | Deed::Snapshot { .. }
+        | Deed::Restore { .. }
+        | Deed::Forget { .. }
+        | Deed::Clone { .. }
+        | Deed::Destroy { .. }
+        | Deed::ListFiles { .. }
+        | Deed::ReadFile { .. }
+        | Deed::WriteFile { .. } => HelperClass::LxcManage,
     }
 }
 
@@ -77,7 +95,10 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::ContainerShell => "commands in containers are refused",
         HelperClass::HostReads => "looking at the host is refused",
         HelperClass::LxcReads => "looking at containers is refused",
-        HelperClass::LxcWrites => "starting and stopping containers is refused",
+        HelperClass::LxcWrites => "starting, stopping and freezing containers is refused",
+        HelperClass::LxcManage => {
+            "making and removing containers, their snapshots, settings and files is refused"
+        }
         HelperClass::Power => "restarting this box and switching it off is refused",
         HelperClass::Updates => "looking at updates is refused",
     }
@@ -123,6 +144,40 @@ mod tests {
         ]
     }
 
+    /// What is done to one container, and looked at, as it comes over the socket.
+    fn deeds() -> impl Iterator<Item = (Deed, HelperClass)> {
+        let (reads, writes, manages) = (
+            HelperClass::LxcReads,
+            HelperClass::LxcWrites,
+            HelperClass::LxcManage,
+        );
+        let all = [
+            (r#"{"what":"snapshots"}"#, reads),
+            (r#"{"what":"log","log":"lxc","bytes":1}"#, reads),
+            (r#"{"what":"journal","lines":1}"#, reads),
+            (r#"{"what":"freeze"}"#, writes),
+            (r#"{"what":"unfreeze"}"#, writes),
+            (r#"{"what":"autostart","on":true}"#, writes),
+            (r#"{"what":"configure","changes":{}}"#, manages),
+            (r#"{"what":"snapshot"}"#, manages),
+            (r#"{"what":"restore","snapshot":"snap0"}"#, manages),
+            (r#"{"what":"forget","snapshot":"snap0"}"#, manages),
+            (r#"{"what":"clone","to":"copy"}"#, manages),
+            (
+                r#"{"what":"destroy","force":true,"snapshots":true}"#,
+                manages,
+            ),
+            (r#"{"what":"list_files","path":"/","limit":1}"#, manages),
+            (
+                r#"{"what":"read_file","path":"/a","offset":0,"bytes":1}"#,
+                manages,
+            ),
+            (r#"{"what":"write_file","path":"/a","content":""}"#, manages),
+        ];
+        let read = |(text, class)| (serde_json::from_str(text).unwrap(), class);
+        all.into_iter().map(read)
+    }
+
     fn everything() -> Vec<(Operation, Option<HelperClass>)> {
         let container = || -> ContainerName { "web".parse().unwrap() };
         let command = || Command {
@@ -165,10 +220,21 @@ mod tests {
             ),
             (one(container()), Some(HelperClass::ContainerShell)),
         ];
+        let deeds = deeds().map(|(deed, class)| {
+            let container = container();
+            (Operation::ContainerDeed { container, deed }, Some(class))
+        });
+        let create = Operation::ContainerCreate {
+            name: container(),
+            template: "busybox".into(),
+        };
+        let deeds = deeds
+            .into_iter()
+            .chain([(create, Some(HelperClass::LxcManage))]);
         let reads = reads(container).map(|read| (read, Some(HelperClass::LxcReads)));
         let writes = writes.map(|write| (write, Some(HelperClass::LxcWrites)));
         let power = power().map(|power| (power, Some(HelperClass::Power)));
-        let containers = reads.into_iter().chain(writes);
+        let containers = reads.into_iter().chain(writes).chain(deeds);
         rest.into_iter().chain(containers).chain(power).collect()
     }
 
@@ -182,7 +248,7 @@ mod tests {
                 HelperClass::HostReads | HelperClass::LxcReads | HelperClass::LxcWrites => {
                     ["false", "true"]
                 }
-                HelperClass::Power => ["\"off\"", "\"on\""],
+                HelperClass::LxcManage | HelperClass::Power => ["\"off\"", "\"on\""],
                 HelperClass::Updates => ["\"off\"", "\"read-only\""],
             };
             format!("{class} = {}\n", words[usize::from(class != off)])

@@ -1,6 +1,5 @@
 //! One connection: its request, its operation, its end.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,18 +8,19 @@ use tokio::net::UnixStream;
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
-use crate::exec::{ContainerName, Decoder, Ending, Frame, Operation, RefusalCode, Request, Stream};
+use crate::exec::{ContainerName, Decoder, Ending, Frame, Operation, RefusalCode, Request};
 use crate::telemetry::redact_text;
 
 use super::{
+    answers::print,
     bounds,
     ceilings::{REQUEST_TIME, limits},
     commands::{in_container, on_host, require_root},
-    events, files, host_view,
+    copies, deeds, events, files, host_view,
     house::House,
     lxc::tool_for,
     network::Network,
-    outputs::CHUNK_BYTES,
+    places::{existing, root},
     power,
     programs::find,
     pump::Pump,
@@ -133,7 +133,14 @@ async fn perform(
         Operation::ContainerInfo { container } => info(house, pump, container).await,
         Operation::ContainerStart { container } | Operation::ContainerStop { container, .. } => {
             existing(house, container)?;
+            house.claims.check_free(container)?;
             run_tool(house, pump, operation).await
+        }
+        Operation::ContainerDeed { container, deed } => {
+            deeds::perform(house, pump, (container, deed), processes).await
+        }
+        Operation::ContainerCreate { name, template } => {
+            copies::create(house, pump, (name, template), processes).await
         }
         Operation::ContainerList {} => list(house, pump).await,
         Operation::Restart { plan } => power::schedule(house, pump, "reboot", plan).await,
@@ -141,13 +148,6 @@ async fn perform(
         Operation::CancelShutdown {} => power::cancel(house, pump).await,
         Operation::UpdateCheck {} => updates::check(house, pump).await,
     }
-}
-
-/// The configuration file of a container that exists.
-fn existing(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
-    require_root()?;
-    house.containers.check_exists(container)?;
-    Ok(house.containers.definitions().file(container))
 }
 
 async fn run_tool(
@@ -268,34 +268,6 @@ async fn disk(
             .collect(),
     };
     tools::carry(&tool, pump, &house.strays).await
-}
-
-/// Where a container's root file system is seen.
-async fn root(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
-    let config = existing(house, container)?;
-    // A running one's root is seen from its init, whatever it is stored on.
-    match house.containers.running(container).await {
-        Ok(running) => Ok(format!("/proc/{}/root", running.init).into()),
-        Err(_) => files::root_of(&config),
-    }
-}
-
-/// Reads on a thread of its own, since a disk may not answer, and prints what was read.
-async fn print(
-    pump: &mut Pump,
-    read: impl FnOnce() -> Result<Vec<u8>, Refusal> + Send + 'static,
-) -> Result<Ending, Refusal> {
-    let read = tokio::task::spawn_blocking(read);
-    let bytes = match pump.wait(read).await {
-        Ok(Ok(bytes)) => bytes?,
-        Ok(Err(cause)) => return Err(Refusal::failed(format!("reading failed: {cause}"))),
-        Err(why) => return Ok(Ending::Killed { why }),
-    };
-    for chunk in bytes.chunks(CHUNK_BYTES) {
-        pump.say(&Frame::Output(Stream::Stdout, chunk.to_vec()))
-            .await;
-    }
-    Ok(Ending::Exited { code: 0 })
 }
 
 fn no_request(house: &House, cause: &str) {

@@ -17,6 +17,7 @@ pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    Command, ContainerName, Ending, Frame, HostView, KillReason, Limits, Listener, Operation,
-    PowerPlan, Program, RefusalCode, Stream, Transport, Usage, Vitals,
+    Changes, Command, ContainerName, Deed, Ending, Excerpt, Frame, HostView, InsideEntry,
+    InsidePath, KillReason, Limits, Listener, LogFile, Operation, PowerPlan, Program, RefusalCode,
+    SnapshotFacts, SnapshotName, Stream, Transport, Usage, Vitals,
 };

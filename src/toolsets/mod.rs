@@ -2,6 +2,9 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod container_copies;
+mod container_files;
+mod container_settings;
 mod containers;
 mod disks;
 mod failure;
@@ -18,6 +21,9 @@ mod units;
 mod updates;
 
 pub use access::tools as access;
+pub use container_copies::tools as container_copies;
+pub use container_files::tools as container_files;
+pub use container_settings::tools as container_settings;
 pub use containers::tools as containers;
 pub use disks::tools as disks;
 pub use library::tools as library;

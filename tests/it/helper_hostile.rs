@@ -18,7 +18,7 @@ use crate::support::apart::Apart;
 use crate::support::chance::Chance;
 use crate::support::container::Containers;
 use crate::support::fort::{
-    FRAME_BYTES, Fort, HOST_SHELL, NOTHING, descriptors, everything, request,
+    FRAME_BYTES, Fort, HOST_SHELL, NOTHING, deeds, descriptors, everything, request,
 };
 use crate::support::helper::{Helper, LONG_MS, container, frame, host};
 use crate::support::machine::{IN_TIME, is_root, skip, wait_until};
@@ -43,6 +43,19 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "host_command" => ("host_shell", "\"full\""),
         "container_command" => ("container_shell", "\"full\""),
         "container_start" | "container_stop" => ("lxc_writes", "true"),
+        "container_create" => ("lxc_manage", "\"on\""),
+        "container_deed" => {
+            let deed = &operation["deed"]["what"];
+            let known = deeds();
+            let (class, _) = known
+                .iter()
+                .find(|(_, known)| known["what"] == *deed)
+                .unwrap();
+            match *class {
+                "lxc_manage" => (class, "\"on\""),
+                class => (class, "true"),
+            }
+        }
         "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
         looks if looks.starts_with("host_") => ("host_reads", "true"),
         "update_check" => ("updates", "\"read-only\""),
@@ -61,7 +74,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
     let open = NOTHING.replace("containers = []", "containers = [\"*\"]");
     let all = everything(&host("true"));
     let classes: BTreeSet<_> = all.iter().skip(1).map(class).collect();
-    assert_eq!(classes.len(), 7);
+    assert_eq!(classes.len(), 8);
     for (key, on) in classes {
         let lines = open.lines().map(|line| match line.split_once(" = ") {
             Some((name, _)) if name == key => format!("{key} = {on}\n"),
@@ -116,7 +129,7 @@ fn commands_on_the_host_are_off_unless_the_file_switches_them_on() {
 
 #[test]
 fn a_container_that_is_not_in_the_list_is_answered_as_one_that_does_not_exist() {
-    let fort = Fort::new("containers = [\"web\", \"absent\"]\n");
+    let fort = Fort::new("containers = [\"web\", \"absent\"]\nlxc_manage = \"on\"\n");
     // Without root and LXC those of the list are answered with what is missing.
     let able = is_root() && Path::new("/usr/bin/lxc-attach").exists();
     let absent = if able { "absent" } else { "other" };
@@ -332,12 +345,33 @@ fn wrong_parts() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// Deeds that are none.
+fn wrong_deeds() -> Vec<(&'static str, Value)> {
+    let deed = |deed: Value| json!({ "do": "container_deed", "container": "web", "deed": deed });
+    let wrong = [
+        json!({ "what": "shell" }),
+        json!({ "what": "freeze", "force": true }),
+        json!({ "what": "restore", "snapshot": "ALL" }),
+        json!({ "what": "restore", "snapshot": "snap0/../../web" }),
+        json!({ "what": "forget", "snapshot": "-d" }),
+        json!({ "what": "clone", "to": "../vault" }),
+        json!({ "what": "clone", "to": "-p/tmp" }),
+        json!({ "what": "configure", "changes": { "hook": "/x" } }),
+        json!({ "what": "read_file", "path": "etc", "offset": 0, "bytes": 1 }),
+        json!({ "what": "log", "log": "/etc/shadow", "bytes": 1 }),
+    ];
+    let create = json!({ "do": "container_create", "name": "-t", "template": "busybox" });
+    let all = wrong.map(deed).into_iter().chain([create]);
+    all.map(|operation| ("operation", operation)).collect()
+}
+
 #[test]
 fn what_is_no_request_is_not_answered() {
     let fort = Fort::new("");
     let good = request(&fort.trace());
     let mut bad = no_frames(&good.to_string());
-    bad.extend(wrong_parts().into_iter().map(|(at, wrong)| {
+    let wrong = wrong_parts().into_iter().chain(wrong_deeds());
+    bad.extend(wrong.map(|(at, wrong)| {
         let mut request = good.clone();
         request[at] = wrong;
         frame(request.to_string())

@@ -209,7 +209,7 @@ impl Agent {
 fn value(parameter: &str, container: &str) -> Value {
     let uri = format!("gatewren:///public/packageData/{container}");
     match parameter {
-        "container" | "query" | "target" => json!(container),
+        "container" | "query" | "target" | "new_name" => json!(container),
         "pointer" => json!(format!("/public/packageData/{container}")),
         "id" | "uri" => json!(uri),
         "unit" => json!(format!("lxc@{container}.service")),
@@ -227,8 +227,16 @@ fn value(parameter: &str, container: &str) -> Value {
         "state" => json!("active"),
         "status" => json!("pending"),
         "open" => json!(true),
-        "revision" | "grace_s" => json!(0),
-        "timeout_s" | "limit" => json!(20),
+        "revision" | "grace_s" | "offset" | "memory_limit_bytes" | "cpu_limit_percent"
+        | "processes_limit" | "start_order" => json!(0),
+        "timeout_s" | "limit" | "lines" | "bytes" | "mode" | "start_delay_s" => json!(20),
+        "snapshot" => json!("snap0"),
+        "template" => json!("busybox"),
+        "path" => json!("/etc"),
+        "source" => json!("lxc"),
+        "hostname" | "comment" | "after" | "text" | "base64" | "cursor" => json!("abcd"),
+        // What runs is to run on.
+        "on" | "soft" | "force" | "with_snapshots" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }
