@@ -10,6 +10,9 @@ use super::{answers::to_its_end, refusal::Refusal};
 /// What its name begins with: no container's name does, so nobody takes it for one.
 const PREFIX: &str = ".gatewren-";
 
+/// The root of an unprivileged container, who is nobody here, passes through.
+const MODE: u32 = 0o711;
+
 /// A directory of one call, on the file system where its contents are to be.
 #[derive(Debug)]
 pub struct Stage(PathBuf);
@@ -21,7 +24,7 @@ impl Stage {
         let place = path.clone();
         to_its_end(move || {
             let made =
-                remove(&place).and_then(|()| fs::DirBuilder::new().mode(0o700).create(&place));
+                remove(&place).and_then(|()| fs::DirBuilder::new().mode(MODE).create(&place));
             made.map_err(|e| Refusal::failed(format!("no place for the copy: {e}")))
         })
         .await?;

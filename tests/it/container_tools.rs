@@ -199,8 +199,8 @@ fn a_snapshot_brings_back_files_and_settings() {
     home.call("container_start", json!({ "container": "wren" }));
 
     fs::write(root.join("root/data"), "of later").unwrap();
-    let rebuild = json!({ "container": "wren", "grace_s": 0 });
-    let rebuilt = home.call("container_rebuild", rebuild);
+    let at_once = json!({ "container": "wren", "grace_s": 0 });
+    let rebuilt = home.call("container_rebuild", at_once);
     assert_eq!(rebuilt["snapshot"], "snap0");
     assert_eq!(rebuilt["state"], "running");
     assert_eq!(fs::read(root.join("root/data")).unwrap(), b"of then");
@@ -303,11 +303,11 @@ fn a_container_is_copied_and_taken_away() {
         (&json!("stopped"), &json!(false))
     );
     home.call("container_start", robin());
-    let forced = home.call(
+    let gone = home.call(
         "container_destroy",
         json!({ "container": "robin", "force": true }),
     );
-    assert_eq!(forced["destroyed"], true);
+    assert_eq!(gone["destroyed"], true);
     assert_eq!(home.names(), ["wren"]);
 
     home.call("container_snapshot_create", json!({ "container": "wren" }));

@@ -179,6 +179,7 @@ impl LxcView {
     /// Makes one from a template.
     pub async fn create(&self, name: &ContainerName, template: String) -> Result<(), BackendError> {
         self.within_reach(name)?;
+        short(&template)?;
         let name = name.clone();
         let operation = Operation::ContainerCreate { name, template };
         self.ask(operation, LONG).await.map(drop)
@@ -202,6 +203,19 @@ impl LxcView {
         deed: Deed,
         time: Duration,
     ) -> Result<String, BackendError> {
+        if let Deed::Snapshot {
+            comment: Some(text),
+        }
+        | Deed::Configure {
+            changes:
+                Changes {
+                    hostname: Some(text),
+                    ..
+                },
+        } = &deed
+        {
+            short(text)?;
+        }
         let operation = |container| Operation::ContainerDeed { container, deed };
         self.about(name, operation, time).await
     }
@@ -232,6 +246,16 @@ impl Snapshot {
                 .map(|comment| neutralise(&comment).into_owned()),
         }
     }
+}
+
+/// Refuses a text that would not even fit into a message to the helper, which judges all others.
+pub fn short(text: &str) -> Result<(), BackendError> {
+    const MOST_BYTES: usize = 4096;
+    if text.len() <= MOST_BYTES {
+        return Ok(());
+    }
+    let words = format!("a text of more than {MOST_BYTES} bytes is no name and no comment");
+    Err(BackendError::new(ErrorKind::Refused, words))
 }
 
 /// The helper's words are not those that were agreed on.

@@ -16,7 +16,7 @@ use super::super::error::{BackendError, ErrorKind};
 use super::super::neutral::neutralise;
 use super::super::threshold::told;
 use super::containers::LxcView;
-use super::deeds::senseless;
+use super::deeds::{senseless, short};
 
 /// How long it may take to read or write.
 const TIME: Duration = Duration::from_secs(30);
@@ -108,6 +108,7 @@ impl LxcView {
         lines: u32,
         cursor: Option<String>,
     ) -> Result<LogPart, BackendError> {
+        cursor.as_deref().map_or(Ok(()), short)?;
         let (said, truncated) = self
             .bytes(name, Deed::Journal { lines, cursor }, JOURNAL)
             .await?;
@@ -166,6 +167,7 @@ impl LxcView {
         path: InsidePath,
         (after, limit): (Option<String>, u32),
     ) -> Result<DirectoryPage, BackendError> {
+        after.as_deref().map_or(Ok(()), short)?;
         // One more, to see whether there is more.
         let deed = Deed::ListFiles {
             path,
@@ -196,11 +198,11 @@ impl LxcView {
         };
         let (said, _) = self.bytes(name, deed, CAPTURE).await?;
         let (from, bytes) = split(&said)?;
+        let bytes = whole_characters(bytes, offset + (bytes.len() as u64) < from.size_bytes);
         let next = offset + bytes.len() as u64;
         let truncated = next < from.size_bytes && !bytes.is_empty();
-        let text = std::str::from_utf8(bytes)
-            .ok()
-            .filter(|text| !text.contains('\0'));
+        let text = std::str::from_utf8(bytes).ok();
+        let text = text.filter(|text| !text.contains('\0'));
         Ok(FilePart {
             base64: text.is_none().then(|| STANDARD.encode(bytes)),
             text: text.map(str::to_owned),
@@ -259,6 +261,16 @@ fn split(said: &[u8]) -> Result<(Excerpt, &[u8]), BackendError> {
     Ok((excerpt, rest.get(1..).unwrap_or_default()))
 }
 
+/// Text that goes on, without the beginning of a character whose end is in the next part.
+fn whole_characters(bytes: &[u8], goes_on: bool) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Err(cut) if goes_on && cut.error_len().is_none() && cut.valid_up_to() > 0 => {
+            bytes.get(..cut.valid_up_to()).unwrap_or(bytes)
+        }
+        _ => bytes,
+    }
+}
+
 /// The last lines of a part, without a first one that may be half, and how many bytes stand before them.
 fn last_lines(bytes: &[u8], lines: u32, begins_inside: bool) -> (&[u8], u64) {
     let ends = |bytes: &[u8]| -> Vec<usize> {
@@ -297,6 +309,16 @@ mod tests {
         assert_eq!(last_lines(b"a\nb\n", 1, false), (&b"b\n"[..], 2));
         assert_eq!(last_lines(b"", 3, false), (&b""[..], 0));
         assert_eq!(last_lines(b"no end", 3, true), (&b"no end"[..], 0));
+    }
+
+    #[test]
+    fn text_is_cut_between_characters() {
+        let text = "aä".as_bytes();
+        assert_eq!(whole_characters(&text[..2], true), b"a");
+        assert_eq!(whole_characters(&text[..2], false), &text[..2]);
+        assert_eq!(whole_characters(text, true), text);
+        assert_eq!(whole_characters(b"a\xffb", true), b"a\xffb");
+        assert_eq!(whole_characters(&text[1..2], true), &text[1..2]);
     }
 
     #[test]
