@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::config::{ConfigError, HelperPolicy, InForce};
-use crate::sys::adopt_orphans;
+use crate::sys::{adopt_orphans, hold_few_program_pages};
 use crate::telemetry::Notify;
 
 use super::{
@@ -86,6 +87,7 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let policy = InForce::new(settings.policy);
     let house = Arc::new(House::new(definitions, policy.live(), stopping));
     let mut calls = JoinSet::new();
+    let mut few_pages = pin!(hold_few_program_pages());
     let mut children = signal(SignalKind::child())?;
     let mut reloads = signal(SignalKind::hangup())?;
     let (mut tick, mut quiet_tick) = (ticks(STRAY_TIME), ticks(QUIET_STRAY_TIME));
@@ -117,6 +119,7 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
             _ = reloads.recv() => reload(&settings.policy_file, settings.read_policy, (&policy, &notify)),
             _ = tick.tick(), if calls.len() > house.listeners() => drop(house.strays.sweep()),
             () = turned(sign_of_life.as_mut()) => notify.alive(),
+            () = &mut few_pages => {}
             _ = quiet_tick.tick(), if !calls.is_empty() => drop(house.strays.sweep()),
         }
     };

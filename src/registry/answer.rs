@@ -36,7 +36,12 @@ impl Answer {
 
     /// Data, and the same as text.
     pub fn data(data: &impl Serialize) -> Result<Self, ToolError> {
-        let data = serde_json::to_value(data).map_err(|cause| {
+        Self::written(serde_json::to_value(data))
+    }
+
+    /// Beside [`Self::data`], so that it is compiled once and not for each kind of data.
+    fn written(data: serde_json::Result<Value>) -> Result<Self, ToolError> {
+        let data = data.map_err(|cause| {
             ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
         })?;
         let text = serde_json::to_string_pretty(&data).unwrap_or_default();

@@ -25,6 +25,7 @@ mod open_files;
 mod open_ports;
 mod pages;
 mod process_table;
+mod program_pages;
 mod random;
 mod rights;
 mod rooted;
@@ -61,6 +62,7 @@ pub use pages::Pages;
 pub use process_table::{
     children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
 };
+pub use program_pages::hold_few_program_pages;
 pub use random::{RandomError, random_bytes};
 pub use rights::act_as_owner_of;
 pub use rooted::read_in_root;
