@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::support::client::Client;
 use crate::support::command::tell_by;
 use crate::support::container::Containers;
 use crate::support::helper::{Helper, LONG_MS, container};
-use crate::support::machine::{IN_TIME, marked, skip, wait_until};
+use crate::support::machine::{IN_TIME, install_program, marked, skip, wait_until};
 use crate::support::server::{Server, server};
 
 /// A box with containers of the test's own, and an agent that may do everything without asking.
@@ -390,6 +391,66 @@ fn logs_are_shown_in_parts() {
     home.refused("container_start", json!({ "container": "wren" }));
     let part = home.call("container_logs", broken);
     assert!(part["text"].as_str().unwrap().contains("ERROR"), "{part}");
+}
+
+/// A journal of four lines, made by a real journald, in the container's place for it; whether there is one.
+fn with_journal(home: &Home, root: &Path) -> bool {
+    let programs = ["/usr/bin/journalctl", "/usr/lib/systemd/systemd-journald"];
+    if let Some(missing) = programs.iter().find(|path| !Path::new(path).exists()) {
+        skip(&format!("{missing} is not installed"));
+        return false;
+    }
+    let (place, id) = (root.join("var/log/journal"), root.join("etc/machine-id"));
+    fs::create_dir_all(&place).unwrap();
+    let line = "for i in 1 2 3 4; do echo \"hello $i\" | systemd-cat -t wren; journalctl --sync; done; \
+                cp -r /run/log/journal/. \"$0\"; cat /etc/machine-id >\"$1\"";
+    let lab = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lab/with-journald");
+    let mut journald = Command::new(lab);
+    let output = journald
+        .args(["sh", "-c", line])
+        .args([&place, &id])
+        .output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    install_program(
+        Path::new("/usr/bin/journalctl"),
+        &root.join("bin/journalctl"),
+    );
+    // Its libraries are the host's.
+    let file = home.directory("wren").join("config");
+    let mut config = fs::read_to_string(&file).unwrap();
+    for library in ["lib", "lib64", "usr/lib"] {
+        let entry = format!("/{library} {library} none ro,bind,optional,create=dir 0 0");
+        config = format!("{config}lxc.mount.entry = {entry}\n");
+    }
+    fs::write(&file, config).unwrap();
+    true
+}
+
+#[test]
+fn the_journal_inside_is_shown_and_followed() {
+    let Some(mut home) = Home::new() else { return };
+    let root = home.containers.make("wren");
+    if !with_journal(&home, &root) {
+        return;
+    }
+    home.call("container_start", json!({ "container": "wren" }));
+    let part = home.call("container_logs", json!({ "container": "wren", "lines": 2 }));
+    assert_eq!(part["source"], "journal", "{part}");
+    let text = part["text"].as_str().unwrap();
+    assert!(
+        text.contains("hello 3") && text.ends_with("hello 4\n"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("hello 2") && !text.contains("cursor"),
+        "{text}"
+    );
+    let mut newer = json!({ "container": "wren", "source": "journal" });
+    newer["cursor"] = part["cursor"].clone();
+    assert_eq!(home.call("container_logs", newer.clone())["text"], "");
+    newer["cursor"] = json!("--root=/");
+    home.refused("container_logs", newer);
 }
 
 #[test]
