@@ -17,7 +17,9 @@ use super::{
     serving::Serving,
 };
 use crate::auth::{Agents, Logins};
-use crate::backends::{Bounds, Host, Lxc, Power, Shell, SystemBus, Systemd, Updates};
+use crate::backends::{
+    Bounds, Files, Host, Jobs, Lxc, Network, Power, Shell, Storage, SystemBus, Systemd, Updates,
+};
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::dispatch::{
     Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
@@ -132,6 +134,10 @@ fn backends(
         lxc,
         host: Host::new(helper.clone()),
         shell: Shell::new(helper.clone(), stop.subscribe()),
+        jobs: Jobs::new(helper.clone(), stop.subscribe()),
+        files: Files::new(helper.clone()),
+        network: Network::new(helper.clone(), SystemBus::new()),
+        storage: Storage::new(helper.clone()),
         power: Power::new(helper.clone()),
         updates: Updates::new(helper),
         bounds: bounds.clone(),
@@ -291,9 +297,11 @@ fn start_helper(
         HelperPlan::Socket(path) => Ok((None, Helper::connect_to(path))),
         HelperPlan::Child { directory, policy } => {
             let exe = std::env::current_exe().map_err(failed)?;
+            let state = settings.state_dir.join("helper");
             let told = Told {
                 lxcpath: settings.lxc.lxcpath.as_deref(),
                 policy: policy.as_deref(),
+                state: Some(&state),
                 log: settings.log.level,
             };
             let started = HelperChild::spawn(&exe, &directory, told);

@@ -5,14 +5,19 @@ mod ask;
 mod bounds;
 mod bus;
 mod error;
+mod files;
 mod host;
+mod job_piece;
+mod job_standing;
+mod jobs;
 mod lxc;
-mod neutral;
+mod network;
 mod os_release;
 mod outcome;
 mod power;
 mod shell;
 mod source;
+mod storage;
 mod systemd;
 mod threshold;
 mod updates;
@@ -20,20 +25,25 @@ mod updates;
 pub use bounds::Bounds;
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
+pub use files::{FilePart, Files};
 pub use host::{
     Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, HostListener, Interface, Metrics,
     Mounted, Neighbor, NetworkTraffic, Partition, ReachableAddress, Route, ServerInfo, ServerTime,
     Temperature,
 };
+pub use job_piece::JobOutput;
+pub use job_standing::{JobStanding, JobStandings};
+pub use jobs::{Jobs, JobsView};
 pub use lxc::{
     ContainerDefinition, ContainerDetails, ContainerEvents, ContainerNews, ContainerState,
-    ContainerStatus, DirectoryPage, FilePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES,
+    ContainerStatus, DirectoryPage, InsidePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES,
     Snapshot, from_base64,
 };
-pub use neutral::neutralise;
+pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
 pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
 pub use shell::{Shell, ShellCall};
+pub use storage::{DiskUsage, Storage};
 pub use systemd::{
     Systemd, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus,
 };
@@ -42,9 +52,11 @@ pub use updates::{UpdateCheck, Updates};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
-    Changes, ContainerName, InsidePath, Listener, LogFile, Program, SnapshotName, Transport, Usage,
+    Changes, ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostDiskUsage,
+    HostFileSearch, InsidePath, JobId, Listener, LogFile, Program, SnapshotName, Transport, Usage,
     Vitals,
 };
+pub use crate::sys::neutralise;
 
 #[cfg(test)]
 mod lab;

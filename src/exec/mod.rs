@@ -4,23 +4,32 @@
 mod deed;
 mod ending;
 mod frame;
+mod host_files;
 mod host_view;
 mod inside;
+mod job;
 mod launch;
 mod limits;
 mod name;
 mod operation;
+mod probe;
 mod snapshot_name;
 mod vitals;
 
 pub use deed::{Changes, Deed, Excerpt, LogFile, SnapshotFacts};
 pub use ending::{Ending, KillReason, RefusalCode};
 pub use frame::{Decoder, Frame, Stream};
+pub use host_files::{
+    FileEntry, FileFacts, FileKind, FileList, FileMatch, FileMatches, FileWritten, HostFileList,
+    HostFileRead, HostFileSearch, HostFileWrite,
+};
 pub use host_view::HostView;
 pub use inside::{InsideEntry, InsideKind, InsidePath};
+pub use job::{Job, JobId, JobPiece};
 pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
 pub use name::ContainerName;
-pub use operation::{Command, Operation, PowerPlan, Program, Request};
+pub use operation::{Command, HostDiskUsage, Operation, PowerPlan, Program, Request};
+pub use probe::{Answered, HostProbe, Probe, Probed};
 pub use snapshot_name::SnapshotName;
 pub use vitals::{Listener, Transport, Usage, Vitals};

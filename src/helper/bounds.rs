@@ -23,12 +23,24 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Refusal
 /// An operation's class; none for what does nothing. Each operation is named, so that none can be forgotten.
 fn class(operation: &Operation) -> Option<HelperClass> {
     match operation {
-        Operation::Ping {} | Operation::Bounds {} => None,
+        // What can be asked of a job was allowed when it began.
+        Operation::Ping {}
+        | Operation::Bounds {}
+        | Operation::JobList { .. }
+        | Operation::JobWait { .. }
+        | Operation::JobOutput { .. }
+        | Operation::JobCancel { .. }
+        | Operation::JobEnds {} => None,
+        // As if it ran directly.
+        Operation::JobStart { operation, .. } => class(operation),
         Operation::HostCommand { .. } => Some(HelperClass::HostShell),
         Operation::ContainerCommand { .. } => Some(HelperClass::ContainerShell),
-        Operation::HostView {} | Operation::HostSpace { .. } | Operation::HostPrograms { .. } => {
-            Some(HelperClass::HostReads)
-        }
+        Operation::HostView {}
+        | Operation::HostSpace { .. }
+        | Operation::HostPrograms { .. }
+        | Operation::HostProbe(_)
+        | Operation::HostFirewall {}
+        | Operation::HostDiskUsage(_) => Some(HelperClass::HostReads),
         Operation::ContainerList {}
         | Operation::ContainerInfo { .. }
         | Operation::ContainerConfig { .. }
@@ -45,6 +57,10 @@ fn class(operation: &Operation) -> Option<HelperClass> {
             Some(HelperClass::Power)
         }
         Operation::UpdateCheck {} => Some(HelperClass::Updates),
+        Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => {
+            Some(HelperClass::HostFileReads)
+        }
+        Operation::HostFileWrite(_) => Some(HelperClass::HostFileWrites),
     }
 }
 
@@ -101,6 +117,8 @@ fn refused(class: HelperClass) -> &'static str {
         }
         HelperClass::Power => "restarting this box and switching it off is refused",
         HelperClass::Updates => "looking at updates is refused",
+        HelperClass::HostFileReads => "reading files of the host is refused",
+        HelperClass::HostFileWrites => "writing files of the host is refused",
     }
 }
 
@@ -108,7 +126,10 @@ fn refused(class: HelperClass) -> &'static str {
 mod tests {
     use super::*;
     use crate::config::ConfigError;
-    use crate::exec::{Command, ContainerName, PowerPlan, Program};
+    use crate::exec::{
+        Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
+        HostFileWrite, HostProbe, JobId, PowerPlan, Probe, Program,
+    };
     use crate::sys::Scratch;
 
     fn power() -> [Operation; 3] {
@@ -145,7 +166,7 @@ mod tests {
     }
 
     /// What is done to one container, and looked at, as it comes over the socket.
-    fn deeds() -> impl Iterator<Item = (Deed, HelperClass)> {
+    fn deeds() -> impl Iterator<Item = (Operation, Option<HelperClass>)> {
         let (reads, writes, manages) = (
             HelperClass::LxcReads,
             HelperClass::LxcWrites,
@@ -174,8 +195,78 @@ mod tests {
             ),
             (r#"{"what":"write_file","path":"/a","content":""}"#, manages),
         ];
-        let read = |(text, class)| (serde_json::from_str(text).unwrap(), class);
-        all.into_iter().map(read)
+        let operation = |(text, class)| {
+            let (container, deed) = ("web".parse().unwrap(), serde_json::from_str(text).unwrap());
+            (Operation::ContainerDeed { container, deed }, Some(class))
+        };
+        let create = Operation::ContainerCreate {
+            name: "web".parse().unwrap(),
+            template: "busybox".into(),
+        };
+        let create = (create, Some(manages));
+        all.into_iter().map(operation).chain([create])
+    }
+
+    /// The same as a job.
+    fn job(operation: Operation) -> Operation {
+        Operation::JobStart {
+            job: JobId::random(),
+            owner: "a".into(),
+            tool: "t".into(),
+            operation: Box::new(operation),
+        }
+    }
+
+    /// What is about the host's files.
+    fn files() -> [(Operation, Option<HelperClass>); 4] {
+        let path = || "/srv/a".to_owned();
+        let reads = Some(HelperClass::HostFileReads);
+        let list = HostFileList {
+            path: None,
+            offset: 0,
+            limit: 1,
+        };
+        let search = HostFileSearch {
+            path: path(),
+            name: None,
+            text: None,
+            limit: 1,
+        };
+        let read = HostFileRead {
+            path: path(),
+            offset: 0,
+            limit: 1,
+        };
+        let write = HostFileWrite {
+            path: path(),
+            base64: String::new(),
+            new: false,
+        };
+        [
+            (Operation::HostFileList(list), reads),
+            (Operation::HostFileSearch(search), reads),
+            (Operation::HostFileRead(read), reads),
+            (
+                Operation::HostFileWrite(write),
+                Some(HelperClass::HostFileWrites),
+            ),
+        ]
+    }
+
+    /// What looks at the host's network and disks.
+    fn looks() -> [Operation; 3] {
+        [
+            Operation::HostProbe(HostProbe {
+                address: [127, 0, 0, 1].into(),
+                probe: Probe::Port(1),
+                wait_ms: 1,
+            }),
+            Operation::HostFirewall {},
+            Operation::HostDiskUsage(HostDiskUsage {
+                path: "/".to_owned(),
+                depth: 1,
+            }),
+        ]
     }
 
     fn everything() -> Vec<(Operation, Option<HelperClass>)> {
@@ -202,6 +293,12 @@ mod tests {
         let rest = [
             (Operation::Ping {}, None),
             (Operation::Bounds {}, None),
+            (Operation::JobEnds {}, None),
+            (job(Operation::UpdateCheck {}), Some(HelperClass::Updates)),
+            (
+                job(Operation::ContainerList {}),
+                Some(HelperClass::LxcReads),
+            ),
             (Operation::UpdateCheck {}, Some(HelperClass::Updates)),
             (Operation::HostView {}, Some(HelperClass::HostReads)),
             (
@@ -220,22 +317,16 @@ mod tests {
             ),
             (one(container()), Some(HelperClass::ContainerShell)),
         ];
-        let deeds = deeds().map(|(deed, class)| {
-            let container = container();
-            (Operation::ContainerDeed { container, deed }, Some(class))
-        });
-        let create = Operation::ContainerCreate {
-            name: container(),
-            template: "busybox".into(),
-        };
-        let deeds = deeds
-            .into_iter()
-            .chain([(create, Some(HelperClass::LxcManage))]);
         let reads = reads(container).map(|read| (read, Some(HelperClass::LxcReads)));
         let writes = writes.map(|write| (write, Some(HelperClass::LxcWrites)));
         let power = power().map(|power| (power, Some(HelperClass::Power)));
-        let containers = reads.into_iter().chain(writes).chain(deeds);
-        rest.into_iter().chain(containers).chain(power).collect()
+        let containers = reads.into_iter().chain(writes).chain(deeds());
+        rest.into_iter()
+            .chain(containers)
+            .chain(power)
+            .chain(files())
+            .chain(looks().map(|look| (look, Some(HelperClass::HostReads))))
+            .collect()
     }
 
     /// A file in which all is on but this.
@@ -250,6 +341,7 @@ mod tests {
                 }
                 HelperClass::LxcManage | HelperClass::Power => ["\"off\"", "\"on\""],
                 HelperClass::Updates => ["\"off\"", "\"read-only\""],
+                HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
             };
             format!("{class} = {}\n", words[usize::from(class != off)])
         });

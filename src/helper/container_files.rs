@@ -11,9 +11,10 @@ use base64::engine::general_purpose::STANDARD;
 use crate::exec::{ContainerName, Ending, Excerpt, InsideEntry, InsideKind, InsidePath};
 
 use super::{
-    answers::{line, print, to_its_end},
+    answers::{line, to_its_end},
     house::House,
     places::inside,
+    printing::print,
     pump::Pump,
     refusal::Refusal,
 };

@@ -8,13 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::exec::{Command, ContainerName, Ending, Excerpt, LogFile, Program};
 
 use super::{
-    answers::{line, print},
-    commands::in_container,
-    files,
-    house::House,
-    places::existing,
-    pump::Pump,
-    refusal::Refusal,
+    answers::line, commands::in_container, files, house::House, places::existing, printing::print,
+    pump::Pump, refusal::Refusal,
 };
 
 /// The most of a log that one answer has; more is cut.

@@ -1,14 +1,50 @@
-//! What is done to one container beside starting and stopping it, each deed by whoever knows how.
+//! What changes a container, or looks closer at one, each by whoever knows how.
 
-use crate::exec::{ContainerName, Deed, Ending};
+use crate::exec::{ContainerName, Deed, Ending, Operation};
 
 use super::{
-    container_files, container_logs, copies, definition, house::House, lxc::freezer,
-    places::existing, pump::Pump, refusal::Refusal, snapshots, tools,
+    container_files, container_logs, copies, definition,
+    house::House,
+    lxc::{freezer, tool_for},
+    places::existing,
+    pump::Pump,
+    refusal::Refusal,
+    snapshots, tools,
 };
 
 /// Does it; `processes` bounds what is run for it.
 pub async fn perform(
+    house: &House,
+    pump: &mut Pump,
+    operation: &Operation,
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    match operation {
+        Operation::ContainerDeed { container, deed } => {
+            one(house, pump, (container, deed), processes).await
+        }
+        Operation::ContainerCreate { name, template } => {
+            copies::create(house, pump, (name, template), processes).await
+        }
+        other => start_or_stop(house, pump, other).await,
+    }
+}
+
+async fn start_or_stop(
+    house: &House,
+    pump: &mut Pump,
+    operation: &Operation,
+) -> Result<Ending, Refusal> {
+    if let Some(container) = operation.container() {
+        existing(house, container)?;
+        house.claims.check_free(container)?;
+    }
+    let tool = tool_for(operation, house.containers.lxcpath());
+    let tool = tool.ok_or_else(|| Refusal::failed("no tool does this"))?;
+    tools::carry(&tool, pump, &house.strays).await
+}
+
+async fn one(
     house: &House,
     pump: &mut Pump,
     (container, deed): (&ContainerName, &Deed),

@@ -1,100 +1,28 @@
-//! One connection: its request, its operation, its end.
+//! Does one operation, as far as the owner's file lets it be done.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use tokio::io::AsyncReadExt as _;
-use tokio::net::UnixStream;
-use tokio::sync::SemaphorePermit;
-use tokio::time::timeout;
-
-use crate::exec::{ContainerName, Decoder, Ending, Frame, Operation, RefusalCode, Request};
-use crate::telemetry::redact_text;
+use crate::exec::{ContainerName, Ending, Operation};
 
 use super::{
-    answers::print,
     bounds,
-    ceilings::{REQUEST_TIME, limits},
     commands::{in_container, on_host, require_root},
-    copies, deeds, events, files, host_view,
+    deeds, events, files, host_files, host_network, host_storage, host_view,
     house::House,
     lxc::tool_for,
     network::Network,
     places::{existing, root},
     power,
+    printing::print,
     programs::find,
     pump::Pump,
     refusal::Refusal,
-    stop::Stop,
     tools, updates,
     vitals::{lines, vitals, vitals_and_usage},
 };
 
-/// The most of a reference that goes into the log.
-const REFERENCE_CHARS: usize = 80;
-
-/// The most of a reason that does: it may repeat what the caller sent.
-const REASON_CHARS: usize = 300;
-
-/// Serves one connection to its end.
-pub async fn serve_connection(house: Arc<House>, mut stream: UnixStream) {
-    let request = match timeout(REQUEST_TIME, read_request(&mut stream)).await {
-        Ok(Ok(request)) => request,
-        Ok(Err(cause)) => return no_request(&house, &cause),
-        Err(_) => return no_request(&house, "it did not come in time"),
-    };
-    let begun = Instant::now();
-    let limits = limits(request.limits, &request.operation);
-    let stop = Stop::new(limits.timeout_ms, house.shutdown.clone());
-    let mut pump = Pump::new(stream, limits.output_bytes, stop);
-    pump.say(&Frame::Accepted).await;
-    let outcome = match permit(&house, &request.operation) {
-        Err(refusal) => Err(refusal),
-        Ok(_permit) => perform(&house, &mut pump, &request.operation, limits.processes).await,
-    };
-    house.strays.sweep();
-    log(&house, &request, &outcome, begun);
-    let ending = outcome.unwrap_or_else(Ending::from);
-    pump.say(&Frame::End(ending)).await;
-}
-
-async fn read_request(stream: &mut UnixStream) -> Result<Request, String> {
-    let mut decoder = Decoder::default();
-    let mut bytes = vec![0; 16 * 1024];
-    loop {
-        if let Some(request) = decoder.next_request().map_err(|e| e.to_string())? {
-            // What follows would be thrown away or taken for hanging up, as it happens to arrive.
-            return if decoder.is_empty() {
-                Ok(request)
-            } else {
-                Err("bytes after its request".to_owned())
-            };
-        }
-        match stream.read(&mut bytes).await.map_err(|e| e.to_string())? {
-            0 => return Err("closed before its request".to_owned()),
-            n => decoder.push(bytes.get(..n).unwrap_or_default()),
-        }
-    }
-}
-
-fn permit<'a>(house: &'a House, operation: &Operation) -> Result<SemaphorePermit<'a>, Refusal> {
-    let permits = match operation {
-        Operation::ContainerEvents {} => &house.event_streams,
-        Operation::Bounds {} => &house.bounds_streams,
-        _ => &house.operations,
-    };
-    permits.try_acquire().map_err(|_| {
-        let message = "the helper is running as many operations as it may; try again in a moment";
-        Refusal::new(RefusalCode::Busy, message)
-    })
-}
-
-async fn perform(
-    house: &Arc<House>,
-    pump: &mut Pump,
-    operation: &Operation,
-    processes: u32,
-) -> Result<Ending, Refusal> {
+/// Whether the owner's file lets it be done.
+pub fn check(house: &House, operation: &Operation) -> Result<(), Refusal> {
     // One and the same for the whole operation.
     let policy = house.policy.now();
     if let Some(container) = operation.container()
@@ -103,7 +31,17 @@ async fn perform(
         // As if it did not exist: the front is not told what it may not see.
         return Err(house.containers.absent(container));
     }
-    bounds::check(&policy, operation)?;
+    bounds::check(&policy, operation)
+}
+
+/// Does it, or says why not.
+pub async fn perform(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    operation: &Operation,
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    check(house, operation)?;
     match operation {
         Operation::Ping {} => Ok(Ending::Exited { code: 0 }),
         Operation::Bounds {} => bounds::report(house, pump).await,
@@ -131,22 +69,30 @@ async fn perform(
         }
         Operation::ContainerEvents {} => events::report(house, pump).await,
         Operation::ContainerInfo { container } => info(house, pump, container).await,
-        Operation::ContainerStart { container } | Operation::ContainerStop { container, .. } => {
-            existing(house, container)?;
-            house.claims.check_free(container)?;
-            run_tool(house, pump, operation).await
-        }
-        Operation::ContainerDeed { container, deed } => {
-            deeds::perform(house, pump, (container, deed), processes).await
-        }
-        Operation::ContainerCreate { name, template } => {
-            copies::create(house, pump, (name, template), processes).await
+        Operation::ContainerStart { .. }
+        | Operation::ContainerStop { .. }
+        | Operation::ContainerDeed { .. }
+        | Operation::ContainerCreate { .. } => {
+            deeds::perform(house, pump, operation, processes).await
         }
         Operation::ContainerList {} => list(house, pump).await,
         Operation::Restart { plan } => power::schedule(house, pump, "reboot", plan).await,
         Operation::Shutdown { plan } => power::schedule(house, pump, "poweroff", plan).await,
         Operation::CancelShutdown {} => power::cancel(house, pump).await,
         Operation::UpdateCheck {} => updates::check(house, pump).await,
+        Operation::JobStart { .. }
+        | Operation::JobList { .. }
+        | Operation::JobWait { .. }
+        | Operation::JobOutput { .. }
+        | Operation::JobCancel { .. }
+        | Operation::JobEnds {} => Err(Refusal::bad_command("a job does not ask after jobs")),
+        Operation::HostFileList(_)
+        | Operation::HostFileSearch(_)
+        | Operation::HostFileRead(_)
+        | Operation::HostFileWrite(_) => host_files::perform(house, pump, operation).await,
+        Operation::HostProbe(asked) => host_network::probe(pump, asked).await,
+        Operation::HostFirewall {} => host_network::firewall(house, pump).await,
+        Operation::HostDiskUsage(asked) => host_storage::usage(house, pump, asked).await,
     }
 }
 
@@ -268,58 +214,4 @@ async fn disk(
             .collect(),
     };
     tools::carry(&tool, pump, &house.strays).await
-}
-
-fn no_request(house: &House, cause: &str) {
-    let cause = beginning(cause, REASON_CHARS);
-    house
-        .complaints
-        .say(|unsaid| tracing::warn!(cause, unsaid, "no request"));
-}
-
-/// One line an operation: what changes something as information, what only looks for whoever wants to
-/// know. No argument and no variable's value is in it: they may be secret.
-fn log(house: &House, request: &Request, outcome: &Result<Ending, Refusal>, begun: Instant) {
-    // As texts, which are written with everything that would begin a new line or command a terminal escaped.
-    let reference = beginning(&request.reference, REFERENCE_CHARS);
-    let ending = match outcome {
-        Ok(ending) => ending.to_string(),
-        Err(refusal) => Ending::from(refusal.clone()).to_string(),
-    };
-    let ending = beginning(&redact_text(&ending), REASON_CHARS);
-    let operation = request.operation.name();
-    // Whoever takes a secret for a name does not find it here either.
-    let container = request.operation.container();
-    let container = container.map(|name| redact_text(name.as_str()));
-    let container = container.as_deref();
-    let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let say = |unsaid: Option<u64>| {
-        tracing::info!(
-            reference,
-            operation,
-            container,
-            ending,
-            duration_ms,
-            unsaid,
-            "operation"
-        );
-    };
-    if request.operation.only_looks() {
-        tracing::debug!(
-            reference,
-            operation,
-            container,
-            ending,
-            duration_ms,
-            "operation"
-        );
-    } else if outcome.as_ref().is_err_and(Refusal::is_of_the_request) {
-        house.complaints.say(say);
-    } else {
-        say(None);
-    }
-}
-
-fn beginning(text: &str, chars: usize) -> String {
-    text.chars().take(chars).collect()
 }

@@ -8,7 +8,7 @@ use crate::exec::{ContainerName, Ending, Frame, SnapshotFacts, SnapshotName, Str
 use crate::sys::files::{read_bounded, write_private};
 
 use super::{
-    answers::{line, print, to_its_end},
+    answers::{line, to_its_end},
     copies::moved_text,
     definition,
     definitions::CONFIG,
@@ -16,6 +16,7 @@ use super::{
     house::House,
     long::{run, went_well},
     places::{existing, plain, stopped},
+    printing::print,
     pump::Pump,
     refusal::Refusal,
     stage::{Stage, remove},

@@ -17,7 +17,9 @@ pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    Changes, Command, ContainerName, Deed, Ending, Excerpt, Frame, HostView, InsideEntry,
-    InsidePath, KillReason, Limits, Listener, LogFile, Operation, PowerPlan, Program, RefusalCode,
-    SnapshotFacts, SnapshotName, Stream, Transport, Usage, Vitals,
+    Answered, Changes, Command, ContainerName, Deed, Ending, Excerpt, FileEntry, FileFacts,
+    FileList, FileMatch, FileMatches, FileWritten, Frame, HostDiskUsage, HostFileList,
+    HostFileRead, HostFileSearch, HostFileWrite, HostProbe, HostView, InsideEntry, InsidePath, Job,
+    JobId, JobPiece, KillReason, Limits, Listener, LogFile, Operation, PowerPlan, Probe, Probed,
+    Program, RefusalCode, SnapshotFacts, SnapshotName, Stream, Transport, Usage, Vitals,
 };

@@ -226,7 +226,7 @@ impl Catalog {
     /// Whether a tool is there: whether the helper does what it needs.
     pub fn has(&self, tool: &Tool) -> bool {
         let allows = self.allows.as_ref().zip(tool.needs());
-        allows.is_none_or(|(allows, class)| allows(class))
+        allows.is_none_or(|(allows, class)| allows(class) || tool.or_needs().is_some_and(allows))
     }
 
     /// Every tool, by name, also those that are not there.

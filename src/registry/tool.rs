@@ -23,6 +23,7 @@ pub struct Tool {
     risk: Risk,
     scope: Scope,
     needs: Option<HelperClass>,
+    or_needs: Option<HelperClass>,
     syncs_state: bool,
     remembers: bool,
     task_support: TaskSupport,
@@ -51,6 +52,7 @@ impl Tool {
             risk,
             scope: Scope::default(),
             needs: None,
+            or_needs: None,
             syncs_state: false,
             remembers: false,
             task_support: TaskSupport::Never,
@@ -119,6 +121,15 @@ impl Tool {
     /// The class of the helper's operations without which it can do nothing, if there is one.
     pub fn needs(&self) -> Option<HelperClass> {
         self.needs
+    }
+
+    /// Another class of operations with which it can do something as well.
+    pub fn or_needs(&self) -> Option<HelperClass> {
+        self.or_needs
+    }
+
+    pub(super) fn set_or_needs(&mut self, class: HelperClass) {
+        self.or_needs = Some(class);
     }
 
     pub(super) fn set_needs(&mut self, class: HelperClass) {

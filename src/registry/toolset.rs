@@ -105,6 +105,12 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(|tool| tool.set_needs(class))
     }
 
+    /// The last row can do something where this class is on, too.
+    #[must_use]
+    pub fn or_through(self, class: HelperClass) -> Self {
+        self.last(|tool| tool.set_or_needs(class))
+    }
+
     /// The last row answers to this name of the `StartOS` dialect too, with (their, our) parameters.
     #[must_use]
     pub fn startos(

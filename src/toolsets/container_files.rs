@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{failure::failed, number::Number};
 use crate::backends::{
-    ContainerName, DirectoryPage, FilePart, InsidePath, Lxc, PART_BYTES, from_base64,
+    ContainerName, DirectoryPage, InsidePart, InsidePath, Lxc, PART_BYTES, from_base64,
 };
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
@@ -72,7 +72,7 @@ struct Read {
     bytes: Number<1, PART_BYTES, PART_BYTES>,
 }
 
-async fn read(lxc: Arc<Lxc>, asked: Read, cx: Cx) -> Result<FilePart> {
+async fn read(lxc: Arc<Lxc>, asked: Read, cx: Cx) -> Result<InsidePart> {
     let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
     let part = (asked.offset, asked.bytes.get());
     let read = lxc.read_file(&asked.container, asked.path, part).await;

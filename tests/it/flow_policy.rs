@@ -54,6 +54,10 @@ const SETTING: [&str; 1] = ["container_config_set"];
 /// What looks at what may be secret.
 const REVEALING: [&str; 1] = ["container_file_read"];
 
+/// What looks at jobs, and what begins and ends them.
+const LOOKING_AT_JOBS: [&str; 4] = ["job_get", "job_list", "job_output", "job_wait"];
+const JOBS: [&str; 2] = ["job_cancel", "job_start"];
+
 const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
 
 const RUNNING: [&str; 2] = ["container_shell", "system_shell"];
@@ -80,7 +84,10 @@ fn here() -> (Vec<&'static str>, &'static [&'static str]) {
     let units: &[&str] = if is_booted { &LOOKING_AT_UNITS } else { &[] };
     let updates: &[&str] = if has_apt { &LOOKING_AT_UPDATES } else { &[] };
     let power: &[&str] = if is_booted { &GOING_DOWN } else { &[] };
-    ([&READING, units, updates].concat(), power)
+    (
+        [&READING[..], &LOOKING_AT_JOBS, units, updates].concat(),
+        power,
+    )
 }
 
 fn seen(policy: &'static str) -> Vec<String> {
@@ -120,11 +127,13 @@ fn t2_each_policy_sees_its_tools() {
     assert_eq!(seen("observe"), all(&[&reading]));
     assert_eq!(
         seen("operate"),
-        all(&[&reading, power, &CHANGING, &RUNNING, &ASKING_AFTER])
+        all(&[&reading, power, &CHANGING, &RUNNING, &JOBS, &ASKING_AFTER])
     );
     assert_eq!(
         seen("admin"),
-        all(&[&reading, power, &CHANGING, &SETTING, &REVEALING, &RUNNING])
+        all(&[
+            &reading, power, &CHANGING, &SETTING, &REVEALING, &RUNNING, &JOBS
+        ])
     );
     assert_eq!(seen("suggest"), SUGGESTING);
 }
@@ -140,12 +149,11 @@ fn t10_what_a_policy_denies_is_answered_as_what_does_not_exist() {
         answer.message().replace(tool, "TOOL")
     };
     let unknown = words("observe", "nothing");
-    for tool in
-        CHANGING
-            .iter()
-            .chain(&RUNNING)
-            .chain(&["package.shell", "system.shell", "package.stop"])
-    {
+    for tool in CHANGING.iter().chain(&RUNNING).chain(&JOBS).chain(&[
+        "package.shell",
+        "system.shell",
+        "package.stop",
+    ]) {
         assert_eq!(words("observe", tool), unknown, "{tool}");
     }
     for tool in READING {

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::helper_client::{Changes, ContainerName, Deed, Operation, SnapshotFacts, SnapshotName};
+use crate::sys::neutralise;
 
 use super::super::error::{BackendError, ErrorKind};
-use super::super::neutral::neutralise;
 use super::config::ContainerConfig;
 use super::containers::LxcView;
 use super::details::ContainerState;

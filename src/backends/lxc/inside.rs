@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::helper_client::{
     Capture, ContainerName, Deed, Excerpt, InsideEntry, InsidePath, LogFile, Operation,
 };
+use crate::sys::neutralise;
 
 use super::super::ask::{limits, obstacle};
 use super::super::error::{BackendError, ErrorKind};
-use super::super::neutral::neutralise;
 use super::super::threshold::told;
 use super::containers::LxcView;
 use super::deeds::{senseless, short};
@@ -73,7 +73,7 @@ pub struct LogPart {
 
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct FilePart {
+pub struct InsidePart {
     /// What it holds, if that is text; nothing in it is changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -190,7 +190,7 @@ impl LxcView {
         name: &ContainerName,
         path: InsidePath,
         (offset, bytes): (u64, u32),
-    ) -> Result<FilePart, BackendError> {
+    ) -> Result<InsidePart, BackendError> {
         let deed = Deed::ReadFile {
             path,
             offset,
@@ -203,7 +203,7 @@ impl LxcView {
         let truncated = next < from.size_bytes && !bytes.is_empty();
         let text = std::str::from_utf8(bytes).ok();
         let text = text.filter(|text| !text.contains('\0'));
-        Ok(FilePart {
+        Ok(InsidePart {
             base64: text.is_none().then(|| STANDARD.encode(bytes)),
             text: text.map(str::to_owned),
             offset,

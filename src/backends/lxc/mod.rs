@@ -11,4 +11,4 @@ pub use containers::{Lxc, LxcView};
 pub use deeds::{ContainerDefinition, Snapshot};
 pub use details::{ContainerDetails, ContainerState, ContainerStatus};
 pub use events::{ContainerEvents, ContainerNews};
-pub use inside::{DirectoryPage, FilePart, LogPart, LogSource, PART_BYTES, from_base64};
+pub use inside::{DirectoryPage, InsidePart, LogPart, LogSource, PART_BYTES, from_base64};
