@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::machine::is_root;
 use crate::support::server::shared;
 
-const READING: [&str; 21] = [
+const READING: [&str; 28] = [
     "changes_since",
     "container_config_get",
     "container_file_list",
@@ -18,10 +18,17 @@ const READING: [&str; 21] = [
     "container_snapshot_list",
     "container_stats",
     "disk_list",
+    "disk_usage",
+    "dns_config",
+    "dns_query",
+    "file_list",
+    "file_search",
     "network_addresses",
+    "network_check_port",
     "network_interfaces",
     "network_listeners",
     "network_neighbors",
+    "network_ping",
     "network_routes",
     "server_info",
     "server_metrics",
@@ -48,11 +55,9 @@ const CHANGING: [&str; 14] = [
     "container_unfreeze",
 ];
 
-/// What changes how the box is set.
-const SETTING: [&str; 1] = ["container_config_set"];
-
-/// What looks at what may be secret.
-const REVEALING: [&str; 1] = ["container_file_read"];
+/// What changes how the box is set, and what looks at what may be secret: for `admin` alone.
+const SETTING: [&str; 2] = ["container_config_set", "file_write"];
+const REVEALING: [&str; 2] = ["container_file_read", "file_read"];
 
 /// What looks at jobs, and what begins and ends them.
 const LOOKING_AT_JOBS: [&str; 4] = ["job_get", "job_list", "job_output", "job_wait"];
@@ -74,6 +79,9 @@ const GOING_DOWN: [&str; 3] = [
     "server_shutdown",
 ];
 
+/// Only where there is nft.
+const LOOKING_AT_THE_FIREWALL: [&str; 1] = ["firewall_rules"];
+
 /// Only where there is apt.
 const LOOKING_AT_UPDATES: [&str; 1] = ["update_check"];
 
@@ -84,8 +92,13 @@ fn here() -> (Vec<&'static str>, &'static [&'static str]) {
     let units: &[&str] = if is_booted { &LOOKING_AT_UNITS } else { &[] };
     let updates: &[&str] = if has_apt { &LOOKING_AT_UPDATES } else { &[] };
     let power: &[&str] = if is_booted { &GOING_DOWN } else { &[] };
+    let firewall: &[&str] = if Path::new("/usr/sbin/nft").exists() {
+        &LOOKING_AT_THE_FIREWALL
+    } else {
+        &[]
+    };
     (
-        [&READING[..], &LOOKING_AT_JOBS, units, updates].concat(),
+        [&READING[..], &LOOKING_AT_JOBS, units, firewall, updates].concat(),
         power,
     )
 }
