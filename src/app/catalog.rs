@@ -93,7 +93,11 @@ pub fn catalog_of(
     catalog.add(toolsets::tunnels(network))?;
     catalog.add(toolsets::storage(Arc::new(on.storage)))?;
     catalog.add(toolsets::files(Arc::new(on.files)))?;
-    catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
+    let lxc = Arc::new(on.lxc);
+    catalog.add(toolsets::containers(lxc.clone()))?;
+    catalog.add(toolsets::container_settings(lxc.clone()))?;
+    catalog.add(toolsets::container_copies(lxc.clone()))?;
+    catalog.add(toolsets::container_files(lxc))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;
     if rows.have(Systemd::runs_here()) {

@@ -35,7 +35,9 @@ pub use job_piece::JobOutput;
 pub use job_standing::{JobStanding, JobStandings};
 pub use jobs::{Jobs, JobsView};
 pub use lxc::{
-    ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc, LxcView,
+    ContainerDefinition, ContainerDetails, ContainerEvents, ContainerNews, ContainerState,
+    ContainerStatus, DirectoryPage, InsidePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES,
+    Snapshot, from_base64,
 };
 pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
 pub use outcome::ShellOutcome;
@@ -50,8 +52,9 @@ pub use updates::{UpdateCheck, Updates};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
-    ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostDiskUsage, HostFileSearch,
-    JobId, Listener, Program, Transport, Tunnel, TunnelName, Usage, Vitals,
+    Changes, ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostDiskUsage,
+    HostFileSearch, InsidePath, JobId, Listener, LogFile, Program, SnapshotName, Transport, Tunnel,
+    TunnelName, Usage, Vitals,
 };
 pub use crate::sys::neutralise;
 

@@ -11,6 +11,7 @@ use super::glob::Glob;
 use super::key::{Key, key};
 use super::reading;
 use super::shape::{Flag, List, Shape as _, Word};
+use super::template::Template;
 use super::trust::doubt;
 
 /// Where `gatewren helper` looks when it is told nothing.
@@ -66,6 +67,8 @@ pub enum HelperClass {
     LxcReads,
     /// Starting and stopping containers.
     LxcWrites,
+    /// Making and removing containers, their snapshots, definitions and files.
+    LxcManage,
     /// Restarting the box and switching it off.
     Power,
     /// Looking at the host's updates.
@@ -80,12 +83,13 @@ pub enum HelperClass {
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
         Self::LxcReads,
         Self::LxcWrites,
+        Self::LxcManage,
         Self::Power,
         Self::Updates,
         Self::HostFileReads,
@@ -101,6 +105,7 @@ impl HelperClass {
             Self::HostReads => "host_reads",
             Self::LxcReads => "lxc_reads",
             Self::LxcWrites => "lxc_writes",
+            Self::LxcManage => "lxc_manage",
             Self::Power => "power",
             Self::Updates => "updates",
             Self::HostFileReads => "host_file_reads",
@@ -123,8 +128,12 @@ pub struct HelperPolicy {
     pub host_reads: bool,
     /// Whether containers may be listed, looked at and watched.
     pub lxc_reads: bool,
-    /// Whether containers may be started, stopped and restarted.
+    /// Whether containers may be started, stopped, frozen, and set to start with the box.
     pub lxc_writes: bool,
+    /// Whether containers may be made, removed and brought back, and their definitions and files touched.
+    pub lxc_manage: Switch,
+    /// What containers may be made from.
+    pub templates: Vec<Template>,
     /// Restarting the box and switching it off.
     pub power: Power,
     /// Updates of the host's packages.
@@ -170,6 +179,8 @@ impl HelperPolicy {
     pub fn everything() -> Self {
         Self {
             host_shell: Shell::Full,
+            lxc_manage: Switch::On,
+            templates: Template::of_lxc("busybox").into_iter().collect(),
             power: Power::On,
             host_file_reads: vec!["/".to_owned()],
             host_file_writes: vec!["/".to_owned()],
@@ -186,6 +197,7 @@ impl HelperPolicy {
             HelperClass::HostReads => self.host_reads,
             HelperClass::LxcReads => self.lxc_reads,
             HelperClass::LxcWrites => self.lxc_writes,
+            HelperClass::LxcManage => self.lxc_manage == Switch::On,
             HelperClass::Power => self.power == Power::On,
             HelperClass::Updates => self.updates == Updates::ReadOnly,
             HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
@@ -205,9 +217,9 @@ This file belongs to root: the front can neither write it nor change what it say
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
 Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, power, updates, host_file_reads, host_file_writes and network; what is switched off there,
-or is about a container that is not in the list, is refused to everybody, and tools that need it are not shown
-to clients. Beside these it only tells that it is there, and which of them are on.
+lxc_writes, lxc_manage, power, updates, host_file_reads, host_file_writes and network; what is switched off
+there, or is about a container that is not in the list, is refused to everybody, and tools that need it are
+not shown to clients. Beside these it only tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
@@ -230,7 +242,14 @@ Every value below is the default: uncomment a line to change it.";
             "Whether containers may be listed, looked at and watched: their state, definition, addresses,\n\
              open ports, operating system, and what they use. Without it nothing is known of them."),
         key!("", "lxc_writes", lxc_writes, Flag,
-            "Whether containers may be started, stopped and restarted."),
+            "Whether containers may be started, stopped, restarted and frozen, and set to start with the box."),
+        key!("", "lxc_manage", lxc_manage, Word,
+            "Making containers, copying and destroying them, keeping snapshots of them and bringing them back,\n\
+             changing their limits and names, and listing, reading and writing the files in them: \"off\" or \"on\"."),
+        key!("", "templates", templates, TEMPLATES,
+            "What containers may be created from: the name of one of LXC's templates, such as \"busybox\", or a\n\
+             name and what it stands for, such as \"debian: download -d debian -r trixie -a amd64\". A template\n\
+             is a program that root runs, and many fetch what they need from the network."),
         key!("", "power", power, Word,
             "Restarting this box and switching it off, and calling off what is planned: \"off\" or \"on\". It is\n\
              done through systemd some seconds later, and not while something holds an inhibitor lock."),
@@ -272,6 +291,12 @@ const GLOBS: List<Glob> = List {
     may_be_empty: true,
 };
 
+const TEMPLATES: List<Template> = List {
+    entry: |text| text.parse().ok(),
+    like: "a template of LXC's, such as \"busybox\" or \"debian: download -d debian -r trixie -a amd64\"",
+    may_be_empty: true,
+};
+
 /// The longest path of a directory.
 const DIRECTORY_BYTES: usize = 1024;
 
@@ -289,7 +314,8 @@ fn directory(text: &str) -> Option<String> {
     (good && straight).then(|| format!("/{}", parts.join("/")))
 }
 
-/// What is about containers is on, what is about the host is off: this holds where nothing else was written.
+/// What looks at containers and runs in them is on, what makes and removes them and what is about the host is off:
+/// this holds where nothing else was written.
 impl Default for HelperPolicy {
     fn default() -> Self {
         Self {
@@ -299,6 +325,8 @@ impl Default for HelperPolicy {
             host_reads: true,
             lxc_reads: true,
             lxc_writes: true,
+            lxc_manage: Switch::Off,
+            templates: Vec::new(),
             power: Power::Off,
             updates: Updates::ReadOnly,
             host_file_reads: Vec::new(),
@@ -399,7 +427,7 @@ mod tests {
             assert_eq!(said, [false, true], "{name}");
             assert!(HelperPolicy::everything().allows(class));
         }
-        let others = ["containers"].len();
+        let others = ["containers", "templates"].len();
         assert_eq!(HelperPolicy::KEYS.len(), HelperClass::ALL.len() + others);
     }
 

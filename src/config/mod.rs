@@ -24,6 +24,7 @@ mod settings;
 mod shape;
 mod space;
 mod space_keys;
+mod template;
 mod trust;
 
 pub use change::Change;
@@ -45,3 +46,4 @@ pub use resolved::Resolved;
 pub use risk::Risk;
 pub use settings::{Inbox, Limits, Settings, StateLog, Tasks, TlsMode};
 pub use space::{Reach, Space, Spaces, WHOLE_BOX};
+pub use template::Template;

@@ -1,11 +1,13 @@
 //! What the front and the helper say to each other: operations one way, frames the other.
 #![forbid(unsafe_code)]
 
+mod deed;
 mod device;
 mod ending;
 mod frame;
 mod host_files;
 mod host_view;
+mod inside;
 mod job;
 mod launch;
 mod limits;
@@ -16,6 +18,9 @@ mod tunnels;
 mod vitals;
 
 pub use device::{DiskName, TunnelName};
+mod snapshot_name;
+
+pub use deed::{Changes, Deed, Excerpt, LogFile, SnapshotFacts};
 pub use ending::{Ending, KillReason, RefusalCode};
 pub use frame::{Decoder, Frame, Stream};
 pub use host_files::{
@@ -23,11 +28,13 @@ pub use host_files::{
     HostFileRead, HostFileSearch, HostFileWrite,
 };
 pub use host_view::HostView;
+pub use inside::{InsideEntry, InsideKind, InsidePath};
 pub use job::{Job, JobId, JobPiece};
 pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
 pub use name::ContainerName;
 pub use operation::{Command, HostDiskUsage, Operation, PowerPlan, Program, Request};
 pub use probe::{Answered, HostProbe, Probe, Probed};
+pub use snapshot_name::SnapshotName;
 pub use tunnels::{Tunnel, TunnelPeer};
 pub use vitals::{Listener, Transport, Usage, Vitals};

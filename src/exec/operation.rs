@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    deed::Deed,
     device::{DiskName, TunnelName},
     host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrite},
     job::JobId,
@@ -100,6 +101,20 @@ pub enum Operation {
         container: ContainerName,
         /// Seconds to wait for an orderly end; 0 forces at once.
         grace_s: u32,
+    },
+    /// Do something else to one, or look at something else of it.
+    ContainerDeed {
+        /// Which.
+        container: ContainerName,
+        /// What.
+        deed: Deed,
+    },
+    /// Make one from a template that the owner's file names.
+    ContainerCreate {
+        /// The new one's name.
+        name: ContainerName,
+        /// The template's name in the file.
+        template: String,
     },
     /// Report changes of containers until the connection closes, a line each: `'NAME' changed state to [STATE]`
     /// (`lxc-monitor`), `'NAME' changed definition` when it appeared, went or was configured, and
@@ -250,6 +265,8 @@ impl Operation {
             Self::ContainerDisk { .. } => "container_disk",
             Self::ContainerStart { .. } => "container_start",
             Self::ContainerStop { .. } => "container_stop",
+            Self::ContainerDeed { deed, .. } => deed.name(),
+            Self::ContainerCreate { .. } => "container_create",
             Self::ContainerEvents {} => "container_events",
             Self::Restart { .. } => "restart",
             Self::Shutdown { .. } => "shutdown",
@@ -279,12 +296,16 @@ impl Operation {
 
     /// Whether it changes nothing.
     pub fn only_looks(&self) -> bool {
+        if let Self::ContainerDeed { deed, .. } = self {
+            return deed.only_looks();
+        }
         !matches!(
             self,
             Self::HostCommand { .. }
                 | Self::ContainerCommand { .. }
                 | Self::ContainerStart { .. }
                 | Self::ContainerStop { .. }
+                | Self::ContainerCreate { .. }
                 | Self::Restart { .. }
                 | Self::Shutdown { .. }
                 | Self::CancelShutdown {}
@@ -305,7 +326,8 @@ impl Operation {
             | Self::ContainerOsRelease { container }
             | Self::ContainerDisk { container }
             | Self::ContainerStart { container }
-            | Self::ContainerStop { container, .. } => Some(container),
+            | Self::ContainerStop { container, .. }
+            | Self::ContainerDeed { container, .. } => Some(container),
             Self::ContainerVitals { container } => container.as_ref(),
             Self::JobStart { operation, .. } => operation.container(),
             Self::Ping {}
@@ -314,6 +336,7 @@ impl Operation {
             | Self::HostPrograms { .. }
             | Self::HostCommand { .. }
             | Self::ContainerList {}
+            | Self::ContainerCreate { .. }
             | Self::ContainerEvents {}
             | Self::Bounds {}
             | Self::Restart { .. }

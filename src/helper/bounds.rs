@@ -1,7 +1,7 @@
 //! What this box lets be done at all: the owner's file, which the front cannot write.
 
 use crate::config::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
-use crate::exec::{Ending, Frame, KillReason, Operation, RefusalCode, Stream};
+use crate::exec::{Deed, Ending, Frame, KillReason, Operation, RefusalCode, Stream};
 
 use super::{house::House, pump::Pump, refusal::Refusal};
 
@@ -58,6 +58,8 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::ContainerStart { .. } | Operation::ContainerStop { .. } => {
             Some(HelperClass::LxcWrites)
         }
+        Operation::ContainerDeed { deed, .. } => Some(class_of(deed)),
+        Operation::ContainerCreate { .. } => Some(HelperClass::LxcManage),
         Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => {
             Some(HelperClass::Power)
         }
@@ -66,6 +68,22 @@ fn class(operation: &Operation) -> Option<HelperClass> {
             Some(HelperClass::HostFileReads)
         }
         Operation::HostFileWrite(_) => Some(HelperClass::HostFileWrites),
+    }
+}
+
+fn class_of(deed: &Deed) -> HelperClass {
+    match deed {
+        Deed::Snapshots {} | Deed::Log { .. } | Deed::Journal { .. } => HelperClass::LxcReads,
+        Deed::Freeze {} | Deed::Unfreeze {} | Deed::Autostart { .. } => HelperClass::LxcWrites,
+        Deed::Configure { .. }
+        | Deed::Snapshot { .. }
+        | Deed::Restore { .. }
+        | Deed::Forget { .. }
+        | Deed::Clone { .. }
+        | Deed::Destroy { .. }
+        | Deed::ListFiles { .. }
+        | Deed::ReadFile { .. }
+        | Deed::WriteFile { .. } => HelperClass::LxcManage,
     }
 }
 
@@ -100,7 +118,10 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::ContainerShell => "commands in containers are refused",
         HelperClass::HostReads => "looking at the host is refused",
         HelperClass::LxcReads => "looking at containers is refused",
-        HelperClass::LxcWrites => "starting and stopping containers is refused",
+        HelperClass::LxcWrites => "starting, stopping and freezing containers is refused",
+        HelperClass::LxcManage => {
+            "making and removing containers, their snapshots, settings and files is refused"
+        }
         HelperClass::Power => "restarting this box and switching it off is refused",
         HelperClass::Updates => "looking at updates is refused",
         HelperClass::HostFileReads => "reading files of the host is refused",
@@ -150,6 +171,48 @@ mod tests {
             },
             Operation::ContainerEvents {},
         ]
+    }
+
+    /// What is done to one container, and looked at, as it comes over the socket.
+    fn deeds() -> impl Iterator<Item = (Operation, Option<HelperClass>)> {
+        let (reads, writes, manages) = (
+            HelperClass::LxcReads,
+            HelperClass::LxcWrites,
+            HelperClass::LxcManage,
+        );
+        let all = [
+            (r#"{"what":"snapshots"}"#, reads),
+            (r#"{"what":"log","log":"lxc","bytes":1}"#, reads),
+            (r#"{"what":"journal","lines":1}"#, reads),
+            (r#"{"what":"freeze"}"#, writes),
+            (r#"{"what":"unfreeze"}"#, writes),
+            (r#"{"what":"autostart","on":true}"#, writes),
+            (r#"{"what":"configure","changes":{}}"#, manages),
+            (r#"{"what":"snapshot"}"#, manages),
+            (r#"{"what":"restore","snapshot":"snap0"}"#, manages),
+            (r#"{"what":"forget","snapshot":"snap0"}"#, manages),
+            (r#"{"what":"clone","to":"copy"}"#, manages),
+            (
+                r#"{"what":"destroy","force":true,"snapshots":true}"#,
+                manages,
+            ),
+            (r#"{"what":"list_files","path":"/","limit":1}"#, manages),
+            (
+                r#"{"what":"read_file","path":"/a","offset":0,"bytes":1}"#,
+                manages,
+            ),
+            (r#"{"what":"write_file","path":"/a","content":""}"#, manages),
+        ];
+        let operation = |(text, class)| {
+            let (container, deed) = ("web".parse().unwrap(), serde_json::from_str(text).unwrap());
+            (Operation::ContainerDeed { container, deed }, Some(class))
+        };
+        let create = Operation::ContainerCreate {
+            name: "web".parse().unwrap(),
+            template: "busybox".into(),
+        };
+        let create = (create, Some(manages));
+        all.into_iter().map(operation).chain([create])
     }
 
     /// The same as a job.
@@ -282,7 +345,7 @@ mod tests {
         let reads = reads(container).map(|read| (read, Some(HelperClass::LxcReads)));
         let writes = writes.map(|write| (write, Some(HelperClass::LxcWrites)));
         let power = power().map(|power| (power, Some(HelperClass::Power)));
-        let containers = reads.into_iter().chain(writes);
+        let containers = reads.into_iter().chain(writes).chain(deeds());
         rest.into_iter()
             .chain(containers)
             .chain(power)
@@ -302,7 +365,9 @@ mod tests {
                 HelperClass::HostReads | HelperClass::LxcReads | HelperClass::LxcWrites => {
                     ["false", "true"]
                 }
-                HelperClass::Power | HelperClass::Network => ["\"off\"", "\"on\""],
+                HelperClass::LxcManage | HelperClass::Power | HelperClass::Network => {
+                    ["\"off\"", "\"on\""]
+                }
                 HelperClass::Updates => ["\"off\"", "\"read-only\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
             };

@@ -33,6 +33,9 @@ const JOB_OUTPUT_BYTES: u64 = 1 << 30;
 /// The longest that an lxc tool may run, the grace of a stop included.
 const TOOL_TIME: Duration = Duration::from_secs(150);
 
+/// The longest that a container may be copied, made or removed.
+const COPY_TIME: Duration = Duration::from_hours(2);
+
 /// The longest grace of a stop; a longer one is cut to this.
 pub const GRACE_SECONDS: u32 = 120;
 
@@ -81,6 +84,8 @@ pub fn limits(asked: Limits, operation: &Operation) -> Limits {
         | Operation::JobStart { .. }
         | Operation::JobWait { .. } => Duration::MAX,
         Operation::HostCommand { .. } | Operation::ContainerCommand { .. } => COMMAND_TIME,
+        Operation::ContainerCreate { .. } => COPY_TIME,
+        Operation::ContainerDeed { deed, .. } if deed.is_long() => COPY_TIME,
         _ => TOOL_TIME,
     };
     let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);

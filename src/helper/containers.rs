@@ -97,7 +97,7 @@ impl Containers {
         let running = self.alive(name).await?;
         if running.is_frozen() {
             let message =
-                format!("container '{name}' is frozen; unfreeze it first (lxc-unfreeze -n {name})");
+                format!("container '{name}' is frozen; let it go on first (container_unfreeze)");
             return Err(Refusal::new(RefusalCode::Frozen, message));
         }
         Ok(running)

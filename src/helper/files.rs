@@ -48,6 +48,22 @@ pub fn root_of(config: &Path) -> Result<PathBuf, Refusal> {
     Ok(PathBuf::from(path))
 }
 
+/// Whether a container's root file system is a plain directory.
+pub fn is_directory(config: &Path) -> bool {
+    root_of(config).is_ok_and(|path| path.is_dir())
+}
+
+/// The last value of a key in a configuration, if it has one.
+pub fn value(config: &Path, key: &str) -> Option<String> {
+    let text = fs::read_to_string(config).ok()?;
+    let lines = text.lines().filter_map(|line| line.split_once('='));
+    let values = lines.filter(|(name, _)| name.trim() == key);
+    let value = values
+        .map(|(_, value)| value.trim().to_owned())
+        .next_back()?;
+    (!value.is_empty()).then_some(value)
+}
+
 /// The last `lxc.rootfs.path` of a configuration, when it names a directory.
 fn rootfs(config: &str) -> Option<&str> {
     let lines = config.lines().filter_map(|line| line.split_once('='));

@@ -18,6 +18,7 @@ use crate::sys::{
 
 use super::{
     ceilings::{MAX_BOUNDS_STREAMS, MAX_EVENT_STREAMS, MAX_OPERATIONS},
+    claims::Claims,
     complaints::Complaints,
     containers::Containers,
     definitions::Definitions,
@@ -36,6 +37,8 @@ const PREFIX: &str = "gatewren-exec-";
 pub struct House {
     /// The containers.
     pub containers: Containers,
+    /// Those of them that are being copied, exchanged or removed.
+    pub claims: Claims,
     /// The children that nobody started.
     pub strays: Arc<Strays>,
     /// One permit for each operation.
@@ -73,6 +76,7 @@ impl House {
         let strays = Arc::<Strays>::default();
         Self {
             containers: Containers::new(definitions, Arc::clone(&strays)),
+            claims: Claims::default(),
             strays,
             operations: Semaphore::new(MAX_OPERATIONS),
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),

@@ -35,6 +35,16 @@ pub fn tool_for(operation: &Operation, lxcpath: &Path) -> Option<Tool> {
     })
 }
 
+/// Holds the processes of one, or lets them go on.
+pub fn freezer(name: &'static str, container: &ContainerName, lxcpath: &Path) -> Tool {
+    tool(name, lxcpath, Some(container), &[])
+}
+
+/// A tool on the containers in `lxcpath`, with these arguments, which name them.
+pub fn with_path(name: &'static str, lxcpath: &Path, args: &[&str]) -> Tool {
+    tool(name, lxcpath, None, args)
+}
+
 /// Asks for one container's state and first process.
 pub fn question(container: &ContainerName, lxcpath: &Path) -> Tool {
     tool("lxc-info", lxcpath, Some(container), &["-s", "-p"])

@@ -1,6 +1,5 @@
 //! Does one operation, as far as the owner's file lets it be done.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::exec::{ContainerName, Ending, Operation};
@@ -8,10 +7,11 @@ use crate::exec::{ContainerName, Ending, Operation};
 use super::{
     bounds,
     commands::{in_container, on_host, require_root},
-    events, files, host,
+    deeds, events, files, host,
     house::House,
     lxc::tool_for,
     network::Network,
+    places::{existing, root},
     power,
     printing::print,
     programs::find,
@@ -60,9 +60,11 @@ pub async fn perform(
         }
         Operation::ContainerEvents {} => events::report(house, pump).await,
         Operation::ContainerInfo { container } => info(house, pump, container).await,
-        Operation::ContainerStart { container } | Operation::ContainerStop { container, .. } => {
-            existing(house, container)?;
-            run_tool(house, pump, operation).await
+        Operation::ContainerStart { .. }
+        | Operation::ContainerStop { .. }
+        | Operation::ContainerDeed { .. }
+        | Operation::ContainerCreate { .. } => {
+            deeds::perform(house, pump, operation, processes).await
         }
         Operation::ContainerList {} => list(house, pump).await,
         Operation::Restart { plan } => power::schedule(house, pump, "reboot", plan).await,
@@ -78,13 +80,6 @@ pub async fn perform(
         // The rest is about the host, and a table of its own.
         other => host::perform(house, pump, other).await,
     }
-}
-
-/// The configuration file of a container that exists.
-fn existing(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
-    require_root()?;
-    house.containers.check_exists(container)?;
-    Ok(house.containers.definitions().file(container))
 }
 
 async fn run_tool(
@@ -205,14 +200,4 @@ async fn disk(
             .collect(),
     };
     tools::carry(&tool, pump, &house.strays).await
-}
-
-/// Where a container's root file system is seen.
-async fn root(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
-    let config = existing(house, container)?;
-    // A running one's root is seen from its init, whatever it is stored on.
-    match house.containers.running(container).await {
-        Ok(running) => Ok(format!("/proc/{}/root", running.init).into()),
-        Err(_) => files::root_of(&config),
-    }
 }

@@ -17,9 +17,10 @@ pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    Answered, Command, ContainerName, DiskName, Ending, FileEntry, FileFacts, FileList, FileMatch,
-    FileMatches, FileWritten, Frame, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
-    HostFileWrite, HostProbe, HostView, Job, JobId, JobPiece, KillReason, Limits, Listener,
-    Operation, PowerPlan, Probe, Probed, Program, RefusalCode, Stream, Transport, Tunnel,
-    TunnelName, Usage, Vitals,
+    Answered, Changes, Command, ContainerName, Deed, DiskName, Ending, Excerpt, FileEntry,
+    FileFacts, FileList, FileMatch, FileMatches, FileWritten, Frame, HostDiskUsage, HostFileList,
+    HostFileRead, HostFileSearch, HostFileWrite, HostProbe, HostView, InsideEntry, InsidePath, Job,
+    JobId, JobPiece, KillReason, Limits, Listener, LogFile, Operation, PowerPlan, Probe, Probed,
+    Program, RefusalCode, SnapshotFacts, SnapshotName, Stream, Transport, Tunnel, TunnelName,
+    Usage, Vitals,
 };

@@ -3,6 +3,9 @@
 
 mod access;
 mod completions;
+mod container_copies;
+mod container_files;
+mod container_settings;
 mod containers;
 mod disks;
 mod failure;
@@ -26,6 +29,9 @@ mod updates;
 
 pub use access::tools as access;
 pub use completions::complete;
+pub use container_copies::tools as container_copies;
+pub use container_files::tools as container_files;
+pub use container_settings::tools as container_settings;
 pub use containers::tools as containers;
 pub use disks::tools as disks;
 pub use files::tools as files;

@@ -18,7 +18,7 @@ use crate::support::apart::Apart;
 use crate::support::chance::Chance;
 use crate::support::container::Containers;
 use crate::support::fort::{
-    FRAME_BYTES, Fort, HOST_SHELL, NOTHING, descriptors, everything, request,
+    FRAME_BYTES, Fort, HOST_SHELL, NOTHING, deeds, descriptors, everything, request,
 };
 use crate::support::helper::{Helper, LONG_MS, container, frame, host};
 use crate::support::machine::{IN_TIME, is_root, skip, wait_until};
@@ -45,6 +45,19 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "host_command" => ("host_shell", "\"full\""),
         "container_command" => ("container_shell", "\"full\""),
         "container_start" | "container_stop" => ("lxc_writes", "true"),
+        "container_create" => ("lxc_manage", "\"on\""),
+        "container_deed" => {
+            let deed = &operation["deed"]["what"];
+            let known = deeds();
+            let (class, _) = known
+                .iter()
+                .find(|(_, known)| known["what"] == *deed)
+                .unwrap();
+            match *class {
+                "lxc_manage" => (class, "\"on\""),
+                class => (class, "true"),
+            }
+        }
         "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
         "host_tunnel_up" | "host_tunnel_down" => ("network", "\"on\""),
         "host_file_write" => ("host_file_writes", "[\"/\"]"),
@@ -121,7 +134,7 @@ fn commands_on_the_host_are_off_unless_the_file_switches_them_on() {
 
 #[test]
 fn a_container_that_is_not_in_the_list_is_answered_as_one_that_does_not_exist() {
-    let fort = Fort::new("containers = [\"web\", \"absent\"]\n");
+    let fort = Fort::new("containers = [\"web\", \"absent\"]\nlxc_manage = \"on\"\n");
     // Without root and LXC those of the list are answered with what is missing.
     let able = is_root() && Path::new("/usr/bin/lxc-attach").exists();
     let absent = if able { "absent" } else { "other" };
@@ -337,12 +350,33 @@ fn wrong_parts() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// Deeds that are none.
+fn wrong_deeds() -> Vec<(&'static str, Value)> {
+    let deed = |deed: Value| json!({ "do": "container_deed", "container": "web", "deed": deed });
+    let wrong = [
+        json!({ "what": "shell" }),
+        json!({ "what": "freeze", "force": true }),
+        json!({ "what": "restore", "snapshot": "ALL" }),
+        json!({ "what": "restore", "snapshot": "snap0/../../web" }),
+        json!({ "what": "forget", "snapshot": "-d" }),
+        json!({ "what": "clone", "to": "../vault" }),
+        json!({ "what": "clone", "to": "-p/tmp" }),
+        json!({ "what": "configure", "changes": { "hook": "/x" } }),
+        json!({ "what": "read_file", "path": "etc", "offset": 0, "bytes": 1 }),
+        json!({ "what": "log", "log": "/etc/shadow", "bytes": 1 }),
+    ];
+    let create = json!({ "do": "container_create", "name": "-t", "template": "busybox" });
+    let all = wrong.map(deed).into_iter().chain([create]);
+    all.map(|operation| ("operation", operation)).collect()
+}
+
 #[test]
 fn what_is_no_request_is_not_answered() {
     let fort = Fort::new("");
     let good = request(&fort.trace());
     let mut bad = no_frames(&good.to_string());
-    bad.extend(wrong_parts().into_iter().map(|(at, wrong)| {
+    let wrong = wrong_parts().into_iter().chain(wrong_deeds());
+    bad.extend(wrong.map(|(at, wrong)| {
         let mut request = good.clone();
         request[at] = wrong;
         frame(request.to_string())

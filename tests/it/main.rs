@@ -10,6 +10,7 @@
 mod audit;
 mod check;
 mod checklist;
+mod container_tools;
 mod crash_daemon;
 mod dialect;
 #[cfg(feature = "everything")]

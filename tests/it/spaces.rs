@@ -209,7 +209,7 @@ impl Agent {
 pub fn value(parameter: &str, container: &str) -> Value {
     let uri = format!("gatewren:///public/packageData/{container}");
     match parameter {
-        "container" | "query" | "target" | "text" | "table" => json!(container),
+        "container" | "query" | "target" | "text" | "table" | "new_name" => json!(container),
         "pointer" => json!(format!("/public/packageData/{container}")),
         "id" | "uri" => json!(uri),
         "unit" => json!(format!("lxc@{container}.service")),
@@ -234,8 +234,15 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "status" => json!("pending"),
         "open" | "only_new" => json!(true),
         "path" => json!(format!("/nonexistent/{container}")),
-        "revision" | "grace_s" | "offset" => json!(0),
-        "timeout_s" | "limit" => json!(20),
+        "revision" | "grace_s" | "offset" | "memory_limit_bytes" | "cpu_limit_percent"
+        | "processes_limit" | "start_order" => json!(0),
+        "timeout_s" | "limit" | "lines" | "bytes" | "mode" | "start_delay_s" => json!(20),
+        "snapshot" => json!("snap0"),
+        "template" => json!("busybox"),
+        "source" => json!("lxc"),
+        "hostname" | "comment" | "after" | "cursor" => json!("abcd"),
+        // What runs is to run on.
+        "on" | "soft" | "force" | "with_snapshots" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }

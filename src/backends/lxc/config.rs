@@ -38,6 +38,15 @@ pub struct ContainerConfig {
     /// The most processor time that it may use, in percent of one processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_limit_percent: Option<u64>,
+    /// The most processes that it may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes_limit: Option<u64>,
+    /// Seconds after its start before the next one starts with the box.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_delay_s: Option<u64>,
+    /// Its place among those that start with the box, the highest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_order: Option<i64>,
 }
 
 /// A network of a container, as it is defined.
@@ -104,6 +113,9 @@ impl ContainerConfig {
                 self.memory_limit_bytes = bytes(value);
             }
             "cgroup2.cpu.max" => self.cpu_limit_percent = quota(value),
+            "cgroup2.pids.max" | "cgroup.pids.max" => self.processes_limit = value.parse().ok(),
+            "start.delay" => self.start_delay_s = value.parse().ok(),
+            "start.order" => self.start_order = value.parse().ok(),
             _ => {
                 let numbered = key.strip_prefix("net.").and_then(|rest| {
                     let (number, key) = rest.split_once('.')?;

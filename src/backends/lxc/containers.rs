@@ -6,7 +6,7 @@ use tracing::debug;
 
 use crate::config::Reach;
 use crate::helper_client::{
-    Capture, ContainerName, Ending, Helper, Limits, Operation, Usage, Vitals,
+    Capture, ContainerName, Ending, Finished, Helper, Limits, Operation, Usage, Vitals,
 };
 
 use super::super::ask::{ask, limits};
@@ -242,7 +242,11 @@ impl LxcView {
         Ok(ContainerEvents::of(running))
     }
 
-    async fn config(&self, name: &ContainerName) -> Result<ContainerConfig, BackendError> {
+    /// What the definition of one says.
+    pub(super) async fn config(
+        &self,
+        name: &ContainerName,
+    ) -> Result<ContainerConfig, BackendError> {
         let operation = |container| Operation::ContainerConfig { container };
         let text = self.about(name, operation, QUESTION_TIME).await?;
         Ok(ContainerConfig::parse(&text))
@@ -256,7 +260,7 @@ impl LxcView {
     }
 
     /// Has the helper do something with one container.
-    async fn about(
+    pub(super) async fn about(
         &self,
         name: &ContainerName,
         operation: impl FnOnce(ContainerName) -> Operation,
@@ -267,8 +271,36 @@ impl LxcView {
         told(name, &asked, answer)
     }
 
-    async fn ask(&self, operation: Operation, time: Duration) -> Result<String, BackendError> {
+    /// Has the helper do something, and returns what it printed.
+    pub(super) async fn ask(
+        &self,
+        operation: Operation,
+        time: Duration,
+    ) -> Result<String, BackendError> {
         ask(&self.helper, operation, time, &self.reference).await
+    }
+
+    /// Has the helper do something, and returns all that came of it.
+    pub(super) async fn run(
+        &self,
+        operation: Operation,
+        limits: Limits,
+        capture: Capture,
+    ) -> Result<Finished, BackendError> {
+        let helper = &self.helper;
+        Ok(helper
+            .run(operation, limits, &self.reference, capture)
+            .await?)
+    }
+
+    /// Whether one is within reach.
+    pub(super) fn shows(&self, name: &ContainerName) -> bool {
+        self.threshold.shows(name)
+    }
+
+    /// The name under which one is asked about.
+    pub(super) fn asked(&self, name: &ContainerName) -> ContainerName {
+        self.threshold.name(name)
     }
 }
 
@@ -283,7 +315,7 @@ fn read_vitals(text: &str) -> Result<Vec<Vitals>, BackendError> {
 fn frozen(name: &ContainerName) -> BackendError {
     BackendError::new(
         ErrorKind::NotRunning,
-        format!("container '{name}' is frozen; unfreeze it first (lxc-unfreeze -n {name})"),
+        format!("container '{name}' is frozen; let it go on first (container_unfreeze)"),
     )
 }
 

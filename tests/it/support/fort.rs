@@ -23,8 +23,8 @@ pub const FRAME_BYTES: u32 = 256 * 1024;
 
 /// Nothing is allowed.
 pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\n\
-                       host_reads = false\nlxc_reads = false\nlxc_writes = false\npower = \"off\"\n\
-                       updates = \"off\"\nhost_file_reads = []\nhost_file_writes = []\n\
+                       host_reads = false\nlxc_reads = false\nlxc_writes = false\nlxc_manage = \"off\"\n\
+                       power = \"off\"\nupdates = \"off\"\nhost_file_reads = []\nhost_file_writes = []\n\
                        network = \"off\"\n";
 
 /// Commands may run on the host.
@@ -192,9 +192,40 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     all.extend(["list", "events"].map(|what| json!({ "do": format!("container_{what}") })));
     let about = ["info", "config", "os_release", "vitals", "disk", "start"];
     all.extend(about.map(|what| json!({ "do": format!("container_{what}"), "container": "web" })));
+    let deeds = deeds().into_iter();
+    all.extend(
+        deeds.map(|(_, deed)| json!({ "do": "container_deed", "container": "web", "deed": deed })),
+    );
+    all.push(json!({ "do": "container_create", "name": "new", "template": "none" }));
     all.push(json!({
         "do": "job_start", "job": "job_0123456789abcdef0123456789abcdef", "owner": "a", "tool": "t",
         "operation": trace
     }));
     all
+}
+
+/// One of each deed, with the class that it belongs to.
+pub fn deeds() -> Vec<(&'static str, Value)> {
+    let alone = |class, what: &str| (class, json!({ "what": what }));
+    let manage = |deed: Value| ("lxc_manage", deed);
+    vec![
+        alone("lxc_reads", "snapshots"),
+        (
+            "lxc_reads",
+            json!({ "what": "log", "log": "lxc", "bytes": 100 }),
+        ),
+        ("lxc_reads", json!({ "what": "journal", "lines": 10 })),
+        alone("lxc_writes", "freeze"),
+        alone("lxc_writes", "unfreeze"),
+        ("lxc_writes", json!({ "what": "autostart", "on": true })),
+        manage(json!({ "what": "configure", "changes": { "hostname": "web" } })),
+        alone("lxc_manage", "snapshot"),
+        manage(json!({ "what": "restore", "snapshot": "snap0" })),
+        manage(json!({ "what": "forget", "snapshot": "snap0" })),
+        manage(json!({ "what": "clone", "to": "other" })),
+        manage(json!({ "what": "list_files", "path": "/", "limit": 1 })),
+        manage(json!({ "what": "read_file", "path": "/config", "offset": 0, "bytes": 1 })),
+        manage(json!({ "what": "write_file", "path": "/config", "content": "" })),
+        manage(json!({ "what": "destroy", "force": false, "snapshots": false })),
+    ]
 }

@@ -50,7 +50,9 @@ pub fn server() -> Builder {
         directory: None,
         settings: None,
         // No less than a trial.
-        bounds: "host_shell = \"full\"\npower = \"on\"\n".to_owned(),
+        bounds: "host_shell = \"full\"\npower = \"on\"\nlxc_manage = \"on\"\n\
+                 templates = [\"busybox\"]\n"
+            .to_owned(),
         env: Vec::new(),
         listen: "127.0.0.1:0".to_owned(),
         runner: None,

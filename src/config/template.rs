@@ -1,0 +1,121 @@
+//! What a container may be created from, as the owner names it.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The longest entry; a longer one is refused.
+const MAX_BYTES: usize = 512;
+
+/// One of LXC's templates under a name of the owner's, with its options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    name: String,
+    program: String,
+    options: Vec<String>,
+}
+
+impl Template {
+    /// A template of LXC's under its own name.
+    pub fn of_lxc(name: &str) -> Option<Self> {
+        name.parse().ok()
+    }
+
+    /// What clients call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What LXC calls it.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// What it is told.
+    pub fn options(&self) -> &[String] {
+        &self.options
+    }
+}
+
+/// Why a text is no template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidTemplate;
+
+impl FromStr for Template {
+    type Err = InvalidTemplate;
+
+    /// Reads `NAME`, or `NAME: TEMPLATE OPTION...`.
+    fn from_str(text: &str) -> Result<Self, InvalidTemplate> {
+        let (name, rest) = match text.split_once(':') {
+            Some((name, rest)) => (name.trim(), rest),
+            None => (text, text),
+        };
+        // What stands in quotes in the file, or needs them in a shell, would mean something else here.
+        let plain = |c: char| c.is_ascii_graphic() && !"\"'\\$`".contains(c);
+        let mut words = rest.split_whitespace().map(str::to_owned);
+        let program = words.next().ok_or(InvalidTemplate)?;
+        let options: Vec<String> = words.collect();
+        let good = text.len() <= MAX_BYTES
+            && is_name(name)
+            && is_name(&program)
+            && options.iter().all(|option| option.chars().all(plain));
+        let name = name.to_owned();
+        let template = Self {
+            name,
+            program,
+            options,
+        };
+        good.then_some(template).ok_or(InvalidTemplate)
+    }
+}
+
+/// Never an option and never a path.
+fn is_name(text: &str) -> bool {
+    let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    begins_well && text.len() <= 64 && text.bytes().all(plain)
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if self.name != self.program || !self.options.is_empty() {
+            write!(f, ": {}", self.program)?;
+        }
+        for option in &self.options {
+            write!(f, " {option}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_is_a_name_and_what_it_stands_for() {
+        let read = |text: &str| text.parse::<Template>();
+        let plain = read("busybox").unwrap();
+        assert_eq!((plain.name(), plain.program()), ("busybox", "busybox"));
+        let debian = read("debian: download -d debian -r trixie").unwrap();
+        assert_eq!((debian.name(), debian.program()), ("debian", "download"));
+        assert_eq!(debian.options(), ["-d", "debian", "-r", "trixie"]);
+        for template in [plain, debian] {
+            assert_eq!(read(&template.to_string()), Ok(template));
+        }
+        for bad in [
+            "",
+            ":",
+            "a:",
+            "-x",
+            "a: /bin/sh",
+            "a: ../x",
+            "a b",
+            "a: b \"c\"",
+            "a: b $(id)",
+            "a\nb",
+        ] {
+            assert_eq!(read(bad), Err(InvalidTemplate), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A place in a container's root file system, and what is found there.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest path, without its NUL, as the kernel has it.
+const MOST_BYTES: usize = 4095;
+
+/// An absolute path as it is seen inside, such as `/etc/hosts`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct InsidePath(String);
+
+impl InsidePath {
+    /// The path without the slash that it begins with; `.` for the root itself.
+    pub fn relative(&self) -> &str {
+        match self.0.trim_start_matches('/') {
+            "" => ".",
+            path => path,
+        }
+    }
+
+    /// The directory that holds it, and its name there; nothing where no file can be.
+    pub fn split(&self) -> Option<(&str, &str)> {
+        let path = self.relative();
+        let (directory, name) = path.rsplit_once('/').unwrap_or((".", path));
+        let names_a_file = !matches!(name, "" | "." | "..");
+        names_a_file.then_some((directory, name))
+    }
+}
+
+/// Why a text is no path inside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidPath;
+
+impl fmt::Display for InvalidPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a path is absolute, such as /etc/hosts, has at most {MOST_BYTES} bytes and no NUL"
+        )
+    }
+}
+
+impl std::error::Error for InvalidPath {}
+
+impl TryFrom<String> for InsidePath {
+    type Error = InvalidPath;
+
+    fn try_from(path: String) -> Result<Self, InvalidPath> {
+        let good = path.starts_with('/') && path.len() <= MOST_BYTES && !path.contains('\0');
+        good.then_some(Self(path)).ok_or(InvalidPath)
+    }
+}
+
+impl std::str::FromStr for InsidePath {
+    type Err = InvalidPath;
+
+    fn from_str(path: &str) -> Result<Self, InvalidPath> {
+        path.to_owned().try_into()
+    }
+}
+
+impl From<InsidePath> for String {
+    fn from(path: InsidePath) -> Self {
+        path.0
+    }
+}
+
+impl fmt::Display for InsidePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl schemars::JsonSchema for InsidePath {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "InsidePath".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^/", "maxLength": MOST_BYTES })
+    }
+}
+
+/// What stands in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct InsideEntry {
+    /// Its name; bytes that are not UTF-8 are replaced.
+    pub name: String,
+    /// What it is.
+    pub kind: InsideKind,
+    /// How long a file is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// Its permissions in octal, such as `0644`.
+    pub mode: String,
+    /// The number of the user it belongs to, as the host counts.
+    pub uid: u32,
+    /// The number of the group, as the host counts.
+    pub gid: u32,
+    /// When it was changed last, seconds since 1970.
+    pub changed_s: i64,
+}
+
+/// What a name in a directory stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InsideKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A device, a socket or a pipe.
+    Other,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_names_a_place_below_the_root() {
+        let path = |text: &str| text.parse::<InsidePath>().unwrap();
+        assert_eq!(path("/").relative(), ".");
+        assert_eq!(path("//etc/hosts").relative(), "etc/hosts");
+        assert_eq!(path("/etc/hosts").split(), Some(("etc", "hosts")));
+        assert_eq!(path("/motd").split(), Some((".", "motd")));
+        for none in ["/", "/etc/", "/etc/..", "/."] {
+            assert_eq!(path(none).split(), None, "{none}");
+        }
+        for bad in [
+            "",
+            "etc",
+            "../etc",
+            "-x",
+            "/a\0b",
+            &format!("/{}", "x".repeat(5000)),
+        ] {
+            assert_eq!(bad.parse::<InsidePath>(), Err(InvalidPath), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What changes a container, or looks closer at one, each by whoever knows how.
+
+use crate::exec::{ContainerName, Deed, Ending, Operation};
+
+use super::{
+    container_files, container_logs, copies, definition,
+    house::House,
+    lxc::{freezer, tool_for},
+    places::existing,
+    pump::Pump,
+    refusal::Refusal,
+    snapshots, tools,
+};
+
+/// Does it; `processes` bounds what is run for it.
+pub async fn perform(
+    house: &House,
+    pump: &mut Pump,
+    operation: &Operation,
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    match operation {
+        Operation::ContainerDeed { container, deed } => {
+            one(house, pump, (container, deed), processes).await
+        }
+        Operation::ContainerCreate { name, template } => {
+            copies::create(house, pump, (name, template), processes).await
+        }
+        other => start_or_stop(house, pump, other).await,
+    }
+}
+
+async fn start_or_stop(
+    house: &House,
+    pump: &mut Pump,
+    operation: &Operation,
+) -> Result<Ending, Refusal> {
+    if let Some(container) = operation.container() {
+        existing(house, container)?;
+        house.claims.check_free(container)?;
+    }
+    let tool = tool_for(operation, house.containers.lxcpath());
+    let tool = tool.ok_or_else(|| Refusal::failed("no tool does this"))?;
+    tools::carry(&tool, pump, &house.strays).await
+}
+
+async fn one(
+    house: &House,
+    pump: &mut Pump,
+    (container, deed): (&ContainerName, &Deed),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    existing(house, container)?;
+    match deed {
+        Deed::Freeze {} => freeze(house, pump, container, "lxc-freeze").await,
+        Deed::Unfreeze {} => freeze(house, pump, container, "lxc-unfreeze").await,
+        Deed::Autostart { on } => definition::autostart(house, container, *on).await,
+        Deed::Configure { changes } => definition::configure(house, container, changes).await,
+        Deed::Snapshots {} => snapshots::list(house, pump, container).await,
+        Deed::Snapshot { comment } => {
+            snapshots::make(house, pump, (container, comment.as_deref()), processes).await
+        }
+        Deed::Restore { snapshot } => {
+            snapshots::restore(house, pump, (container, snapshot), processes).await
+        }
+        Deed::Forget { snapshot } => {
+            snapshots::forget(house, pump, (container, snapshot), processes).await
+        }
+        Deed::Clone { to } => copies::clone(house, pump, (container, to), processes).await,
+        Deed::Destroy { force, snapshots } => {
+            copies::destroy(house, pump, (container, *force, *snapshots), processes).await
+        }
+        Deed::Log { log, offset, bytes } => {
+            container_logs::log(house, pump, container, (*log, *offset, *bytes)).await
+        }
+        Deed::Journal { lines, cursor } => {
+            let part = (*lines, cursor.as_deref());
+            container_logs::journal(house, pump, (container, part), processes).await
+        }
+        Deed::ListFiles { path, after, limit } => {
+            let part = (after.clone(), *limit);
+            container_files::list(house, pump, (container, path), part).await
+        }
+        Deed::ReadFile {
+            path,
+            offset,
+            bytes,
+        } => container_files::read(house, pump, (container, path), (*offset, *bytes)).await,
+        Deed::WriteFile {
+            path,
+            content,
+            mode,
+        } => container_files::write(house, (container, path), content, *mode).await,
+    }
+}
+
+async fn freeze(
+    house: &House,
+    pump: &mut Pump,
+    container: &ContainerName,
+    name: &'static str,
+) -> Result<Ending, Refusal> {
+    house.claims.check_free(container)?;
+    match pump.wait(house.containers.alive(container)).await {
+        Ok(alive) => alive?,
+        Err(why) => return Ok(Ending::Killed { why }),
+    };
+    let tool = freezer(name, container, house.containers.lxcpath());
+    tools::carry(&tool, pump, &house.strays).await
+}

@@ -1,0 +1,236 @@
+//! Changes a container's definition: known keys alone, the file before beside it.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use crate::exec::{Changes, ContainerName, Ending};
+use crate::sys::InsideRoot;
+use crate::sys::files::read_bounded;
+
+use super::{
+    answers::to_its_end, definitions::CONFIG, house::House, places::plain, refusal::Refusal,
+};
+
+/// Where the definition before the last change stays, beside the definition.
+const OLD: &str = "config.old";
+
+/// The longest definition that is changed.
+const MOST_BYTES: usize = 256 * 1024;
+
+/// The least memory with which anything starts.
+const LEAST_MEMORY: u64 = 4 << 20;
+
+/// The time in which processor time is counted, in microseconds, as in `cpu.max`.
+const PERIOD_US: u64 = 100_000;
+
+/// A key, and its value; without one its lines go.
+type Setting = (&'static str, Option<String>);
+
+/// Has it start with the box, or not.
+pub async fn autostart(house: &House, name: &ContainerName, on: bool) -> Result<Ending, Refusal> {
+    let value = if on { "1" } else { "0" };
+    set(
+        house,
+        name,
+        vec![("lxc.start.auto", Some(value.to_owned()))],
+    )
+    .await
+}
+
+/// Changes what is to change.
+pub async fn configure(
+    house: &House,
+    name: &ContainerName,
+    changes: &Changes,
+) -> Result<Ending, Refusal> {
+    set(house, name, settings(changes)?).await
+}
+
+async fn set(
+    house: &House,
+    name: &ContainerName,
+    settings: Vec<Setting>,
+) -> Result<Ending, Refusal> {
+    let _claim = house.claims.take(name)?;
+    let file = plain(house, name)?;
+    to_its_end(move || {
+        let text = read(&file)?;
+        replace(&file, &edited(&text, &settings))
+    })
+    .await?;
+    Ok(Ending::Exited { code: 0 })
+}
+
+/// A definition as it stands.
+pub fn read(file: &Path) -> Result<String, Refusal> {
+    let bytes = read_bounded(file, MOST_BYTES);
+    let text = bytes.map(String::from_utf8).map_err(|e| unwritten(&e))?;
+    text.map_err(|_| unwritten(&"it holds bytes that are no text"))
+}
+
+/// Puts a definition in the place of the one that is there, which stays as `config.old`.
+pub fn replace(file: &Path, text: &str) -> Result<(), Refusal> {
+    let keep = || {
+        let (old, mode) = (fs::read(file)?, fs::metadata(file)?.mode());
+        directory(file)?.write((".", OLD), &old, Some(mode))
+    };
+    keep().map_err(|e| unwritten(&e))?;
+    write(file, text)
+}
+
+/// Puts a definition in the place of the one that is there.
+pub fn write(file: &Path, text: &str) -> Result<(), Refusal> {
+    let write = || directory(file)?.write((".", CONFIG), text.as_bytes(), None);
+    write().map(drop).map_err(|e| unwritten(&e))
+}
+
+fn directory(file: &Path) -> io::Result<InsideRoot> {
+    InsideRoot::open(file.parent().unwrap_or(file))
+}
+
+fn unwritten(cause: &dyn std::fmt::Display) -> Refusal {
+    Refusal::failed(format!("the container's definition is as it was: {cause}"))
+}
+
+fn settings(changes: &Changes) -> Result<Vec<Setting>, Refusal> {
+    let Changes {
+        hostname,
+        memory_limit_bytes,
+        cpu_limit_percent,
+        processes_limit,
+        start_delay_s,
+        start_order,
+    } = changes;
+    if !hostname.as_deref().is_none_or(is_hostname) {
+        let words =
+            "a host name is 1 to 63 of letters, digits and '-', and does not begin with '-'";
+        return Err(Refusal::bad_command(words));
+    }
+    if memory_limit_bytes.is_some_and(|bytes| bytes != 0 && bytes < LEAST_MEMORY) {
+        let words = format!("nothing starts with less than {LEAST_MEMORY} bytes of memory");
+        return Err(Refusal::bad_command(words));
+    }
+    let quota = |percent: u32| format!("{} {PERIOD_US}", u64::from(percent) * PERIOD_US / 100);
+    let number =
+        |key: &'static str, value: Option<u32>| value.map(|n| (key, set_or_none(n.into())));
+    let memory = memory_limit_bytes.map(set_or_none);
+    let cpu = cpu_limit_percent.map(|percent| (percent > 0).then(|| quota(percent)));
+    Ok([
+        hostname.clone().map(|name| ("lxc.uts.name", Some(name))),
+        memory.map(|limit| ("lxc.cgroup2.memory.max", limit)),
+        cpu.map(|limit| ("lxc.cgroup2.cpu.max", limit)),
+        number("lxc.cgroup2.pids.max", *processes_limit),
+        number("lxc.start.delay", *start_delay_s),
+        number("lxc.start.order", *start_order),
+    ]
+    .into_iter()
+    .flatten()
+    .collect())
+}
+
+fn set_or_none(number: u64) -> Option<String> {
+    (number > 0).then(|| number.to_string())
+}
+
+fn is_hostname(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    (1..=63).contains(&name.len()) && name.bytes().all(plain) && !name.starts_with('-')
+}
+
+/// A definition with these settings: each in the place of the last line of its key, or at the end.
+fn edited(text: &str, settings: &[Setting]) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let mut added: Vec<(usize, String)> = Vec::new();
+    for (key, value) in settings {
+        let is_ours = |line: &&str| {
+            let (name, _) = line.split_once('=').unwrap_or_default();
+            name.trim() == *key
+        };
+        let place = lines.iter().rposition(is_ours).unwrap_or(lines.len());
+        // Emptied and not taken out: places stay what they were.
+        for line in lines.iter_mut().filter(|line| is_ours(line)) {
+            *line = GONE;
+        }
+        added.extend(
+            value
+                .as_ref()
+                .map(|value| (place, format!("{key} = {value}"))),
+        );
+    }
+    let mut out = String::with_capacity(text.len() + 256);
+    for place in 0..=lines.len() {
+        let here = added.iter().filter(|(at, _)| *at == place);
+        let old = lines.get(place).copied().filter(|line| *line != GONE);
+        for line in here.map(|(_, line)| line.as_str()).chain(old) {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// No line of a file.
+const GONE: &str = "\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "# of the owner\nlxc.start.auto = 0\nlxc.uts.name = web\nlxc.start.auto=0\n\nlxc.x = 1";
+
+    #[test]
+    fn a_setting_takes_the_place_of_its_last_line_and_all_else_stays() {
+        let on = [("lxc.start.auto", Some("1".to_owned()))];
+        let expected = "# of the owner\nlxc.uts.name = web\nlxc.start.auto = 1\n\nlxc.x = 1\n";
+        assert_eq!(edited(TEXT, &on), expected);
+        assert_eq!(edited(expected, &on), expected);
+        let none = [("lxc.start.auto", None), ("lxc.new", Some("2".to_owned()))];
+        let expected = "# of the owner\nlxc.uts.name = web\n\nlxc.x = 1\nlxc.new = 2\n";
+        assert_eq!(edited(TEXT, &none), expected);
+        assert_eq!(edited("", &on), "lxc.start.auto = 1\n");
+    }
+
+    #[test]
+    fn what_would_be_no_setting_is_refused() {
+        let named = |name: &str| Changes {
+            hostname: Some(name.to_owned()),
+            ..Changes::default()
+        };
+        for bad in [
+            "",
+            "-a",
+            "a b",
+            "a\nlxc.hook.start = /x",
+            "a.b",
+            &"x".repeat(64),
+        ] {
+            assert!(settings(&named(bad)).is_err(), "{bad:?}");
+        }
+        let low = Changes {
+            memory_limit_bytes: Some(4096),
+            ..Changes::default()
+        };
+        assert!(settings(&low).is_err());
+        let some = Changes {
+            memory_limit_bytes: Some(0),
+            cpu_limit_percent: Some(150),
+            start_order: Some(3),
+            ..named("web")
+        };
+        let lines = settings(&some).unwrap();
+        let expected = [
+            ("lxc.uts.name", Some("web")),
+            ("lxc.cgroup2.memory.max", None),
+            ("lxc.cgroup2.cpu.max", Some("150000 100000")),
+            ("lxc.start.order", Some("3")),
+        ];
+        let lines: Vec<_> = lines
+            .iter()
+            .map(|(key, value)| (*key, value.as_deref()))
+            .collect();
+        assert_eq!(lines, expected);
+    }
+}

@@ -1,0 +1,33 @@
+//! Runs a tool of LXC's that has others work for it: all of them end with the call.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::exec::{Command, Ending, Program};
+
+use super::{
+    commands::on_host, house::House, lxc::with_path, programs::find, pump::Pump, refusal::Refusal,
+};
+
+/// One of LXC's tools on the containers in `lxcpath`, with its arguments.
+pub async fn run(
+    house: &House,
+    pump: &mut Pump,
+    (name, lxcpath, args): (&'static str, &Path, &[&str]),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    let program = find(name)?.to_string_lossy().into_owned();
+    let tool = with_path(name, lxcpath, args);
+    let command = Command {
+        program: Program::Argv([program].into_iter().chain(tool.args).collect()),
+        user: None,
+        cwd: Some("/".to_owned()),
+        env: BTreeMap::new(),
+    };
+    on_host(house, pump, &command, processes).await
+}
+
+/// Whether it did what it was told.
+pub fn went_well(ending: &Ending) -> bool {
+    *ending == Ending::Exited { code: 0 }
+}

@@ -1,0 +1,229 @@
+//! Snapshots of containers: what LXC keeps in a container's directory, one folder each.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::exec::{ContainerName, Ending, Frame, SnapshotFacts, SnapshotName, Stream};
+use crate::sys::files::{read_bounded, write_private};
+
+use super::{
+    answers::{line, to_its_end},
+    copies::moved_text,
+    definition,
+    definitions::CONFIG,
+    files,
+    house::House,
+    long::{run, went_well},
+    places::{existing, plain, stopped},
+    printing::print,
+    pump::Pump,
+    refusal::Refusal,
+    stage::{Stage, remove},
+};
+
+/// Where LXC keeps them in the container's directory.
+const FOLDER: &str = "snaps";
+
+/// When one was made: the last file that LXC writes of it, so without it a snapshot is not whole.
+const MADE: &str = "ts";
+
+/// What one is kept for.
+const COMMENT: &str = "comment";
+
+/// The longest comment that is taken or told, in bytes.
+const COMMENT_BYTES: usize = 1024;
+
+/// The most snapshots that are told of.
+const MOST: usize = 1000;
+
+/// Prints what there is, a line each.
+pub async fn list(
+    house: &House,
+    pump: &mut Pump,
+    container: &ContainerName,
+) -> Result<Ending, Refusal> {
+    let folder = folder(house, container);
+    print(pump, move || {
+        let names = names(&folder)?.into_iter().take(MOST);
+        let facts = names.map(|name| {
+            let read = |file: &str| {
+                let path = folder.join(name.to_string()).join(file);
+                let bytes = read_bounded(&path, COMMENT_BYTES).ok()?;
+                Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+            };
+            let (made, comment) = (read(MADE), read(COMMENT));
+            line(&SnapshotFacts {
+                name,
+                made,
+                comment: comment.filter(|comment| !comment.is_empty()),
+            })
+        });
+        Ok(facts.flatten().collect())
+    })
+    .await
+}
+
+/// Keeps a stopped one as it is, and prints the snapshot's name.
+pub async fn make(
+    house: &House,
+    pump: &mut Pump,
+    (container, comment): (&ContainerName, Option<&str>),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    plain(house, container)?;
+    if comment.is_some_and(|c| c.len() > COMMENT_BYTES || c.contains(char::is_control)) {
+        let words = format!("a comment is one line of at most {COMMENT_BYTES} bytes");
+        return Err(Refusal::bad_command(words));
+    }
+    let _claim = house.claims.take(container)?;
+    stopped(house, container).await?;
+    let folder = folder(house, container);
+    let before = names(&folder)?;
+    let lxcpath = house.containers.lxcpath();
+    let args = ["-n", container.as_str()];
+    let ending = run(house, pump, ("lxc-snapshot", lxcpath, &args), processes).await;
+    let mut after = names(&folder)?;
+    after.retain(|name| !before.contains(name));
+    let new: Vec<PathBuf> = after
+        .iter()
+        .map(|name| folder.join(name.to_string()))
+        .collect();
+    if !ending.as_ref().is_ok_and(went_well) {
+        let removed = to_its_end(move || {
+            let all: Result<Vec<()>, _> = new.iter().map(|path| remove(path)).collect();
+            all.map_err(|e| Refusal::failed(format!("what is left of it cannot be removed: {e}")))
+        });
+        return removed.await.and(ending);
+    }
+    if let (Some(place), Some(comment)) = (new.first(), comment) {
+        let written = write_private(&place.join(COMMENT), comment.as_bytes());
+        written.map_err(|e| Refusal::failed(format!("its comment is not kept: {e}")))?;
+    }
+    for name in after {
+        let name = name.to_string().into_bytes();
+        pump.say(&Frame::Output(Stream::Stdout, name)).await;
+    }
+    ending
+}
+
+/// Brings a stopped one back to a snapshot: its files and its definition.
+pub async fn restore(
+    house: &House,
+    pump: &mut Pump,
+    (container, snapshot): (&ContainerName, &SnapshotName),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    let config = plain(house, container)?;
+    let _claim = house.claims.take(container)?;
+    let folder = whole(house, container, snapshot)?;
+    stopped(house, container).await?;
+    let directory = house.containers.definitions().directory(container);
+    let name = snapshot.to_string();
+    if files::root_of(&config).ok() != Some(directory.join(ROOTFS)) {
+        // Its storage goes back in one step.
+        let lxcpath = house.containers.lxcpath();
+        let args = ["-n", container.as_str(), "-r", &name];
+        return run(house, pump, ("lxc-snapshot", lxcpath, &args), processes).await;
+    }
+    // LXC would remove what there is and copy then; what is broken off in between would be lost.
+    let stage = Stage::below(&directory, "restore").await?;
+    let place = stage.path().to_string_lossy().into_owned();
+    let args = [
+        "-n",
+        &name,
+        "-N",
+        container.as_str(),
+        "-p",
+        &place,
+        "-K",
+        "-M",
+    ];
+    let mut ending = run(house, pump, ("lxc-copy", &folder, &args), processes).await;
+    if ending.as_ref().is_ok_and(went_well) {
+        let (from, rest) = (
+            stage.path().join(container.as_str()),
+            stage.path().join("old"),
+        );
+        let exchanged = to_its_end(move || exchange(&from, &directory, &rest)).await;
+        ending = exchanged.and(ending);
+    }
+    stage.clear().await;
+    ending
+}
+
+/// Deletes one, whole or not.
+pub async fn forget(
+    house: &House,
+    pump: &mut Pump,
+    (container, snapshot): (&ContainerName, &SnapshotName),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    plain(house, container)?;
+    let _claim = house.claims.take(container)?;
+    let Err(obstacle) = whole(house, container, snapshot) else {
+        let (lxcpath, name) = (house.containers.lxcpath(), snapshot.to_string());
+        let args = ["-n", container.as_str(), "-d", &name];
+        return run(house, pump, ("lxc-snapshot", lxcpath, &args), processes).await;
+    };
+    let place = folder(house, container).join(snapshot.to_string());
+    if !place.is_dir() {
+        return Err(obstacle);
+    }
+    to_its_end(move || {
+        remove(&place).map_err(|e| Refusal::failed(format!("it cannot be removed: {e}")))
+    })
+    .await?;
+    Ok(Ending::Exited { code: 0 })
+}
+
+/// The root file system in a container's directory.
+const ROOTFS: &str = "rootfs";
+
+/// Puts the container in `from` in the place of the one in `directory`, whose files go to `rest`.
+fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), Refusal> {
+    let text = moved_text(from, directory)?;
+    let (new, old) = (from.join(ROOTFS), directory.join(ROOTFS));
+    let failed = |e: std::io::Error| Refusal::failed(format!("the container is as it was: {e}"));
+    fs::rename(&old, rest).map_err(failed)?;
+    let exchanged = fs::rename(&new, &old)
+        .map_err(failed)
+        .and_then(|()| definition::replace(&directory.join(CONFIG), &text));
+    if exchanged.is_err() {
+        // Back as it was, as far as it came.
+        let _ = fs::rename(&old, &new);
+        let _ = fs::rename(rest, &old);
+    }
+    exchanged
+}
+
+/// The folder of the snapshots, if this one is among them and whole.
+fn whole(
+    house: &House,
+    container: &ContainerName,
+    snapshot: &SnapshotName,
+) -> Result<PathBuf, Refusal> {
+    existing(house, container)?;
+    let folder = folder(house, container);
+    let place = folder.join(snapshot.to_string());
+    if place.join(MADE).is_file() && place.join(CONFIG).is_file() {
+        return Ok(folder);
+    }
+    Err(Refusal::bad_command(format!(
+        "container '{container}' has no whole snapshot '{snapshot}'; container_snapshot_list names them"
+    )))
+}
+
+fn folder(house: &House, container: &ContainerName) -> PathBuf {
+    let directory = house.containers.definitions().directory(container);
+    directory.join(FOLDER)
+}
+
+fn names(folder: &Path) -> Result<BTreeSet<SnapshotName>, Refusal> {
+    let found = match fs::read_dir(folder) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        found => found.map_err(|e| Refusal::failed(format!("no snapshots can be read: {e}")))?,
+    };
+    let names = found.flatten().map(|entry| entry.file_name().into_string());
+    Ok(names.flatten().flat_map(SnapshotName::try_from).collect())
+}

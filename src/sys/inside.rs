@@ -1,0 +1,275 @@
+//! Files of another root file system, listed, read and written without ever following a link out of there.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
+
+use super::random::random_bytes;
+
+/// The permissions of a new file for which none are given.
+const USUAL_MODE: u32 = 0o644;
+
+/// The root of such a file system, held open: what it is named later does not matter.
+#[derive(Debug)]
+pub struct InsideRoot(File);
+
+impl InsideRoot {
+    /// Opens a root by its path, whose last component may be a link, as in `/proc/1/root`.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlag::O_DIRECTORY.bits();
+        let root = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        root.map(Self)
+    }
+
+    /// At most `bytes` from `offset` on of a regular file, and its facts. Links on the way are followed as if the
+    /// root were `/`.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is something else than a file: that is not even opened, for opening a device does
+    /// things.
+    pub fn read(&self, path: &str, offset: u64, bytes: u64) -> io::Result<(Vec<u8>, Metadata)> {
+        let found = self.find(path, OFlag::empty())?;
+        if !found.metadata()?.is_file() {
+            return Err(invalid("not a regular file"));
+        }
+        // What was found and no other, whatever has its name by now.
+        let mut file = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlag::O_NONBLOCK.bits())
+            .open(by_descriptor(&found))?;
+        let facts = file.metadata()?;
+        file.seek(SeekFrom::Start(offset))?;
+        let mut read = Vec::new();
+        file.take(bytes).read_to_end(&mut read)?;
+        Ok((read, facts))
+    }
+
+    /// What a directory holds, of its first `most` names those that are `wanted`, each with its facts; those of a
+    /// link are the link's own.
+    pub fn list(
+        &self,
+        path: &str,
+        wanted: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
+        most: usize,
+    ) -> io::Result<Vec<(OsString, Metadata)>> {
+        let directory = self.find(path, OFlag::O_DIRECTORY)?;
+        let place = by_descriptor(&directory);
+        let names = fs::read_dir(&place)?.take(most);
+        let names: io::Result<Vec<OsString>> = names.map(|e| Ok(e?.file_name())).collect();
+        let facts = |name: OsString| {
+            // One that is gone by now is left out.
+            let facts = fs::symlink_metadata(place.join(&name)).ok()?;
+            Some((name, facts))
+        };
+        Ok(wanted(names?).into_iter().filter_map(facts).collect())
+    }
+
+    /// Writes the file `name` in `directory`, whole or not at all, and returns whether it is new. One that is
+    /// there keeps its owner, and its permissions if none are given; a new one belongs to whom the directory
+    /// belongs to.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the name stands for something else than a regular file, such as a link.
+    pub fn write(
+        &self,
+        (directory, name): (&str, &str),
+        bytes: &[u8],
+        mode: Option<u32>,
+    ) -> io::Result<bool> {
+        let directory = self.find(directory, OFlag::O_DIRECTORY)?;
+        let place = by_descriptor(&directory);
+        let target = place.join(single(name)?);
+        let old = match fs::symlink_metadata(&target) {
+            Ok(facts) if !facts.is_file() => {
+                return Err(invalid("a link, a directory or a device has this name"));
+            }
+            Ok(facts) => Some(facts),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        let new = old.is_none();
+        let owner = old.as_ref().map_or(directory.metadata()?, Clone::clone);
+        let kept = old.map(|facts| facts.mode() & 0o777);
+        let passing = place.join(passing_name()?);
+        // Neither a link nor anything else that waits there under this name.
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&passing)?;
+        let written = file
+            .write_all(bytes)
+            .and_then(|()| fchown(&file, Some(owner.uid()), Some(owner.gid())))
+            .and_then(|()| {
+                let mode = mode.or(kept).unwrap_or(USUAL_MODE);
+                file.set_permissions(Permissions::from_mode(mode & 0o777))
+            })
+            .and_then(|()| file.sync_all())
+            .and_then(|()| fs::rename(&passing, &target));
+        if written.is_err() {
+            // Best effort: the error that matters is the one before it.
+            let _ = fs::remove_file(&passing);
+        }
+        written.map(|()| new)
+    }
+
+    /// A place below the root, not opened for anything. Mounts below it are not entered: one of them may never
+    /// answer.
+    fn find(&self, path: &str, flags: OFlag) -> io::Result<File> {
+        let how = OpenHow::new()
+            .flags(OFlag::O_PATH | OFlag::O_CLOEXEC | flags)
+            .resolve(
+                ResolveFlag::RESOLVE_IN_ROOT
+                    | ResolveFlag::RESOLVE_NO_MAGICLINKS
+                    | ResolveFlag::RESOLVE_NO_XDEV,
+            );
+        Ok(File::from(openat2(&self.0, path, how)?))
+    }
+}
+
+/// What is open, by a name that always means it.
+fn by_descriptor(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+/// A name that leads nowhere else.
+fn single(name: &str) -> io::Result<&OsStr> {
+    let leads_on = name.contains(['/', '\0']) || matches!(name, "" | "." | "..");
+    if leads_on {
+        return Err(invalid("no name of a file"));
+    }
+    Ok(OsStr::new(name))
+}
+
+fn passing_name() -> io::Result<String> {
+    let random = random_bytes::<8>().map_err(io::Error::other)?;
+    let number = u64::from_ne_bytes(random);
+    Ok(format!(".gatewren-{number:016x}"))
+}
+
+fn invalid(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::super::scratch::Scratch;
+    use super::*;
+
+    /// A root with links out of it, and what lies outside.
+    fn lab() -> (Scratch, PathBuf, InsideRoot) {
+        let scratch = Scratch::new();
+        let root = scratch.join("root");
+        fs::create_dir_all(root.join("etc")).unwrap();
+        fs::create_dir_all(scratch.join("outside")).unwrap();
+        fs::write(scratch.join("outside/secret"), "outside").unwrap();
+        fs::write(root.join("etc/hosts"), "0123456789").unwrap();
+        symlink(scratch.join("outside"), root.join("out")).unwrap();
+        symlink("../../outside/secret", root.join("etc/up")).unwrap();
+        symlink("/etc/hosts", root.join("etc/absolute")).unwrap();
+        let inside = InsideRoot::open(&root).unwrap();
+        (scratch, root, inside)
+    }
+
+    #[test]
+    fn what_is_read_and_listed_is_inside() {
+        let (_scratch, _, inside) = lab();
+        let read = |path: &str| inside.read(path, 0, 64).map(|(bytes, _)| bytes);
+        assert_eq!(read("etc/absolute").unwrap(), b"0123456789");
+        assert_eq!(inside.read("etc/hosts", 3, 4).unwrap().0, b"3456");
+        for none in [
+            "out/secret",
+            "etc/up",
+            "../outside/secret",
+            "../../../outside/secret",
+        ] {
+            assert!(read(none).is_err(), "{none}");
+        }
+        let kind = read("etc").unwrap_err().kind();
+        assert_eq!(kind, io::ErrorKind::InvalidInput);
+        let names = |path: &str| inside.list(path, |names| names, 100);
+        assert_eq!(names("etc").unwrap().len(), 3);
+        assert!(names("out").is_err(), "a link to a directory outside");
+        assert_eq!(
+            names("../..").unwrap().len(),
+            2,
+            "above the root is the root"
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_inside_and_no_link_is_written_through() {
+        let (scratch, root, inside) = lab();
+        assert!(inside.write(("etc", "new"), b"n", Some(0o600)).unwrap());
+        assert!(!inside.write(("etc", "hosts"), b"h", None).unwrap());
+        let facts = fs::metadata(root.join("etc/new")).unwrap();
+        assert_eq!(facts.mode() & 0o7777, 0o600);
+        assert_eq!(fs::read(root.join("etc/hosts")).unwrap(), b"h");
+        for (directory, name) in [
+            ("out", "x"),
+            ("../outside", "x"),
+            ("etc", "up"),
+            ("etc", ".."),
+            ("etc", "a/b"),
+            (".", "etc"),
+            (".", "out"),
+        ] {
+            assert!(
+                inside.write((directory, name), b"x", None).is_err(),
+                "{directory} {name}"
+            );
+        }
+        let outside: Vec<_> = fs::read_dir(scratch.join("outside")).unwrap().collect();
+        assert_eq!(outside.len(), 1);
+        assert_eq!(
+            fs::read(scratch.join("outside/secret")).unwrap(),
+            b"outside"
+        );
+    }
+
+    #[test]
+    fn somebody_who_exchanges_directories_for_links_gains_nothing() {
+        const ROUNDS: usize = 300;
+        let (scratch, root, inside) = lab();
+        let stop = AtomicBool::new(false);
+        fs::create_dir(root.join("work")).unwrap();
+        fs::write(root.join("work/secret"), "inside").unwrap();
+        symlink(scratch.join("outside"), root.join("trap")).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let swap = |from: &str, to: &str| {
+                    let _ = fs::rename(root.join(from), root.join(to));
+                };
+                while !stop.load(Ordering::Relaxed) {
+                    swap("work", "work.kept");
+                    swap("trap", "work");
+                    swap("work", "trap");
+                    swap("work.kept", "work");
+                }
+            });
+            for _ in 0..ROUNDS {
+                if let Ok((bytes, _)) = inside.read("work/secret", 0, 64) {
+                    assert_eq!(bytes, b"inside");
+                }
+                let _ = inside.write(("work", "secret"), b"inside", None);
+                let _ = inside.write(("work", "new"), b"inside", None);
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(
+            fs::read(scratch.join("outside/secret")).unwrap(),
+            b"outside"
+        );
+        let outside: Vec<_> = fs::read_dir(scratch.join("outside")).unwrap().collect();
+        assert_eq!(outside.len(), 1, "nothing was written there");
+    }
+}

@@ -1,0 +1,131 @@
+//! `container_file_*`: files in containers, running or not.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{failure::failed, number::Number};
+use crate::backends::{
+    ContainerName, DirectoryPage, InsidePart, InsidePath, Lxc, PART_BYTES, from_base64,
+};
+use crate::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
+
+/// The most that is written with one call: what fits into one message to the helper.
+const WRITE_BYTES: usize = 128 * 1024;
+
+/// The group, as a table.
+pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
+    Toolset::over(lxc)
+        .named("containers")
+        .tool("container_file_list", Risk::Read, list)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcManage)
+        .titled("List files in a container")
+        .tool("container_file_read", Risk::Reveal, read)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcManage)
+        .titled("Read a file in a container")
+        .tool("container_file_write", Risk::Write, write)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcManage)
+        .titled("Write a file in a container")
+}
+
+/// Lists a directory in a container's root file system, whether it runs or not, sorted by name. Links are followed
+/// as they are inside; mounts of their own are not entered.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+    /// The directory as it is named inside, such as `/etc`.
+    path: InsidePath,
+    /// Only names behind this one: the last of the page before.
+    after: Option<String>,
+    /// The most entries.
+    #[serde(default)]
+    limit: Number<1, 500, 200>,
+}
+
+async fn list(lxc: Arc<Lxc>, asked: List, cx: Cx) -> Result<DirectoryPage> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let page = (asked.after, asked.limit.get());
+    let listed = lxc.list_files(&asked.container, asked.path, page).await;
+    listed.map_err(failed)
+}
+
+/// Reads a file in a container's root file system, whether it runs or not: text as it is, everything else as base64.
+/// A long file comes in parts; `next_offset` is where the next begins.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Read {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+    /// The file as it is named inside, such as `/etc/hosts`.
+    path: InsidePath,
+    /// Where to begin.
+    #[serde(default)]
+    offset: u64,
+    /// The most bytes of it.
+    #[serde(default)]
+    bytes: Number<1, PART_BYTES, PART_BYTES>,
+}
+
+async fn read(lxc: Arc<Lxc>, asked: Read, cx: Cx) -> Result<InsidePart> {
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let part = (asked.offset, asked.bytes.get());
+    let read = lxc.read_file(&asked.container, asked.path, part).await;
+    read.map_err(failed)
+}
+
+/// Writes a file in a container's root file system, whether it runs or not, whole or not at all; what it held before
+/// is lost. Its directory must be there. Owner and permissions stay; a new file belongs to whom the directory belongs
+/// to. Links are not written through.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Write {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+    /// The file as it is named inside, such as `/etc/hosts`.
+    path: InsidePath,
+    /// What it holds then, as text.
+    text: Option<String>,
+    /// What it holds then, in base64, for what is no text.
+    base64: Option<String>,
+    /// Its permissions in octal, such as `0644`.
+    mode: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Written {
+    /// How many bytes the file has now.
+    size_bytes: usize,
+}
+
+async fn write(lxc: Arc<Lxc>, asked: Write, cx: Cx) -> Result<Written> {
+    let content = match (asked.text, asked.base64) {
+        (Some(text), None) => text.into_bytes(),
+        (None, Some(base64)) => from_base64(&base64).map_err(failed)?,
+        _ => return Err(ToolError::new("give either text or base64").into()),
+    };
+    if content.len() > WRITE_BYTES {
+        let words = format!("at most {WRITE_BYTES} bytes are written with one call");
+        return Err(ToolError::new(words).into());
+    }
+    let mode = asked.mode.as_deref().map(mode).transpose()?;
+    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
+    let written = lxc.write_file(&asked.container, asked.path, (&content, mode));
+    written.await.map_err(failed)?;
+    Ok(Written {
+        size_bytes: content.len(),
+    })
+}
+
+fn mode(text: &str) -> Result<u32> {
+    let mode = u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|mode| *mode <= 0o777);
+    let words = "permissions are octal and at most 0777, such as 0644";
+    mode.ok_or_else(|| ToolError::new(words).into())
+}
