@@ -6,9 +6,11 @@ mod bounds;
 mod bus;
 mod error;
 mod host;
+mod job_ends;
 mod job_piece;
 mod job_standing;
 mod jobs;
+mod keep;
 mod lxc;
 mod neutral;
 mod os_release;
@@ -28,9 +30,11 @@ pub use host::{
     Mounted, Neighbor, NetworkTraffic, Partition, ReachableAddress, Route, ServerInfo, ServerTime,
     Temperature,
 };
+pub use job_ends::JobEnd;
 pub use job_piece::JobOutput;
 pub use job_standing::{JobStanding, JobStandings};
 pub use jobs::{Jobs, JobsView};
+pub use keep::{Ear, Keep};
 pub use lxc::{
     ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc, LxcView,
 };

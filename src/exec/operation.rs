@@ -121,6 +121,9 @@ pub enum Operation {
         owner: String,
         /// The tool that begins it.
         tool: String,
+        /// Whether its caller is answered as soon as there is the job, and hears no more of it.
+        #[serde(default)]
+        detached: bool,
         /// What to do.
         operation: Box<Self>,
     },
@@ -158,7 +161,14 @@ pub enum Operation {
         /// Which.
         job: JobId,
     },
-    /// Print each job that has ended and then each that ends, a JSON object a line, until the connection closes.
+    /// Take a job away that has ended: nobody was told of it.
+    JobForget {
+        /// Whose it is.
+        owner: Option<String>,
+        /// Which.
+        job: JobId,
+    },
+    /// Print each job that has ended while its caller did not listen, and then each that ends so, a JSON object a line, until the connection closes.
     JobEnds {},
 }
 
@@ -202,6 +212,7 @@ impl Operation {
             Self::JobWait { .. } => "job_wait",
             Self::JobOutput { .. } => "job_output",
             Self::JobCancel { .. } => "job_cancel",
+            Self::JobForget { .. } => "job_forget",
             Self::JobEnds {} => "job_ends",
         }
     }
@@ -219,6 +230,7 @@ impl Operation {
                 | Self::CancelShutdown {}
                 | Self::JobStart { .. }
                 | Self::JobCancel { .. }
+                | Self::JobForget { .. }
         )
     }
 
@@ -250,6 +262,7 @@ impl Operation {
             | Self::JobWait { .. }
             | Self::JobOutput { .. }
             | Self::JobCancel { .. }
+            | Self::JobForget { .. }
             | Self::JobEnds {} => None,
         }
     }

@@ -83,6 +83,7 @@ pub async fn perform(
         | Operation::JobWait { .. }
         | Operation::JobOutput { .. }
         | Operation::JobCancel { .. }
+        | Operation::JobForget { .. }
         | Operation::JobEnds {} => Err(Refusal::bad_command("a job does not ask after jobs")),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::{error::Result, resource::Viewer};
+use super::{error::Result, long_call::LongCall, resource::Viewer};
 use crate::config::{Reach, Risk};
 use crate::protocol::{
     ClientCapabilities, InputRequired, Inputs, Level, Notification, RpcError, Tool,
@@ -74,6 +74,7 @@ struct Inner {
     /// The keys whose answers, given with the call, were handed out: asked again, they are asked anew.
     handed_out: Mutex<BTreeSet<String>>,
     offers: Option<Box<Offers>>,
+    long: Option<Arc<LongCall>>,
 }
 
 /// A tool that the caller may propose to call.
@@ -112,6 +113,7 @@ impl Cx {
                 desk: None,
                 handed_out: Mutex::default(),
                 offers: None,
+                long: None,
             }),
         }
     }
@@ -158,6 +160,12 @@ impl Cx {
         self.change(|inner| inner.offers = Some(Box::new(offers)))
     }
 
+    /// The same for a call that may go on as a job.
+    #[must_use]
+    pub fn with_long_call(self, long: Option<Arc<LongCall>>) -> Self {
+        self.change(|inner| inner.long = long)
+    }
+
     fn change(mut self, edit: impl FnOnce(&mut Inner)) -> Self {
         // Nobody else holds it while it is being put together.
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
@@ -180,6 +188,11 @@ impl Cx {
     pub fn offers(&self) -> Vec<Offer> {
         let offers = self.inner.offers.as_ref();
         offers.map_or_else(Vec::new, |offers| offers())
+    }
+
+    /// The job that this call may go on as, if its tool says that its calls take long.
+    pub fn long_call(&self) -> Option<&Arc<LongCall>> {
+        self.inner.long.as_ref()
     }
 
     /// What the client can do.

@@ -27,6 +27,7 @@ pub struct Tool {
     syncs_state: bool,
     remembers: bool,
     task_support: TaskSupport,
+    long: bool,
     alias: Option<Alias>,
     headers: Vec<(String, Vec<String>)>,
     function: Box<Function>,
@@ -56,6 +57,7 @@ impl Tool {
             syncs_state: false,
             remembers: false,
             task_support: TaskSupport::Never,
+            long: false,
             alias: None,
             headers: Vec::new(),
             function,
@@ -160,6 +162,15 @@ impl Tool {
     /// Whether its calls may become tasks.
     pub fn task_support(&self) -> TaskSupport {
         self.task_support
+    }
+
+    /// Whether its calls may take longer than clients wait, and then go on as jobs.
+    pub fn is_long(&self) -> bool {
+        self.long
+    }
+
+    pub(super) fn set_long(&mut self) {
+        self.long = true;
     }
 
     /// The arguments that a 2026-07-28 client repeats as `Mcp-Param-*`: header name and path.

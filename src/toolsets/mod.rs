@@ -7,6 +7,7 @@ mod disks;
 mod failure;
 mod jobs;
 mod library;
+mod long;
 mod network;
 mod number;
 mod power;
