@@ -18,7 +18,9 @@ use super::{
     serving::Serving,
 };
 use crate::auth::{Agents, Logins};
-use crate::backends::{Bounds, Host, Jobs, Lxc, Power, Shell, SystemBus, Systemd, Updates};
+use crate::backends::{
+    Bounds, Files, Host, Jobs, Lxc, Network, Power, Shell, Storage, SystemBus, Systemd, Updates,
+};
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::dispatch::{
     Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
@@ -135,6 +137,9 @@ fn backends(
         host: Host::new(helper.clone()),
         shell: Shell::new(helper.clone(), stop.subscribe()),
         jobs: Jobs::new(helper.clone(), stop.subscribe()),
+        files: Files::new(helper.clone()),
+        network: Network::new(helper.clone(), SystemBus::new()),
+        storage: Storage::new(helper.clone()),
         power: Power::new(helper.clone()),
         updates: Updates::new(helper),
         bounds: bounds.clone(),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::backends::{Bounds, Host, Jobs, Lxc, Power, Shell, Systemd, Updates};
+use crate::backends::{
+    Bounds, Files, Host, Jobs, Lxc, Network, Power, Shell, Storage, Systemd, Updates,
+};
 use crate::dispatch::{WithChanges, change_tools};
 use crate::observer::ObserverHandle;
 use crate::protocol::Implementation;
@@ -24,6 +26,12 @@ pub struct Backends {
     pub shell: Shell,
     /// Commands that go on after their call.
     pub jobs: Jobs,
+    /// The host's files.
+    pub files: Files,
+    /// The network around the host.
+    pub network: Network,
+    /// The host's storage.
+    pub storage: Storage,
     /// Restarts and shutdowns.
     pub power: Power,
     /// What apt could upgrade.
@@ -50,6 +58,9 @@ pub fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, Ca
     catalog.add(toolsets::server(host.clone()))?;
     catalog.add(toolsets::network(host.clone()))?;
     catalog.add(toolsets::disks(host))?;
+    catalog.add(toolsets::probes(Arc::new(on.network)))?;
+    catalog.add(toolsets::storage(Arc::new(on.storage)))?;
+    catalog.add(toolsets::files(Arc::new(on.files)))?;
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;

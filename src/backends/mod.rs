@@ -5,6 +5,7 @@ mod ask;
 mod bounds;
 mod bus;
 mod error;
+mod files;
 mod host;
 mod job_ends;
 mod job_piece;
@@ -12,12 +13,13 @@ mod job_standing;
 mod jobs;
 mod keep;
 mod lxc;
-mod neutral;
+mod network;
 mod os_release;
 mod outcome;
 mod power;
 mod shell;
 mod source;
+mod storage;
 mod systemd;
 mod threshold;
 mod updates;
@@ -25,6 +27,7 @@ mod updates;
 pub use bounds::Bounds;
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
+pub use files::{FilePart, Files};
 pub use host::{
     Content, Data, Disk, Fullness, Host, HostEvents, HostFacts, HostListener, Interface, Metrics,
     Mounted, Neighbor, NetworkTraffic, Partition, ReachableAddress, Route, ServerInfo, ServerTime,
@@ -38,10 +41,11 @@ pub use keep::{Ear, Keep};
 pub use lxc::{
     ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc, LxcView,
 };
-pub use neutral::neutralise;
+pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
 pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
 pub use shell::{Shell, ShellCall};
+pub use storage::{DiskUsage, Storage};
 pub use systemd::{
     Systemd, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus,
 };
@@ -49,7 +53,11 @@ pub use systemd::{
 pub use updates::{UpdateCheck, Updates};
 
 pub use crate::config::{Glob, InvalidGlob};
-pub use crate::helper_client::{ContainerName, JobId, Listener, Program, Transport, Usage, Vitals};
+pub use crate::helper_client::{
+    ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostDiskUsage, HostFileSearch,
+    JobId, Listener, Program, Transport, Usage, Vitals,
+};
+pub use crate::sys::neutralise;
 
 #[cfg(test)]
 mod lab;

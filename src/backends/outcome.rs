@@ -39,6 +39,9 @@ pub struct ShellOutcome {
     pub stdout_bytes: u64,
     /// Bytes printed to standard error in all.
     pub stderr_bytes: u64,
+    /// Standard output as it was printed, where all of it is here and it is not UTF-8.
+    #[serde(skip)]
+    pub stdout_raw: Option<Vec<u8>>,
 }
 
 impl ShellOutcome {
@@ -67,8 +70,15 @@ impl ShellOutcome {
             truncated: stdout.truncated() || stderr.truncated(),
             stdout_bytes: stdout.total_bytes,
             stderr_bytes: stderr.total_bytes,
+            stdout_raw: raw(stdout),
         })
     }
+}
+
+fn raw(output: Captured) -> Option<Vec<u8>> {
+    let whole = !output.truncated();
+    let bytes = [output.head, output.tail].concat();
+    (whole && std::str::from_utf8(&bytes).is_err()).then_some(bytes)
 }
 
 /// Brings both below [`INLINE`]: each has half, and what one does not need is the other's.

@@ -61,11 +61,15 @@ pub enum HelperClass {
     Power,
     /// Looking at the host's updates.
     Updates,
+    /// Listing, searching and reading the host's files.
+    HostFileReads,
+    /// Writing the host's files.
+    HostFileWrites,
 }
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -73,6 +77,8 @@ impl HelperClass {
         Self::LxcWrites,
         Self::Power,
         Self::Updates,
+        Self::HostFileReads,
+        Self::HostFileWrites,
     ];
 
     /// Its key in the file.
@@ -85,6 +91,8 @@ impl HelperClass {
             Self::LxcWrites => "lxc_writes",
             Self::Power => "power",
             Self::Updates => "updates",
+            Self::HostFileReads => "host_file_reads",
+            Self::HostFileWrites => "host_file_writes",
         }
     }
 }
@@ -108,6 +116,10 @@ pub struct HelperPolicy {
     pub power: Power,
     /// Updates of the host's packages.
     pub updates: Updates,
+    /// The directories of the host below which files may be listed, searched and read.
+    pub host_file_reads: Vec<String>,
+    /// The directories of the host below which files may be written.
+    pub host_file_writes: Vec<String>,
 }
 
 impl HelperPolicy {
@@ -144,6 +156,8 @@ impl HelperPolicy {
         Self {
             host_shell: Shell::Full,
             power: Power::On,
+            host_file_reads: vec!["/".to_owned()],
+            host_file_writes: vec!["/".to_owned()],
             ..Self::default()
         }
     }
@@ -158,6 +172,8 @@ impl HelperPolicy {
             HelperClass::LxcWrites => self.lxc_writes,
             HelperClass::Power => self.power == Power::On,
             HelperClass::Updates => self.updates == Updates::ReadOnly,
+            HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
+            HelperClass::HostFileWrites => !self.host_file_writes.is_empty(),
         }
     }
 
@@ -172,9 +188,9 @@ This file belongs to root: the front can neither write it nor change what it say
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
 Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, power and updates; what is switched off there, or is about a container that is not in the
-list, is refused to everybody, and tools that need it are not shown to clients. Beside these it only
-tells that it is there, and which of them are on.
+lxc_writes, power, updates, host_file_reads and host_file_writes; what is switched off there, or is about a
+container that is not in the list, is refused to everybody, and tools that need it are not shown to clients.
+Beside these it only tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
@@ -190,7 +206,8 @@ Every value below is the default: uncomment a line to change it.";
             "Containers that may be seen and touched; * stands for any run of characters, ? for one."),
         key!("", "host_reads", host_reads, Flag,
             "Whether the host may be looked at beyond what any user sees of it: what is mounted and how full\n\
-             that is, whether something keeps its clock right, and which programs have ports open."),
+             that is, how much its directories hold, whether something keeps its clock right, which programs have\n\
+             ports open, the rules of its firewall, and whether other machines answer it."),
         key!("", "lxc_reads", lxc_reads, Flag,
             "Whether containers may be listed, looked at and watched: their state, definition, addresses,\n\
              open ports, operating system, and what they use. Without it nothing is known of them."),
@@ -202,6 +219,13 @@ Every value below is the default: uncomment a line to change it.";
         key!("", "updates", updates, Word,
             "Updates of the host's packages: \"off\", or \"read-only\" to look at what apt would upgrade.\n\
              Nothing is fetched, installed or removed."),
+        key!("", "host_file_reads", host_file_reads, DIRECTORIES,
+            "Directories of the host below which files may be listed, searched and read, as root: none, or such\n\
+             as [\"/etc\", \"/srv\"]. What gatewren keeps for itself, containers, /proc, /sys and /dev are never among\n\
+             them, and no link leads out of them."),
+        key!("", "host_file_writes", host_file_writes, DIRECTORIES,
+            "Directories of the host below which files may be made and replaced, as root, in the same way. Whoever\n\
+             may write below /etc or into somebody's home may soon do everything."),
     ];
 }
 
@@ -227,6 +251,23 @@ const GLOBS: List<Glob> = List {
     may_be_empty: true,
 };
 
+/// The longest path of a directory.
+const DIRECTORY_BYTES: usize = 1024;
+
+const DIRECTORIES: List<String> = List {
+    entry: directory,
+    like: "an absolute path of a directory, without \"..\", such as \"/srv\"",
+    may_be_empty: true,
+};
+
+fn directory(text: &str) -> Option<String> {
+    let plain = |c: char| !c.is_control() && c != '"' && c != '\\';
+    let good = text.starts_with('/') && text.len() <= DIRECTORY_BYTES && text.chars().all(plain);
+    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
+    let straight = parts.iter().all(|part| *part != "." && *part != "..");
+    (good && straight).then(|| format!("/{}", parts.join("/")))
+}
+
 /// What is about containers is on, what is about the host is off: this holds where nothing else was written.
 impl Default for HelperPolicy {
     fn default() -> Self {
@@ -239,6 +280,8 @@ impl Default for HelperPolicy {
             lxc_writes: true,
             power: Power::Off,
             updates: Updates::ReadOnly,
+            host_file_reads: Vec::new(),
+            host_file_writes: Vec::new(),
         }
     }
 }
@@ -322,6 +365,8 @@ mod tests {
                 "\"on\"",
                 "\"full\"",
                 "\"read-only\"",
+                "[]",
+                "[\"/srv\"]",
             ];
             let allowed = allowed.iter().filter_map(|value| {
                 let path = written(&scratch, &format!("{name} = {value}\n"));
@@ -368,6 +413,15 @@ mod tests {
         assert_eq!((policy.power, policy.updates), (Power::On, Updates::Off));
         assert!(policy.allows_container("web") && policy.allows_container("arr-sonarr"));
         assert!(!policy.allows_container("webs") && !policy.allows_container("vault"));
+    }
+
+    #[test]
+    fn a_directory_is_named_straight() {
+        assert_eq!(directory("/srv//data/").as_deref(), Some("/srv/data"));
+        assert_eq!(directory("/").as_deref(), Some("/"));
+        for bad in ["", "srv", "/srv/../etc", "/a/./b", "/a\"b", "/a\nb"] {
+            assert_eq!(directory(bad), None, "{bad:?}");
+        }
     }
 
     #[test]

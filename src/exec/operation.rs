@@ -4,7 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{job::JobId, limits::Limits, name::ContainerName};
+use super::{
+    host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrite},
+    job::JobId,
+    limits::Limits,
+    name::ContainerName,
+    probe::HostProbe,
+};
 
 /// The first frame of a connection: one operation and its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,8 +174,36 @@ pub enum Operation {
         /// Which.
         job: JobId,
     },
-    /// Print each job that has ended while its caller did not listen, and then each that ends so, a JSON object a line, until the connection closes.
+    /// Print each job that has ended while its caller did not listen, and then each that ends so, a JSON object a
+    /// line, until the connection closes.
     JobEnds {},
+    /// Print what stands in a directory of the host, as JSON ([`FileList`](super::host_files::FileList)).
+    HostFileList(HostFileList),
+    /// Look for files below a directory of the host, and print what was found as JSON
+    /// ([`FileMatches`](super::host_files::FileMatches)).
+    HostFileSearch(HostFileSearch),
+    /// Print a line of JSON about a file of the host ([`FileFacts`](super::host_files::FileFacts)), and a part of it.
+    HostFileRead(HostFileRead),
+    /// Make or replace a file of the host, and print what was done as JSON
+    /// ([`FileWritten`](super::host_files::FileWritten)).
+    HostFileWrite(HostFileWrite),
+    /// Look whether another machine answers, and print what came of it as JSON ([`Probed`](super::probe::Probed)).
+    HostProbe(HostProbe),
+    /// Print the firewall's rules, as `nft` has them in JSON (libnftables-json(5)).
+    HostFirewall {},
+    /// Count what a directory of the host holds, and print the sums of the directories below it: bytes, a tab, the
+    /// path and a NUL each (`du`).
+    HostDiskUsage(HostDiskUsage),
+}
+
+/// A directory whose contents are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostDiskUsage {
+    /// Its absolute path.
+    pub path: String,
+    /// How many levels below it are told apart.
+    pub depth: u8,
 }
 
 /// When the box goes down, and why.
@@ -214,6 +248,13 @@ impl Operation {
             Self::JobCancel { .. } => "job_cancel",
             Self::JobForget { .. } => "job_forget",
             Self::JobEnds {} => "job_ends",
+            Self::HostFileList(_) => "host_file_list",
+            Self::HostFileSearch(_) => "host_file_search",
+            Self::HostFileRead(_) => "host_file_read",
+            Self::HostFileWrite(_) => "host_file_write",
+            Self::HostProbe(_) => "host_probe",
+            Self::HostFirewall {} => "host_firewall",
+            Self::HostDiskUsage(_) => "host_disk_usage",
         }
     }
 
@@ -231,6 +272,7 @@ impl Operation {
                 | Self::JobStart { .. }
                 | Self::JobCancel { .. }
                 | Self::JobForget { .. }
+                | Self::HostFileWrite(_)
         )
     }
 
@@ -263,7 +305,14 @@ impl Operation {
             | Self::JobOutput { .. }
             | Self::JobCancel { .. }
             | Self::JobForget { .. }
-            | Self::JobEnds {} => None,
+            | Self::JobEnds {}
+            | Self::HostFileList(_)
+            | Self::HostFileSearch(_)
+            | Self::HostFileRead(_)
+            | Self::HostFileWrite(_)
+            | Self::HostProbe(_)
+            | Self::HostFirewall {}
+            | Self::HostDiskUsage(_) => None,
         }
     }
 }

@@ -36,9 +36,12 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::JobStart { operation, .. } => class(operation),
         Operation::HostCommand { .. } => Some(HelperClass::HostShell),
         Operation::ContainerCommand { .. } => Some(HelperClass::ContainerShell),
-        Operation::HostView {} | Operation::HostSpace { .. } | Operation::HostPrograms { .. } => {
-            Some(HelperClass::HostReads)
-        }
+        Operation::HostView {}
+        | Operation::HostSpace { .. }
+        | Operation::HostPrograms { .. }
+        | Operation::HostProbe(_)
+        | Operation::HostFirewall {}
+        | Operation::HostDiskUsage(_) => Some(HelperClass::HostReads),
         Operation::ContainerList {}
         | Operation::ContainerInfo { .. }
         | Operation::ContainerConfig { .. }
@@ -53,6 +56,10 @@ fn class(operation: &Operation) -> Option<HelperClass> {
             Some(HelperClass::Power)
         }
         Operation::UpdateCheck {} => Some(HelperClass::Updates),
+        Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => {
+            Some(HelperClass::HostFileReads)
+        }
+        Operation::HostFileWrite(_) => Some(HelperClass::HostFileWrites),
     }
 }
 
@@ -90,6 +97,8 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::LxcWrites => "starting and stopping containers is refused",
         HelperClass::Power => "restarting this box and switching it off is refused",
         HelperClass::Updates => "looking at updates is refused",
+        HelperClass::HostFileReads => "reading files of the host is refused",
+        HelperClass::HostFileWrites => "writing files of the host is refused",
     }
 }
 
@@ -97,7 +106,10 @@ fn refused(class: HelperClass) -> &'static str {
 mod tests {
     use super::*;
     use crate::config::ConfigError;
-    use crate::exec::{Command, ContainerName, JobId, PowerPlan, Program};
+    use crate::exec::{
+        Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
+        HostFileWrite, HostProbe, JobId, PowerPlan, Probe, Program,
+    };
     use crate::sys::Scratch;
 
     fn power() -> [Operation; 3] {
@@ -142,6 +154,58 @@ mod tests {
             detached: true,
             operation: Box::new(operation),
         }
+    }
+
+    /// What is about the host's files.
+    fn files() -> [(Operation, Option<HelperClass>); 4] {
+        let path = || "/srv/a".to_owned();
+        let reads = Some(HelperClass::HostFileReads);
+        let list = HostFileList {
+            path: None,
+            offset: 0,
+            limit: 1,
+        };
+        let search = HostFileSearch {
+            path: path(),
+            name: None,
+            text: None,
+            limit: 1,
+        };
+        let read = HostFileRead {
+            path: path(),
+            offset: 0,
+            limit: 1,
+        };
+        let write = HostFileWrite {
+            path: path(),
+            base64: String::new(),
+            new: false,
+        };
+        [
+            (Operation::HostFileList(list), reads),
+            (Operation::HostFileSearch(search), reads),
+            (Operation::HostFileRead(read), reads),
+            (
+                Operation::HostFileWrite(write),
+                Some(HelperClass::HostFileWrites),
+            ),
+        ]
+    }
+
+    /// What looks at the host's network and disks.
+    fn looks() -> [Operation; 3] {
+        [
+            Operation::HostProbe(HostProbe {
+                address: [127, 0, 0, 1].into(),
+                probe: Probe::Port(1),
+                wait_ms: 1,
+            }),
+            Operation::HostFirewall {},
+            Operation::HostDiskUsage(HostDiskUsage {
+                path: "/".to_owned(),
+                depth: 1,
+            }),
+        ]
     }
 
     fn everything() -> Vec<(Operation, Option<HelperClass>)> {
@@ -196,7 +260,12 @@ mod tests {
         let writes = writes.map(|write| (write, Some(HelperClass::LxcWrites)));
         let power = power().map(|power| (power, Some(HelperClass::Power)));
         let containers = reads.into_iter().chain(writes);
-        rest.into_iter().chain(containers).chain(power).collect()
+        rest.into_iter()
+            .chain(containers)
+            .chain(power)
+            .chain(files())
+            .chain(looks().map(|look| (look, Some(HelperClass::HostReads))))
+            .collect()
     }
 
     /// A file in which all is on but this.
@@ -211,6 +280,7 @@ mod tests {
                 }
                 HelperClass::Power => ["\"off\"", "\"on\""],
                 HelperClass::Updates => ["\"off\"", "\"read-only\""],
+                HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
             };
             format!("{class} = {}\n", words[usize::from(class != off)])
         });

@@ -54,6 +54,8 @@ pub struct House {
     pub shutdown: watch::Receiver<bool>,
     /// The cgroup below which host commands are born.
     pub own_cgroup: Option<PathBuf>,
+    /// The user that the front runs as.
+    pub front_uid: u32,
     reaper: Mutex<Option<Arc<File>>>,
     owner: String,
     calls: AtomicU64,
@@ -66,6 +68,7 @@ impl House {
         policy: Live<HelperPolicy>,
         jobs: Jobs,
         shutdown: watch::Receiver<bool>,
+        front_uid: u32,
     ) -> Self {
         let strays = Arc::<Strays>::default();
         Self {
@@ -79,6 +82,7 @@ impl House {
             policy,
             shutdown,
             own_cgroup: own_cgroup(),
+            front_uid,
             reaper: Mutex::default(),
             owner: owner(own_pid()).unwrap_or_default(),
             calls: AtomicU64::new(0),

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::exec::{ContainerName, Ending, Frame, Operation, Stream};
+use crate::exec::{ContainerName, Ending, Operation};
 
 use super::{
     bounds,
     commands::{in_container, on_host, require_root},
-    events, files, host_view,
+    events, files, host_files, host_network, host_storage, host_view,
     house::House,
     lxc::tool_for,
     network::Network,
-    outputs::CHUNK_BYTES,
     power,
+    printing::print,
     programs::find,
     pump::Pump,
     refusal::Refusal,
@@ -85,6 +85,13 @@ pub async fn perform(
         | Operation::JobCancel { .. }
         | Operation::JobForget { .. }
         | Operation::JobEnds {} => Err(Refusal::bad_command("a job does not ask after jobs")),
+        Operation::HostFileList(_)
+        | Operation::HostFileSearch(_)
+        | Operation::HostFileRead(_)
+        | Operation::HostFileWrite(_) => host_files::perform(house, pump, operation).await,
+        Operation::HostProbe(asked) => host_network::probe(pump, asked).await,
+        Operation::HostFirewall {} => host_network::firewall(house, pump).await,
+        Operation::HostDiskUsage(asked) => host_storage::usage(house, pump, asked).await,
     }
 }
 
@@ -223,22 +230,4 @@ async fn root(house: &House, container: &ContainerName) -> Result<PathBuf, Refus
         Ok(running) => Ok(format!("/proc/{}/root", running.init).into()),
         Err(_) => files::root_of(&config),
     }
-}
-
-/// Reads on a thread of its own, since a disk may not answer, and prints what was read.
-pub async fn print(
-    pump: &mut Pump,
-    read: impl FnOnce() -> Result<Vec<u8>, Refusal> + Send + 'static,
-) -> Result<Ending, Refusal> {
-    let read = tokio::task::spawn_blocking(read);
-    let bytes = match pump.wait(read).await {
-        Ok(Ok(bytes)) => bytes?,
-        Ok(Err(cause)) => return Err(Refusal::failed(format!("reading failed: {cause}"))),
-        Err(why) => return Ok(Ending::Killed { why }),
-    };
-    for chunk in bytes.chunks(CHUNK_BYTES) {
-        pump.say(&Frame::Output(Stream::Stdout, chunk.to_vec()))
-            .await;
-    }
-    Ok(Ending::Exited { code: 0 })
 }

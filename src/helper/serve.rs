@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::config::{ConfigError, HelperPolicy, InForce};
-use crate::sys::adopt_orphans;
+use crate::sys::{adopt_orphans, hold_few_program_pages};
 use crate::telemetry::Notify;
 
 use super::{
@@ -91,8 +92,10 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let definitions = Definitions::new(settings.lxcpath, settings.proxmox);
     let policy = InForce::new(settings.policy);
     let jobs = Jobs::open(settings.state.map(|state| state.join(JOBS)));
-    let house = Arc::new(House::new(definitions, policy.live(), jobs, stopping));
+    let (live, front_uid) = (policy.live(), settings.allow_uid);
+    let house = Arc::new(House::new(definitions, live, jobs, stopping, front_uid));
     let mut calls = JoinSet::new();
+    let mut few_pages = pin!(hold_few_program_pages());
     let mut children = signal(SignalKind::child())?;
     let mut reloads = signal(SignalKind::hangup())?;
     let (mut tick, mut quiet_tick) = (ticks(STRAY_TIME), ticks(QUIET_STRAY_TIME));
@@ -124,6 +127,7 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
             _ = reloads.recv() => reload(&settings.policy_file, settings.read_policy, (&policy, &notify)),
             _ = tick.tick(), if calls.len() > house.listeners() || house.jobs.running() > 0 => drop(house.strays.sweep()),
             () = turned(sign_of_life.as_mut()) => notify.alive(),
+            () = &mut few_pages => {}
             _ = quiet_tick.tick(), if !calls.is_empty() => drop(house.strays.sweep()),
         }
     };

@@ -17,6 +17,8 @@ pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    Command, ContainerName, Ending, Frame, HostView, Job, JobId, JobPiece, KillReason, Limits,
-    Listener, Operation, PowerPlan, Program, RefusalCode, Stream, Transport, Usage, Vitals,
+    Answered, Command, ContainerName, Ending, FileEntry, FileFacts, FileList, FileMatch,
+    FileMatches, FileWritten, Frame, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
+    HostFileWrite, HostProbe, HostView, Job, JobId, JobPiece, KillReason, Limits, Listener,
+    Operation, PowerPlan, Probe, Probed, Program, RefusalCode, Stream, Transport, Usage, Vitals,
 };

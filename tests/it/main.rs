@@ -47,6 +47,8 @@ mod helper;
 mod helper_hostile;
 mod helper_jobs;
 mod helper_reload;
+mod host_files;
+mod host_network;
 mod hostile_container;
 mod house_rules;
 mod killing;

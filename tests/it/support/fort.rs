@@ -24,7 +24,7 @@ pub const FRAME_BYTES: u32 = 256 * 1024;
 /// Nothing is allowed.
 pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\n\
                        host_reads = false\nlxc_reads = false\nlxc_writes = false\npower = \"off\"\n\
-                       updates = \"off\"\n";
+                       updates = \"off\"\nhost_file_reads = []\nhost_file_writes = []\n";
 
 /// Commands may run on the host.
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
@@ -165,6 +165,19 @@ pub fn everything(trace: &Value) -> Vec<Value> {
         json!({ "do": "host_view" }),
         json!({ "do": "host_space", "places": ["/"] }),
         json!({ "do": "host_programs", "sockets": [1] }),
+    ]);
+    let absent = "/nonexistent/file";
+    all.extend([
+        json!({ "do": "host_file_list", "path": absent, "offset": 0, "limit": 1 }),
+        json!({ "do": "host_file_search", "path": absent, "name": "*", "limit": 1 }),
+        json!({ "do": "host_file_read", "path": absent, "offset": 0, "limit": 1 }),
+        json!({ "do": "host_file_write", "path": absent, "base64": "", "new": true }),
+    ]);
+    let probe = json!({ "port": 1 });
+    all.extend([
+        json!({ "do": "host_probe", "address": "127.0.0.1", "probe": probe, "wait_ms": 1 }),
+        json!({ "do": "host_firewall" }),
+        json!({ "do": "host_disk_usage", "path": "/nonexistent", "depth": 1 }),
     ]);
     let plan = json!({ "delay_s": 86_400 });
     all.extend(["restart", "shutdown"].map(|what| json!({ "do": what, "plan": plan })));
