@@ -14,6 +14,7 @@ use super::{
     catalog::{Backends, catalog},
     front::Front,
     house::{House, certificate, hosts},
+    job_ends::record_job_ends,
     serving::Serving,
 };
 use crate::auth::{Agents, Logins};
@@ -92,6 +93,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let units = Units::new(&systemd, live.clone());
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let watching = observer.handle();
+    recording_ends(&helper, &vault, directory.join("vault.db"), &stop);
     let backends = backends((lxc, systemd), helper, watching, (&bounds, &stop));
     let dialect = settings.tools.dialect;
     let catalog = catalog((&state, &vault), backends, dialect).map_err(failed)?;
@@ -194,6 +196,18 @@ fn followed(helper: &Helper, stop: &watch::Sender<bool>) -> Bounds {
         }
     });
     bounds
+}
+
+/// Has the ends of jobs written into the audit until the house stops.
+fn recording_ends(helper: &Helper, vault: &Vault, audit: PathBuf, stop: &watch::Sender<bool>) {
+    let jobs = Jobs::new(helper.clone(), stop.subscribe());
+    let (vault, mut stop) = (vault.clone(), stop.subscribe());
+    tokio::spawn(async move {
+        tokio::select! {
+            () = record_job_ends(jobs, vault, audit) => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    });
 }
 
 /// When calls become tasks, and how many there may be.

@@ -10,6 +10,7 @@ mod catalog;
 mod fixtures;
 mod front;
 mod house;
+mod job_ends;
 mod lifecycle;
 mod names;
 mod reload;

@@ -9,7 +9,7 @@ use crate::helper_client::{Capture, Ending, Finished, Helper, KillReason, Limits
 use super::error::{BackendError, ErrorKind};
 
 /// The most that is kept of an answer, in bytes: the names of ten thousand containers. More is cut.
-const CAPTURE: Capture = Capture {
+pub const CAPTURE: Capture = Capture {
     head: 1024 * 1024,
     tail: 0,
 };
@@ -89,7 +89,8 @@ pub fn obstacle(ending: &Ending, heard: &str) -> Option<BackendError> {
     }
 }
 
-fn answer(finished: &Finished) -> Result<String, BackendError> {
+/// What an operation printed, if it ended well.
+pub fn answer(finished: &Finished) -> Result<String, BackendError> {
     match obstacle(&finished.ending, &finished.stderr.text_lossy()) {
         Some(obstacle) => Err(obstacle),
         None => Ok(finished.stdout.text_lossy()),

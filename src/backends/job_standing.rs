@@ -122,6 +122,7 @@ mod tests {
             began_ms: 0,
             ended_ms: None,
             ending,
+            heard: false,
             output_bytes: 1,
             lost_bytes: 0,
         };

@@ -6,15 +6,15 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::config::Reach;
-use crate::helper_client::{
-    Capture, ContainerName, Frame, Helper, Job, JobId, Limits, Operation, finish,
-};
+use crate::helper_client::{ContainerName, Helper, HelperError, Job, JobId, Limits, Operation};
 
 use super::{
     ask::{ask, limits, obstacle},
     error::{BackendError, ErrorKind},
+    job_ends::JobEnds,
     job_piece::{JobOutput, MOST_BYTES, PIECE, piece},
     job_standing::{JobStanding, JobStandings, RUNNING, standing},
+    keep::begin,
     shell::{ShellCall, split},
     threshold::{Threshold, told},
 };
@@ -48,6 +48,14 @@ impl Jobs {
     /// Over this helper. When `stop` turns true, nobody waits for a job any more.
     pub fn new(helper: Helper, stop: watch::Receiver<bool>) -> Self {
         Self { helper, stop }
+    }
+
+    /// The ends of anybody's that nobody listened to.
+    ///
+    /// # Errors
+    /// When the helper does not answer.
+    pub async fn ends(&self) -> Result<JobEnds, HelperError> {
+        JobEnds::of(&self.helper).await
     }
 
     /// Those of this agent; `reference` names the call in the helper's log.
@@ -97,25 +105,11 @@ impl JobsView<'_> {
             job: id.clone(),
             owner: self.owner.to_owned(),
             tool: tool.to_owned(),
+            detached: true,
             operation: Box::new(operation),
         };
-        let helper = &self.jobs.helper;
-        let mut running = helper.start(start, limits, self.reference).await?;
-        loop {
-            match running.next().await? {
-                Frame::Started => break,
-                Frame::End(ending) => {
-                    let failed = || BackendError::new(ErrorKind::Failed, "the job did not begin");
-                    return Err(obstacle(&ending, "").unwrap_or_else(failed));
-                }
-                Frame::Accepted | Frame::Output(..) => {}
-            }
-        }
-        // Then it goes on without us.
-        let keep_nothing = Capture { head: 0, tail: 0 };
-        let ended = finish(running, limits, keep_nothing, std::future::pending());
-        let _ = timeout(QUICK, ended).await;
-        self.one(&id).await
+        begin(&self.jobs.helper, start, limits, self.reference).await?;
+        self.wait(&id, QUICK).await
     }
 
     /// Every one.

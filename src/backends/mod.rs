@@ -7,9 +7,11 @@ mod bus;
 mod error;
 mod files;
 mod host;
+mod job_ends;
 mod job_piece;
 mod job_standing;
 mod jobs;
+mod keep;
 mod lxc;
 mod network;
 mod os_release;
@@ -31,9 +33,11 @@ pub use host::{
     Mounted, Neighbor, NetworkTraffic, Partition, ReachableAddress, Route, ServerInfo, ServerTime,
     Temperature,
 };
+pub use job_ends::JobEnd;
 pub use job_piece::JobOutput;
 pub use job_standing::{JobStanding, JobStandings};
 pub use jobs::{Jobs, JobsView};
+pub use keep::{Ear, Keep};
 pub use lxc::{
     ContainerDefinition, ContainerDetails, ContainerEvents, ContainerNews, ContainerState,
     ContainerStatus, DirectoryPage, InsidePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES,

@@ -12,9 +12,9 @@ use crate::helper_client::{Helper, Operation};
 use crate::sys::rfc3339;
 
 use super::{
-    ask::ask,
     error::{BackendError, ErrorKind},
     host::reboot_packages,
+    keep::{Keep, ask_kept},
     source::Tree,
 };
 
@@ -100,8 +100,9 @@ impl Updates {
     ///
     /// # Errors
     /// When the owner does not let the helper look, and when apt cannot tell.
-    pub async fn check(&self, reference: &str) -> Result<UpdateCheck, BackendError> {
-        let said = ask(&self.helper, Operation::UpdateCheck {}, PATIENCE, reference).await?;
+    pub async fn check(&self, as_what: (Option<Keep>, &str)) -> Result<UpdateCheck, BackendError> {
+        let operation = Operation::UpdateCheck {};
+        let said = ask_kept(&self.helper, operation, PATIENCE, as_what).await?;
         let tree = self.tree.clone();
         let read = spawn_blocking(move || read(&said, &tree));
         read.await.map_err(|cause| {

@@ -18,6 +18,7 @@ mod listen;
 mod listener;
 mod listing;
 mod live_task;
+mod long_call;
 mod methods;
 mod precondition;
 mod prompts;

@@ -13,11 +13,12 @@ use super::{
 };
 use crate::policy::{Verdict, mode};
 use crate::protocol::{RpcError, TraceParent};
-use crate::registry::{Risk, Tool};
+use crate::registry::{LongCall, Risk, Tool};
 use crate::telemetry::Metrics;
 use crate::vault::{AuditId, Entry, Outcome, Promise, Vault};
 
-/// The record of one call. One that is dropped before its end was cancelled, and says so.
+/// The record of one call. One that is dropped before its end was cancelled, or goes on as a
+/// job, and says so.
 pub struct Record {
     under_way: Option<UnderWay>,
     metrics: Arc<Metrics>,
@@ -32,6 +33,7 @@ pub struct Record {
     trace: Option<TraceParent>,
     began: Instant,
     ended: bool,
+    long: Option<Arc<LongCall>>,
 }
 
 impl Record {
@@ -64,6 +66,7 @@ impl Record {
             trace: TraceParent::read(params),
             began: Instant::now(),
             ended: false,
+            long: None,
         })
     }
 
@@ -71,6 +74,13 @@ impl Record {
     #[must_use]
     pub fn waiting(mut self) -> Self {
         self.under_way = None;
+        self
+    }
+
+    /// The record of a call that may go on as a job.
+    #[must_use]
+    pub fn of_long(mut self, long: Option<Arc<LongCall>>) -> Self {
+        self.long = long;
         self
     }
 
@@ -127,7 +137,8 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         if !self.ended {
-            self.write("cancelled", None);
+            let goes_on = self.long.as_ref().is_some_and(|long| long.has_begun());
+            self.write(if goes_on { "job" } else { "cancelled" }, None);
         }
     }
 }

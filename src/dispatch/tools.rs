@@ -11,6 +11,7 @@ use super::{
     confirm::{Round, confirm},
     engine::Engine,
     handover::{Answered, Handover},
+    long_call,
     proposals::{offers, wanted},
     propose::{Proposal, propose, proposed},
     record::Record,
@@ -54,7 +55,9 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
     tool.translate(&name, &mut arguments);
     let mut cx = surroundings(&call, reference::next(), inputs);
     let (house, who) = (engine.clone(), call.context.who.clone());
-    cx = cx.with_offers(move || offers(&house, &who));
+    cx = cx
+        .with_offers(move || offers(&house, &who))
+        .with_long_call(long_call::of_tool(&tool));
     let token = progress_token(&call.params)?;
     let mut notes = None;
     if call.context.hears_notes && (token.is_some() || call.context.log_level.is_some()) {
@@ -122,6 +125,8 @@ async fn run(
         let proposal = (&*tool, arguments, None);
         return Ok(put_into_inbox(&engine, &call, proposal, record).await);
     }
+    let long = cx.long_call().cloned();
+    let record = record.of_long(long.clone());
     let work = work(
         engine.clone(),
         tool.clone(),
@@ -129,7 +134,12 @@ async fn run(
         (arguments, cx),
     );
     let answered = match questions {
-        None => Answered::Ended(work.await),
+        None => Answered::Ended(match long {
+            Some(long) => {
+                long_call::answer(&engine, &call.context.who, &long, Box::pin(work)).await
+            }
+            None => work.await,
+        }),
         Some(questions) => {
             let handover = Handover {
                 engine: engine.clone(),

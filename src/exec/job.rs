@@ -123,6 +123,9 @@ pub struct Job {
     /// How it ended; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
+    /// Whether its caller listened to its end.
+    #[serde(default)]
+    pub heard: bool,
     /// Bytes that it printed until now.
     #[serde(default)]
     pub output_bytes: u64,

@@ -143,6 +143,9 @@ pub enum Operation {
         owner: String,
         /// The tool that begins it.
         tool: String,
+        /// Whether its caller is answered as soon as there is the job, and hears no more of it.
+        #[serde(default)]
+        detached: bool,
         /// What to do.
         operation: Box<Self>,
     },
@@ -180,7 +183,15 @@ pub enum Operation {
         /// Which.
         job: JobId,
     },
-    /// Print each job that has ended and then each that ends, a JSON object a line, until the connection closes.
+    /// Take a job away that has ended: nobody was told of it.
+    JobForget {
+        /// Whose it is.
+        owner: Option<String>,
+        /// Which.
+        job: JobId,
+    },
+    /// Print each job that has ended while its caller did not listen, and then each that ends so, a JSON object a
+    /// line, until the connection closes.
     JobEnds {},
     /// Print what stands in a directory of the host, as JSON ([`FileList`](super::host_files::FileList)).
     HostFileList(HostFileList),
@@ -277,6 +288,7 @@ impl Operation {
             Self::JobWait { .. } => "job_wait",
             Self::JobOutput { .. } => "job_output",
             Self::JobCancel { .. } => "job_cancel",
+            Self::JobForget { .. } => "job_forget",
             Self::JobEnds {} => "job_ends",
             Self::HostFileList(_) => "host_file_list",
             Self::HostFileSearch(_) => "host_file_search",
@@ -311,6 +323,7 @@ impl Operation {
                 | Self::CancelShutdown {}
                 | Self::JobStart { .. }
                 | Self::JobCancel { .. }
+                | Self::JobForget { .. }
                 | Self::HostFileWrite(_)
                 | Self::HostTunnelUp { .. }
                 | Self::HostTunnelDown { .. }
@@ -347,6 +360,7 @@ impl Operation {
             | Self::JobWait { .. }
             | Self::JobOutput { .. }
             | Self::JobCancel { .. }
+            | Self::JobForget { .. }
             | Self::JobEnds {}
             | Self::HostFileList(_)
             | Self::HostFileSearch(_)

@@ -30,6 +30,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         | Operation::JobWait { .. }
         | Operation::JobOutput { .. }
         | Operation::JobCancel { .. }
+        | Operation::JobForget { .. }
         | Operation::JobEnds {} => None,
         // As if it ran directly.
         Operation::JobStart { operation, .. } => class(operation),
@@ -221,6 +222,7 @@ mod tests {
             job: JobId::random(),
             owner: "a".into(),
             tool: "t".into(),
+            detached: true,
             operation: Box::new(operation),
         }
     }

@@ -72,6 +72,7 @@ async fn answer(
         Operation::JobCancel { owner, job } => {
             job_calls::cancel(house, pump, (owner.as_deref(), job)).await
         }
+        Operation::JobForget { owner, job } => job_calls::forget(house, (owner.as_deref(), job)),
         Operation::JobEnds {} => job_calls::ends(house, pump).await,
         operation => perform(house, pump, operation, processes).await,
     }

@@ -44,6 +44,7 @@ pub async fn start(
         job,
         owner,
         tool,
+        detached,
         operation,
     } = &request.operation
     else {
@@ -76,6 +77,9 @@ pub async fn start(
     );
     tokio::spawn(work);
     pump.say(&Frame::Started).await;
+    if *detached {
+        return Ok(Ending::Exited { code: 0 });
+    }
     while pump.reaches() {
         match pump.wait(heard.recv()).await {
             Ok(Some(frame)) => pump.say(&frame).await,
@@ -104,6 +108,7 @@ fn new_job((id, owner, tool): (&JobId, &str, &str), operation: &Operation) -> Jo
         began_ms: now_ms(),
         ended_ms: None,
         ending: None,
+        heard: false,
         output_bytes: 0,
         lost_bytes: 0,
     }
@@ -121,6 +126,7 @@ fn can_be_a_job(operation: &Operation) -> bool {
             | Operation::JobWait { .. }
             | Operation::JobOutput { .. }
             | Operation::JobCancel { .. }
+            | Operation::JobForget { .. }
             | Operation::JobEnds {}
     )
 }
@@ -158,7 +164,8 @@ async fn run(
     let said = redact_text(&ending.to_string()).into_owned();
     let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(job = %id, operation = name, ending = said, duration_ms, "job ended");
-    house.jobs.end(&id, ending);
+    let heard = pump.as_ref().is_some_and(Pump::is_heard);
+    house.jobs.end(&id, ending, heard);
     // Whoever listens hears the end now that it can be asked for.
     drop(pump);
 }
@@ -250,7 +257,14 @@ pub async fn cancel(
     wait(house, pump, which).await
 }
 
-/// Prints each job that has ended, and then each that ends, until the caller hangs up.
+/// Takes away what has ended, and was heard by whoever began it.
+pub fn forget(house: &House, which: Which<'_>) -> Result<Ending, Refusal> {
+    let job = find(house, which)?;
+    house.jobs.forget(&job.id);
+    Ok(Ending::Exited { code: 0 })
+}
+
+/// Prints each job that has ended unheard, and then each that ends so, until the caller hangs up.
 pub async fn ends(house: &Arc<House>, pump: &mut Pump) -> Result<Ending, Refusal> {
     let mut bell = house.jobs.bell();
     let mut told = BTreeSet::new();
@@ -258,7 +272,7 @@ pub async fn ends(house: &Arc<House>, pump: &mut Pump) -> Result<Ending, Refusal
         bell.mark_unchanged();
         let mut jobs = house.jobs.list(None, None);
         told.retain(|id| jobs.iter().any(|job| job.id == *id));
-        jobs.retain(|job| job.ending.is_some() && told.insert(job.id.clone()));
+        jobs.retain(|job| job.ending.is_some() && !job.heard && told.insert(job.id.clone()));
         for job in jobs {
             pump.say(&Frame::Output(Stream::Stdout, line(&job))).await;
         }

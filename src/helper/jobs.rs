@@ -83,7 +83,9 @@ impl Jobs {
         }
         let mut entries = self.lock();
         check_room(&entries, &job)?;
-        make_room(directory, &mut entries, &job.owner);
+        for old in make_room(&mut entries, &job.owner) {
+            self.remove(&old);
+        }
         let own = directory.join(job.id.as_str());
         let kept = private_dir(&own).and_then(|()| write(&own, &job));
         kept.map_err(|e| Refusal::failed(format!("the job cannot be kept: {e}")))?;
@@ -104,12 +106,13 @@ impl Jobs {
         Ok((keeper, heard))
     }
 
-    /// Writes down that it has ended, and how.
-    pub fn end(&self, id: &JobId, ending: Ending) {
+    /// Writes down that it has ended, and how, and whether whoever began it listened.
+    pub fn end(&self, id: &JobId, ending: Ending, heard: bool) {
         if let Some(entry) = self.lock().get_mut(id) {
             entry.job = entry.now();
             entry.job.ending = Some(ending);
             entry.job.ended_ms = Some(now_ms());
+            entry.job.heard = heard;
             let own = self.directory.as_deref().map(|d| d.join(id.as_str()));
             if let Some(Err(cause)) = own.map(|own| write(&own, &entry.job)) {
                 tracing::error!(%cause, "the end of a job could not be written down");
@@ -140,6 +143,21 @@ impl Jobs {
     pub fn cancel(&self, id: &JobId) {
         if let Some(entry) = self.lock().get(id) {
             entry.cancel.send_replace(true);
+        }
+    }
+
+    /// Takes one away that has ended.
+    pub fn forget(&self, id: &JobId) {
+        let mut entries = self.lock();
+        if entries.get(id).is_some_and(|entry| !entry.runs()) {
+            entries.remove(id);
+            self.remove(id);
+        }
+    }
+
+    fn remove(&self, id: &JobId) {
+        if let Some(Err(cause)) = self.place(id).map(fs::remove_dir_all) {
+            tracing::warn!(%cause, job = %id, "an old job could not be removed");
         }
     }
 
@@ -207,8 +225,8 @@ fn check_room(entries: &BTreeMap<JobId, Entry>, job: &Job) -> Result<(), Refusal
     Ok(())
 }
 
-/// Removes the oldest of those that have ended until there is room for one more.
-fn make_room(directory: &Path, entries: &mut BTreeMap<JobId, Entry>, owner: &str) {
+/// Takes out the oldest of those that have ended until there is room for one more.
+fn make_room(entries: &mut BTreeMap<JobId, Entry>, owner: &str) -> Vec<JobId> {
     let mut ended: Vec<Job> = entries
         .values()
         .filter(|entry| !entry.runs())
@@ -216,18 +234,18 @@ fn make_room(directory: &Path, entries: &mut BTreeMap<JobId, Entry>, owner: &str
         .collect();
     ended.sort_by_key(|job| std::cmp::Reverse(job.ended_ms));
     let (mut all, mut own, mut bytes) = (0, 0, 0);
+    let mut out = Vec::new();
     for job in ended {
         all += 1;
         own += usize::from(job.owner == owner);
         bytes += job.output_bytes.min(MOST_BYTES);
         let too_many = all >= MAX_ENDED || job.owner == owner && own >= MAX_ENDED_OF_ONE;
         if too_many || bytes > MAX_ENDED_BYTES {
-            if let Err(cause) = fs::remove_dir_all(directory.join(job.id.as_str())) {
-                tracing::warn!(%cause, job = %job.id, "an old job could not be removed");
-            }
             entries.remove(&job.id);
+            out.push(job.id);
         }
     }
+    out
 }
 
 /// What an earlier helper left.
@@ -296,6 +314,7 @@ mod tests {
             began_ms: now_ms(),
             ended_ms: None,
             ending: None,
+            heard: false,
             output_bytes: 0,
             lost_bytes: 0,
         }
@@ -314,7 +333,7 @@ mod tests {
         let (done, runs) = (job("a"), job("a"));
         let (mut keeper, _heard) = first.begin(done.clone()).unwrap();
         keeper.put(Stream::Stderr, b"hello".to_vec()).await;
-        first.end(&done.id, DONE);
+        first.end(&done.id, DONE, true);
         let (mut keeper, _heard) = first.begin(runs.clone()).unwrap();
         keeper.put(Stream::Stdout, b"abc".to_vec()).await;
         assert_eq!(first.running(), 1);
@@ -334,6 +353,9 @@ mod tests {
         assert_eq!(second.list(Some("b"), None), []);
         let kept = second.find(Some("a"), &done.id).unwrap();
         assert_eq!((kept.ending, kept.output_bytes), (Some(DONE), 5));
+        second.forget(&done.id);
+        assert!(second.find(None, &done.id).is_err());
+        assert!(!scratch.join("jobs").join(done.id.as_str()).exists());
         let lost = second.find(None, &runs.id).unwrap();
         let why = KillReason::Lost;
         assert_eq!(lost.ending, Some(Ending::Killed { why }));
@@ -354,14 +376,14 @@ mod tests {
         assert_eq!(code, RefusalCode::Busy);
         let others = job("b");
         jobs.begin(others.clone()).unwrap();
-        jobs.end(&others.id, DONE);
+        jobs.end(&others.id, DONE, false);
         for running in &running {
-            jobs.end(&running.id, DONE);
+            jobs.end(&running.id, DONE, false);
         }
         for _ in 0..MAX_ENDED_OF_ONE {
             let job = job("a");
             jobs.begin(job.clone()).unwrap();
-            jobs.end(&job.id, DONE);
+            jobs.end(&job.id, DONE, false);
         }
         assert_eq!(jobs.list(Some("a"), None).len(), MAX_ENDED_OF_ONE);
         assert_eq!(jobs.list(Some("b"), None).len(), 1, "others keep theirs");

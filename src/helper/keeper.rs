@@ -85,6 +85,13 @@ impl Keeper {
         }
     }
 
+    /// Whether whoever began the job listens.
+    pub fn is_heard(&self) -> bool {
+        self.listener
+            .as_ref()
+            .is_some_and(|listener| !listener.is_closed())
+    }
+
     async fn tell(&mut self, frame: Frame) {
         if let Some(listener) = &self.listener
             && !matches!(

@@ -76,6 +76,7 @@ pub async fn perform(
         | Operation::JobWait { .. }
         | Operation::JobOutput { .. }
         | Operation::JobCancel { .. }
+        | Operation::JobForget { .. }
         | Operation::JobEnds {} => Err(Refusal::bad_command("a job does not ask after jobs")),
         // The rest is about the host, and a table of its own.
         other => host::perform(house, pump, other).await,

@@ -120,6 +120,14 @@ impl Pump {
         }
     }
 
+    /// Whether a caller hears what comes over it, directly or beside where it is kept.
+    pub fn is_heard(&self) -> bool {
+        match &self.way {
+            Way::Caller(caller) => caller.reachable,
+            Way::Kept(keeper) => keeper.is_heard(),
+        }
+    }
+
     /// Sends a frame, and says no more once the caller does not listen.
     pub async fn say(&mut self, frame: &Frame) {
         match &mut self.way {

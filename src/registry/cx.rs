@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::{
     error::Result,
+    long_call::LongCall,
     resource::{BoxFuture, Viewer},
 };
 use crate::config::{Reach, Risk};
@@ -78,6 +79,7 @@ struct Inner {
     handed_out: Mutex<BTreeSet<String>>,
     offers: Option<Box<Offers>>,
     looks: Option<Box<Looks>>,
+    long: Option<Arc<LongCall>>,
 }
 
 /// Calls a tool that only looks, as its caller would: nothing where there is none for it, else what it says.
@@ -123,6 +125,7 @@ impl Cx {
                 handed_out: Mutex::default(),
                 offers: None,
                 looks: None,
+                long: None,
             }),
         }
     }
@@ -182,6 +185,12 @@ impl Cx {
         self.change(|inner| inner.looks = Some(Box::new(looks)))
     }
 
+    /// The same for a call that may go on as a job.
+    #[must_use]
+    pub fn with_long_call(self, long: Option<Arc<LongCall>>) -> Self {
+        self.change(|inner| inner.long = long)
+    }
+
     fn change(mut self, edit: impl FnOnce(&mut Inner)) -> Self {
         // Nobody else holds it while it is being put together.
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
@@ -211,6 +220,11 @@ impl Cx {
     pub async fn look(&self, tool: &'static str, arguments: Map<String, Value>) -> Option<Said> {
         let looks = self.inner.looks.as_ref()?;
         looks(tool, arguments).await
+    }
+
+    /// The job that this call may go on as, if its tool says that its calls take long.
+    pub fn long_call(&self) -> Option<&Arc<LongCall>> {
+        self.inner.long.as_ref()
     }
 
     /// What the client can do.

@@ -6,6 +6,7 @@ mod catalog;
 mod completion;
 mod cx;
 mod error;
+mod long_call;
 mod output;
 mod permit;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use catalog::{Catalog, CatalogError, ListChange, SessionLog};
 pub use completion::{Completion, Reference};
 pub use cx::{Caller, Cx, Offer, Question};
 pub use error::{Interruption, ProposedCall, Result, ToolError};
+pub use long_call::LongCall;
 pub use output::{Excerpt, Page, is_text};
 pub use permit::Permit;
 #[cfg(test)]

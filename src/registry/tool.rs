@@ -29,6 +29,7 @@ pub struct Tool {
     remembers: bool,
     task_support: TaskSupport,
     aliases: Vec<Alias>,
+    long: bool,
     headers: Vec<(String, Vec<String>)>,
     function: Box<Function>,
     reading: Option<Reading>,
@@ -62,6 +63,7 @@ impl Tool {
             remembers: false,
             task_support: TaskSupport::Never,
             aliases: Vec::new(),
+            long: false,
             headers: Vec::new(),
             function,
             reading: None,
@@ -175,6 +177,15 @@ impl Tool {
     /// Whether its calls may become tasks.
     pub fn task_support(&self) -> TaskSupport {
         self.task_support
+    }
+
+    /// Whether its calls may take longer than clients wait, and then go on as jobs.
+    pub fn is_long(&self) -> bool {
+        self.long
+    }
+
+    pub(super) fn set_long(&mut self) {
+        self.long = true;
     }
 
     /// The arguments that a 2026-07-28 client repeats as `Mcp-Param-*`: header name and path.

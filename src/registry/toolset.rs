@@ -162,6 +162,13 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(|tool| tool.set_task_support(TaskSupport::Offered))
     }
 
+    /// Calls of the last row may take longer than clients wait: its work goes on as a job then (`Cx::long_call`), or
+    /// as a task for clients that know of them.
+    #[must_use]
+    pub fn long(self) -> Self {
+        self.offers_task().last(Tool::set_long)
+    }
+
     /// Calls of the last row become tasks, and only clients that know of them can make one.
     #[must_use]
     pub fn requires_task(self) -> Self {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
-use super::{failure::failed, number::Number};
+use super::{failure::failed, long::keep, number::Number};
 use crate::backends::{ContainerDetails, ContainerName, Listener, Lxc, Usage};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -48,6 +48,7 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .through(HelperClass::LxcWrites)
         .titled("Stop a container")
         .startos("package.stop", ID)
+        .long()
         .syncs_state()
         .tool("container_restart", Risk::Disrupt, restart)
         .about(Scope::Container("container"))
@@ -218,7 +219,7 @@ async fn stop(
     cx: Cx,
 ) -> Result<ContainerDetails> {
     let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
-    lxc.stop(&container, grace_s.seconds())
+    lxc.stop_kept(&container, grace_s.seconds(), keep(&cx))
         .await
         .map_err(failed)?;
     lxc.info(&container).await.map_err(failed)

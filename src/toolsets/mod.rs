@@ -12,6 +12,7 @@ mod failure;
 mod files;
 mod jobs;
 mod library;
+mod long;
 mod network;
 mod number;
 mod power;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::failure::failed;
+use super::{failure::failed, long::keep};
 use crate::backends::{UpdateCheck, Updates};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -17,6 +17,7 @@ pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
         .about(Scope::Host)
         .through(HelperClass::Updates)
         .titled("Updates of the server")
+        .long()
 }
 
 /// Lists the host's packages that apt could upgrade, with installed and new version, origin, and whether it is a
@@ -27,5 +28,6 @@ pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
 struct Check {}
 
 async fn check(updates: Arc<Updates>, Check {}: Check, cx: Cx) -> Result<UpdateCheck> {
-    updates.check(cx.reference()).await.map_err(failed)
+    let checked = updates.check((keep(&cx), cx.reference())).await;
+    checked.map_err(failed)
 }

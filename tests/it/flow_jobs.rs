@@ -2,15 +2,18 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::command::tell_by;
 use crate::support::container::Containers;
 use crate::support::helper::Helper;
-use crate::support::machine::{IN_TIME, marked, marker, sleeping, wait_until};
+use crate::support::machine::{IN_TIME, install_program, marked, marker, sleeping, wait_until};
+use crate::support::request::Request;
 use crate::support::server::{Directory, Server, server};
 
 /// A helper that runs by itself, and the place where its front keeps its state.
@@ -313,4 +316,119 @@ fn what_a_job_is_told_and_what_becomes_of_it() {
     );
     let secret = ended(&client, &secret);
     assert!(!secret.to_string().contains("hunter2"), "{secret}");
+}
+
+/// A container that does not end when it is told to, so that stopping it takes the whole grace.
+fn deaf() -> Option<Containers> {
+    let mut own = Containers::new()?;
+    let root = own.make("wren");
+    let init = "#!/bin/sh\ntrap '' PWR TERM INT\n: > /tmp/ready\nwhile :; do sleep 1; done\n";
+    fs::write(root.join("etc/deaf"), init).unwrap();
+    install_program(&root.join("etc/deaf"), &root.join("init"));
+    own.tool("lxc-start", "wren", &["-d"]);
+    own.until_ready("wren");
+    Some(own)
+}
+
+/// Stops it, with as much grace as there is.
+fn stop(client: &Client) -> Request {
+    client.call(
+        "container_stop",
+        json!({ "container": "wren", "grace_s": 40 }),
+    )
+}
+
+/// Holds up the program that stops it, which would force the container to end after the grace.
+fn hold_up(own: &Containers) {
+    let path = own.lxcpath().to_str().unwrap();
+    wait_until("it is being stopped", IN_TIME, || {
+        let pids = marked(path).into_iter().filter(|pid| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "lxc-stop\n")
+        });
+        let held = pids.map(|pid| kill(Pid::from_raw(pid), Signal::SIGSTOP));
+        held.filter(Result::is_ok).count() > 0
+    });
+}
+
+const MAY_STOP: [&str; 2] = ["--mode", "disrupt=allow"];
+
+#[test]
+fn a_long_call_is_answered_with_a_job_that_outlives_the_server() {
+    let Some(own) = deaf() else { return };
+    let home = Home::new(own.lxcpath());
+    let mut first = home.front("[tasks]\nafter = \"0s\"\n");
+    let client = visitor(&first, "bert", &MAY_STOP);
+    let begun = stop(&client).send();
+    let words = begun.result()["content"][0]["text"].to_string();
+    let begun = begun.data();
+    assert_eq!(begun["state"], "running", "{begun}");
+    hold_up(&own);
+    let job = begun["job"].as_str().unwrap();
+    assert!(words.contains("job_wait") && words.contains(job), "{words}");
+    first.signal(Signal::SIGKILL);
+    first.ended();
+
+    let next = home.front("");
+    let client = next.client().with_token(&client.token);
+    let standing = call(&client, "job_get", json!({ "job": job }));
+    assert_eq!(
+        (
+            &standing["state"],
+            &standing["tool"],
+            &standing["container"]
+        ),
+        (&json!("running"), &json!("container_stop"), &json!("wren"))
+    );
+    let killed = call(&client, "job_cancel", json!({ "job": job }));
+    assert_eq!(killed["killed_because"], "cancelled");
+    assert_eq!(own.state("wren"), "RUNNING", "nobody asks it any more");
+    wait_until("its end is in the audit", IN_TIME, || {
+        let args = ["audit", "list", "--tool", "job_end", "--json"];
+        let mut audit = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+        audit.args(args).arg("--config").arg(next.settings_file());
+        let said = String::from_utf8(audit.output().unwrap().stdout).unwrap();
+        said.contains(job) && said.contains("\"killed\"") && said.contains("cancelled")
+    });
+}
+
+#[test]
+fn a_stop_of_the_server_answers_who_waits_with_the_job() {
+    let Some(own) = deaf() else { return };
+    let home = Home::new(own.lxcpath());
+    let mut first = home.front("");
+    let client = visitor(&first, "bert", &MAY_STOP);
+    let waiting = client.clone();
+    let answer = std::thread::spawn(move || stop(&waiting).send().data());
+    wait_until("it is a job", IN_TIME, || {
+        call(&client, "job_list", json!({}))["jobs"][0]["tool"] == "container_stop"
+    });
+    hold_up(&own);
+    first.signal(Signal::SIGTERM);
+    let begun = answer.join().unwrap();
+    assert_eq!(begun["state"], "running", "{begun}");
+    assert!(first.ended().success());
+    let next = home.front("");
+    let client = next.client().with_token(&client.token);
+    let killed = call(&client, "job_cancel", json!({ "job": begun["job"] }));
+    assert_eq!(killed["killed_because"], "cancelled");
+}
+
+#[test]
+fn what_ends_in_time_is_answered_as_ever_and_leaves_no_job() {
+    let Some(mut own) = Containers::new() else {
+        return;
+    };
+    own.make("wren");
+    own.tool("lxc-start", "wren", &["-d"]);
+    own.until_ready("wren");
+    let home = Home::new(own.lxcpath());
+    let front = home.front("[tasks]\nafter = \"5m\"\n");
+    let client = visitor(&front, "bert", &MAY_STOP);
+    let stopped = call(
+        &client,
+        "container_stop",
+        json!({ "container": "wren", "grace_s": 0 }),
+    );
+    assert_eq!(stopped["state"], "stopped", "{stopped}");
+    assert_eq!(call(&client, "job_list", json!({})), json!({ "jobs": [] }));
 }

@@ -320,20 +320,46 @@ fn a_listener_that_does_not_read_stops_no_job() {
 }
 
 #[test]
-fn ends_are_told_to_whoever_asks_those_of_before_too() {
-    let (home, before, after) = (Directory::new(), id(), id());
+fn ends_that_nobody_heard_are_told_those_of_before_too_and_what_was_heard_can_go() {
+    let (home, before, after, heard_id) = (Directory::new(), id(), id(), id());
     let helper = helper(Path::new(NOWHERE), &home);
-    helper.run(&start(&before, "ada", &host("true")));
+    let detached = |id: &str| {
+        let mut operation = start(id, "ada", &host("true"));
+        operation["detached"] = json!(true);
+        assert_eq!(
+            helper.run(&operation).ending,
+            json!({ "exited": { "code": 0 } })
+        );
+    };
+    helper.run(&start(&heard_id, "ada", &host("true")));
+    detached(&before);
+    ended(&helper, &before, "ada");
     let mut ends = helper.ask(&json!({ "do": "job_ends" }), LONG_MS);
     let mut heard = String::new();
     while !heard.contains(&before) {
         heard += &String::from_utf8(ends.output()).unwrap();
     }
-    begin(&helper, &after, "bert", &host("true"));
+    detached(&after);
     while !heard.contains(&after) {
         heard += &String::from_utf8(ends.output()).unwrap();
     }
     assert_eq!(heard.lines().count(), 2, "{heard}");
+    assert!(!heard.contains(&heard_id));
+
+    let forget = about("job_forget", &heard_id, "ada");
+    assert_eq!(
+        helper
+            .run(&about("job_forget", &heard_id, "bert"))
+            .refusal()
+            .0,
+        "no_such_job"
+    );
+    assert_eq!(
+        helper.run(&forget).ending,
+        json!({ "exited": { "code": 0 } })
+    );
+    assert_eq!(helper.run(&forget).refusal().0, "no_such_job");
+    assert!(!home.join("jobs").join(&heard_id).exists());
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::helper_client::{
 
 use super::super::ask::{ask, limits};
 use super::super::error::{BackendError, ErrorKind};
+use super::super::keep::{Keep, ask_kept};
 use super::super::os_release::OsRelease;
 use super::super::threshold::{Threshold, told};
 use super::config::ContainerConfig;
@@ -208,14 +209,27 @@ impl LxcView {
 
     /// Asks one to stop, and forces it after `grace`; a stopped one is left alone.
     pub async fn stop(&self, name: &ContainerName, grace: Duration) -> Result<(), BackendError> {
+        self.stop_kept(name, grace, None).await
+    }
+
+    /// The same, which is kept as a job while the grace lasts.
+    pub async fn stop_kept(
+        &self,
+        name: &ContainerName,
+        grace: Duration,
+        keep: Option<Keep>,
+    ) -> Result<(), BackendError> {
         if self.status(name).await?.state == ContainerState::Stopped {
             return Ok(());
         }
         let grace_s = u32::try_from(grace.as_secs()).unwrap_or(u32::MAX);
-        let operation = |container| Operation::ContainerStop { container, grace_s };
-        self.about(name, operation, grace.saturating_add(CHANGE_TIME))
-            .await
-            .map(drop)
+        let container = self.threshold.name(name);
+        let asked = container.clone();
+        let operation = Operation::ContainerStop { container, grace_s };
+        let time = grace.saturating_add(CHANGE_TIME);
+        let as_what = (keep, self.reference.as_ref());
+        let stopped = ask_kept(&self.helper, operation, time, as_what).await;
+        told(name, &asked, stopped.map(drop))
     }
 
     /// Stops one and starts it again; a stopped one is started.

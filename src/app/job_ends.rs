@@ -1,0 +1,105 @@
+//! Writes the ends of jobs into the audit: they come when the calls that began them are long over.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::backends::{JobEnd, Jobs};
+use crate::config::Risk;
+use crate::vault::{AuditReader, AuditWanted, Entry, Outcome, Promise, Vault, VaultError};
+
+/// What the end of a job is called in the audit.
+const JOB_END: &str = "job_end";
+
+/// The pause before the helper is asked again after it went away.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// So many ends are known to have been written: more than a helper keeps jobs. Older ones are not told again.
+const KNOWN: u32 = 1000;
+
+/// Writes down each end that the helper tells of and that is not written yet, for as long as it is awaited.
+pub async fn record_job_ends(jobs: Jobs, vault: Vault, file: PathBuf) {
+    let known = tokio::task::spawn_blocking(move || known(&file)).await;
+    let mut known: VecDeque<String> = known.unwrap_or_default();
+    loop {
+        // What is wrong with the helper is said by whoever needs it.
+        if let Ok(mut ends) = jobs.ends().await {
+            while let Some(end) = ends.next().await {
+                let id = end.standing.job.to_string();
+                if known.contains(&id) {
+                    continue;
+                }
+                if let Err(cause) = record(&vault, &end).await {
+                    tracing::error!(%cause, job = id, "the end of a job could not be written into the audit");
+                    break;
+                }
+                known.push_back(id);
+                if known.len() > KNOWN as usize {
+                    known.pop_front();
+                }
+            }
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// The jobs whose ends stand in the audit.
+fn known(file: &Path) -> VecDeque<String> {
+    let wanted = AuditWanted {
+        tool: Some(JOB_END.to_owned()),
+        limit: KNOWN,
+        ..AuditWanted::default()
+    };
+    let calls = AuditReader::open(file).and_then(|audit| audit.calls(&wanted));
+    let calls = calls.unwrap_or_else(|cause| {
+        tracing::error!(%cause, "the audit could not be read; ends of jobs may be written twice");
+        Vec::new()
+    });
+    calls
+        .into_iter()
+        .rev()
+        .filter_map(|call| call.target)
+        .collect()
+}
+
+async fn record(vault: &Vault, end: &JobEnd) -> Result<(), VaultError> {
+    let standing = &end.standing;
+    let arguments = json!({
+        "tool": standing.tool,
+        "container": standing.container,
+        "exit_code": standing.exit_code,
+        "killed_because": standing.killed_because,
+        "output_bytes": standing.output_bytes,
+        "ended_at": standing.ended_at,
+    });
+    let entry = Entry {
+        agent: &end.owner,
+        token: None,
+        space: None,
+        session: None,
+        request: Some(&end.reference),
+        address: "local",
+        tool: JOB_END,
+        risk: Risk::Write.as_str(),
+        arguments: &arguments,
+        target: Some(standing.job.as_str()),
+        mode: None,
+        decision: "job",
+        change: None,
+    };
+    let id = vault.audit().intent(entry, Promise::Committed).await?;
+    let outcome = Outcome {
+        status: if standing.state == "done" {
+            "ok"
+        } else {
+            standing.state
+        },
+        duration_ms: end.duration_ms,
+        revision_before: None,
+        revision: None,
+    };
+    vault.audit().outcome(id, outcome)
+}

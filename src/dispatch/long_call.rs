@@ -1,0 +1,108 @@
+//! A call that takes long, of a client that knows of no tasks: answered with the job in which it goes on.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::sleep;
+
+use super::{
+    engine::Engine,
+    reference,
+    results::Caching,
+    task_runner::{Ended, Stop},
+};
+use crate::auth::Principal;
+use crate::policy::sees;
+use crate::protocol::RpcError;
+use crate::registry::{Answer, BoxFuture, LongCall, Tool};
+use crate::sys::random_bytes;
+
+/// What a call of this tool may become, if its tool says that its calls take long.
+pub(super) fn of_tool(tool: &Tool) -> Option<Arc<LongCall>> {
+    let random = tool.is_long().then(random_bytes::<16>)?;
+    let random = random.map_err(|cause| tracing::error!("no job can be made: {cause}"));
+    let id = format!("job_{:032x}", u128::from_be_bytes(random.ok()?));
+    Some(Arc::new(LongCall::new(id, tool.name())))
+}
+
+/// The end of the work if it comes in time, else the job in which it goes on. What is in no job is waited for.
+///
+/// The work goes on here as well, to do what is to be done after the job; only the stop of the server ends that.
+pub(super) async fn answer(
+    engine: &Arc<Engine>,
+    who: &Principal,
+    long: &Arc<LongCall>,
+    work: BoxFuture<Ended>,
+) -> Ended {
+    let mut running = JoinSet::new();
+    running.spawn(until_stopped(engine.clone(), long.clone(), work));
+    let in_time = async {
+        sleep(engine.tasks.limits().after).await;
+        long.begun().await;
+    };
+    let mut ended = tokio::select! {
+        biased;
+        ended = running.join_next() => ended,
+        () = in_time => None,
+    };
+    if ended.is_none() && !long.tell() {
+        // It has ended in this moment.
+        ended = running.join_next().await;
+    }
+    // Before this, a client that is gone takes its work with it, as far as that is in no job.
+    running.detach_all();
+    match ended.unwrap_or(Ok(None)) {
+        Ok(Some(ended)) => ended,
+        Ok(None) => {
+            long.tell();
+            let answer = goes_on(engine, who, long).into_result();
+            Ok(engine.completed(answer, Caching::None))
+        }
+        Err(broken) => Err(Stop::Rpc(broke(&broken))),
+    }
+}
+
+/// The work to its end; nothing when the server stops while the job does it.
+async fn until_stopped(
+    engine: Arc<Engine>,
+    long: Arc<LongCall>,
+    work: BoxFuture<Ended>,
+) -> Option<Ended> {
+    let stopped = async {
+        let _ = engine.stopping().wait_for(|stop| *stop).await;
+        long.begun().await;
+    };
+    tokio::select! {
+        biased;
+        ended = work => Some(ended),
+        () = stopped => None,
+    }
+}
+
+fn goes_on(engine: &Engine, who: &Principal, long: &LongCall) -> Answer {
+    let (job, tool) = (long.job(), long.tool());
+    let there = |name: &str| {
+        engine
+            .catalog
+            .tool(name)
+            .is_some_and(|tool| sees(who, tool))
+    };
+    let next = if there("job_wait") {
+        format!(" Wait for its end with job_wait (job: {job}); job_output reads what it prints.")
+    } else {
+        String::new()
+    };
+    let words = format!(
+        "This takes long and is not done yet: it goes on as job {job}, also when nobody waits for it.{next} Do not call \
+         {tool} again for it."
+    );
+    let data: Value = json!({ "job": job, "state": "running", "tool": tool });
+    Answer::text(words).with_data(data)
+}
+
+fn broke(cause: &JoinError) -> RpcError {
+    let reference = reference::next();
+    tracing::error!(%cause, reference, "a long call did not end but break");
+    RpcError::internal(&reference)
+}
