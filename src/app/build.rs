@@ -17,7 +17,9 @@ use super::{
     serving::Serving,
 };
 use crate::auth::{Agents, Logins};
-use crate::backends::{Bounds, Host, Lxc, Power, Shell, SystemBus, Systemd, Updates};
+use crate::backends::{
+    Bounds, Host, Journal, Lxc, Power, Processes, Shell, SystemBus, Systemd, SystemdUnits, Updates,
+};
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::dispatch::{
     Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
@@ -133,9 +135,11 @@ fn backends(
         host: Host::new(helper.clone()),
         shell: Shell::new(helper.clone(), stop.subscribe()),
         power: Power::new(helper.clone()),
+        processes: Processes::new(helper.clone()),
+        journal: Journal::new(helper.clone()),
+        units: SystemdUnits::new(systemd, helper.clone()),
         updates: Updates::new(helper),
         bounds: bounds.clone(),
-        systemd,
         observer,
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::backends::{Bounds, Host, Lxc, Power, Shell, Systemd, Updates};
+use crate::backends::{
+    Bounds, Host, Journal, Lxc, Power, Processes, Shell, Systemd, SystemdUnits, Updates,
+};
 use crate::dispatch::{WithChanges, change_tools};
 use crate::observer::ObserverHandle;
 use crate::protocol::Implementation;
@@ -28,8 +30,12 @@ pub struct Backends {
     pub updates: Updates,
     /// What of it the helper does at all.
     pub bounds: Bounds,
+    /// What runs.
+    pub processes: Processes,
+    /// What stands in journals.
+    pub journal: Journal,
     /// systemd's units.
-    pub systemd: Systemd,
+    pub units: SystemdUnits,
     /// What waits for the state to show a change.
     pub observer: ObserverHandle,
 }
@@ -46,13 +52,17 @@ pub fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, Ca
     catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
+    catalog.add(toolsets::processes(Arc::new(on.processes)))?;
     catalog.add(toolsets::network(host.clone()))?;
     catalog.add(toolsets::disks(host))?;
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     if Systemd::runs_here() {
-        catalog.add(toolsets::units(Arc::new(on.systemd)))?;
+        catalog.add(toolsets::units(Arc::new(on.units)))?;
         catalog.add(toolsets::power(Arc::new(on.power)))?;
+    }
+    if Journal::is_here() {
+        catalog.add(toolsets::logs(Arc::new(on.journal)))?;
     }
     if Updates::are_here() {
         catalog.add(toolsets::updates(Arc::new(on.updates)))?;

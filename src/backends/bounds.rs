@@ -162,7 +162,7 @@ mod tests {
         let bounds = Bounds::unknown();
         let mut changes = bounds.changes();
         assert_eq!(bounds.off(), [], "nothing is known to be off");
-        bounds.take(b"[\"container_shell\",\"host_reads\",\"lxc_reads\",\"lxc_writes\",\"power\",\"of_later\"]\n");
+        bounds.take(b"[\"container_shell\",\"host_reads\",\"lxc_reads\",\"lxc_writes\",\"power\",\"host_logs\",\"units\",\"of_later\"]\n");
         let off = [HelperClass::HostShell, HelperClass::Updates];
         assert_eq!(changes.next().await, off);
         assert!(!bounds.allows(HelperClass::HostShell) && bounds.allows(HelperClass::Power));

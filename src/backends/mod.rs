@@ -4,13 +4,16 @@
 mod ask;
 mod bounds;
 mod bus;
+mod elsewhere;
 mod error;
 mod host;
+mod journal;
 mod lxc;
 mod neutral;
 mod os_release;
 mod outcome;
 mod power;
+mod processes;
 mod shell;
 mod source;
 mod systemd;
@@ -25,21 +28,27 @@ pub use host::{
     Mounted, Neighbor, NetworkTraffic, Partition, ReachableAddress, Route, ServerInfo, ServerTime,
     Temperature,
 };
+pub use journal::{Boot, Journal, LogLine, LogMoment, LogPage, LogSearch};
 pub use lxc::{
     ContainerDetails, ContainerEvents, ContainerNews, ContainerState, ContainerStatus, Lxc, LxcView,
 };
 pub use neutral::neutralise;
 pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
+pub use processes::{Processes, TopProcesses};
 pub use shell::{Shell, ShellCall};
 pub use systemd::{
-    Systemd, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus,
+    Systemd, SystemdUnits, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitNews,
+    UnitStatus,
 };
 
 pub use updates::{UpdateCheck, Updates};
 
 pub use crate::config::{Glob, InvalidGlob};
-pub use crate::helper_client::{ContainerName, Listener, Program, Transport, Usage, Vitals};
+pub use crate::helper_client::{
+    BootName, ContainerName, Listener, LogCursor, LogOrder, LogPattern, LogPriority, LogQuery,
+    ProcessOrder, Program, Transport, UnitChange, UnitName, Usage, Vitals,
+};
 
 #[cfg(test)]
 mod lab;

@@ -11,6 +11,7 @@ use super::glob::Glob;
 use super::key::{Key, key};
 use super::reading;
 use super::shape::{Flag, List, Shape as _, Word};
+use super::space::container_of_unit;
 use super::trust::doubt;
 
 /// Where `gatewren helper` looks when it is told nothing.
@@ -31,6 +32,15 @@ pub enum Power {
     /// It may not.
     Off,
     /// It may, and what is planned may be called off.
+    On,
+}
+
+/// Whether something may be done that is either off or on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// It may not.
+    Off,
+    /// It may.
     On,
 }
 
@@ -61,11 +71,15 @@ pub enum HelperClass {
     Power,
     /// Looking at the host's updates.
     Updates,
+    /// Reading the host's journal.
+    HostLogs,
+    /// Changing the host's units.
+    Units,
 }
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -73,6 +87,8 @@ impl HelperClass {
         Self::LxcWrites,
         Self::Power,
         Self::Updates,
+        Self::HostLogs,
+        Self::Units,
     ];
 
     /// Its key in the file.
@@ -85,12 +101,15 @@ impl HelperClass {
             Self::LxcWrites => "lxc_writes",
             Self::Power => "power",
             Self::Updates => "updates",
+            Self::HostLogs => "host_logs",
+            Self::Units => "units",
         }
     }
 }
 
 /// The bounds that hold even if the front is taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the file")]
 pub struct HelperPolicy {
     /// Commands on the host.
     pub host_shell: Shell,
@@ -108,6 +127,10 @@ pub struct HelperPolicy {
     pub power: Power,
     /// Updates of the host's packages.
     pub updates: Updates,
+    /// Whether the host's journal may be read.
+    pub host_logs: bool,
+    /// Changing the host's units.
+    pub units: Switch,
 }
 
 impl HelperPolicy {
@@ -144,6 +167,7 @@ impl HelperPolicy {
         Self {
             host_shell: Shell::Full,
             power: Power::On,
+            units: Switch::On,
             ..Self::default()
         }
     }
@@ -158,6 +182,8 @@ impl HelperPolicy {
             HelperClass::LxcWrites => self.lxc_writes,
             HelperClass::Power => self.power == Power::On,
             HelperClass::Updates => self.updates == Updates::ReadOnly,
+            HelperClass::HostLogs => self.host_logs,
+            HelperClass::Units => self.units == Switch::On,
         }
     }
 
@@ -166,13 +192,22 @@ impl HelperPolicy {
         self.containers.iter().any(|glob| glob.matches(name))
     }
 
+    /// Whether a unit of systemd touches no container that may not be touched: some stand for one, some for all.
+    pub fn allows_unit(&self, name: &str) -> bool {
+        if let Some(container) = container_of_unit(name) {
+            return self.lxc_writes && self.allows_container(&container);
+        }
+        let all = || self.containers.iter().any(|glob| glob.to_string() == "*");
+        !OF_ALL_CONTAINERS.contains(&name) || self.lxc_writes && all()
+    }
+
     pub(super) const INTRODUCTION: &'static str = "\
 What gatewren's root helper does for the front, whatever the front asks for.
 This file belongs to root: the front can neither write it nor change what it says, and a file that
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
 Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, power and updates; what is switched off there, or is about a container that is not in the
+lxc_writes, power, updates, host_logs and units; what is switched off there, or is about a container that is not in the
 list, is refused to everybody, and tools that need it are not shown to clients. Beside these it only
 tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
@@ -193,15 +228,21 @@ Every value below is the default: uncomment a line to change it.";
              that is, whether something keeps its clock right, and which programs have ports open."),
         key!("", "lxc_reads", lxc_reads, Flag,
             "Whether containers may be listed, looked at and watched: their state, definition, addresses,\n\
-             open ports, operating system, and what they use. Without it nothing is known of them."),
+             open ports, operating system, units and journal, and what they use. Without it nothing is known of them."),
         key!("", "lxc_writes", lxc_writes, Flag,
-            "Whether containers may be started, stopped and restarted."),
+            "Whether containers may be started, stopped and restarted, and units of systemd in them."),
         key!("", "power", power, Word,
             "Restarting this box and switching it off, and calling off what is planned: \"off\" or \"on\". It is\n\
              done through systemd some seconds later, and not while something holds an inhibitor lock."),
         key!("", "updates", updates, Word,
             "Updates of the host's packages: \"off\", or \"read-only\" to look at what apt would upgrade.\n\
              Nothing is fetched, installed or removed."),
+        key!("", "host_logs", host_logs, Flag,
+            "Whether the journal of this box may be read, the kernel's messages in it too. What looks like a\n\
+             secret is left out of what is told, as far as it can be recognised."),
+        key!("", "units", units, Word,
+            "Starting, stopping, restarting, enabling and disabling systemd's units of this box: \"off\" or \"on\".\n\
+             Never gatewren's own, nor those that take the box down; those of containers as lxc_writes says."),
     ];
 }
 
@@ -239,9 +280,21 @@ impl Default for HelperPolicy {
             lxc_writes: true,
             power: Power::Off,
             updates: Updates::ReadOnly,
+            host_logs: true,
+            units: Switch::Off,
         }
     }
 }
+
+/// Units of the host on which every container hangs.
+const OF_ALL_CONTAINERS: [&str; 6] = [
+    "lxc-monitord.service",
+    "lxc-net.service",
+    "lxc.service",
+    "lxcfs.service",
+    "pve-cluster.service",
+    "pve-guests.service",
+];
 
 impl fmt::Display for HelperClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -273,6 +326,7 @@ macro_rules! words {
 
 words!(Shell, "off" = Self::Off, "full" = Self::Full);
 words!(Power, "off" = Self::Off, "on" = Self::On);
+words!(Switch, "off" = Self::Off, "on" = Self::On);
 words!(Updates, "off" = Self::Off, "read-only" = Self::ReadOnly);
 
 #[cfg(test)]
@@ -376,6 +430,24 @@ mod tests {
         let policy = HelperPolicy::load(&written(&scratch, "containers = []\n")).unwrap();
         assert!(!policy.allows_container("web"));
         assert!(HelperPolicy::default().allows_container("web"));
+    }
+
+    #[test]
+    fn a_unit_is_no_way_around_the_containers_that_are_allowed() {
+        let some = HelperPolicy {
+            containers: vec!["web".parse().unwrap()],
+            ..HelperPolicy::default()
+        };
+        assert!(some.allows_unit("lxc@web.service") && some.allows_unit("ssh.service"));
+        for other in ["lxc@vault.service", "lxc.service", "lxcfs.service"] {
+            assert!(!some.allows_unit(other), "{other}");
+            assert!(HelperPolicy::default().allows_unit(other), "{other}");
+        }
+        let none = HelperPolicy {
+            lxc_writes: false,
+            ..HelperPolicy::default()
+        };
+        assert!(!none.allows_unit("lxc@web.service") && !none.allows_unit("lxc.service"));
     }
 
     #[test]

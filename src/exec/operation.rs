@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{limits::Limits, name::ContainerName};
+use super::{
+    limits::Limits, log_query::LogQuery, name::ContainerName, processes::ProcessOrder,
+    unit_change::UnitChange, unit_name::UnitName,
+};
 
 /// The first frame of a connection: one operation and its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +115,62 @@ pub enum Operation {
     CancelShutdown {},
     /// Print what apt would do to upgrade the host's packages, as `apt-get --simulate dist-upgrade` does.
     UpdateCheck {},
+    /// Print lines of the host's journal, a JSON object a line, as `journalctl -o json` does.
+    HostLog {
+        /// Which.
+        query: LogQuery,
+    },
+    /// The same of a running container's own journal.
+    ContainerLog {
+        /// Whose.
+        container: ContainerName,
+        /// Which.
+        query: LogQuery,
+    },
+    /// Print the boots that the host's journal knows, as `journalctl --list-boots` does.
+    HostBoots {},
+    /// The same of a running container's own journal.
+    ContainerBoots {
+        /// Whose.
+        container: ContainerName,
+    },
+    /// Print the host's processes that use most, with what they use, as JSON
+    /// ([`Processes`](super::processes::Processes)).
+    HostProcesses {
+        /// Of what they use most.
+        order: ProcessOrder,
+        /// How many.
+        most: u32,
+    },
+    /// Have the host's systemd change a unit, and print what it answers, as `busctl --json=short` does: of what takes
+    /// time, the job's object path.
+    UnitChange {
+        /// Which.
+        unit: UnitName,
+        /// How.
+        change: UnitChange,
+    },
+    /// Print the units of a running container's own systemd, a unit a line, as `systemctl list-units` does.
+    ContainerUnitList {
+        /// Whose.
+        container: ContainerName,
+    },
+    /// Print what a running container's own systemd says of one unit, a property a line.
+    ContainerUnit {
+        /// Whose.
+        container: ContainerName,
+        /// Which.
+        unit: UnitName,
+    },
+    /// Have a running container's own systemd change a unit, and wait until it has.
+    ContainerUnitChange {
+        /// Whose.
+        container: ContainerName,
+        /// Which.
+        unit: UnitName,
+        /// How.
+        change: UnitChange,
+    },
 }
 
 /// When the box goes down, and why.
@@ -149,6 +208,15 @@ impl Operation {
             Self::Shutdown { .. } => "shutdown",
             Self::CancelShutdown {} => "cancel_shutdown",
             Self::UpdateCheck {} => "update_check",
+            Self::HostLog { .. } => "host_log",
+            Self::ContainerLog { .. } => "container_log",
+            Self::HostBoots {} => "host_boots",
+            Self::ContainerBoots { .. } => "container_boots",
+            Self::HostProcesses { .. } => "host_processes",
+            Self::UnitChange { .. } => "unit_change",
+            Self::ContainerUnitList { .. } => "container_unit_list",
+            Self::ContainerUnit { .. } => "container_unit",
+            Self::ContainerUnitChange { .. } => "container_unit_change",
         }
     }
 
@@ -163,6 +231,8 @@ impl Operation {
                 | Self::Restart { .. }
                 | Self::Shutdown { .. }
                 | Self::CancelShutdown {}
+                | Self::UnitChange { .. }
+                | Self::ContainerUnitChange { .. }
         )
     }
 
@@ -175,7 +245,12 @@ impl Operation {
             | Self::ContainerOsRelease { container }
             | Self::ContainerDisk { container }
             | Self::ContainerStart { container }
-            | Self::ContainerStop { container, .. } => Some(container),
+            | Self::ContainerStop { container, .. }
+            | Self::ContainerLog { container, .. }
+            | Self::ContainerBoots { container }
+            | Self::ContainerUnitList { container }
+            | Self::ContainerUnit { container, .. }
+            | Self::ContainerUnitChange { container, .. } => Some(container),
             Self::ContainerVitals { container } => container.as_ref(),
             Self::Ping {}
             | Self::HostView {}
@@ -188,7 +263,11 @@ impl Operation {
             | Self::Restart { .. }
             | Self::Shutdown { .. }
             | Self::CancelShutdown {}
-            | Self::UpdateCheck {} => None,
+            | Self::UpdateCheck {}
+            | Self::HostLog { .. }
+            | Self::HostBoots {}
+            | Self::HostProcesses { .. }
+            | Self::UnitChange { .. } => None,
         }
     }
 }

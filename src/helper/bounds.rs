@@ -26,23 +26,30 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::Ping {} | Operation::Bounds {} => None,
         Operation::HostCommand { .. } => Some(HelperClass::HostShell),
         Operation::ContainerCommand { .. } => Some(HelperClass::ContainerShell),
-        Operation::HostView {} | Operation::HostSpace { .. } | Operation::HostPrograms { .. } => {
-            Some(HelperClass::HostReads)
-        }
+        Operation::HostView {}
+        | Operation::HostSpace { .. }
+        | Operation::HostPrograms { .. }
+        | Operation::HostProcesses { .. } => Some(HelperClass::HostReads),
         Operation::ContainerList {}
         | Operation::ContainerInfo { .. }
         | Operation::ContainerConfig { .. }
         | Operation::ContainerOsRelease { .. }
         | Operation::ContainerVitals { .. }
         | Operation::ContainerDisk { .. }
+        | Operation::ContainerLog { .. }
+        | Operation::ContainerBoots { .. }
+        | Operation::ContainerUnitList { .. }
+        | Operation::ContainerUnit { .. }
         | Operation::ContainerEvents {} => Some(HelperClass::LxcReads),
-        Operation::ContainerStart { .. } | Operation::ContainerStop { .. } => {
-            Some(HelperClass::LxcWrites)
-        }
+        Operation::ContainerStart { .. }
+        | Operation::ContainerStop { .. }
+        | Operation::ContainerUnitChange { .. } => Some(HelperClass::LxcWrites),
         Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => {
             Some(HelperClass::Power)
         }
         Operation::UpdateCheck {} => Some(HelperClass::Updates),
+        Operation::HostLog { .. } | Operation::HostBoots {} => Some(HelperClass::HostLogs),
+        Operation::UnitChange { .. } => Some(HelperClass::Units),
     }
 }
 
@@ -80,6 +87,8 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::LxcWrites => "starting and stopping containers is refused",
         HelperClass::Power => "restarting this box and switching it off is refused",
         HelperClass::Updates => "looking at updates is refused",
+        HelperClass::HostLogs => "reading the host's journal is refused",
+        HelperClass::Units => "changing the host's units is refused",
     }
 }
 
@@ -87,7 +96,9 @@ fn refused(class: HelperClass) -> &'static str {
 mod tests {
     use super::*;
     use crate::config::ConfigError;
-    use crate::exec::{Command, ContainerName, PowerPlan, Program};
+    use crate::exec::{
+        Command, ContainerName, LogQuery, PowerPlan, ProcessOrder, Program, UnitChange, UnitName,
+    };
     use crate::sys::Scratch;
 
     fn power() -> [Operation; 3] {
@@ -120,6 +131,52 @@ mod tests {
                 container: container(),
             },
             Operation::ContainerEvents {},
+        ]
+    }
+
+    /// Units, journals and processes, of the host and of a container.
+    fn of_systemd() -> [(Operation, Option<HelperClass>); 9] {
+        let container = || -> ContainerName { "web".parse().unwrap() };
+        let unit = || -> UnitName { "a.service".parse().unwrap() };
+        let change = UnitChange::Start;
+        let (query, order, most) = (LogQuery::default(), ProcessOrder::Cpu, 1);
+        let inside = [
+            Operation::ContainerLog {
+                container: container(),
+                query: query.clone(),
+            },
+            Operation::ContainerBoots {
+                container: container(),
+            },
+            Operation::ContainerUnitList {
+                container: container(),
+            },
+            Operation::ContainerUnit {
+                container: container(),
+                unit: unit(),
+            },
+        ];
+        let [log, boots, units, one] = inside.map(|read| (read, Some(HelperClass::LxcReads)));
+        let inside = Operation::ContainerUnitChange {
+            container: container(),
+            unit: unit(),
+            change,
+        };
+        let outside = Operation::UnitChange {
+            unit: unit(),
+            change,
+        };
+        let processes = Operation::HostProcesses { order, most };
+        [
+            log,
+            boots,
+            units,
+            one,
+            (inside, Some(HelperClass::LxcWrites)),
+            (outside, Some(HelperClass::Units)),
+            (Operation::HostLog { query }, Some(HelperClass::HostLogs)),
+            (Operation::HostBoots {}, Some(HelperClass::HostLogs)),
+            (processes, Some(HelperClass::HostReads)),
         ]
     }
 
@@ -169,6 +226,7 @@ mod tests {
         let writes = writes.map(|write| (write, Some(HelperClass::LxcWrites)));
         let power = power().map(|power| (power, Some(HelperClass::Power)));
         let containers = reads.into_iter().chain(writes);
+        let containers = containers.chain(of_systemd());
         rest.into_iter().chain(containers).chain(power).collect()
     }
 
@@ -179,10 +237,11 @@ mod tests {
         let lines = HelperClass::ALL.map(|class| {
             let words = match class {
                 HelperClass::HostShell | HelperClass::ContainerShell => ["\"off\"", "\"full\""],
-                HelperClass::HostReads | HelperClass::LxcReads | HelperClass::LxcWrites => {
-                    ["false", "true"]
-                }
-                HelperClass::Power => ["\"off\"", "\"on\""],
+                HelperClass::HostReads
+                | HelperClass::LxcReads
+                | HelperClass::LxcWrites
+                | HelperClass::HostLogs => ["false", "true"],
+                HelperClass::Power | HelperClass::Units => ["\"off\"", "\"on\""],
                 HelperClass::Updates => ["\"off\"", "\"read-only\""],
             };
             format!("{class} = {}\n", words[usize::from(class != off)])

@@ -18,15 +18,16 @@ use super::{
     commands::{in_container, on_host, require_root},
     events, files, host_view,
     house::House,
+    journal,
     lxc::tool_for,
     network::Network,
     outputs::CHUNK_BYTES,
-    power,
+    power, processes,
     programs::find,
     pump::Pump,
     refusal::Refusal,
     stop::Stop,
-    tools, updates,
+    tools, units, updates,
     vitals::{lines, vitals, vitals_and_usage},
 };
 
@@ -93,7 +94,7 @@ async fn perform(
     house: &Arc<House>,
     pump: &mut Pump,
     operation: &Operation,
-    processes: u32,
+    most: u32,
 ) -> Result<Ending, Refusal> {
     // One and the same for the whole operation.
     let policy = house.policy.now();
@@ -107,18 +108,13 @@ async fn perform(
     match operation {
         Operation::Ping {} => Ok(Ending::Exited { code: 0 }),
         Operation::Bounds {} => bounds::report(house, pump).await,
-        Operation::HostView {} => print(pump, || Ok(host_view::view())).await,
-        Operation::HostSpace { places } => {
-            let places = places.clone();
-            print(pump, move || Ok(host_view::spaces(&places))).await
-        }
-        Operation::HostPrograms { sockets } => {
-            let sockets = sockets.clone();
-            print(pump, move || Ok(host_view::programs(&sockets))).await
-        }
-        Operation::HostCommand { command } => on_host(house, pump, command, processes).await,
+        Operation::HostView {}
+        | Operation::HostSpace { .. }
+        | Operation::HostPrograms { .. }
+        | Operation::HostProcesses { .. } => look_at_host(pump, operation).await,
+        Operation::HostCommand { command } => on_host(house, pump, command, most).await,
         Operation::ContainerCommand { container, command } => {
-            in_container(house, pump, (container, command), processes).await
+            in_container(house, pump, (container, command), most).await
         }
         Operation::ContainerConfig { container } => {
             let path = existing(house, container)?;
@@ -140,7 +136,29 @@ async fn perform(
         Operation::Shutdown { plan } => power::schedule(house, pump, "poweroff", plan).await,
         Operation::CancelShutdown {} => power::cancel(house, pump).await,
         Operation::UpdateCheck {} => updates::check(house, pump).await,
+        Operation::HostLog { .. }
+        | Operation::ContainerLog { .. }
+        | Operation::HostBoots {}
+        | Operation::ContainerBoots { .. } => journal::read(house, pump, operation, most).await,
+        Operation::UnitChange { .. }
+        | Operation::ContainerUnitList { .. }
+        | Operation::ContainerUnit { .. }
+        | Operation::ContainerUnitChange { .. } => {
+            units::perform(house, pump, operation, most).await
+        }
     }
+}
+
+/// What the helper reads by itself.
+async fn look_at_host(pump: &mut Pump, operation: &Operation) -> Result<Ending, Refusal> {
+    let operation = operation.clone();
+    print(pump, move || match operation {
+        Operation::HostSpace { places } => Ok(host_view::spaces(&places)),
+        Operation::HostPrograms { sockets } => Ok(host_view::programs(&sockets)),
+        Operation::HostProcesses { order, most } => Ok(processes::seen(order, most)),
+        _ => Ok(host_view::view()),
+    })
+    .await
 }
 
 /// The configuration file of a container that exists.

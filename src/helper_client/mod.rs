@@ -17,6 +17,8 @@ pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    Command, ContainerName, Ending, Frame, HostView, KillReason, Limits, Listener, Operation,
-    PowerPlan, Program, RefusalCode, Stream, Transport, Usage, Vitals,
+    BootName, Command, ContainerName, Ending, Frame, HostView, KillReason, Limits, Listener,
+    LogCursor, LogOrder, LogPattern, LogPriority, LogQuery, Operation, PowerPlan, ProcessOrder,
+    ProcessSeen, Processes, Program, RefusalCode, Stream, Transport, UnitChange, UnitName, Usage,
+    Vitals,
 };

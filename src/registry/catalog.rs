@@ -223,10 +223,11 @@ impl Catalog {
         tool.filter(|tool| self.has(tool))
     }
 
-    /// Whether a tool is there: whether the helper does what it needs.
+    /// Whether a tool is there: whether the helper does what it needs, or a part of it.
     pub fn has(&self, tool: &Tool) -> bool {
-        let allows = self.allows.as_ref().zip(tool.needs());
-        allows.is_none_or(|(allows, class)| allows(class))
+        let needs = tool.needs();
+        let allows = self.allows.as_ref().filter(|_| !needs.is_empty());
+        allows.is_none_or(|allows| needs.iter().any(|class| allows(*class)))
     }
 
     /// Every tool, by name, also those that are not there.

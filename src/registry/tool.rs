@@ -22,7 +22,7 @@ pub struct Tool {
     toolset: &'static str,
     risk: Risk,
     scope: Scope,
-    needs: Option<HelperClass>,
+    needs: Vec<HelperClass>,
     syncs_state: bool,
     remembers: bool,
     task_support: TaskSupport,
@@ -50,7 +50,7 @@ impl Tool {
             toolset: "",
             risk,
             scope: Scope::default(),
-            needs: None,
+            needs: Vec::new(),
             syncs_state: false,
             remembers: false,
             task_support: TaskSupport::Never,
@@ -116,13 +116,13 @@ impl Tool {
         self.scope
     }
 
-    /// The class of the helper's operations without which it can do nothing, if there is one.
-    pub fn needs(&self) -> Option<HelperClass> {
-        self.needs
+    /// The classes of the helper's operations of which it needs one to do anything; none if it needs none.
+    pub fn needs(&self) -> &[HelperClass] {
+        &self.needs
     }
 
     pub(super) fn set_needs(&mut self, class: HelperClass) {
-        self.needs = Some(class);
+        self.needs.push(class);
     }
 
     /// What a call of it is about, such as a container's name, if it names something.
@@ -130,6 +130,7 @@ impl Tool {
         let named = |name: &str| arguments.get(name)?.as_str();
         match self.scope {
             Scope::Container(argument) => named(argument),
+            Scope::HostOr(argument) => named(argument).or_else(|| named("unit")),
             Scope::Box | Scope::Host | Scope::Within => {
                 ["unit", "pointer"].into_iter().find_map(named)
             }

@@ -105,6 +105,12 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(|tool| tool.set_needs(class))
     }
 
+    /// But for where this is on: then it can do a part of what it is for.
+    #[must_use]
+    pub fn or_through(self, class: HelperClass) -> Self {
+        self.through(class)
+    }
+
     /// The last row answers to this name of the `StartOS` dialect too, with (their, our) parameters.
     #[must_use]
     pub fn startos(

@@ -58,7 +58,7 @@ fn tools_of_a_class_that_is_off_are_not_there_for_anybody() {
         let answer = client.call(name, json!({ "command": "true" })).send();
         assert_eq!(answer.verdict().1, -32602);
     }
-    assert_eq!(off(&client), json!(["host_shell", "power"]));
+    assert_eq!(off(&client), json!(["host_shell", "power", "units"]));
     let (shown, _) = tell(&server.state_dir(), &["agent", "show", "try"]);
     let shown = shown["tools"].to_string();
     assert!(!shown.contains("system_shell") && shown.contains("container_shell"));
@@ -73,7 +73,11 @@ fn nothing_that_the_helper_would_do_is_there_when_all_is_off() {
         "system_shell",
         "server_restart",
         "server_shutdown",
+        "server_processes",
         "update_",
+        "logs_",
+        "kernel_logs",
+        "boot_list",
     ];
     let left = |name: &&String| gone.iter().any(|gone| name.starts_with(gone));
     assert_eq!(listed.iter().find(left), None);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::machine::is_root;
 use crate::support::server::shared;
 
-const READING: [&str; 17] = [
+const READING: [&str; 18] = [
     "changes_since",
     "container_info",
     "container_list",
@@ -21,6 +21,7 @@ const READING: [&str; 17] = [
     "network_routes",
     "server_info",
     "server_metrics",
+    "server_processes",
     "server_time",
     "state_blame",
     "state_get",
@@ -39,23 +40,46 @@ const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
 const LOOKING_AT_UNITS: [&str; 2] = ["unit_list", "unit_status"];
 
 /// The same.
+const CHANGING_UNITS: [&str; 7] = [
+    "unit_disable",
+    "unit_enable",
+    "unit_reload",
+    "unit_reset_failed",
+    "unit_restart",
+    "unit_start",
+    "unit_stop",
+];
+
+/// The same.
 const GOING_DOWN: [&str; 3] = [
     "server_cancel_shutdown",
     "server_restart",
     "server_shutdown",
 ];
 
+/// Only where there is a journal to read.
+const LOOKING_AT_LOGS: [&str; 4] = ["boot_list", "kernel_logs", "logs_query", "logs_wait"];
+
 /// Only where there is apt.
 const LOOKING_AT_UPDATES: [&str; 1] = ["update_check"];
 
 /// What looks on this machine, and what else there is on it.
-fn here() -> (Vec<&'static str>, &'static [&'static str]) {
+fn here() -> (Vec<&'static str>, Vec<&'static str>) {
     let is_booted = Path::new("/run/systemd/system").is_dir();
     let has_apt = Path::new("/usr/bin/apt-get").exists();
     let units: &[&str] = if is_booted { &LOOKING_AT_UNITS } else { &[] };
     let updates: &[&str] = if has_apt { &LOOKING_AT_UPDATES } else { &[] };
-    let power: &[&str] = if is_booted { &GOING_DOWN } else { &[] };
-    ([&READING, units, updates].concat(), power)
+    let logs: &[&str] = if Path::new("/usr/bin/journalctl").exists() {
+        &LOOKING_AT_LOGS
+    } else {
+        &[]
+    };
+    let changing: [&[&str]; 2] = if is_booted {
+        [&GOING_DOWN, &CHANGING_UNITS]
+    } else {
+        [&[], &[]]
+    };
+    ([&READING, units, logs, updates].concat(), changing.concat())
 }
 
 fn seen(policy: &'static str) -> Vec<String> {
@@ -91,13 +115,16 @@ fn t2_each_policy_sees_its_tools() {
         names.sort();
         names
     };
-    let (reading, power) = here();
+    let (reading, changing) = here();
     assert_eq!(seen("observe"), all(&[&reading]));
     assert_eq!(
         seen("operate"),
-        all(&[&reading, power, &CHANGING, &RUNNING, &ASKING_AFTER])
+        all(&[&reading, &changing, &CHANGING, &RUNNING, &ASKING_AFTER])
     );
-    assert_eq!(seen("admin"), all(&[&reading, power, &CHANGING, &RUNNING]));
+    assert_eq!(
+        seen("admin"),
+        all(&[&reading, &changing, &CHANGING, &RUNNING])
+    );
     assert_eq!(seen("suggest"), SUGGESTING);
 }
 

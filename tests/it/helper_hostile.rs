@@ -42,7 +42,9 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
     match operation["do"].as_str().unwrap() {
         "host_command" => ("host_shell", "\"full\""),
         "container_command" => ("container_shell", "\"full\""),
-        "container_start" | "container_stop" => ("lxc_writes", "true"),
+        "container_start" | "container_stop" | "container_unit_change" => ("lxc_writes", "true"),
+        "host_log" | "host_boots" => ("host_logs", "true"),
+        "unit_change" => ("units", "\"on\""),
         "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
         looks if looks.starts_with("host_") => ("host_reads", "true"),
         "update_check" => ("updates", "\"read-only\""),
@@ -61,7 +63,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
     let open = NOTHING.replace("containers = []", "containers = [\"*\"]");
     let all = everything(&host("true"));
     let classes: BTreeSet<_> = all.iter().skip(1).map(class).collect();
-    assert_eq!(classes.len(), 7);
+    assert_eq!(classes.len(), 9);
     for (key, on) in classes {
         let lines = open.lines().map(|line| match line.split_once(" = ") {
             Some((name, _)) if name == key => format!("{key} = {on}\n"),

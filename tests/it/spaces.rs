@@ -194,7 +194,10 @@ impl Agent {
         let mut last = (String::new(), String::new());
         let answer = |name: &str| {
             let answer = self.hear(&ask(name));
-            let text = format!("{} {:?}\n{}", answer.status, answer.headers, answer.body);
+            // Some answers take longer than a second, which the clock shows.
+            let mut headers = answer.headers.clone();
+            headers.remove("date");
+            let text = format!("{} {headers:?}\n{}", answer.status, answer.body);
             text.replace(name, "NAME")
         };
         wait_until(&format!("{what} is answered alike"), IN_TIME, || {
@@ -227,6 +230,13 @@ fn value(parameter: &str, container: &str) -> Value {
         "state" => json!("active"),
         "status" => json!("pending"),
         "open" => json!(true),
+        "priority" => json!("err"),
+        "order" => json!("memory"),
+        "since" | "until" => json!("2026-07-28"),
+        "grep" => json!(container),
+        "boot" => json!("0"),
+        "cursor" => json!("s=1"),
+        "before" => json!(false),
         "revision" | "grace_s" => json!(0),
         "timeout_s" | "limit" => json!(20),
         other => panic!("a new parameter, {other}: say here what fits it"),
@@ -242,7 +252,12 @@ fn arguments(tool: &Value, container: &str) -> Vec<Value> {
         let members = names
             .iter()
             .map(|name| ((*name).to_owned(), value(name, container)));
-        Value::Object(members.collect())
+        let mut object = Value::Object(members.collect());
+        if tool["name"] == "logs_wait" {
+            // There is nothing to wait for.
+            object["timeout_s"] = json!(1);
+        }
+        object
     };
     let properties = schema["properties"]
         .as_object()

@@ -100,7 +100,7 @@ def defaults():
                 expect(answer["error"]["code"] == -32602, answer)
         with check("whoami says what is off"):
             me = gatewren.call("whoami")[1]
-            expect(me["off_on_this_box"] == ["host_shell", "power"], me)
+            expect(me["off_on_this_box"] == ["host_shell", "power", "units"], me)
 
 
 def package(repository, name, version):
