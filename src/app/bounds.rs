@@ -32,7 +32,7 @@ pub fn offered(catalog: &Catalog) -> Vec<OfferedTool> {
         risk: tool.risk(),
         needs_host: tool.scope() == Scope::Host,
         needs_everything: tool.scope() == Scope::Box,
-        off: tool.needs().first().copied().filter(|_| !catalog.has(tool)),
+        off: tool.needs().filter(|_| !catalog.has(tool)),
     };
     catalog.tools().map(offered).collect()
 }

@@ -18,7 +18,8 @@ use super::{
 };
 use crate::auth::{Agents, Logins};
 use crate::backends::{
-    Bounds, Host, Journal, Lxc, Power, Processes, Shell, SystemBus, Systemd, SystemdUnits, Updates,
+    Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Storage, SystemBus,
+    Systemd, SystemdUnits, Updates,
 };
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::dispatch::{
@@ -134,6 +135,10 @@ fn backends(
         lxc,
         host: Host::new(helper.clone()),
         shell: Shell::new(helper.clone(), stop.subscribe()),
+        jobs: Jobs::new(helper.clone(), stop.subscribe()),
+        files: Files::new(helper.clone()),
+        network: Network::new(helper.clone(), SystemBus::new()),
+        storage: Storage::new(helper.clone()),
         power: Power::new(helper.clone()),
         processes: Processes::new(helper.clone()),
         journal: Journal::new(helper.clone()),
@@ -295,9 +300,11 @@ fn start_helper(
         HelperPlan::Socket(path) => Ok((None, Helper::connect_to(path))),
         HelperPlan::Child { directory, policy } => {
             let exe = std::env::current_exe().map_err(failed)?;
+            let state = settings.state_dir.join("helper");
             let told = Told {
                 lxcpath: settings.lxc.lxcpath.as_deref(),
                 policy: policy.as_deref(),
+                state: Some(&state),
                 log: settings.log.level,
             };
             let started = HelperChild::spawn(&exe, &directory, told);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::backends::{
-    Bounds, Host, Journal, Lxc, Power, Processes, Shell, Systemd, SystemdUnits, Updates,
+    Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Storage, Systemd,
+    SystemdUnits, Updates,
 };
 use crate::dispatch::{WithChanges, change_tools};
 use crate::observer::ObserverHandle;
@@ -24,6 +25,14 @@ pub struct Backends {
     pub host: Host,
     /// Commands.
     pub shell: Shell,
+    /// Commands that go on after their call.
+    pub jobs: Jobs,
+    /// The host's files.
+    pub files: Files,
+    /// The network around the host.
+    pub network: Network,
+    /// The host's storage.
+    pub storage: Storage,
     /// Restarts and shutdowns.
     pub power: Power,
     /// What apt could upgrade.
@@ -55,8 +64,12 @@ pub fn catalog(state: &State, vault: &Vault, on: Backends) -> Result<Catalog, Ca
     catalog.add(toolsets::processes(Arc::new(on.processes)))?;
     catalog.add(toolsets::network(host.clone()))?;
     catalog.add(toolsets::disks(host))?;
+    catalog.add(toolsets::probes(Arc::new(on.network)))?;
+    catalog.add(toolsets::storage(Arc::new(on.storage)))?;
+    catalog.add(toolsets::files(Arc::new(on.files)))?;
     catalog.add(toolsets::containers(Arc::new(on.lxc)))?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
+    catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;
     if Systemd::runs_here() {
         catalog.add(toolsets::units(Arc::new(on.units)))?;
         catalog.add(toolsets::power(Arc::new(on.power)))?;

@@ -22,7 +22,7 @@ use crate::helper_client::HelperChild;
 use crate::http::{InvalidSubject, Subject, Subjects, Tls, TlsSource};
 use crate::observer::Observer;
 use crate::state::State;
-use crate::sys::{DirectoryLock, Hints, rfc3339};
+use crate::sys::{DirectoryLock, Hints, hold_few_program_pages, rfc3339};
 use crate::telemetry::Notify;
 use crate::vault::Vault;
 
@@ -80,6 +80,7 @@ impl House {
         workers.spawn(async move { engine.sweep_tasks().await });
         workers.spawn(audit::keep(self.vault.clone(), self.in_force.live()));
         workers.spawn(self.engine.clone().run_approved());
+        workers.spawn(hold_few_program_pages());
         workers.spawn(bounds::announce(
             self.engine.clone(),
             self.vault.clone(),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 use crate::helper_client::{Capture, Ending, Finished, Helper, KillReason, Limits, Operation};
 
 use super::error::{BackendError, ErrorKind};
@@ -32,6 +34,36 @@ pub async fn ask(
         .run(operation, limits(time), reference, CAPTURE)
         .await?;
     answer(&finished)
+}
+
+/// The same for what is not text; what it printed first, as far as it is kept.
+pub async fn ask_bytes(
+    helper: &Helper,
+    operation: Operation,
+    time: Duration,
+    reference: &str,
+) -> Result<Vec<u8>, BackendError> {
+    let finished = helper
+        .run(operation, limits(time), reference, CAPTURE)
+        .await?;
+    match obstacle(&finished.ending, &finished.stderr.text_lossy()) {
+        Some(obstacle) => Err(obstacle),
+        None => Ok(finished.stdout.head),
+    }
+}
+
+/// The same for what is a document in JSON.
+pub async fn ask_json<T: DeserializeOwned>(
+    helper: &Helper,
+    operation: Operation,
+    time: Duration,
+    reference: &str,
+) -> Result<T, BackendError> {
+    let bytes = ask_bytes(helper, operation, time, reference).await?;
+    serde_json::from_slice(&bytes).map_err(|cause| {
+        let message = format!("what the helper says cannot be read: {cause}");
+        BackendError::new(ErrorKind::Failed, message)
+    })
 }
 
 /// Why an operation ended as it did, unless it ended well.

@@ -100,7 +100,7 @@ impl Bounds {
         loop {
             match running.next().await? {
                 Frame::Output(Stream::Stdout, bytes) => line.extend(bytes),
-                Frame::Output(Stream::Stderr, _) | Frame::Accepted => {}
+                Frame::Output(Stream::Stderr, _) | Frame::Accepted | Frame::Started => {}
                 Frame::End(_) => return Ok(()),
             }
             while let Some(end) = line.iter().position(|byte| *byte == b'\n') {
@@ -162,8 +162,13 @@ mod tests {
         let bounds = Bounds::unknown();
         let mut changes = bounds.changes();
         assert_eq!(bounds.off(), [], "nothing is known to be off");
-        bounds.take(b"[\"container_shell\",\"host_reads\",\"lxc_reads\",\"lxc_writes\",\"power\",\"host_logs\",\"units\",\"of_later\"]\n");
         let off = [HelperClass::HostShell, HelperClass::Updates];
+        let on = HelperClass::ALL
+            .into_iter()
+            .filter(|class| !off.contains(class));
+        let mut said: Vec<&str> = on.map(HelperClass::key).collect();
+        said.push("of_later");
+        bounds.take(format!("{}\n", serde_json::json!(said)).as_bytes());
         assert_eq!(changes.next().await, off);
         assert!(!bounds.allows(HelperClass::HostShell) && bounds.allows(HelperClass::Power));
         bounds.take(b"what?\n");

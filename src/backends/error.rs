@@ -46,7 +46,7 @@ impl BackendError {
     /// What the helper refused, with its own words.
     pub fn refused(code: RefusalCode, message: String) -> Self {
         let kind = match code {
-            RefusalCode::NoSuchContainer => ErrorKind::NotFound,
+            RefusalCode::NoSuchContainer | RefusalCode::NoSuchJob => ErrorKind::NotFound,
             RefusalCode::NotRunning | RefusalCode::Frozen => ErrorKind::NotRunning,
             RefusalCode::MissingProgram | RefusalCode::NotRoot | RefusalCode::Busy => {
                 ErrorKind::Unavailable

@@ -66,6 +66,7 @@ impl Lab {
 
     fn spawn(&self, program: &Path) -> (HelperChild, Helper) {
         let told = Told {
+            state: None,
             lxcpath: Some(&self.lxcpath),
             policy: None,
             log: LogLevel::Info,

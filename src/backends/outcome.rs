@@ -39,6 +39,9 @@ pub struct ShellOutcome {
     pub stdout_bytes: u64,
     /// Bytes printed to standard error in all.
     pub stderr_bytes: u64,
+    /// Standard output as it was printed, where all of it is here and it is not UTF-8.
+    #[serde(skip)]
+    pub stdout_raw: Option<Vec<u8>>,
 }
 
 impl ShellOutcome {
@@ -60,15 +63,22 @@ impl ShellOutcome {
             exit_code,
             signal: by_signal,
             timed_out: killed == Some(KillReason::Timeout),
-            killed_because: killed.map(name),
+            killed_because: killed.map(killed_word),
             duration_ms: finished.duration_ms,
             stdout: stdout.text_lossy(),
             stderr: stderr.text_lossy(),
             truncated: stdout.truncated() || stderr.truncated(),
             stdout_bytes: stdout.total_bytes,
             stderr_bytes: stderr.total_bytes,
+            stdout_raw: raw(stdout),
         })
     }
+}
+
+fn raw(output: Captured) -> Option<Vec<u8>> {
+    let whole = !output.truncated();
+    let bytes = [output.head, output.tail].concat();
+    (whole && std::str::from_utf8(&bytes).is_err()).then_some(bytes)
 }
 
 /// Brings both below [`INLINE`]: each has half, and what one does not need is the other's.
@@ -83,12 +93,14 @@ fn share(stdout: &mut Captured, stderr: &mut Captured) {
     stderr.shrink(for_stderr);
 }
 
-fn name(why: KillReason) -> &'static str {
+/// Why something was killed, in a word.
+pub fn killed_word(why: KillReason) -> &'static str {
     match why {
         KillReason::Timeout => "timeout",
         KillReason::Output => "output",
         KillReason::Cancelled => "cancelled",
         KillReason::Shutdown => "shutdown",
+        KillReason::Lost => "lost",
     }
 }
 

@@ -15,9 +15,9 @@ use super::ask::ask;
 use super::elsewhere::Elsewhere;
 use super::error::{BackendError, ErrorKind};
 use super::host::{container_of_group, unit_of_group, users};
-use super::neutral::neutralise;
 use super::source::Tree;
 use super::threshold::Threshold;
+use crate::sys::neutralise;
 
 /// How long the helper may look.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -116,7 +116,8 @@ impl ShellView<'_> {
     }
 }
 
-fn split(call: ShellCall) -> (Command, Limits) {
+/// The command of a call and its limits.
+pub fn split(call: ShellCall) -> (Command, Limits) {
     let command = Command {
         program: call.command,
         user: call.user,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::neutral::neutralise;
+use crate::sys::neutralise;
 
 pub use crate::sys::source::{field, names, text, word};
 

@@ -56,6 +56,11 @@ pub struct Args {
     #[arg(long)]
     trial: bool,
 
+    /// Where jobs and what they print are kept; where systemd says (`StateDirectory=`) when absent, and without
+    /// that there are none
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+
     /// End, and kill everything, when standard input closes
     #[arg(long)]
     lifeline: bool,
@@ -138,10 +143,17 @@ fn live(args: Args, listener: UnixListener, policy: HelperPolicy) -> io::Result<
         lxcpath: std::path::absolute(args.lxcpath.unwrap_or_else(usual_lxcpath))?,
         proxmox: std::path::absolute(args.proxmox)?,
         allow_uid,
+        state: state_directory(args.state_dir)?,
         lifeline,
     };
     usual_descriptor_limit();
     runtime()?.block_on(serve(settings))
+}
+
+/// Where the jobs are kept.
+fn state_directory(named: Option<PathBuf>) -> io::Result<Option<PathBuf>> {
+    let given = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+    named.or(given).map(std::path::absolute).transpose()
 }
 
 /// One thread, the one that began: what it starts is killed by the kernel when the thread ends, and this one ends

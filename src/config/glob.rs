@@ -16,30 +16,35 @@ const MAX_BYTES: usize = 128;
 impl Glob {
     /// Whether a name fits the pattern from its first to its last character.
     pub fn matches(&self, name: &str) -> bool {
-        let (pattern, name) = (self.0.as_bytes(), name.as_bytes());
-        let (mut at, mut from) = (0, 0);
-        // The last star met, and how much of the name it has swallowed.
-        let mut star: Option<(usize, usize)> = None;
-        while from < name.len() {
-            match (pattern.get(at), star) {
-                (Some(b'*'), _) => {
-                    star = Some((at, from));
-                    at += 1;
-                }
-                (Some(p), _) if *p == b'?' || name.get(from) == Some(p) => {
-                    at += 1;
-                    from += 1;
-                }
-                (_, Some((star_at, swallowed))) => {
-                    star = Some((star_at, swallowed + 1));
-                    at = star_at + 1;
-                    from = swallowed + 1;
-                }
-                (_, None) => return false,
-            }
-        }
-        pattern.iter().skip(at).all(|p| *p == b'*')
+        fits(&self.0, name)
     }
+}
+
+/// Whether a name of any characters fits a pattern of any characters, from the first to the last.
+pub fn fits(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut at, mut from) = (0, 0);
+    // The last star met, and how much of the name it has swallowed.
+    let mut star: Option<(usize, usize)> = None;
+    while from < name.len() {
+        match (pattern.get(at), star) {
+            (Some(b'*'), _) => {
+                star = Some((at, from));
+                at += 1;
+            }
+            (Some(p), _) if *p == b'?' || name.get(from) == Some(p) => {
+                at += 1;
+                from += 1;
+            }
+            (_, Some((star_at, swallowed))) => {
+                star = Some((star_at, swallowed + 1));
+                at = star_at + 1;
+                from = swallowed + 1;
+            }
+            (_, None) => return false,
+        }
+    }
+    pattern.iter().skip(at).all(|p| *p == b'*')
 }
 
 /// Why a text is no pattern.

@@ -75,11 +75,15 @@ pub enum HelperClass {
     HostLogs,
     /// Changing the host's units.
     Units,
+    /// Listing, searching and reading the host's files.
+    HostFileReads,
+    /// Writing the host's files.
+    HostFileWrites,
 }
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -89,6 +93,8 @@ impl HelperClass {
         Self::Updates,
         Self::HostLogs,
         Self::Units,
+        Self::HostFileReads,
+        Self::HostFileWrites,
     ];
 
     /// Its key in the file.
@@ -103,6 +109,8 @@ impl HelperClass {
             Self::Updates => "updates",
             Self::HostLogs => "host_logs",
             Self::Units => "units",
+            Self::HostFileReads => "host_file_reads",
+            Self::HostFileWrites => "host_file_writes",
         }
     }
 }
@@ -131,6 +139,10 @@ pub struct HelperPolicy {
     pub host_logs: bool,
     /// Changing the host's units.
     pub units: Switch,
+    /// The directories of the host below which files may be listed, searched and read.
+    pub host_file_reads: Vec<String>,
+    /// The directories of the host below which files may be written.
+    pub host_file_writes: Vec<String>,
 }
 
 impl HelperPolicy {
@@ -168,6 +180,8 @@ impl HelperPolicy {
             host_shell: Shell::Full,
             power: Power::On,
             units: Switch::On,
+            host_file_reads: vec!["/".to_owned()],
+            host_file_writes: vec!["/".to_owned()],
             ..Self::default()
         }
     }
@@ -184,6 +198,8 @@ impl HelperPolicy {
             HelperClass::Updates => self.updates == Updates::ReadOnly,
             HelperClass::HostLogs => self.host_logs,
             HelperClass::Units => self.units == Switch::On,
+            HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
+            HelperClass::HostFileWrites => !self.host_file_writes.is_empty(),
         }
     }
 
@@ -207,9 +223,9 @@ This file belongs to root: the front can neither write it nor change what it say
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
 Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, power, updates, host_logs and units; what is switched off there, or is about a container that is not in the
-list, is refused to everybody, and tools that need it are not shown to clients. Beside these it only
-tells that it is there, and which of them are on.
+lxc_writes, power, updates, host_logs, units, host_file_reads and host_file_writes; what is switched off there,
+or is about a container that is not in the list, is refused to everybody, and tools that need it are not shown
+to clients. Beside these it only tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
@@ -225,7 +241,8 @@ Every value below is the default: uncomment a line to change it.";
             "Containers that may be seen and touched; * stands for any run of characters, ? for one."),
         key!("", "host_reads", host_reads, Flag,
             "Whether the host may be looked at beyond what any user sees of it: what is mounted and how full\n\
-             that is, whether something keeps its clock right, and which programs have ports open."),
+             that is, how much its directories hold, whether something keeps its clock right, which programs have\n\
+             ports open, the rules of its firewall, and whether other machines answer it."),
         key!("", "lxc_reads", lxc_reads, Flag,
             "Whether containers may be listed, looked at and watched: their state, definition, addresses,\n\
              open ports, operating system, units and journal, and what they use. Without it nothing is known of them."),
@@ -243,6 +260,13 @@ Every value below is the default: uncomment a line to change it.";
         key!("", "units", units, Word,
             "Starting, stopping, restarting, enabling and disabling systemd's units of this box: \"off\" or \"on\".\n\
              Never gatewren's own, nor those that take the box down; those of containers as lxc_writes says."),
+        key!("", "host_file_reads", host_file_reads, DIRECTORIES,
+            "Directories of the host below which files may be listed, searched and read, as root: none, or such\n\
+             as [\"/etc\", \"/srv\"]. What gatewren keeps for itself, containers, /proc, /sys and /dev are never among\n\
+             them, and no link leads out of them."),
+        key!("", "host_file_writes", host_file_writes, DIRECTORIES,
+            "Directories of the host below which files may be made and replaced, as root, in the same way. Whoever\n\
+             may write below /etc or into somebody's home may soon do everything."),
     ];
 }
 
@@ -268,6 +292,23 @@ const GLOBS: List<Glob> = List {
     may_be_empty: true,
 };
 
+/// The longest path of a directory.
+const DIRECTORY_BYTES: usize = 1024;
+
+const DIRECTORIES: List<String> = List {
+    entry: directory,
+    like: "an absolute path of a directory, without \"..\", such as \"/srv\"",
+    may_be_empty: true,
+};
+
+fn directory(text: &str) -> Option<String> {
+    let plain = |c: char| !c.is_control() && c != '"' && c != '\\';
+    let good = text.starts_with('/') && text.len() <= DIRECTORY_BYTES && text.chars().all(plain);
+    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
+    let straight = parts.iter().all(|part| *part != "." && *part != "..");
+    (good && straight).then(|| format!("/{}", parts.join("/")))
+}
+
 /// What is about containers is on, what is about the host is off: this holds where nothing else was written.
 impl Default for HelperPolicy {
     fn default() -> Self {
@@ -282,6 +323,8 @@ impl Default for HelperPolicy {
             updates: Updates::ReadOnly,
             host_logs: true,
             units: Switch::Off,
+            host_file_reads: Vec::new(),
+            host_file_writes: Vec::new(),
         }
     }
 }
@@ -376,6 +419,8 @@ mod tests {
                 "\"on\"",
                 "\"full\"",
                 "\"read-only\"",
+                "[]",
+                "[\"/srv\"]",
             ];
             let allowed = allowed.iter().filter_map(|value| {
                 let path = written(&scratch, &format!("{name} = {value}\n"));
@@ -422,6 +467,15 @@ mod tests {
         assert_eq!((policy.power, policy.updates), (Power::On, Updates::Off));
         assert!(policy.allows_container("web") && policy.allows_container("arr-sonarr"));
         assert!(!policy.allows_container("webs") && !policy.allows_container("vault"));
+    }
+
+    #[test]
+    fn a_directory_is_named_straight() {
+        assert_eq!(directory("/srv//data/").as_deref(), Some("/srv/data"));
+        assert_eq!(directory("/").as_deref(), Some("/"));
+        for bad in ["", "srv", "/srv/../etc", "/a/./b", "/a\"b", "/a\nb"] {
+            assert_eq!(directory(bad), None, "{bad:?}");
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ mod trust;
 pub use change::Change;
 pub use edge::{EdgeJwt, KeysAt};
 pub use error::{ConfigError, Problem};
-pub use glob::{Glob, InvalidGlob};
+pub use glob::{Glob, InvalidGlob, fits};
 pub use helper_policy::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
 pub use level::LogLevel;
 pub use live::{InForce, Live};

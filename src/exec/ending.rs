@@ -55,6 +55,8 @@ pub enum KillReason {
     Cancelled,
     /// The helper was told to stop.
     Shutdown,
+    /// The helper itself was killed, or the box went down: of a job only.
+    Lost,
 }
 
 /// Why an operation never began.
@@ -63,6 +65,8 @@ pub enum KillReason {
 pub enum RefusalCode {
     /// The helper's own policy does not have this kind of operation.
     Forbidden,
+    /// No job of this owner has this id.
+    NoSuchJob,
     /// No container has this name.
     NoSuchContainer,
     /// The container is not running.

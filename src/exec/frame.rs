@@ -15,6 +15,7 @@ const ACCEPTED: u8 = 2;
 const STDOUT: u8 = 3;
 const STDERR: u8 = 4;
 const END: u8 = 5;
+const STARTED: u8 = 6;
 
 /// Which of a command's two outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub enum Stream {
 pub enum Frame {
     /// The request was read and is being done; always the first frame.
     Accepted,
+    /// A job has begun: from now on, closing the connection leaves it running.
+    Started,
     /// Bytes that the command printed.
     Output(Stream, Vec<u8>),
     /// The end; nothing follows.
@@ -44,6 +47,7 @@ impl Frame {
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), FrameError> {
         match self {
             Self::Accepted => put(out, ACCEPTED, &[]),
+            Self::Started => put(out, STARTED, &[]),
             Self::Output(Stream::Stdout, bytes) => put(out, STDOUT, bytes),
             Self::Output(Stream::Stderr, bytes) => put(out, STDERR, bytes),
             Self::End(ending) => put(out, END, &json(ending)?),
@@ -53,7 +57,8 @@ impl Frame {
     fn from_parts(kind: u8, payload: Vec<u8>) -> Result<Self, FrameError> {
         match kind {
             ACCEPTED if payload.is_empty() => Ok(Self::Accepted),
-            ACCEPTED => Err(FrameError::NotEmpty(payload.len())),
+            STARTED if payload.is_empty() => Ok(Self::Started),
+            ACCEPTED | STARTED => Err(FrameError::NotEmpty(payload.len())),
             STDOUT => Ok(Self::Output(Stream::Stdout, payload)),
             STDERR => Ok(Self::Output(Stream::Stderr, payload)),
             END => serde_json::from_slice(&payload)
@@ -191,6 +196,7 @@ mod tests {
     fn frames() -> Vec<Frame> {
         vec![
             Frame::Accepted,
+            Frame::Started,
             Frame::Output(Stream::Stdout, b"out\0\xff".to_vec()),
             Frame::Output(Stream::Stderr, Vec::new()),
             Frame::End(Ending::Exited { code: 3 }),

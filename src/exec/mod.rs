@@ -3,12 +3,15 @@
 
 mod ending;
 mod frame;
+mod host_files;
 mod host_view;
+mod job;
 mod launch;
 mod limits;
 mod log_query;
 mod name;
 mod operation;
+mod probe;
 mod processes;
 mod unit_change;
 mod unit_name;
@@ -16,12 +19,18 @@ mod vitals;
 
 pub use ending::{Ending, KillReason, RefusalCode};
 pub use frame::{Decoder, Frame, Stream};
+pub use host_files::{
+    FileEntry, FileFacts, FileKind, FileList, FileMatch, FileMatches, FileWritten, HostFileList,
+    HostFileRead, HostFileSearch, HostFileWrite,
+};
 pub use host_view::HostView;
+pub use job::{Job, JobId, JobPiece};
 pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
 pub use log_query::{BootName, LogCursor, LogOrder, LogPattern, LogPriority, LogQuery};
 pub use name::ContainerName;
-pub use operation::{Command, Operation, PowerPlan, Program, Request};
+pub use operation::{Command, HostDiskUsage, Operation, PowerPlan, Program, Request};
+pub use probe::{Answered, HostProbe, Probe, Probed};
 pub use processes::{ProcessOrder, ProcessSeen, Processes};
 pub use unit_change::UnitChange;
 pub use unit_name::UnitName;

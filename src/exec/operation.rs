@@ -5,8 +5,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    limits::Limits, log_query::LogQuery, name::ContainerName, processes::ProcessOrder,
-    unit_change::UnitChange, unit_name::UnitName,
+    host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrite},
+    job::JobId,
+    limits::Limits,
+    log_query::LogQuery,
+    name::ContainerName,
+    probe::HostProbe,
+    processes::ProcessOrder,
+    unit_change::UnitChange,
+    unit_name::UnitName,
 };
 
 /// The first frame of a connection: one operation and its bounds.
@@ -171,6 +178,81 @@ pub enum Operation {
         /// How.
         change: UnitChange,
     },
+    /// Do another operation as a job: what it prints comes as it would without, but closing the connection leaves it
+    /// running, and it can be asked after. The caller knows by the frame `Started` that it is one.
+    JobStart {
+        /// The new job's id.
+        job: JobId,
+        /// The agent whose it is.
+        owner: String,
+        /// The tool that begins it.
+        tool: String,
+        /// What to do.
+        operation: Box<Self>,
+    },
+    /// Print jobs as they stand ([`Job`](super::job::Job)), the newest first, a JSON object a line.
+    JobList {
+        /// Whose; everybody's when absent.
+        #[serde(default)]
+        owner: Option<String>,
+        /// Which one; all of them when absent.
+        #[serde(default)]
+        job: Option<JobId>,
+    },
+    /// Wait until a job has ended, and print it.
+    JobWait {
+        /// Whose it is.
+        owner: Option<String>,
+        /// Which.
+        job: JobId,
+    },
+    /// Print a piece of a job's output: a line of JSON ([`JobPiece`](super::job::JobPiece)), then the bytes.
+    JobOutput {
+        /// Whose it is.
+        owner: Option<String>,
+        /// Which.
+        job: JobId,
+        /// Where the piece begins, in bytes of the whole output.
+        offset: u64,
+        /// The most bytes of it.
+        bytes: u32,
+    },
+    /// End a job, with everything that it has started, and print it.
+    JobCancel {
+        /// Whose it is.
+        owner: Option<String>,
+        /// Which.
+        job: JobId,
+    },
+    /// Print each job that has ended and then each that ends, a JSON object a line, until the connection closes.
+    JobEnds {},
+    /// Print what stands in a directory of the host, as JSON ([`FileList`](super::host_files::FileList)).
+    HostFileList(HostFileList),
+    /// Look for files below a directory of the host, and print what was found as JSON
+    /// ([`FileMatches`](super::host_files::FileMatches)).
+    HostFileSearch(HostFileSearch),
+    /// Print a line of JSON about a file of the host ([`FileFacts`](super::host_files::FileFacts)), and a part of it.
+    HostFileRead(HostFileRead),
+    /// Make or replace a file of the host, and print what was done as JSON
+    /// ([`FileWritten`](super::host_files::FileWritten)).
+    HostFileWrite(HostFileWrite),
+    /// Look whether another machine answers, and print what came of it as JSON ([`Probed`](super::probe::Probed)).
+    HostProbe(HostProbe),
+    /// Print the firewall's rules, as `nft` has them in JSON (libnftables-json(5)).
+    HostFirewall {},
+    /// Count what a directory of the host holds, and print the sums of the directories below it: bytes, a tab, the
+    /// path and a NUL each (`du`).
+    HostDiskUsage(HostDiskUsage),
+}
+
+/// A directory whose contents are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostDiskUsage {
+    /// Its absolute path.
+    pub path: String,
+    /// How many levels below it are told apart.
+    pub depth: u8,
 }
 
 /// When the box goes down, and why.
@@ -217,6 +299,19 @@ impl Operation {
             Self::ContainerUnitList { .. } => "container_unit_list",
             Self::ContainerUnit { .. } => "container_unit",
             Self::ContainerUnitChange { .. } => "container_unit_change",
+            Self::JobStart { .. } => "job_start",
+            Self::JobList { .. } => "job_list",
+            Self::JobWait { .. } => "job_wait",
+            Self::JobOutput { .. } => "job_output",
+            Self::JobCancel { .. } => "job_cancel",
+            Self::JobEnds {} => "job_ends",
+            Self::HostFileList(_) => "host_file_list",
+            Self::HostFileSearch(_) => "host_file_search",
+            Self::HostFileRead(_) => "host_file_read",
+            Self::HostFileWrite(_) => "host_file_write",
+            Self::HostProbe(_) => "host_probe",
+            Self::HostFirewall {} => "host_firewall",
+            Self::HostDiskUsage(_) => "host_disk_usage",
         }
     }
 
@@ -233,6 +328,9 @@ impl Operation {
                 | Self::CancelShutdown {}
                 | Self::UnitChange { .. }
                 | Self::ContainerUnitChange { .. }
+                | Self::JobStart { .. }
+                | Self::JobCancel { .. }
+                | Self::HostFileWrite(_)
         )
     }
 
@@ -252,6 +350,7 @@ impl Operation {
             | Self::ContainerUnit { container, .. }
             | Self::ContainerUnitChange { container, .. } => Some(container),
             Self::ContainerVitals { container } => container.as_ref(),
+            Self::JobStart { operation, .. } => operation.container(),
             Self::Ping {}
             | Self::HostView {}
             | Self::HostSpace { .. }
@@ -267,7 +366,19 @@ impl Operation {
             | Self::HostLog { .. }
             | Self::HostBoots {}
             | Self::HostProcesses { .. }
-            | Self::UnitChange { .. } => None,
+            | Self::UnitChange { .. }
+            | Self::JobList { .. }
+            | Self::JobWait { .. }
+            | Self::JobOutput { .. }
+            | Self::JobCancel { .. }
+            | Self::JobEnds {}
+            | Self::HostFileList(_)
+            | Self::HostFileSearch(_)
+            | Self::HostFileRead(_)
+            | Self::HostFileWrite(_)
+            | Self::HostProbe(_)
+            | Self::HostFirewall {}
+            | Self::HostDiskUsage(_) => None,
         }
     }
 }

@@ -23,13 +23,25 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Refusal
 /// An operation's class; none for what does nothing. Each operation is named, so that none can be forgotten.
 fn class(operation: &Operation) -> Option<HelperClass> {
     match operation {
-        Operation::Ping {} | Operation::Bounds {} => None,
+        // What can be asked of a job was allowed when it began.
+        Operation::Ping {}
+        | Operation::Bounds {}
+        | Operation::JobList { .. }
+        | Operation::JobWait { .. }
+        | Operation::JobOutput { .. }
+        | Operation::JobCancel { .. }
+        | Operation::JobEnds {} => None,
+        // As if it ran directly.
+        Operation::JobStart { operation, .. } => class(operation),
         Operation::HostCommand { .. } => Some(HelperClass::HostShell),
         Operation::ContainerCommand { .. } => Some(HelperClass::ContainerShell),
         Operation::HostView {}
         | Operation::HostSpace { .. }
         | Operation::HostPrograms { .. }
-        | Operation::HostProcesses { .. } => Some(HelperClass::HostReads),
+        | Operation::HostProcesses { .. }
+        | Operation::HostProbe(_)
+        | Operation::HostFirewall {}
+        | Operation::HostDiskUsage(_) => Some(HelperClass::HostReads),
         Operation::ContainerList {}
         | Operation::ContainerInfo { .. }
         | Operation::ContainerConfig { .. }
@@ -50,6 +62,10 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::UpdateCheck {} => Some(HelperClass::Updates),
         Operation::HostLog { .. } | Operation::HostBoots {} => Some(HelperClass::HostLogs),
         Operation::UnitChange { .. } => Some(HelperClass::Units),
+        Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => {
+            Some(HelperClass::HostFileReads)
+        }
+        Operation::HostFileWrite(_) => Some(HelperClass::HostFileWrites),
     }
 }
 
@@ -89,6 +105,8 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::Updates => "looking at updates is refused",
         HelperClass::HostLogs => "reading the host's journal is refused",
         HelperClass::Units => "changing the host's units is refused",
+        HelperClass::HostFileReads => "reading files of the host is refused",
+        HelperClass::HostFileWrites => "writing files of the host is refused",
     }
 }
 
@@ -97,7 +115,9 @@ mod tests {
     use super::*;
     use crate::config::ConfigError;
     use crate::exec::{
-        Command, ContainerName, LogQuery, PowerPlan, ProcessOrder, Program, UnitChange, UnitName,
+        Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
+        HostFileWrite, HostProbe, JobId, LogQuery, PowerPlan, Probe, ProcessOrder, Program,
+        UnitChange, UnitName,
     };
     use crate::sys::Scratch;
 
@@ -180,6 +200,68 @@ mod tests {
         ]
     }
 
+    /// The same as a job.
+    fn job(operation: Operation) -> Operation {
+        Operation::JobStart {
+            job: JobId::random(),
+            owner: "a".into(),
+            tool: "t".into(),
+            operation: Box::new(operation),
+        }
+    }
+
+    /// What is about the host's files.
+    fn files() -> [(Operation, Option<HelperClass>); 4] {
+        let path = || "/srv/a".to_owned();
+        let reads = Some(HelperClass::HostFileReads);
+        let list = HostFileList {
+            path: None,
+            offset: 0,
+            limit: 1,
+        };
+        let search = HostFileSearch {
+            path: path(),
+            name: None,
+            text: None,
+            limit: 1,
+        };
+        let read = HostFileRead {
+            path: path(),
+            offset: 0,
+            limit: 1,
+        };
+        let write = HostFileWrite {
+            path: path(),
+            base64: String::new(),
+            new: false,
+        };
+        [
+            (Operation::HostFileList(list), reads),
+            (Operation::HostFileSearch(search), reads),
+            (Operation::HostFileRead(read), reads),
+            (
+                Operation::HostFileWrite(write),
+                Some(HelperClass::HostFileWrites),
+            ),
+        ]
+    }
+
+    /// What looks at the host's network and disks.
+    fn looks() -> [Operation; 3] {
+        [
+            Operation::HostProbe(HostProbe {
+                address: [127, 0, 0, 1].into(),
+                probe: Probe::Port(1),
+                wait_ms: 1,
+            }),
+            Operation::HostFirewall {},
+            Operation::HostDiskUsage(HostDiskUsage {
+                path: "/".to_owned(),
+                depth: 1,
+            }),
+        ]
+    }
+
     fn everything() -> Vec<(Operation, Option<HelperClass>)> {
         let container = || -> ContainerName { "web".parse().unwrap() };
         let command = || Command {
@@ -204,6 +286,12 @@ mod tests {
         let rest = [
             (Operation::Ping {}, None),
             (Operation::Bounds {}, None),
+            (Operation::JobEnds {}, None),
+            (job(Operation::UpdateCheck {}), Some(HelperClass::Updates)),
+            (
+                job(Operation::ContainerList {}),
+                Some(HelperClass::LxcReads),
+            ),
             (Operation::UpdateCheck {}, Some(HelperClass::Updates)),
             (Operation::HostView {}, Some(HelperClass::HostReads)),
             (
@@ -227,7 +315,12 @@ mod tests {
         let power = power().map(|power| (power, Some(HelperClass::Power)));
         let containers = reads.into_iter().chain(writes);
         let containers = containers.chain(of_systemd());
-        rest.into_iter().chain(containers).chain(power).collect()
+        rest.into_iter()
+            .chain(containers)
+            .chain(power)
+            .chain(files())
+            .chain(looks().map(|look| (look, Some(HelperClass::HostReads))))
+            .collect()
     }
 
     /// A file in which all is on but this.
@@ -243,6 +336,7 @@ mod tests {
                 | HelperClass::HostLogs => ["false", "true"],
                 HelperClass::Power | HelperClass::Units => ["\"off\"", "\"on\""],
                 HelperClass::Updates => ["\"off\"", "\"read-only\""],
+                HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
             };
             format!("{class} = {}\n", words[usize::from(class != off)])
         });

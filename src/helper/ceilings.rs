@@ -12,8 +12,8 @@ pub const MAX_OPERATIONS: usize = 64;
 /// Event streams at once, counted apart because they stay; one more is refused as busy.
 pub const MAX_EVENT_STREAMS: usize = 4;
 
-/// Callers at once that are told what is allowed, counted apart for the same reason; one more is refused as busy.
-pub const MAX_BOUNDS_STREAMS: usize = 4;
+/// Callers at once that are told what is allowed, or which jobs have ended, counted apart for the same reason; one more is refused as busy.
+pub const MAX_BOUNDS_STREAMS: usize = 6;
 
 /// Connections at once; one more waits in the socket's backlog.
 pub const MAX_CONNECTIONS: usize = MAX_OPERATIONS + MAX_EVENT_STREAMS + MAX_BOUNDS_STREAMS + 16;
@@ -23,6 +23,12 @@ pub const REQUEST_TIME: Duration = Duration::from_secs(5);
 
 /// The longest that a command may run; then it is killed with `timeout`.
 const COMMAND_TIME: Duration = Duration::from_mins(5);
+
+/// The same for a job that is a command.
+const JOB_TIME: Duration = Duration::from_hours(24);
+
+/// The most that a job may print; then it is killed with `output`. What is kept of it is much less.
+const JOB_OUTPUT_BYTES: u64 = 1 << 30;
 
 /// The longest that an lxc tool may run, the grace of a stop included.
 const TOOL_TIME: Duration = Duration::from_secs(150);
@@ -46,10 +52,34 @@ const COMMAND_BYTES: usize = 192 * 1024;
 const CWD_BYTES: usize = 4095;
 const USER_BYTES: usize = 64;
 
+/// The limits of a job: the caller's, or ours where they are lower.
+pub fn job_limits(asked: Limits, operation: &Operation) -> Limits {
+    let is_command = matches!(
+        operation,
+        Operation::HostCommand { .. } | Operation::ContainerCommand { .. }
+    );
+    let limits = limits(asked, operation);
+    Limits {
+        timeout_ms: if is_command {
+            let most = u64::try_from(JOB_TIME.as_millis()).unwrap_or(u64::MAX);
+            asked.timeout_ms.min(most)
+        } else {
+            limits.timeout_ms
+        },
+        output_bytes: limits.output_bytes.min(JOB_OUTPUT_BYTES),
+        ..limits
+    }
+}
+
 /// The limits that hold: the caller's, or ours where they are lower.
 pub fn limits(asked: Limits, operation: &Operation) -> Limits {
     let most = match operation {
-        Operation::ContainerEvents {} | Operation::Bounds {} => Duration::MAX,
+        Operation::ContainerEvents {}
+        | Operation::Bounds {}
+        | Operation::JobEnds {}
+        // The job has a limit; its caller may listen to its end.
+        | Operation::JobStart { .. }
+        | Operation::JobWait { .. } => Duration::MAX,
         Operation::HostCommand { .. } | Operation::ContainerCommand { .. } => COMMAND_TIME,
         _ => TOOL_TIME,
     };

@@ -21,6 +21,7 @@ use super::{
     complaints::Complaints,
     containers::Containers,
     definitions::Definitions,
+    jobs::Jobs,
     strays::Strays,
 };
 
@@ -41,9 +42,11 @@ pub struct House {
     pub operations: Semaphore,
     /// One permit for each stream of events.
     pub event_streams: Semaphore,
+    /// What goes on without whoever began it.
+    pub jobs: Jobs,
     /// Lines about what was not done.
     pub complaints: Complaints,
-    /// One permit for each caller that is told what is allowed.
+    /// One permit for each caller that is told what is allowed, or which jobs have ended.
     pub bounds_streams: Semaphore,
     /// What the owner lets be done here at all, as the file was last read.
     pub policy: Live<HelperPolicy>,
@@ -51,17 +54,21 @@ pub struct House {
     pub shutdown: watch::Receiver<bool>,
     /// The cgroup below which host commands are born.
     pub own_cgroup: Option<PathBuf>,
+    /// The user that the front runs as.
+    pub front_uid: u32,
     reaper: Mutex<Option<Arc<File>>>,
     owner: String,
     calls: AtomicU64,
 }
 
 impl House {
-    /// For the containers that are defined so, within the owner's policy.
+    /// For the containers that are defined so, within the owner's policy, with the jobs that there are.
     pub fn new(
         definitions: Definitions,
         policy: Live<HelperPolicy>,
+        jobs: Jobs,
         shutdown: watch::Receiver<bool>,
+        front_uid: u32,
     ) -> Self {
         let strays = Arc::<Strays>::default();
         Self {
@@ -69,11 +76,13 @@ impl House {
             strays,
             operations: Semaphore::new(MAX_OPERATIONS),
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),
+            jobs,
             complaints: Complaints::default(),
             bounds_streams: Semaphore::new(MAX_BOUNDS_STREAMS),
             policy,
             shutdown,
             own_cgroup: own_cgroup(),
+            front_uid,
             reaper: Mutex::default(),
             owner: owner(own_pid()).unwrap_or_default(),
             calls: AtomicU64::new(0),

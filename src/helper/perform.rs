@@ -1,101 +1,30 @@
-//! One connection: its request, its operation, its end.
+//! Does one operation, as far as the owner's file lets it be done.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
-use tokio::io::AsyncReadExt as _;
-use tokio::net::UnixStream;
-use tokio::sync::SemaphorePermit;
-use tokio::time::timeout;
-
-use crate::exec::{ContainerName, Decoder, Ending, Frame, Operation, RefusalCode, Request, Stream};
-use crate::telemetry::redact_text;
+use crate::exec::{ContainerName, Ending, Operation};
 
 use super::{
     bounds,
-    ceilings::{REQUEST_TIME, limits},
     commands::{in_container, on_host, require_root},
-    events, files, host_view,
+    events, files, host_files, host_network, host_storage, host_view,
     house::House,
     journal,
     lxc::tool_for,
     network::Network,
-    outputs::CHUNK_BYTES,
-    power, processes,
+    power,
+    printing::print,
+    processes,
     programs::find,
     pump::Pump,
     refusal::Refusal,
-    stop::Stop,
     tools, units, updates,
     vitals::{lines, vitals, vitals_and_usage},
 };
 
-/// The most of a reference that goes into the log.
-const REFERENCE_CHARS: usize = 80;
-
-/// The most of a reason that does: it may repeat what the caller sent.
-const REASON_CHARS: usize = 300;
-
-/// Serves one connection to its end.
-pub async fn serve_connection(house: Arc<House>, mut stream: UnixStream) {
-    let request = match timeout(REQUEST_TIME, read_request(&mut stream)).await {
-        Ok(Ok(request)) => request,
-        Ok(Err(cause)) => return no_request(&house, &cause),
-        Err(_) => return no_request(&house, "it did not come in time"),
-    };
-    let begun = Instant::now();
-    let limits = limits(request.limits, &request.operation);
-    let stop = Stop::new(limits.timeout_ms, house.shutdown.clone());
-    let mut pump = Pump::new(stream, limits.output_bytes, stop);
-    pump.say(&Frame::Accepted).await;
-    let outcome = match permit(&house, &request.operation) {
-        Err(refusal) => Err(refusal),
-        Ok(_permit) => perform(&house, &mut pump, &request.operation, limits.processes).await,
-    };
-    house.strays.sweep();
-    log(&house, &request, &outcome, begun);
-    let ending = outcome.unwrap_or_else(Ending::from);
-    pump.say(&Frame::End(ending)).await;
-}
-
-async fn read_request(stream: &mut UnixStream) -> Result<Request, String> {
-    let mut decoder = Decoder::default();
-    let mut bytes = vec![0; 16 * 1024];
-    loop {
-        if let Some(request) = decoder.next_request().map_err(|e| e.to_string())? {
-            // What follows would be thrown away or taken for hanging up, as it happens to arrive.
-            return if decoder.is_empty() {
-                Ok(request)
-            } else {
-                Err("bytes after its request".to_owned())
-            };
-        }
-        match stream.read(&mut bytes).await.map_err(|e| e.to_string())? {
-            0 => return Err("closed before its request".to_owned()),
-            n => decoder.push(bytes.get(..n).unwrap_or_default()),
-        }
-    }
-}
-
-fn permit<'a>(house: &'a House, operation: &Operation) -> Result<SemaphorePermit<'a>, Refusal> {
-    let permits = match operation {
-        Operation::ContainerEvents {} => &house.event_streams,
-        Operation::Bounds {} => &house.bounds_streams,
-        _ => &house.operations,
-    };
-    permits.try_acquire().map_err(|_| {
-        let message = "the helper is running as many operations as it may; try again in a moment";
-        Refusal::new(RefusalCode::Busy, message)
-    })
-}
-
-async fn perform(
-    house: &Arc<House>,
-    pump: &mut Pump,
-    operation: &Operation,
-    most: u32,
-) -> Result<Ending, Refusal> {
+/// Whether the owner's file lets it be done.
+pub fn check(house: &House, operation: &Operation) -> Result<(), Refusal> {
     // One and the same for the whole operation.
     let policy = house.policy.now();
     if let Some(container) = operation.container()
@@ -104,7 +33,17 @@ async fn perform(
         // As if it did not exist: the front is not told what it may not see.
         return Err(house.containers.absent(container));
     }
-    bounds::check(&policy, operation)?;
+    bounds::check(&policy, operation)
+}
+
+/// Does it, or says why not.
+pub async fn perform(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    operation: &Operation,
+    most: u32,
+) -> Result<Ending, Refusal> {
+    check(house, operation)?;
     match operation {
         Operation::Ping {} => Ok(Ending::Exited { code: 0 }),
         Operation::Bounds {} => bounds::report(house, pump).await,
@@ -116,10 +55,7 @@ async fn perform(
         Operation::ContainerCommand { container, command } => {
             in_container(house, pump, (container, command), most).await
         }
-        Operation::ContainerConfig { container } => {
-            let path = existing(house, container)?;
-            print(pump, move || files::config(&path)).await
-        }
+        Operation::ContainerConfig { container } => config(house, pump, container).await,
         Operation::ContainerOsRelease { container } => os_release(house, pump, container).await,
         Operation::ContainerDisk { container } => disk(house, pump, container).await,
         Operation::ContainerVitals { container } => {
@@ -146,6 +82,19 @@ async fn perform(
         | Operation::ContainerUnitChange { .. } => {
             units::perform(house, pump, operation, most).await
         }
+        Operation::JobStart { .. }
+        | Operation::JobList { .. }
+        | Operation::JobWait { .. }
+        | Operation::JobOutput { .. }
+        | Operation::JobCancel { .. }
+        | Operation::JobEnds {} => Err(Refusal::bad_command("a job does not ask after jobs")),
+        Operation::HostFileList(_)
+        | Operation::HostFileSearch(_)
+        | Operation::HostFileRead(_)
+        | Operation::HostFileWrite(_) => host_files::perform(house, pump, operation).await,
+        Operation::HostProbe(asked) => host_network::probe(pump, asked).await,
+        Operation::HostFirewall {} => host_network::firewall(house, pump).await,
+        Operation::HostDiskUsage(asked) => host_storage::usage(house, pump, asked).await,
     }
 }
 
@@ -159,6 +108,15 @@ async fn look_at_host(pump: &mut Pump, operation: &Operation) -> Result<Ending, 
         _ => Ok(host_view::view()),
     })
     .await
+}
+
+async fn config(
+    house: &House,
+    pump: &mut Pump,
+    container: &ContainerName,
+) -> Result<Ending, Refusal> {
+    let path = existing(house, container)?;
+    print(pump, move || files::config(&path)).await
 }
 
 /// The configuration file of a container that exists.
@@ -296,76 +254,4 @@ async fn root(house: &House, container: &ContainerName) -> Result<PathBuf, Refus
         Ok(running) => Ok(format!("/proc/{}/root", running.init).into()),
         Err(_) => files::root_of(&config),
     }
-}
-
-/// Reads on a thread of its own, since a disk may not answer, and prints what was read.
-async fn print(
-    pump: &mut Pump,
-    read: impl FnOnce() -> Result<Vec<u8>, Refusal> + Send + 'static,
-) -> Result<Ending, Refusal> {
-    let read = tokio::task::spawn_blocking(read);
-    let bytes = match pump.wait(read).await {
-        Ok(Ok(bytes)) => bytes?,
-        Ok(Err(cause)) => return Err(Refusal::failed(format!("reading failed: {cause}"))),
-        Err(why) => return Ok(Ending::Killed { why }),
-    };
-    for chunk in bytes.chunks(CHUNK_BYTES) {
-        pump.say(&Frame::Output(Stream::Stdout, chunk.to_vec()))
-            .await;
-    }
-    Ok(Ending::Exited { code: 0 })
-}
-
-fn no_request(house: &House, cause: &str) {
-    let cause = beginning(cause, REASON_CHARS);
-    house
-        .complaints
-        .say(|unsaid| tracing::warn!(cause, unsaid, "no request"));
-}
-
-/// One line an operation: what changes something as information, what only looks for whoever wants to
-/// know. No argument and no variable's value is in it: they may be secret.
-fn log(house: &House, request: &Request, outcome: &Result<Ending, Refusal>, begun: Instant) {
-    // As texts, which are written with everything that would begin a new line or command a terminal escaped.
-    let reference = beginning(&request.reference, REFERENCE_CHARS);
-    let ending = match outcome {
-        Ok(ending) => ending.to_string(),
-        Err(refusal) => Ending::from(refusal.clone()).to_string(),
-    };
-    let ending = beginning(&redact_text(&ending), REASON_CHARS);
-    let operation = request.operation.name();
-    // Whoever takes a secret for a name does not find it here either.
-    let container = request.operation.container();
-    let container = container.map(|name| redact_text(name.as_str()));
-    let container = container.as_deref();
-    let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let say = |unsaid: Option<u64>| {
-        tracing::info!(
-            reference,
-            operation,
-            container,
-            ending,
-            duration_ms,
-            unsaid,
-            "operation"
-        );
-    };
-    if request.operation.only_looks() {
-        tracing::debug!(
-            reference,
-            operation,
-            container,
-            ending,
-            duration_ms,
-            "operation"
-        );
-    } else if outcome.as_ref().is_err_and(Refusal::is_of_the_request) {
-        house.complaints.say(say);
-    } else {
-        say(None);
-    }
-}
-
-fn beginning(text: &str, chars: usize) -> String {
-    text.chars().take(chars).collect()
 }

@@ -55,6 +55,7 @@ fn package(name: &str) -> &'static str {
         "busctl" | "journalctl" => "systemd",
         "apt-get" => "apt",
         "du" => "coreutils",
+        "nft" => "nftables",
         _ => "lxc",
     }
 }

@@ -1,4 +1,4 @@
-//! Carries a command's output to the caller until the command ends or has to.
+//! Carries a command's output to its caller, or to where a job's is kept, until the command ends or has to.
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,21 +10,35 @@ use tokio::time::timeout;
 use crate::exec::{Ending, Frame, KillReason, Stream};
 
 use super::{
+    keeper::Keeper,
     outbox::Outbox,
     outputs::{CHUNK_BYTES, Outputs},
-    stop::Stop,
+    stop::{Stop, hung_up},
 };
 
 /// How long a caller that does not read may hold up the end of its own call; then it hears nothing more.
 const LAST_WORDS_TIME: Duration = Duration::from_secs(5);
 
-/// One call's way back to its caller.
+/// One call's way back to its caller, or one job's to where it is kept.
 #[derive(Debug)]
 pub struct Pump {
-    stream: UnixStream,
-    outbox: Outbox,
+    way: Way,
     output_left: u64,
     stop: Stop,
+}
+
+/// Where it leads.
+#[derive(Debug)]
+enum Way {
+    Caller(Caller),
+    Kept(Keeper),
+}
+
+/// Somebody at the other end of a connection.
+#[derive(Debug)]
+struct Caller {
+    stream: UnixStream,
+    outbox: Outbox,
     reachable: bool,
 }
 
@@ -32,18 +46,35 @@ impl Pump {
     /// For the caller at `stream`, who gets at most `output_bytes` of output.
     pub fn new(stream: UnixStream, output_bytes: u64, stop: Stop) -> Self {
         Self {
-            stream,
-            outbox: Outbox::default(),
+            way: Way::Caller(Caller {
+                stream,
+                outbox: Outbox::default(),
+                reachable: true,
+            }),
             output_left: output_bytes,
             stop,
-            reachable: true,
+        }
+    }
+
+    /// For a job, of which at most `output_bytes` of output are taken.
+    pub fn keeping(keeper: Keeper, output_bytes: u64, stop: Stop) -> Self {
+        Self {
+            way: Way::Kept(keeper),
+            output_left: output_bytes,
+            stop,
         }
     }
 
     /// Waits for something that has no output, but no longer than the call may last.
     pub async fn wait<T>(&mut self, something: impl Future<Output = T>) -> Result<T, KillReason> {
+        let cancelled = async {
+            match &self.way {
+                Way::Caller(caller) => hung_up(&caller.stream).await,
+                Way::Kept(keeper) => keeper.cancelled().await,
+            }
+        };
         tokio::select! {
-            why = self.stop.ordered(&self.stream) => Err(why),
+            why = self.stop.ordered(cancelled) => Err(why),
             done = something => Ok(done),
         }
     }
@@ -55,9 +86,66 @@ impl Pump {
         outputs: &mut Outputs,
         ended: impl Future<Output = Ending>,
     ) -> Ending {
+        let Self {
+            way,
+            output_left,
+            stop,
+        } = self;
+        match way {
+            Way::Caller(caller) => caller.carry(outputs, ended, (stop, output_left)).await,
+            Way::Kept(keeper) => keep(keeper, outputs, ended, (stop, output_left)).await,
+        }
+    }
+
+    /// Sends what is still in the pipes, now that nobody writes to them any more.
+    pub async fn drain(&mut self, outputs: &mut Outputs) {
+        for which in [Stream::Stdout, Stream::Stderr] {
+            for mut bytes in outputs.rest(which) {
+                let within = cut(&mut self.output_left, &mut bytes);
+                if !bytes.is_empty() {
+                    self.say(&Frame::Output(which, bytes)).await;
+                }
+                if !within {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Whether the caller has listened until now.
+    pub fn reaches(&self) -> bool {
+        match &self.way {
+            Way::Caller(caller) => caller.reachable,
+            Way::Kept(_) => true,
+        }
+    }
+
+    /// Sends a frame, and says no more once the caller does not listen.
+    pub async fn say(&mut self, frame: &Frame) {
+        match &mut self.way {
+            Way::Caller(caller) => {
+                caller.outbox.put(frame);
+                caller.send().await;
+            }
+            Way::Kept(keeper) => {
+                if let Frame::Output(which, bytes) = frame {
+                    keeper.put(*which, bytes.clone()).await;
+                }
+            }
+        }
+    }
+}
+
+impl Caller {
+    async fn carry(
+        &mut self,
+        outputs: &mut Outputs,
+        ended: impl Future<Output = Ending>,
+        (stop, output_left): (&mut Stop, &mut u64),
+    ) -> Ending {
         let mut ended = pin!(ended);
         let stream = &self.stream;
-        let mut ordered = pin!(self.stop.ordered(stream));
+        let mut ordered = pin!(stop.ordered(hung_up(stream)));
         loop {
             tokio::select! {
                 biased;
@@ -69,36 +157,17 @@ impl Pump {
                         return Ending::Killed { why: KillReason::Cancelled };
                     }
                 }
-                (which, bytes) = outputs.next(), if self.outbox.is_empty() => {
-                    if !put(&mut self.outbox, &mut self.output_left, which, bytes) {
+                (which, mut bytes) = outputs.next(), if self.outbox.is_empty() => {
+                    let within = cut(output_left, &mut bytes);
+                    if !bytes.is_empty() {
+                        self.outbox.put(&Frame::Output(which, bytes));
+                    }
+                    if !within {
                         return Ending::Killed { why: KillReason::Output };
                     }
                 }
             }
         }
-    }
-
-    /// Sends what is still in the pipes, now that nobody writes to them any more.
-    pub async fn drain(&mut self, outputs: &mut Outputs) {
-        for which in [Stream::Stdout, Stream::Stderr] {
-            for bytes in outputs.rest(which) {
-                if !put(&mut self.outbox, &mut self.output_left, which, bytes) {
-                    break;
-                }
-                self.send().await;
-            }
-        }
-    }
-
-    /// Whether the caller has listened until now.
-    pub fn reaches(&self) -> bool {
-        self.reachable
-    }
-
-    /// Sends a frame, and says no more once the caller does not listen.
-    pub async fn say(&mut self, frame: &Frame) {
-        self.outbox.put(frame);
-        self.send().await;
     }
 
     async fn send(&mut self) {
@@ -109,15 +178,37 @@ impl Pump {
     }
 }
 
+/// The same for a job.
+async fn keep(
+    keeper: &mut Keeper,
+    outputs: &mut Outputs,
+    ended: impl Future<Output = Ending>,
+    (stop, output_left): (&mut Stop, &mut u64),
+) -> Ending {
+    let mut ended = pin!(ended);
+    let mut ordered = pin!(stop.ordered(keeper.cancelled()));
+    loop {
+        tokio::select! {
+            biased;
+            why = &mut ordered => return Ending::Killed { why },
+            ending = &mut ended => return ending,
+            (which, mut bytes) = outputs.next() => {
+                let within = cut(output_left, &mut bytes);
+                keeper.put(which, bytes).await;
+                if !within {
+                    return Ending::Killed { why: KillReason::Output };
+                }
+            }
+        }
+    }
+}
+
 /// Whether all of it was within the bound; what exceeds it is cut off.
-fn put(outbox: &mut Outbox, left: &mut u64, which: Stream, mut bytes: Vec<u8>) -> bool {
+fn cut(left: &mut u64, bytes: &mut Vec<u8>) -> bool {
     let room = usize::try_from(*left).unwrap_or(usize::MAX);
     let within = bytes.len() <= room;
     bytes.truncate(room);
     *left -= bytes.len() as u64;
     debug_assert!(bytes.len() <= CHUNK_BYTES, "one read is one frame");
-    if !bytes.is_empty() {
-        outbox.put(&Frame::Output(which, bytes));
-    }
     within
 }

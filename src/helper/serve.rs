@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,14 +17,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::config::{ConfigError, HelperPolicy, InForce};
-use crate::sys::adopt_orphans;
+use crate::sys::{adopt_orphans, hold_few_program_pages};
 use crate::telemetry::Notify;
 
 use super::{
     ceilings::MAX_CONNECTIONS,
+    connection::serve_connection,
     definitions::Definitions,
     house::{House, sweep},
-    perform::serve_connection,
+    jobs::Jobs,
 };
 
 /// How long running calls may take to be killed when the helper ends; their processes die with it anyway.
@@ -37,6 +39,9 @@ const STRAY_TIME: Duration = Duration::from_secs(1);
 
 /// The same while there are none but streams of events, which a front always has.
 const QUIET_STRAY_TIME: Duration = Duration::from_secs(30);
+
+/// Where its jobs are, below its own directory.
+const JOBS: &str = "jobs";
 
 /// How it goes, for `systemctl status`.
 const SERVING: &str = "serving the front";
@@ -65,11 +70,13 @@ pub struct Settings {
     pub policy_file: PathBuf,
     /// How it is read.
     pub read_policy: ReadPolicy,
+    /// Where it keeps its jobs; without it there are none.
+    pub state: Option<PathBuf>,
     /// Ends the helper when it closes.
     pub lifeline: Option<Lifeline>,
 }
 
-/// Serves until SIGTERM, SIGINT or the end of the lifeline; then kills every call and returns.
+/// Serves until SIGTERM, SIGINT or the end of the lifeline; then kills every call and job and returns.
 ///
 /// # Errors
 /// When the socket or the signals cannot be used.
@@ -84,8 +91,11 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let (stop, stopping) = watch::channel(false);
     let definitions = Definitions::new(settings.lxcpath, settings.proxmox);
     let policy = InForce::new(settings.policy);
-    let house = Arc::new(House::new(definitions, policy.live(), stopping));
+    let jobs = Jobs::open(settings.state.map(|state| state.join(JOBS)));
+    let (live, front_uid) = (policy.live(), settings.allow_uid);
+    let house = Arc::new(House::new(definitions, live, jobs, stopping, front_uid));
     let mut calls = JoinSet::new();
+    let mut few_pages = pin!(hold_few_program_pages());
     let mut children = signal(SignalKind::child())?;
     let mut reloads = signal(SignalKind::hangup())?;
     let (mut tick, mut quiet_tick) = (ticks(STRAY_TIME), ticks(QUIET_STRAY_TIME));
@@ -115,8 +125,9 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
             }
             _ = children.recv() => drop(house.strays.sweep()),
             _ = reloads.recv() => reload(&settings.policy_file, settings.read_policy, (&policy, &notify)),
-            _ = tick.tick(), if calls.len() > house.listeners() => drop(house.strays.sweep()),
+            _ = tick.tick(), if calls.len() > house.listeners() || house.jobs.running() > 0 => drop(house.strays.sweep()),
             () = turned(sign_of_life.as_mut()) => notify.alive(),
+            () = &mut few_pages => {}
             _ = quiet_tick.tick(), if !calls.is_empty() => drop(house.strays.sweep()),
         }
     };
@@ -164,7 +175,10 @@ fn ticks(every: Duration) -> Interval {
 }
 
 async fn end_calls(house: &House, mut calls: JoinSet<()>) {
-    let all = async { while calls.join_next().await.is_some() {} };
+    let all = async {
+        while calls.join_next().await.is_some() {}
+        house.jobs.idle().await;
+    };
     if timeout(STOP_TIME, all).await.is_err() {
         tracing::warn!("some calls could not be ended in time");
     }

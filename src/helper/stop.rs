@@ -27,8 +27,8 @@ impl Stop {
         }
     }
 
-    /// Waits for the first reason to end.
-    pub async fn ordered(&mut self, caller: &UnixStream) -> KillReason {
+    /// Waits for the first reason to end; `cancelled` is the caller's.
+    pub async fn ordered(&mut self, cancelled: impl Future<Output = ()>) -> KillReason {
         let deadline = self.deadline;
         let time_up = async move {
             match deadline {
@@ -38,16 +38,16 @@ impl Stop {
         };
         tokio::select! {
             () = time_up => KillReason::Timeout,
-            () = hung_up(caller) => KillReason::Cancelled,
+            () = cancelled => KillReason::Cancelled,
             // An error means that the whole helper is going.
             _ = self.shutdown.wait_for(|stop| *stop) => KillReason::Shutdown,
         }
     }
 }
 
-/// Waits until the caller has closed its side. It has nothing more to say after its request, so anything
+/// Waits until a caller has closed its side. It has nothing more to say after its request, so anything
 /// that it does say counts as hanging up.
-async fn hung_up(caller: &UnixStream) {
+pub async fn hung_up(caller: &UnixStream) {
     loop {
         let readable = caller.readable().await;
         match caller.try_read(&mut [0; 1]) {

@@ -38,6 +38,8 @@ pub struct Told<'a> {
     pub lxcpath: Option<&'a Path>,
     /// The owner's file that bounds it; when absent it is a trial, which only the standard file bounds.
     pub policy: Option<&'a Path>,
+    /// Where it keeps its jobs; without it there are none.
+    pub state: Option<&'a Path>,
     /// The least serious line of its log.
     pub log: LogLevel,
 }
@@ -113,7 +115,11 @@ impl Recipe {
         if told.policy.is_none() {
             argv.push(c"--trial".to_owned());
         }
-        for (name, path) in [(c"--lxcpath", told.lxcpath), (c"--policy", told.policy)] {
+        for (name, path) in [
+            (c"--lxcpath", told.lxcpath),
+            (c"--policy", told.policy),
+            (c"--state-dir", told.state),
+        ] {
             if let Some(path) = path {
                 argv.push(name.to_owned());
                 argv.push(CString::new(path.as_os_str().as_bytes())?);
@@ -209,6 +215,7 @@ mod tests {
     const TRIAL: Told<'static> = Told {
         lxcpath: None,
         policy: None,
+        state: None,
         log: LogLevel::Info,
     };
 

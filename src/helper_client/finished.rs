@@ -70,7 +70,7 @@ async fn collect(
             }
         };
         match frame {
-            Frame::Accepted => {}
+            Frame::Accepted | Frame::Started => {}
             Frame::Output(Stream::Stdout, bytes) => stdout.push(&bytes),
             Frame::Output(Stream::Stderr, bytes) => stderr.push(&bytes),
             Frame::End(Ending::Killed { .. }) if told => {

@@ -17,8 +17,10 @@ pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    BootName, Command, ContainerName, Ending, Frame, HostView, KillReason, Limits, Listener,
-    LogCursor, LogOrder, LogPattern, LogPriority, LogQuery, Operation, PowerPlan, ProcessOrder,
-    ProcessSeen, Processes, Program, RefusalCode, Stream, Transport, UnitChange, UnitName, Usage,
-    Vitals,
+    Answered, BootName, Command, ContainerName, Ending, FileEntry, FileFacts, FileList, FileMatch,
+    FileMatches, FileWritten, Frame, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
+    HostFileWrite, HostProbe, HostView, Job, JobId, JobPiece, KillReason, Limits, Listener,
+    LogCursor, LogOrder, LogPattern, LogPriority, LogQuery, Operation, PowerPlan, Probe, Probed,
+    ProcessOrder, ProcessSeen, Processes, Program, RefusalCode, Stream, Transport, UnitChange,
+    UnitName, Usage, Vitals,
 };

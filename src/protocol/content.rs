@@ -1,5 +1,7 @@
 //! Content blocks of tool results and prompts, and the contents of resources.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -114,6 +116,16 @@ pub struct ResourceContents {
 }
 
 impl ResourceContents {
+    /// Bytes that are no text.
+    pub fn of_bytes(uri: &str, mime_type: &str, bytes: &[u8]) -> Self {
+        Self {
+            uri: uri.to_owned(),
+            mime_type: Some(mime_type.to_owned()),
+            blob: Some(STANDARD.encode(bytes)),
+            ..Self::default()
+        }
+    }
+
     /// As JSON. The text or the bytes, which may be many megabytes, are moved and not copied.
     pub fn into_value(mut self) -> Value {
         let long = [("text", self.text.take()), ("blob", self.blob.take())];

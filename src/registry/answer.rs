@@ -3,8 +3,11 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::error::ToolError;
-use crate::protocol::Content;
+use super::{
+    error::ToolError,
+    output::{Excerpt, visible},
+};
+use crate::protocol::{Content, ResourceContents};
 
 /// A tool's answer.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,12 +37,17 @@ impl Answer {
         }
     }
 
-    /// Data, and the same as text.
+    /// Data, and the same as text, in which control characters are escapes.
     pub fn data(data: &impl Serialize) -> Result<Self, ToolError> {
-        let data = serde_json::to_value(data).map_err(|cause| {
+        Self::written(serde_json::to_value(data))
+    }
+
+    /// Beside [`Self::data`], so that it is compiled once and not for each kind of data.
+    fn written(data: serde_json::Result<Value>) -> Result<Self, ToolError> {
+        let data = data.map_err(|cause| {
             ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
         })?;
-        let text = serde_json::to_string_pretty(&data).unwrap_or_default();
+        let text = visible(serde_json::to_string_pretty(&data).unwrap_or_default());
         Ok(Self {
             content: vec![Content::text(text)],
             structured: Some(data),
@@ -51,6 +59,29 @@ impl Answer {
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.structured = Some(data);
+        self
+    }
+
+    /// The same with the place where all of it can be read, such as `gatewren:///public/serverInfo`.
+    #[must_use]
+    pub fn with_link(mut self, uri: &str, name: &str, description: &str) -> Self {
+        self.content.push(Content::ResourceLink {
+            uri: uri.to_owned(),
+            name: name.to_owned(),
+            description: Some(description.to_owned()),
+            mime_type: None,
+        });
+        self
+    }
+
+    /// The same with a resource in place: bytes that are no text stand in one, as base64
+    /// ([`ResourceContents::of_bytes`]).
+    #[must_use]
+    pub fn with_resource(mut self, resource: ResourceContents) -> Self {
+        self.content.push(Content::Resource {
+            resource,
+            annotations: None,
+        });
         self
     }
 
@@ -79,7 +110,8 @@ impl From<ToolError> for Answer {
     fn from(error: ToolError) -> Self {
         Self {
             failed: true,
-            ..Self::text(error.to_string())
+            // What a program complained of may be long, and stands in it as the program wrote it.
+            ..Self::text(Excerpt::of(error.to_string().as_bytes()).text)
         }
     }
 }

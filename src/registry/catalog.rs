@@ -225,9 +225,8 @@ impl Catalog {
 
     /// Whether a tool is there: whether the helper does what it needs, or a part of it.
     pub fn has(&self, tool: &Tool) -> bool {
-        let needs = tool.needs();
-        let allows = self.allows.as_ref().filter(|_| !needs.is_empty());
-        allows.is_none_or(|allows| needs.iter().any(|class| allows(*class)))
+        let allows = self.allows.as_ref().zip(tool.needs());
+        allows.is_none_or(|(allows, class)| allows(class) || tool.or_needs().is_some_and(allows))
     }
 
     /// Every tool, by name, also those that are not there.

@@ -1,12 +1,24 @@
 //! JSON Schemas from argument structs, in the plain form that every client's validator takes.
 
-use schemars::JsonSchema;
-use schemars::generate::{Contract, SchemaSettings};
+use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
+use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 /// The schema of a tool's arguments.
 pub fn of_arguments<A: JsonSchema>() -> (Value, Option<String>) {
-    let (mut schema, description) = of::<A>(Contract::Deserialize);
+    arguments(A::json_schema)
+}
+
+/// The schema of a tool's structured answer, in which what is left out when it is empty is optional.
+pub fn of_answer<R: JsonSchema>() -> Value {
+    of(R::json_schema, Contract::Serialize).0
+}
+
+/// What a type says of itself; behind a pointer, so that what follows is compiled once and not for each type.
+type Said = fn(&mut SchemaGenerator) -> Schema;
+
+fn arguments(said: Said) -> (Value, Option<String>) {
+    let (mut schema, description) = of(said, Contract::Deserialize);
     if let Some(object) = schema.as_object_mut() {
         object.insert("type".into(), json!("object"));
         object.entry("properties").or_insert_with(|| json!({}));
@@ -15,17 +27,18 @@ pub fn of_arguments<A: JsonSchema>() -> (Value, Option<String>) {
     (schema, description)
 }
 
-/// The schema of a tool's structured answer, in which what is left out when it is empty is optional.
-pub fn of_answer<R: JsonSchema>() -> Value {
-    of::<R>(Contract::Serialize).0
-}
-
-fn of<T: JsonSchema>(contract: Contract) -> (Value, Option<String>) {
+fn of(said: Said, contract: Contract) -> (Value, Option<String>) {
     let mut settings = SchemaSettings::draft2020_12();
     settings.contract = contract;
     settings.inline_subschemas = true;
     settings.meta_schema = None;
-    let mut schema: Value = settings.into_generator().into_root_schema_for::<T>().into();
+    let mut generator = settings.into_generator();
+    let mut schema: Value = said(&mut generator).into();
+    // Only a type that holds itself has a definition.
+    let definitions = generator.take_definitions(false);
+    if let Some(root) = schema.as_object_mut().filter(|_| !definitions.is_empty()) {
+        root.insert("$defs".to_owned(), definitions.into());
+    }
     let description = schema
         .as_object_mut()
         .and_then(|root| root.remove("description"))

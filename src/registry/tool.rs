@@ -22,7 +22,8 @@ pub struct Tool {
     toolset: &'static str,
     risk: Risk,
     scope: Scope,
-    needs: Vec<HelperClass>,
+    needs: Option<HelperClass>,
+    or_needs: Option<HelperClass>,
     syncs_state: bool,
     remembers: bool,
     task_support: TaskSupport,
@@ -50,7 +51,8 @@ impl Tool {
             toolset: "",
             risk,
             scope: Scope::default(),
-            needs: Vec::new(),
+            needs: None,
+            or_needs: None,
             syncs_state: false,
             remembers: false,
             task_support: TaskSupport::Never,
@@ -116,13 +118,22 @@ impl Tool {
         self.scope
     }
 
-    /// The classes of the helper's operations of which it needs one to do anything; none if it needs none.
-    pub fn needs(&self) -> &[HelperClass] {
-        &self.needs
+    /// The class of the helper's operations without which it can do nothing, if there is one.
+    pub fn needs(&self) -> Option<HelperClass> {
+        self.needs
+    }
+
+    /// Another class of operations with which it can do something as well.
+    pub fn or_needs(&self) -> Option<HelperClass> {
+        self.or_needs
+    }
+
+    pub(super) fn set_or_needs(&mut self, class: HelperClass) {
+        self.or_needs = Some(class);
     }
 
     pub(super) fn set_needs(&mut self, class: HelperClass) {
-        self.needs.push(class);
+        self.needs = Some(class);
     }
 
     /// What a call of it is about, such as a container's name, if it names something.

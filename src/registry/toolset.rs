@@ -105,10 +105,10 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(|tool| tool.set_needs(class))
     }
 
-    /// But for where this is on: then it can do a part of what it is for.
+    /// The last row can do something where this class is on, too.
     #[must_use]
     pub fn or_through(self, class: HelperClass) -> Self {
-        self.through(class)
+        self.last(|tool| tool.set_or_needs(class))
     }
 
     /// The last row answers to this name of the `StartOS` dialect too, with (their, our) parameters.
@@ -175,15 +175,7 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         F: Fn(Arc<B>, A, Cx) -> Fut + Copy + Send + Sync + 'static,
         Fut: Future<Output = Result<Answer>> + Send + 'static,
     {
-        let (input_schema, description) = schema::of_arguments::<A>();
-        let definition = protocol::Tool {
-            name: name.to_owned(),
-            title: None,
-            description: description.unwrap_or_default(),
-            input_schema,
-            output_schema: output,
-            annotations: hints(risk),
-        };
+        let definition = definition(name, risk, schema::of_arguments::<A>(), output);
         let backend = self.backend.clone();
         let run = move |arguments: Map<String, Value>, cx: Cx| {
             let backend = backend.clone();
@@ -196,6 +188,23 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         let tool = tool.reading(|arguments| read_arguments::<A>(arguments).map(drop));
         self.tools.push(tool);
         self
+    }
+}
+
+/// Beside the rows, so that it is compiled once and not for each of them; as is all below.
+fn definition(
+    name: &str,
+    risk: Risk,
+    (input_schema, description): (Value, Option<String>),
+    output_schema: Option<Value>,
+) -> protocol::Tool {
+    protocol::Tool {
+        name: name.to_owned(),
+        title: None,
+        description: description.unwrap_or_default(),
+        input_schema,
+        output_schema,
+        annotations: hints(risk),
     }
 }
 
@@ -214,20 +223,25 @@ fn hints(risk: Risk) -> ToolAnnotations {
 fn read_arguments<A: DeserializeOwned>(
     arguments: Map<String, Value>,
 ) -> std::result::Result<A, ToolError> {
+    serde_path_to_error::deserialize(plain(arguments)).map_err(invalid)
+}
+
+fn plain(arguments: Map<String, Value>) -> Value {
     let mut arguments = Value::Object(arguments);
     whole_numbers(&mut arguments);
-    serde_path_to_error::deserialize(arguments).map_err(|error| {
-        let path = error.path().to_string();
-        let rule = error.into_inner();
-        let place = if path == "." {
-            String::new()
-        } else {
-            format!(" `{path}`")
-        };
-        ToolError::new(format!("invalid argument{place}: {rule}")).hint(
-            "Nothing was done. Compare the arguments with the tool's inputSchema and call again.",
-        )
-    })
+    arguments
+}
+
+fn invalid(error: serde_path_to_error::Error<serde_json::Error>) -> ToolError {
+    let path = error.path().to_string();
+    let rule = error.into_inner();
+    let place = if path == "." {
+        String::new()
+    } else {
+        format!(" `{path}`")
+    };
+    ToolError::new(format!("invalid argument{place}: {rule}"))
+        .hint("Nothing was done. Compare the arguments with the tool's inputSchema and call again.")
 }
 
 /// Writes `30.0` as `30`: to JSON Schema both are integers, and there are clients that write every number as

@@ -1,6 +1,7 @@
 //! The machine: every system call and every unsafe line of gatewren stands in this room.
 
 mod activation;
+mod beneath;
 mod cgroup;
 mod child;
 mod clock;
@@ -20,10 +21,13 @@ mod neighbors;
 mod netlink;
 mod netlink_list;
 mod network;
+mod neutral;
 mod open_files;
 mod open_ports;
 mod pages;
+mod probe;
 mod process_table;
+mod program_pages;
 mod random;
 mod rights;
 mod rooted;
@@ -35,6 +39,7 @@ mod terminal;
 mod waiter;
 
 pub use activation::{HandedOver, accepts_over_ip, inherited_sockets, started_by_systemd};
+pub use beneath::place_beneath;
 pub use cgroup::{
     Cgroup, cgroup_paths, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
 };
@@ -53,12 +58,15 @@ pub use lock::{DirectoryLock, lock_directory};
 pub use mount_table::{mount_places, unescape_mount};
 pub use neighbors::{FoundNeighbor, neighbors};
 pub use network::{end_when_stalled, interface_addresses};
+pub use neutral::{is_hostile, neutralise};
 pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
 pub use open_ports::{OpenPort, open_ports, open_ports_beside, open_ports_of};
 pub use pages::Pages;
+pub use probe::{ask_name_server, echo, knock};
 pub use process_table::{
     children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
 };
+pub use program_pages::hold_few_program_pages;
 pub use random::{RandomError, random_bytes};
 pub use rights::act_as_owner_of;
 pub use rooted::read_in_root;

@@ -10,7 +10,9 @@ use tokio::task::spawn_blocking;
 
 use super::number::Number;
 use crate::protocol::ResourceContents;
-use crate::registry::{Cx, ResourceSource, Result, Risk, Scope, ToolError, Toolset};
+use crate::registry::{
+    Answer, Cx, Excerpt, Page, ResourceSource, Result, Risk, Scope, ToolError, Toolset,
+};
 
 /// What is searched: everything that is known of the box.
 const EVERYTHING: &str = "gatewren:///public";
@@ -24,7 +26,7 @@ const MAX_WORDS: usize = 16;
 
 /// A larger value is answered by the names of its parts, so many at most.
 const MAX_VALUE_BYTES: usize = 40 << 10;
-const MAX_PARTS: usize = 200;
+const MAX_PARTS: u32 = 200;
 
 /// Resources, to be found and read by tools.
 pub struct Library(Arc<dyn ResourceSource>);
@@ -36,8 +38,9 @@ pub fn tools(source: Arc<dyn ResourceSource>) -> Toolset<Library> {
         .tool("search", Risk::Read, search)
         .about(Scope::Within)
         .titled("Search the box")
-        .tool("read", Risk::Read, read)
+        .answering("read", Risk::Read, read)
         .about(Scope::Within)
+        .returning::<Entry>()
         .titled("Read what was found")
 }
 
@@ -189,12 +192,16 @@ fn below(uri: &str, place: &[String]) -> String {
 }
 
 /// Reads one entry: what a result of `search` names, or what stands at a place of the state such as
-/// /public/serverInfo.
+/// /public/serverInfo. What is too long for an answer is told in parts: pass one of `parts` as `id`, or `next_offset`
+/// as `offset`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Read {
     /// The `id` of a result of `search`, the URI of a resource, or a JSON Pointer that begins with /public.
     id: String,
+    /// Where to go on: the `next_offset` of the answer before.
+    #[serde(default)]
+    offset: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -213,9 +220,14 @@ struct Entry {
     /// Where the value is too large for an answer: the ids of its parts, to be read one by one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<String>,
+    /// Whether there is more of the text, or further parts.
+    truncated: bool,
+    /// The `offset` that those begin at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<u64>,
 }
 
-async fn read(library: Arc<Library>, Read { id }: Read, cx: Cx) -> Result<Entry> {
+async fn read(library: Arc<Library>, Read { id, offset }: Read, cx: Cx) -> Result<Answer> {
     let id = if id.starts_with('/') {
         // A pointer is written with other escapes than a URI.
         let names = id.split('/').skip(1);
@@ -229,24 +241,55 @@ async fn read(library: Arc<Library>, Read { id }: Read, cx: Cx) -> Result<Entry>
         let shown: String = id.chars().take(EXCERPT).collect();
         ToolError::new(format!("There is nothing at {shown}.")).hint("search finds what there is.")
     })?;
-    Ok(entry(id, contents))
+    Ok(shown(&id, contents, offset)?)
 }
 
-fn entry(id: String, contents: ResourceContents) -> Entry {
+/// An entry, and beside it what it is only a part of.
+fn shown(
+    id: &str,
+    mut contents: ResourceContents,
+    offset: u64,
+) -> std::result::Result<Answer, ToolError> {
+    let blob = contents.blob.take();
+    let entry = entry(id, &contents, offset);
+    let mut answer = Answer::data(&entry)?;
+    if let Some(blob) = blob {
+        let resource = ResourceContents {
+            blob: Some(blob),
+            ..contents
+        };
+        answer = answer.with_resource(resource);
+    } else if entry.truncated || !entry.parts.is_empty() {
+        answer = answer.with_link(id, &entry.id, "The whole of it");
+    }
+    Ok(answer)
+}
+
+fn entry(id: &str, contents: &ResourceContents, offset: u64) -> Entry {
     let meta = contents.meta.as_ref();
     let revision = meta.and_then(|meta| meta.get("gatewren/revision")?.as_u64());
     let mut entry = Entry {
-        id,
+        id: id.to_owned(),
         revision,
         value: None,
         text: None,
         parts: Vec::new(),
+        truncated: false,
+        next_offset: None,
     };
-    let text = contents.text.unwrap_or_default();
+    let text = contents.text.as_deref().unwrap_or_default();
     let is_json = contents.mime_type.as_deref() == Some("application/json");
-    let value = is_json.then(|| serde_json::from_str(&text).ok()).flatten();
+    let value = is_json.then(|| serde_json::from_str(text).ok()).flatten();
     match value {
-        None => entry.text = Some(text.chars().take(MAX_VALUE_BYTES).collect()),
+        None => {
+            let bytes = text.as_bytes();
+            let begin = usize::try_from(offset).map_or(bytes.len(), |at| at.min(bytes.len()));
+            let rest = bytes.get(begin..).unwrap_or_default();
+            let window = rest.get(..Excerpt::WINDOW).unwrap_or(rest);
+            let page = Excerpt::page(window, begin as u64, bytes.len() as u64);
+            entry.text = Some(page.text);
+            (entry.truncated, entry.next_offset) = (page.truncated, page.next_offset);
+        }
         Some(value) if text.len() <= MAX_VALUE_BYTES => entry.value = Some(value),
         Some(value) => {
             let names: Vec<String> = match &value {
@@ -255,8 +298,10 @@ fn entry(id: String, contents: ResourceContents) -> Entry {
                 _ => Vec::new(),
             };
             entry.value = Some(json!(format!("[{} bytes]", text.len())));
-            let names = names.into_iter().take(MAX_PARTS);
-            entry.parts = names.map(|name| below(&entry.id, &[name])).collect();
+            let parts = names.into_iter().map(|name| below(&entry.id, &[name]));
+            let page = Page::of(parts, offset, MAX_PARTS);
+            entry.parts = page.items;
+            (entry.truncated, entry.next_offset) = (page.truncated, page.next_offset);
         }
     }
     entry
@@ -323,12 +368,40 @@ mod tests {
             text: Some(text),
             ..ResourceContents::default()
         };
-        let large = entry("u".to_owned(), contents(value.to_string()));
+        let large = entry("u", &contents(value.to_string()), 0);
+        assert_eq!((large.parts.len(), large.truncated), (2, false));
         assert_eq!(large.parts, ["u/a", "u/b"]);
-        let small = entry("u".to_owned(), contents("{\"b\":1}".to_owned()));
+        let rest = entry("u", &contents(value.to_string()), 1);
+        assert_eq!(rest.parts, ["u/b"]);
+        let small = entry("u", &contents("{\"b\":1}".to_owned()), 0);
         assert_eq!(
             (small.value, small.parts.len()),
             (Some(json!({ "b": 1 })), 0)
         );
+        let many: Vec<Value> = (0..201).map(|_| "x".repeat(300).into()).collect();
+        let many = entry("u", &contents(json!(many).to_string()), 0);
+        assert_eq!((many.parts.len(), many.next_offset), (200, Some(200)));
+    }
+
+    #[test]
+    fn a_long_text_is_read_on_and_bytes_are_a_resource() {
+        let text = "ä\u{1b}".repeat(20_000);
+        let mut contents = ResourceContents {
+            text: Some(text),
+            ..ResourceContents::default()
+        };
+        let (mut at, mut read) = (Some(0), 0);
+        while let Some(offset) = at {
+            let page = entry("u", &contents, offset);
+            read += page.text.unwrap().matches("ä^[").count();
+            at = page.next_offset;
+        }
+        assert_eq!(read, 20_000);
+        let link = |answer: &Answer| json!(answer.content).to_string().contains("resource_link");
+        assert!(link(&shown("u", contents.clone(), 0).unwrap()));
+        contents.text = None;
+        contents.blob = Some("AAAA".to_owned());
+        let bytes = shown("u", contents, u64::MAX).unwrap();
+        assert!(!link(&bytes) && json!(bytes.content).to_string().contains("AAAA"));
     }
 }

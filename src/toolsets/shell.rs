@@ -10,7 +10,8 @@ use serde::Deserialize;
 
 use super::{failure::failed, number::Number};
 use crate::backends::{ContainerName, Program, Shell, ShellCall, ShellOutcome, neutralise};
-use crate::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
+use crate::protocol::ResourceContents;
+use crate::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset, is_text};
 
 /// The group, as a table.
 pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
@@ -34,6 +35,9 @@ pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
         )
         .offers_task()
 }
+
+/// What a command printed that is no text is a resource in its answer, and nowhere else.
+const STDOUT: &str = "gatewren:///call/stdout";
 
 /// How long a command may run.
 type Timeout = Number<1, 300, 30>;
@@ -114,7 +118,8 @@ async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<A
     answer(&outcome.map_err(failed)?)
 }
 
-fn program(
+/// What is to be run: one of the two.
+pub fn program(
     command: Option<String>,
     argv: Option<Vec<String>>,
 ) -> std::result::Result<Program, ToolError> {
@@ -142,7 +147,14 @@ fn answer(outcome: &ShellOutcome) -> Result<Answer> {
     let data = serde_json::to_value(outcome).map_err(|cause| {
         ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
     })?;
-    Ok(Answer::text(text).with_data(data))
+    let answer = Answer::text(text).with_data(data);
+    Ok(match outcome.stdout_raw.as_deref() {
+        Some(bytes) if !is_text(bytes) => {
+            let kind = "application/octet-stream";
+            answer.with_resource(ResourceContents::of_bytes(STDOUT, kind, bytes))
+        }
+        _ => answer,
+    })
 }
 
 /// How it ended, in a line.

@@ -344,6 +344,9 @@ fn long_output_is_cut_in_the_middle_and_strange_bytes_are_replaced() {
     );
     let strange = run(r"printf '\377\033[31mred'");
     assert_eq!(strange["stdout"], "\u{fffd}\u{1b}[31mred");
+    let bytes = json!({ "command": r"printf '\377\000'" });
+    let result = server.client().call("system_shell", bytes).send().result();
+    assert_eq!(result["content"][1]["resource"]["blob"], "/wA=");
 }
 
 #[test]

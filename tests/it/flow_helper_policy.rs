@@ -58,7 +58,14 @@ fn tools_of_a_class_that_is_off_are_not_there_for_anybody() {
         let answer = client.call(name, json!({ "command": "true" })).send();
         assert_eq!(answer.verdict().1, -32602);
     }
-    assert_eq!(off(&client), json!(["host_shell", "power", "units"]));
+    let strict = [
+        "host_shell",
+        "power",
+        "units",
+        "host_file_reads",
+        "host_file_writes",
+    ];
+    assert_eq!(off(&client), json!(strict));
     let (shown, _) = tell(&server.state_dir(), &["agent", "show", "try"]);
     let shown = shown["tools"].to_string();
     assert!(!shown.contains("system_shell") && shown.contains("container_shell"));

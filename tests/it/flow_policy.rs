@@ -30,6 +30,10 @@ const READING: [&str; 18] = [
 
 const CHANGING: [&str; 3] = ["container_restart", "container_start", "container_stop"];
 
+/// What looks at jobs, and what begins and ends them.
+const LOOKING_AT_JOBS: [&str; 4] = ["job_get", "job_list", "job_output", "job_wait"];
+const JOBS: [&str; 2] = ["job_cancel", "job_start"];
+
 const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
 
 const RUNNING: [&str; 2] = ["container_shell", "system_shell"];
@@ -79,7 +83,10 @@ fn here() -> (Vec<&'static str>, Vec<&'static str>) {
     } else {
         [&[], &[]]
     };
-    ([&READING, units, logs, updates].concat(), changing.concat())
+    (
+        [&READING[..], &LOOKING_AT_JOBS, units, logs, updates].concat(),
+        changing.concat(),
+    )
 }
 
 fn seen(policy: &'static str) -> Vec<String> {
@@ -119,11 +126,18 @@ fn t2_each_policy_sees_its_tools() {
     assert_eq!(seen("observe"), all(&[&reading]));
     assert_eq!(
         seen("operate"),
-        all(&[&reading, &changing, &CHANGING, &RUNNING, &ASKING_AFTER])
+        all(&[
+            &reading,
+            &changing,
+            &CHANGING,
+            &RUNNING,
+            &JOBS,
+            &ASKING_AFTER
+        ])
     );
     assert_eq!(
         seen("admin"),
-        all(&[&reading, &changing, &CHANGING, &RUNNING])
+        all(&[&reading, &changing, &CHANGING, &RUNNING, &JOBS])
     );
     assert_eq!(seen("suggest"), SUGGESTING);
 }
@@ -139,12 +153,11 @@ fn t10_what_a_policy_denies_is_answered_as_what_does_not_exist() {
         answer.message().replace(tool, "TOOL")
     };
     let unknown = words("observe", "nothing");
-    for tool in
-        CHANGING
-            .iter()
-            .chain(&RUNNING)
-            .chain(&["package.shell", "system.shell", "package.stop"])
-    {
+    for tool in CHANGING.iter().chain(&RUNNING).chain(&JOBS).chain(&[
+        "package.shell",
+        "system.shell",
+        "package.stop",
+    ]) {
         assert_eq!(words("observe", tool), unknown, "{tool}");
     }
     for tool in READING {

@@ -40,12 +40,16 @@ fn what_is_switched_off_is_refused_to_everybody() {
 /// The class of an operation, as the owner's file has it, with the value that switches it on.
 fn class(operation: &Value) -> (&'static str, &'static str) {
     match operation["do"].as_str().unwrap() {
+        // As what it begins.
+        "job_start" => class(&operation["operation"]),
         "host_command" => ("host_shell", "\"full\""),
         "container_command" => ("container_shell", "\"full\""),
         "container_start" | "container_stop" | "container_unit_change" => ("lxc_writes", "true"),
         "host_log" | "host_boots" => ("host_logs", "true"),
         "unit_change" => ("units", "\"on\""),
         "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
+        "host_file_write" => ("host_file_writes", "[\"/\"]"),
+        looks if looks.starts_with("host_file_") => ("host_file_reads", "[\"/\"]"),
         looks if looks.starts_with("host_") => ("host_reads", "true"),
         "update_check" => ("updates", "\"read-only\""),
         looks if looks.starts_with("container_") => ("lxc_reads", "true"),
@@ -63,7 +67,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
     let open = NOTHING.replace("containers = []", "containers = [\"*\"]");
     let all = everything(&host("true"));
     let classes: BTreeSet<_> = all.iter().skip(1).map(class).collect();
-    assert_eq!(classes.len(), 9);
+    assert_eq!(classes.len(), 11);
     for (key, on) in classes {
         let lines = open.lines().map(|line| match line.split_once(" = ") {
             Some((name, _)) if name == key => format!("{key} = {on}\n"),

@@ -24,7 +24,7 @@ const ROOMS: &[(&str, &str)] = &[
     ("observer",      "backends config state"),
     ("auth",          "config vault sys"),
     ("http",          "config sys telemetry"),
-    ("registry",      "config protocol"),
+    ("registry",      "config protocol sys"),
     ("backends",      "config helper_client sys telemetry"),
     ("helper",        "config exec sys telemetry"),
     ("helper_client", "config exec sys"),

@@ -93,6 +93,7 @@ def defaults():
         with check("as it is shipped the file has no restart and no command on the host"):
             tools = gatewren.tools()
             off = {"system_shell", "server_restart", "server_shutdown", "server_cancel_shutdown"}
+            off |= {"file_list", "file_search", "file_read", "file_write"}
             expect(not tools & off, tools & off)
             expect({"container_shell", "container_start", "update_check"} <= tools, tools)
             for tool in off:
@@ -100,7 +101,8 @@ def defaults():
                 expect(answer["error"]["code"] == -32602, answer)
         with check("whoami says what is off"):
             me = gatewren.call("whoami")[1]
-            expect(me["off_on_this_box"] == ["host_shell", "power", "units"], me)
+            off = ["host_shell", "power", "units", "host_file_reads", "host_file_writes"]
+            expect(me["off_on_this_box"] == off, me)
 
 
 def package(repository, name, version):

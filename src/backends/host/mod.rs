@@ -36,6 +36,7 @@ pub use machine::{Host, HostFacts};
 pub use metrics::Metrics;
 pub use mounts::{Data, Fullness, Mounted};
 pub use neighbors::Neighbor;
+pub use resolver::resolver;
 pub use routes::Route;
 pub use temperatures::Temperature;
 pub use traffic::NetworkTraffic;

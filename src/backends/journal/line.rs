@@ -5,10 +5,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::helper_client::{LogCursor, LogPriority};
-use crate::sys::rfc3339;
+use crate::sys::{neutralise, rfc3339};
 use crate::telemetry::redact_text;
-
-use super::super::neutral::neutralise;
 
 /// The longest message that is shown, in characters; what is longer is cut.
 const MESSAGE_CHARS: usize = 2000;

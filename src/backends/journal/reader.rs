@@ -60,7 +60,7 @@ impl Reader {
                 Frame::Output(Stream::Stderr, bytes) if self.heard.len() < MAX_COMPLAINT => {
                     self.heard.push_str(&String::from_utf8_lossy(&bytes));
                 }
-                Frame::Output(..) | Frame::Accepted => {}
+                Frame::Output(..) | Frame::Accepted | Frame::Started => {}
                 Frame::End(Ending::Killed {
                     why: KillReason::Timeout | KillReason::Output,
                 }) => return Ok(Err(End::Cut)),

@@ -93,7 +93,7 @@ impl ContainerEvents {
                 Frame::Output(Stream::Stderr, bytes) if self.heard.len() < MAX_LINE => {
                     self.heard.push_str(&String::from_utf8_lossy(&bytes));
                 }
-                Frame::Output(..) | Frame::Accepted => {}
+                Frame::Output(..) | Frame::Accepted | Frame::Started => {}
                 Frame::End(ending) => {
                     let ended =
                         || BackendError::new(ErrorKind::Failed, "the container monitor ended");

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use zbus::Message;
-use zbus::names::MemberName;
-
-use super::super::bus::{Signals, SystemBus};
+use super::super::bus::{Message, Signals, SystemBus, Value};
 use super::super::error::{BackendError, ErrorKind};
 use super::interface::{MANAGER, MANAGER_INTERFACE};
 use crate::helper_client::UnitName;
@@ -51,10 +48,10 @@ pub struct UnitNews {
 
 impl UnitEvents {
     pub(super) async fn open(bus: &SystemBus) -> Result<Self, BackendError> {
-        let signals = bus.listen(&RULES).await?;
+        let mut signals = bus.listen(&RULES).await?;
         // systemd signals nothing as long as nobody has asked for it.
         signals
-            .call(MANAGER, (MANAGER_INTERFACE, "Subscribe"))
+            .call(MANAGER, (MANAGER_INTERFACE, "Subscribe"), &[])
             .await?;
         Ok(Self {
             signals,
@@ -73,7 +70,7 @@ impl UnitEvents {
         }
         let mut news = UnitNews::default();
         while news.is_empty() {
-            news.note(&self.signals.next().await?)?;
+            news.note(self.signals.next().await?)?;
         }
         for _ in 0..MAX_TOGETHER {
             let more = tokio::select! {
@@ -81,7 +78,7 @@ impl UnitEvents {
                 more = self.signals.next() => more,
                 () = std::future::ready(()) => break,
             };
-            if let Err(cause) = more.and_then(|message| news.note(&message)) {
+            if let Err(cause) = more.and_then(|message| news.note(message)) {
                 self.ended = Some(cause);
                 break;
             }
@@ -96,23 +93,20 @@ impl UnitNews {
         *self == Self::default()
     }
 
-    fn note(&mut self, message: &Message) -> Result<(), BackendError> {
-        let header = message.header();
-        let member = header.member().map(MemberName::as_str);
-        match member {
+    fn note(&mut self, message: Message) -> Result<(), BackendError> {
+        let first = message.body.into_iter().next();
+        match message.member.as_deref() {
             Some("PropertiesChanged") => {
-                let name = header.path().map(|path| UnitName::of_path(path.as_str()));
+                let name = message.path.map(|path| UnitName::of_path(&path));
                 self.units.extend(name.flatten());
             }
             Some("UnitNew" | "UnitRemoved") => {
-                let body = message.body();
-                let named = body.deserialize::<(&str, zbus::zvariant::ObjectPath<'_>)>();
-                self.units
-                    .extend(named.ok().and_then(|(name, _)| name.parse().ok()));
+                let named = first.and_then(Value::into_text);
+                self.units.extend(named.and_then(|name| name.parse().ok()));
             }
             Some("UnitFilesChanged") => self.files = true,
             // True when it begins, false when it is done.
-            Some("Reloading") if message.body().deserialize::<bool>().is_ok_and(|on| !on) => {
+            Some("Reloading") if first == Some(Value::Bool(false)) => {
                 (self.files, self.reloaded) = (true, true);
             }
             Some("NameOwnerChanged") => {
@@ -131,58 +125,42 @@ impl UnitNews {
 mod tests {
     use super::*;
 
-    fn signal<B>(path: &str, interface: &str, member: &str, body: &B) -> Message
-    where
-        B: serde::Serialize + zbus::zvariant::DynamicType,
-    {
-        let message = Message::signal(path, interface, member).unwrap();
-        message.build(body).unwrap()
+    fn signal(path: &str, member: &str, first: Option<Value>) -> Message {
+        Message::signal(path, member, first.into_iter().collect())
     }
 
     #[test]
     fn signals_become_names() {
-        let manager = "org.freedesktop.systemd1.Manager";
         let root = "/org/freedesktop/systemd1";
         let unit = "/org/freedesktop/systemd1/unit/nginx_2eservice";
-        let path = zbus::zvariant::ObjectPath::try_from(unit).unwrap();
+        let text = |text: &str| Some(Value::Text(text.to_owned()));
         let mut news = UnitNews::default();
         for message in [
-            signal(root, manager, "Reloading", &true),
-            signal(root, manager, "JobRemoved", &(7_u32,)),
-            signal(
-                "/org",
-                "org.freedesktop.DBus.Properties",
-                "PropertiesChanged",
-                &("x",),
-            ),
-            signal(root, manager, "UnitNew", &("no name", path.clone())),
+            signal(root, "Reloading", Some(Value::Bool(true))),
+            signal(root, "JobRemoved", Some(Value::Unsigned(7))),
+            signal("/org", "PropertiesChanged", text("x")),
+            signal(root, "UnitNew", text("no name")),
+            signal(root, "UnitNew", None),
         ] {
-            news.note(&message).unwrap();
-            assert!(news.is_empty(), "{message:?}");
+            news.note(message).unwrap();
+            assert!(news.is_empty(), "{news:?}");
         }
-        let properties = "org.freedesktop.DBus.Properties";
         for message in [
-            signal(unit, properties, "PropertiesChanged", &("x",)),
-            signal(root, manager, "UnitNew", &("a.service", path.clone())),
-            signal(root, manager, "UnitRemoved", &("b.scope", path)),
+            signal(unit, "PropertiesChanged", text("x")),
+            signal(root, "UnitNew", text("a.service")),
+            signal(root, "UnitRemoved", text("b.scope")),
         ] {
-            news.note(&message).unwrap();
+            news.note(message).unwrap();
         }
         let names: Vec<&str> = news.units.iter().map(UnitName::as_str).collect();
         assert_eq!(names, ["a.service", "b.scope", "nginx.service"]);
         assert!(!news.files && !news.reloaded);
-        news.note(&signal(root, manager, "UnitFilesChanged", &()))
-            .unwrap();
+        news.note(signal(root, "UnitFilesChanged", None)).unwrap();
         assert!(news.files && !news.reloaded);
-        news.note(&signal(root, manager, "Reloading", &false))
-            .unwrap();
+        let done = signal(root, "Reloading", Some(Value::Bool(false)));
+        news.note(done).unwrap();
         assert!(news.reloaded);
-        let left = signal(
-            "/",
-            "org.freedesktop.DBus",
-            "NameOwnerChanged",
-            &("x", ":1.1", ""),
-        );
-        assert_eq!(news.note(&left).unwrap_err().kind, ErrorKind::Unavailable);
+        let left = signal("/", "NameOwnerChanged", text("x"));
+        assert_eq!(news.note(left).unwrap_err().kind, ErrorKind::Unavailable);
     }
 }

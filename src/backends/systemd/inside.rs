@@ -1,12 +1,9 @@
 //! The units of a container, out of what its own `systemctl` prints.
 
-use zbus::zvariant::{OwnedValue, Value};
-
-use super::super::bus::Properties;
-use super::super::neutral::neutralise;
+use super::super::bus::{Properties, Value};
 use super::unit::{UnitLine, UnitStatus};
 use crate::helper_client::UnitName;
-use crate::sys::moment_ms;
+use crate::sys::{moment_ms, neutralise};
 
 /// The most units that are read of one list; a container says of itself what it likes.
 const MAX_UNITS: usize = 10_000;
@@ -65,21 +62,21 @@ pub fn status(name: UnitName, text: &str) -> UnitStatus {
 }
 
 /// What is not set, or cannot be read, is left out.
-fn property(line: &str) -> Option<(String, OwnedValue)> {
+fn property(line: &str) -> Option<(String, Value)> {
     let (name, text) = line.split_once('=')?;
     let value = if NUMBERS.contains(&name) {
-        Value::U64(text.parse().ok()?)
+        Value::Unsigned(text.parse().ok()?)
     } else if MOMENTS.contains(&name) {
-        Value::U64(moment_us(text)?)
+        Value::Unsigned(moment_us(text)?)
     } else if LISTS.contains(&name) {
-        let units: Vec<String> = text.split_whitespace().map(plain).collect();
-        Value::from(units)
+        let units = text.split_whitespace().map(plain);
+        Value::Items(units.map(Value::Text).collect())
     } else if name == "NeedDaemonReload" {
         Value::Bool(text == "yes")
     } else {
-        Value::from(plain(text))
+        Value::Text(plain(text))
     };
-    Some((name.to_owned(), value.try_into().ok()?))
+    Some((name.to_owned(), value))
 }
 
 /// Such as `Tue 2026-07-28 09:30:00 UTC`.

@@ -1,9 +1,6 @@
 //! How the jobs of systemd end, as it signals it.
 
-use zbus::names::MemberName;
-use zbus::zvariant::ObjectPath;
-
-use super::super::bus::{Signals, SystemBus};
+use super::super::bus::{Signals, SystemBus, Value};
 use super::super::error::{BackendError, ErrorKind};
 use super::interface::{MANAGER, MANAGER_INTERFACE};
 
@@ -23,10 +20,10 @@ pub struct Jobs {
 
 impl Jobs {
     pub(super) async fn open(bus: &SystemBus) -> Result<Self, BackendError> {
-        let signals = bus.listen(&RULES).await?;
+        let mut signals = bus.listen(&RULES).await?;
         // systemd signals nothing as long as nobody has asked for it.
         signals
-            .call(MANAGER, (MANAGER_INTERFACE, "Subscribe"))
+            .call(MANAGER, (MANAGER_INTERFACE, "Subscribe"), &[])
             .await?;
         Ok(Self { signals })
     }
@@ -39,7 +36,7 @@ impl Jobs {
     pub async fn result(&mut self, job: &str) -> Result<String, BackendError> {
         loop {
             let message = self.signals.next().await?;
-            match message.header().member().map(MemberName::as_str) {
+            match message.member.as_deref() {
                 Some("JobRemoved") => {}
                 Some("NameOwnerChanged") => {
                     let words = "systemd has left the system bus before the job ended";
@@ -47,11 +44,12 @@ impl Jobs {
                 }
                 _ => continue,
             }
-            let body = message.body();
-            let removed = body.deserialize::<(u32, ObjectPath<'_>, &str, &str)>();
-            match removed {
-                Ok((_, path, _, result)) if path.as_str() == job => return Ok(result.to_owned()),
-                _ => {}
+            // Number, path, unit and result.
+            let mut body = message.body.into_iter().skip(1);
+            let path = body.next().and_then(Value::into_text);
+            let result = body.nth(1).and_then(Value::into_text);
+            if let Some(result) = result.filter(|_| path.as_deref() == Some(job)) {
+                return Ok(result);
             }
         }
     }

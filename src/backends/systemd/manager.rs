@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use zbus::zvariant::OwnedObjectPath;
-
-use super::super::bus::{Properties, SystemBus};
+use super::super::bus::{Argument, Properties, SystemBus, Value};
 use super::super::error::{BackendError, ErrorKind};
 use super::events::UnitEvents;
 use super::files::UnitFileState;
@@ -31,21 +29,6 @@ pub struct Systemd {
     bus: SystemBus,
 }
 
-/// A line of systemd's list: name, description, load, active and sub state, the unit it follows, its path, and
-/// its job's number, type and path.
-type ListedUnit = (
-    String,
-    String,
-    String,
-    String,
-    String,
-    String,
-    OwnedObjectPath,
-    u32,
-    String,
-    OwnedObjectPath,
-);
-
 impl Systemd {
     /// The systemd that answers on `bus`.
     pub fn new(bus: SystemBus) -> Self {
@@ -62,8 +45,8 @@ impl Systemd {
     /// # Errors
     /// `Unavailable` without a bus or systemd.
     pub(super) async fn list(&self) -> Result<Vec<UnitLine>, BackendError> {
-        let listed: Vec<ListedUnit> = self.manager("ListUnits", &()).await?;
-        Ok(lines(listed))
+        let listed = self.manager("ListUnits", &[]).await?;
+        Ok(lines(rows(listed)?))
     }
 
     /// Those of `names` that are loaded, sorted by name; asking loads none.
@@ -74,10 +57,10 @@ impl Systemd {
         // systemd takes patterns, in which a backslash stands for the character behind it.
         let literal = |name: &UnitName| name.as_str().replace('\\', r"\\");
         let patterns: Vec<String> = names.iter().map(literal).collect();
-        let states: [&str; 0] = [];
-        let body = (states.as_slice(), patterns);
-        let listed: Vec<ListedUnit> = self.manager("ListUnitsByPatterns", &body).await?;
-        Ok(lines(listed))
+        let any_state = Argument::Texts(&[]);
+        let asked = [any_state, Argument::Texts(&patterns)];
+        let listed = self.manager("ListUnitsByPatterns", &asked).await?;
+        Ok(lines(rows(listed)?))
     }
 
     /// Every unit that has a file, loaded or not, with the state of that file.
@@ -85,12 +68,14 @@ impl Systemd {
     /// # Errors
     /// As [`Self::list`].
     pub(super) async fn files(&self) -> Result<BTreeMap<UnitName, UnitFileState>, BackendError> {
-        let listed: Vec<(String, String)> = self.manager("ListUnitFiles", &()).await?;
-        let file = |(path, state): (String, String)| {
+        let listed = self.manager("ListUnitFiles", &[]).await?;
+        let file = |row: Vec<Value>| {
+            let mut fields = row.into_iter().map_while(Value::into_text);
+            let (path, state) = (fields.next()?, fields.next()?);
             let name = path.rsplit('/').next()?.parse().ok()?;
             Some((name, UnitFileState::from(state)))
         };
-        Ok(listed.into_iter().filter_map(file).collect())
+        Ok(rows(listed)?.filter_map(file).collect())
     }
 
     /// What a unit is and how it stands.
@@ -111,12 +96,13 @@ impl Systemd {
     /// # Errors
     /// `NotFound` when there is no such unit; otherwise as [`Self::list`].
     pub(super) async fn status(&self, name: &UnitName) -> Result<UnitStatus, BackendError> {
-        let path: OwnedObjectPath = self.manager("LoadUnit", &name.as_str()).await?;
+        let asked = [Argument::Text(name.as_str())];
+        let loaded = self.manager("LoadUnit", &asked).await?;
+        let path = first(loaded, Value::into_text)?;
         let kind = interface::of_kind(name);
         let (common, specific) = tokio::join!(
-            self.bus
-                .properties(interface::unit(path.as_str()), UNIT_INTERFACE),
-            self.bus.properties(interface::unit(path.as_str()), &kind),
+            self.bus.properties(interface::unit(&path), UNIT_INTERFACE),
+            self.bus.properties(interface::unit(&path), &kind),
         );
         let status = UnitStatus::of(name.clone(), &common?, &specific?);
         if status.unit.line.load == "not-found" {
@@ -156,29 +142,43 @@ impl Systemd {
         Ok(found)
     }
 
-    async fn manager<B, R>(&self, method: &str, body: &B) -> Result<R, BackendError>
-    where
-        B: serde::Serialize + zbus::zvariant::DynamicType,
-        R: for<'de> zbus::zvariant::DynamicDeserialize<'de>,
-    {
+    async fn manager(
+        &self,
+        method: &str,
+        asked: &[Argument<'_>],
+    ) -> Result<Vec<Value>, BackendError> {
         self.bus
-            .call(MANAGER, (MANAGER_INTERFACE, method), body)
+            .call(MANAGER, (MANAGER_INTERFACE, method), asked)
             .await
     }
 }
 
-/// Names that no tool of ours would take are left out.
-fn lines(listed: Vec<ListedUnit>) -> Vec<UnitLine> {
-    let line = |(name, description, load, active, sub, ..): ListedUnit| {
+/// What an answer begins with.
+fn first<T>(answer: Vec<Value>, read: fn(Value) -> Option<T>) -> Result<T, BackendError> {
+    let first = answer.into_iter().next().and_then(read);
+    first.ok_or_else(|| BackendError::new(ErrorKind::Failed, "systemd answers in another form"))
+}
+
+/// The rows of a list.
+fn rows(answer: Vec<Value>) -> Result<impl Iterator<Item = Vec<Value>>, BackendError> {
+    let list = first(answer, Value::into_items)?;
+    Ok(list.into_iter().filter_map(Value::into_items))
+}
+
+/// Names that no tool of ours would take are left out. In a row are name, description, load, active and sub state;
+/// then the unit it follows, its path, and its job.
+fn lines(rows: impl Iterator<Item = Vec<Value>>) -> Vec<UnitLine> {
+    let line = |row: Vec<Value>| {
+        let mut fields = row.into_iter().map_while(Value::into_text);
         Some(UnitLine {
-            name: name.parse().ok()?,
-            description,
-            load,
-            active,
-            sub,
+            name: fields.next()?.parse().ok()?,
+            description: fields.next()?,
+            load: fields.next()?,
+            active: fields.next()?,
+            sub: fields.next()?,
         })
     };
-    let mut lines: Vec<UnitLine> = listed.into_iter().filter_map(line).collect();
+    let mut lines: Vec<UnitLine> = rows.filter_map(line).collect();
     lines.sort_by(|a, b| a.name.cmp(&b.name));
     lines
 }

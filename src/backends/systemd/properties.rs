@@ -1,10 +1,8 @@
 //! Reads values out of a unit's properties; one that is absent or says "unknown" is nothing.
 
-use zbus::zvariant::{OwnedValue, Value};
-
 use crate::sys::rfc3339;
 
-use super::super::bus::Properties;
+use super::super::bus::{Properties, Value};
 
 /// A text; an empty one is nothing.
 pub fn text(properties: &Properties, name: &str) -> Option<String> {
@@ -12,19 +10,18 @@ pub fn text(properties: &Properties, name: &str) -> Option<String> {
 }
 
 /// A value that is a text; an empty one is nothing.
-pub fn word(value: &OwnedValue) -> Option<String> {
-    match &**value {
-        Value::Str(text) if !text.is_empty() => Some(text.to_string()),
+pub fn word(value: &Value) -> Option<String> {
+    match value {
+        Value::Text(text) if !text.is_empty() => Some(text.clone()),
         _ => None,
     }
 }
 
 /// A value that is a whole number.
-pub fn number(value: &OwnedValue) -> Option<u64> {
-    match &**value {
-        Value::U32(number) => Some(u64::from(*number)),
-        Value::U64(number) => Some(*number),
-        Value::I32(number) => u64::try_from(*number).ok(),
+pub fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Unsigned(number) => Some(*number),
+        Value::Signed(number) => u64::try_from(*number).ok(),
         _ => None,
     }
 }
@@ -42,22 +39,16 @@ pub fn moment(properties: &Properties, name: &str) -> Option<String> {
 
 /// Whether a flag is set.
 pub fn flag(properties: &Properties, name: &str) -> bool {
-    matches!(
-        properties.get(name).map(|value| &**value),
-        Some(Value::Bool(true))
-    )
+    matches!(properties.get(name), Some(Value::Bool(true)))
 }
 
 /// A list of texts, in the order given.
 pub fn texts(properties: &Properties, name: &str) -> Vec<String> {
-    let Some(Value::Array(list)) = properties.get(name).map(|value| &**value) else {
+    let Some(Value::Items(list)) = properties.get(name) else {
         return Vec::new();
     };
-    let text = |value: &Value<'_>| match value {
-        Value::Str(text) => Some(text.to_string()),
-        _ => None,
-    };
-    list.iter().filter_map(text).collect()
+    let texts = list.iter().cloned();
+    texts.filter_map(Value::into_text).collect()
 }
 
 #[cfg(test)]
@@ -65,20 +56,27 @@ mod tests {
     use super::*;
 
     fn properties() -> Properties {
-        let values: [(&str, Value<'_>); 9] = [
-            ("Id", "a.service".into()),
-            ("Following", "".into()),
-            ("MainPID", 7_u32.into()),
-            ("ExecMainStatus", (-1_i32).into()),
-            ("MemoryCurrent", u64::MAX.into()),
-            ("ActiveEnterTimestamp", 1_785_231_000_125_000_u64.into()),
-            ("InactiveEnterTimestamp", 0_u64.into()),
-            ("NeedDaemonReload", true.into()),
-            ("Triggers", vec!["b.service", "c.service"].into()),
+        let word = |text: &str| Value::Text(text.to_owned());
+        let values = [
+            ("Id", word("a.service")),
+            ("Following", word("")),
+            ("MainPID", Value::Unsigned(7)),
+            ("ExecMainStatus", Value::Signed(-1)),
+            ("MemoryCurrent", Value::Unsigned(u64::MAX)),
+            (
+                "ActiveEnterTimestamp",
+                Value::Unsigned(1_785_231_000_125_000),
+            ),
+            ("InactiveEnterTimestamp", Value::Unsigned(0)),
+            ("NeedDaemonReload", Value::Bool(true)),
+            (
+                "Triggers",
+                Value::Items(vec![word("b.service"), word("c.service")]),
+            ),
         ];
         values
             .into_iter()
-            .map(|(name, value)| (name.to_owned(), OwnedValue::try_from(value).unwrap()))
+            .map(|(name, value)| (name.to_owned(), value))
             .collect()
     }
 

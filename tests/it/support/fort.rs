@@ -24,7 +24,8 @@ pub const FRAME_BYTES: u32 = 256 * 1024;
 /// Nothing is allowed.
 pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\n\
                        host_reads = false\nlxc_reads = false\nlxc_writes = false\npower = \"off\"\n\
-                       updates = \"off\"\nhost_logs = false\nunits = \"off\"\n";
+                       updates = \"off\"\nhost_logs = false\nunits = \"off\"\n\
+                       host_file_reads = []\nhost_file_writes = []\n";
 
 /// Commands may run on the host.
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
@@ -166,6 +167,19 @@ pub fn everything(trace: &Value) -> Vec<Value> {
         json!({ "do": "host_space", "places": ["/"] }),
         json!({ "do": "host_programs", "sockets": [1] }),
     ]);
+    let absent = "/nonexistent/file";
+    all.extend([
+        json!({ "do": "host_file_list", "path": absent, "offset": 0, "limit": 1 }),
+        json!({ "do": "host_file_search", "path": absent, "name": "*", "limit": 1 }),
+        json!({ "do": "host_file_read", "path": absent, "offset": 0, "limit": 1 }),
+        json!({ "do": "host_file_write", "path": absent, "base64": "", "new": true }),
+    ]);
+    let probe = json!({ "port": 1 });
+    all.extend([
+        json!({ "do": "host_probe", "address": "127.0.0.1", "probe": probe, "wait_ms": 1 }),
+        json!({ "do": "host_firewall" }),
+        json!({ "do": "host_disk_usage", "path": "/nonexistent", "depth": 1 }),
+    ]);
     let plan = json!({ "delay_s": 86_400 });
     all.extend(["restart", "shutdown"].map(|what| json!({ "do": what, "plan": plan })));
     all.extend(["cancel_shutdown", "update_check"].map(|what| json!({ "do": what })));
@@ -173,6 +187,10 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     all.extend(of_systemd());
     let about = ["info", "config", "os_release", "vitals", "disk", "start"];
     all.extend(about.map(|what| json!({ "do": format!("container_{what}"), "container": "web" })));
+    all.push(json!({
+        "do": "job_start", "job": "job_0123456789abcdef0123456789abcdef", "owner": "a", "tool": "t",
+        "operation": trace
+    }));
     all
 }
 

@@ -231,7 +231,7 @@ impl Call {
         loop {
             let (kind, payload) = self.frame()?;
             match kind {
-                2 => {}
+                2 | 6 => {}
                 3 => stdout.extend(payload),
                 4 => stderr.extend(payload),
                 5 => {
@@ -253,12 +253,22 @@ impl Call {
             .expect("the helper closed the connection before the end")
     }
 
+    /// Waits for the sign that a job has begun; false if the answer is another.
+    pub fn started(&mut self) -> bool {
+        loop {
+            match self.frame().expect("a frame").0 {
+                2 => {}
+                kind => return kind == 6,
+            }
+        }
+    }
+
     /// The next output.
     pub fn output(&mut self) -> Vec<u8> {
         loop {
             let (kind, payload) = self.frame().expect("a frame");
             match kind {
-                2 => {}
+                2 | 6 => {}
                 3 | 4 => return payload,
                 _ => panic!("ended: {}", String::from_utf8_lossy(&payload)),
             }

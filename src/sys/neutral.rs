@@ -26,7 +26,8 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-fn is_hostile(c: char) -> bool {
+/// Whether a terminal, or whatever shows text, might obey this character instead of showing it.
+pub fn is_hostile(c: char) -> bool {
     let control = c.is_control() && c != '\n' && c != '\t';
     control || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

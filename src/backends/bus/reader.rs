@@ -1,0 +1,237 @@
+//! Reads values by their signature (D-Bus specification, "Marshaling").
+
+use super::error::BusError;
+use super::value::Value;
+
+/// Values in values; the specification allows no more.
+const MAX_DEPTH: u32 = 64;
+
+/// Values of one message; at it the message is refused. `ListUnits` has eleven a unit.
+const MAX_VALUES: u32 = 1 << 20;
+
+/// Bytes of a message from its beginning or, since that is aligned alike, from the beginning of its body.
+pub(super) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    values: u32,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            at: 0,
+            values: 0,
+        }
+    }
+
+    /// A value for each complete type of the signature.
+    pub(super) fn values(&mut self, signature: &str) -> Result<Vec<Value>, BusError> {
+        self.sequence(signature.as_bytes(), 0)
+    }
+
+    /// Skips to the next multiple of `size`.
+    pub(super) fn align(&mut self, size: usize) -> Result<(), BusError> {
+        let gap = self.at.next_multiple_of(size) - self.at;
+        self.take(gap).map(drop)
+    }
+
+    /// The next bytes.
+    pub(super) fn take(&mut self, size: usize) -> Result<&'a [u8], BusError> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let taken = rest.get(..size).ok_or(SHORT)?;
+        self.at += size;
+        Ok(taken)
+    }
+
+    /// The next number, aligned to its own size. Messages are in the machine's own byte order or refused.
+    fn number<const SIZE: usize>(&mut self) -> Result<[u8; SIZE], BusError> {
+        self.align(SIZE)?;
+        self.take(SIZE)?.try_into().map_err(|_| SHORT)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, BusError> {
+        self.number().map(u32::from_ne_bytes)
+    }
+
+    fn size(&mut self) -> Result<usize, BusError> {
+        usize::try_from(self.u32()?).map_err(|_| SHORT)
+    }
+
+    /// Text of so many bytes and the zero byte behind it.
+    fn text(&mut self, size: usize) -> Result<&'a str, BusError> {
+        let text = self.take(size)?;
+        self.take(1)?;
+        std::str::from_utf8(text).map_err(|_| BusError::Malformed("text that is not UTF-8"))
+    }
+
+    fn signature(&mut self) -> Result<&'a str, BusError> {
+        let [size] = self.number()?;
+        self.text(size.into())
+    }
+
+    fn sequence(&mut self, mut types: &[u8], depth: u32) -> Result<Vec<Value>, BusError> {
+        let mut values = Vec::new();
+        while !types.is_empty() {
+            let (first, rest) = first(types).ok_or(UNKNOWN)?;
+            values.push(self.value(first, depth)?);
+            types = rest;
+        }
+        Ok(values)
+    }
+
+    /// The value of one complete type.
+    fn value(&mut self, kind: &[u8], depth: u32) -> Result<Value, BusError> {
+        self.values += 1;
+        if depth > MAX_DEPTH || self.values > MAX_VALUES {
+            return Err(BusError::Malformed("more values than are taken"));
+        }
+        let (code, inner) = kind.split_first().ok_or(UNKNOWN)?;
+        Ok(match code {
+            b'b' => Value::Bool(self.u32()? != 0),
+            b'y' => Value::Unsigned(u8::from_ne_bytes(self.number()?).into()),
+            b'q' => Value::Unsigned(u16::from_ne_bytes(self.number()?).into()),
+            b'u' | b'h' => Value::Unsigned(self.u32()?.into()),
+            b't' => Value::Unsigned(u64::from_ne_bytes(self.number()?)),
+            b'n' => Value::Signed(i16::from_ne_bytes(self.number()?).into()),
+            b'i' => Value::Signed(i32::from_ne_bytes(self.number()?).into()),
+            b'x' => Value::Signed(i64::from_ne_bytes(self.number()?)),
+            b'd' => Value::Fraction(f64::from_ne_bytes(self.number()?)),
+            b's' | b'o' => {
+                let size = self.size()?;
+                Value::Text(self.text(size)?.to_owned())
+            }
+            b'g' => Value::Text(self.signature()?.to_owned()),
+            b'v' => self.variant(depth)?,
+            b'a' => self.array(inner, depth)?,
+            b'(' | b'{' => {
+                self.align(8)?;
+                let fields = inner.split_last().ok_or(UNKNOWN)?.1;
+                Value::Items(self.sequence(fields, depth + 1)?)
+            }
+            _ => return Err(UNKNOWN),
+        })
+    }
+
+    fn variant(&mut self, depth: u32) -> Result<Value, BusError> {
+        let kind = self.signature()?.as_bytes();
+        match first(kind) {
+            Some((only, [])) => self.value(only, depth + 1),
+            _ => Err(UNKNOWN),
+        }
+    }
+
+    fn array(&mut self, kind: &[u8], depth: u32) -> Result<Value, BusError> {
+        let size = self.size()?;
+        // The gap before the first item is there even if there is no item, and does not count.
+        self.align(alignment(kind))?;
+        let end = self.at.saturating_add(size);
+        let mut items = Vec::new();
+        while self.at < end {
+            items.push(self.value(kind, depth + 1)?);
+        }
+        if self.at != end {
+            return Err(SHORT);
+        }
+        Ok(Value::Items(items))
+    }
+}
+
+const SHORT: BusError = BusError::Malformed("a message that is shorter than it says");
+
+const UNKNOWN: BusError = BusError::Malformed("values of an unknown type");
+
+/// The first complete type of a signature, and the rest.
+fn first(types: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut open = 0_u32;
+    for (at, code) in types.iter().enumerate() {
+        match code {
+            b'a' => continue,
+            b'(' | b'{' => open += 1,
+            b')' | b'}' => open = open.checked_sub(1)?,
+            _ => {}
+        }
+        if open == 0 {
+            return types.split_at_checked(at + 1);
+        }
+    }
+    None
+}
+
+fn alignment(kind: &[u8]) -> usize {
+    match kind.first() {
+        Some(b'y' | b'g' | b'v') => 1,
+        Some(b'n' | b'q') => 2,
+        Some(b'x' | b't' | b'd' | b'(' | b'{') => 8,
+        _ => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(signature: &str, bytes: &[u8]) -> Result<Vec<Value>, BusError> {
+        Reader::new(bytes).values(signature)
+    }
+
+    fn number(number: u32) -> [u8; 4] {
+        number.to_ne_bytes()
+    }
+
+    #[test]
+    fn values_stand_where_their_alignment_puts_them() {
+        let mut bytes = vec![7, 0, 0, 0];
+        bytes.extend(number(1));
+        bytes.extend((-2_i64).to_ne_bytes());
+        bytes.extend(number(2));
+        bytes.extend(b"ab\0");
+        bytes.extend(b"\x01g\0\x02as\0");
+        assert_eq!(
+            read("ybxsv", &bytes).unwrap(),
+            [
+                Value::Unsigned(7),
+                Value::Bool(true),
+                Value::Signed(-2),
+                Value::Text("ab".to_owned()),
+                Value::Text("as".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_dictionary_is_a_list_of_pairs() {
+        // Entries begin at a multiple of eight, and these are sixteen bytes.
+        let mut bytes = number(16).to_vec();
+        bytes.extend([0; 4]);
+        bytes.extend(number(1));
+        bytes.extend(b"k\0\x01u\0\0\0\0");
+        bytes.extend(number(9));
+        let pair = Value::Items(vec![Value::Text("k".to_owned()), Value::Unsigned(9)]);
+        assert_eq!(read("a{sv}", &bytes).unwrap(), [Value::Items(vec![pair])]);
+        // Empty, but for the gap.
+        assert_eq!(read("a{sv}", &[0; 8]).unwrap(), [Value::Items(Vec::new())]);
+    }
+
+    #[test]
+    fn nothing_is_read_beyond_the_end_or_without_bound() {
+        let deep = format!("{}y", "a".repeat(80));
+        let variants = b"\x01v\0".repeat(100);
+        let mut array = number(u32::MAX).to_vec();
+        array.push(0);
+        #[rustfmt::skip]
+        let cases: [(&str, &[u8]); 8] = [
+            ("u", &[1, 0, 0]), ("s", &[9, 0, 0, 0, b'a', 0]), ("as", &[4, 0, 0, 0]), ("v", &variants),
+            ("(u", &[0; 8]), ("u)", &[0; 8]), ("z", &[0; 8]), ("ay", &array),
+        ];
+        for (signature, bytes) in cases {
+            assert!(read(signature, bytes).is_err(), "{signature}");
+        }
+        // An item of no bytes could be there without end.
+        let mut array = number(8).to_vec();
+        array.extend([0; 12]);
+        assert!(read("a()", &array).is_err());
+        // Empty arrays in arrays are fine as long as they are not filled.
+        assert!(read(&deep, &[0; 8]).is_ok());
+    }
+}

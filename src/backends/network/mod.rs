@@ -1,0 +1,13 @@
+//! The network around the host: what answers there, who knows names, what the firewall lets through.
+
+mod dns;
+mod firewall;
+mod naming;
+mod probes;
+mod reach;
+
+pub use dns::DnsAnswer;
+pub use firewall::Firewall;
+pub use naming::Naming;
+pub use probes::{PingAnswer, PortAnswer};
+pub use reach::Network;

@@ -1,0 +1,119 @@
+//! Which directories are the biggest.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::config::Reach;
+use crate::helper_client::{Capture, Ending, HostDiskUsage, Operation};
+use crate::sys::neutralise;
+
+use super::super::ask::{limits, obstacle};
+use super::super::error::{BackendError, ErrorKind};
+use super::disks::Storage;
+
+/// How long `du` may go through a disk.
+const PATIENCE: Duration = Duration::from_secs(145);
+
+/// The most of its lines that are kept; from a tree with more directories the last are missing.
+const CAPTURE: Capture = Capture {
+    head: 4 * 1024 * 1024,
+    tail: 64 * 1024,
+};
+
+/// The biggest directories.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DiskUsage {
+    /// What the directory holds in all, in bytes on disk, without what is mounted below it.
+    pub total_bytes: u64,
+    /// The biggest directories below it, each with all that it holds, the biggest first.
+    pub directories: Vec<UsedDirectory>,
+    /// How many directories were counted at these levels.
+    pub counted: usize,
+    /// Whether something was not counted, because it vanished meanwhile or could not be read.
+    pub incomplete: bool,
+}
+
+/// A directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UsedDirectory {
+    /// Its path.
+    pub path: String,
+    /// What it holds, in bytes on disk.
+    pub used_bytes: u64,
+}
+
+impl Storage {
+    /// What stands below a directory, as far as somebody reaches.
+    ///
+    /// # Errors
+    /// When it is not there, and when counting takes too long.
+    pub async fn usage(
+        &self,
+        asked: HostDiskUsage,
+        (most, reach): (usize, &Reach),
+        reference: &str,
+    ) -> Result<DiskUsage, BackendError> {
+        let operation = Operation::HostDiskUsage(asked);
+        let limits = limits(PATIENCE);
+        let finished = self.helper.run(operation, limits, reference, CAPTURE);
+        let finished = finished.await?;
+        let complaints = finished.stderr.text_lossy();
+        let wrong = obstacle(&finished.ending, &complaints);
+        let incomplete = finished.ending == Ending::Exited { code: 1 };
+        if let Some(wrong) = wrong.filter(|_| !incomplete || finished.stdout.total_bytes == 0) {
+            return Err(BackendError {
+                message: neutralise(&wrong.message).into_owned(),
+                ..wrong
+            });
+        }
+        let bytes = [finished.stdout.head, finished.stdout.tail].concat();
+        let usage = read(&bytes, most, |path| reach.path(path));
+        let mut usage = usage
+            .ok_or_else(|| BackendError::new(ErrorKind::Failed, "what du says cannot be read"))?;
+        usage.incomplete = incomplete;
+        Ok(usage)
+    }
+}
+
+/// Sums and paths; the last is the whole.
+fn read(bytes: &[u8], most: usize, shows: impl Fn(&str) -> bool) -> Option<DiskUsage> {
+    let entries = bytes.split(|byte| *byte == 0).filter_map(|entry| {
+        let entry = String::from_utf8_lossy(entry);
+        let (sum, path) = entry.split_once('\t')?;
+        Some(UsedDirectory {
+            path: neutralise(path).into_owned(),
+            used_bytes: sum.parse().ok()?,
+        })
+    });
+    let mut directories: Vec<UsedDirectory> = entries.collect();
+    let whole = directories.pop()?;
+    let counted = directories.len();
+    directories.retain(|one| shows(&one.path));
+    directories.sort_by(|a, b| (b.used_bytes, &a.path).cmp(&(a.used_bytes, &b.path)));
+    directories.truncate(most);
+    Some(DiskUsage {
+        total_bytes: whole.used_bytes,
+        directories,
+        counted,
+        incomplete: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_biggest_come_first() {
+        let said = b"10\t/x/a\n b\x0030\t/x/lxc/web\x0020\t/x/c\x0060\t/x\0";
+        let usage = read(said, 2, |_| true).unwrap();
+        let paths: Vec<&str> = usage.directories.iter().map(|d| d.path.as_str()).collect();
+        assert_eq!((usage.total_bytes, usage.counted), (60, 3));
+        assert_eq!(paths, ["/x/lxc/web", "/x/c"]);
+        let seen = read(said, 9, |path| !path.contains("lxc")).unwrap();
+        assert_eq!(seen.directories.len(), 2);
+        assert_eq!(read(b"", 9, |_| true), None);
+    }
+}

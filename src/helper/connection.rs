@@ -1,0 +1,163 @@
+//! One connection: its request, its operation, its end.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream;
+use tokio::sync::SemaphorePermit;
+use tokio::time::timeout;
+
+use crate::exec::{Decoder, Ending, Frame, Operation, RefusalCode, Request};
+use crate::telemetry::redact_text;
+
+use super::{
+    ceilings::{REQUEST_TIME, limits},
+    house::House,
+    job_calls,
+    perform::perform,
+    pump::Pump,
+    refusal::Refusal,
+    stop::Stop,
+};
+
+/// The most of a reference that goes into the log.
+const REFERENCE_CHARS: usize = 80;
+
+/// The most of a reason that does: it may repeat what the caller sent.
+const REASON_CHARS: usize = 300;
+
+/// Serves one connection to its end.
+pub async fn serve_connection(house: Arc<House>, mut stream: UnixStream) {
+    let request = match timeout(REQUEST_TIME, read_request(&mut stream)).await {
+        Ok(Ok(request)) => request,
+        Ok(Err(cause)) => return no_request(&house, &cause),
+        Err(_) => return no_request(&house, "it did not come in time"),
+    };
+    let begun = Instant::now();
+    let limits = limits(request.limits, &request.operation);
+    let stop = Stop::new(limits.timeout_ms, house.shutdown.clone());
+    let mut pump = Pump::new(stream, limits.output_bytes, stop);
+    pump.say(&Frame::Accepted).await;
+    let outcome = match permit(&house, &request.operation) {
+        Err(refusal) => Err(refusal),
+        Ok(_permit) => answer(&house, &mut pump, &request, limits.processes).await,
+    };
+    house.strays.sweep();
+    log(&house, &request, &outcome, begun);
+    let ending = outcome.unwrap_or_else(Ending::from);
+    pump.say(&Frame::End(ending)).await;
+}
+
+async fn answer(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    request: &Request,
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    match &request.operation {
+        Operation::JobStart { .. } => job_calls::start(house, pump, request).await,
+        Operation::JobList { owner, job } => {
+            job_calls::list(house, pump, (owner.as_deref(), job.as_ref())).await
+        }
+        Operation::JobWait { owner, job } => {
+            job_calls::wait(house, pump, (owner.as_deref(), job)).await
+        }
+        Operation::JobOutput {
+            owner,
+            job,
+            offset,
+            bytes,
+        } => job_calls::output(house, pump, (owner.as_deref(), job), (*offset, *bytes)).await,
+        Operation::JobCancel { owner, job } => {
+            job_calls::cancel(house, pump, (owner.as_deref(), job)).await
+        }
+        Operation::JobEnds {} => job_calls::ends(house, pump).await,
+        operation => perform(house, pump, operation, processes).await,
+    }
+}
+
+async fn read_request(stream: &mut UnixStream) -> Result<Request, String> {
+    let mut decoder = Decoder::default();
+    let mut bytes = vec![0; 16 * 1024];
+    loop {
+        if let Some(request) = decoder.next_request().map_err(|e| e.to_string())? {
+            // What follows would be thrown away or taken for hanging up, as it happens to arrive.
+            return if decoder.is_empty() {
+                Ok(request)
+            } else {
+                Err("bytes after its request".to_owned())
+            };
+        }
+        match stream.read(&mut bytes).await.map_err(|e| e.to_string())? {
+            0 => return Err("closed before its request".to_owned()),
+            n => decoder.push(bytes.get(..n).unwrap_or_default()),
+        }
+    }
+}
+
+fn permit<'a>(house: &'a House, operation: &Operation) -> Result<SemaphorePermit<'a>, Refusal> {
+    let permits = match operation {
+        Operation::ContainerEvents {} => &house.event_streams,
+        Operation::Bounds {} | Operation::JobEnds {} => &house.bounds_streams,
+        _ => &house.operations,
+    };
+    permits.try_acquire().map_err(|_| {
+        let message = "the helper is running as many operations as it may; try again in a moment";
+        Refusal::new(RefusalCode::Busy, message)
+    })
+}
+
+fn no_request(house: &House, cause: &str) {
+    let cause = beginning(cause, REASON_CHARS);
+    house
+        .complaints
+        .say(|unsaid| tracing::warn!(cause, unsaid, "no request"));
+}
+
+/// One line an operation: what changes something as information, what only looks for whoever wants to
+/// know. No argument and no variable's value is in it: they may be secret.
+fn log(house: &House, request: &Request, outcome: &Result<Ending, Refusal>, begun: Instant) {
+    // As texts, which are written with everything that would begin a new line or command a terminal escaped.
+    let reference = beginning(&request.reference, REFERENCE_CHARS);
+    let ending = match outcome {
+        Ok(ending) => ending.to_string(),
+        Err(refusal) => Ending::from(refusal.clone()).to_string(),
+    };
+    let ending = beginning(&redact_text(&ending), REASON_CHARS);
+    let operation = request.operation.name();
+    // Whoever takes a secret for a name does not find it here either.
+    let container = request.operation.container();
+    let container = container.map(|name| redact_text(name.as_str()));
+    let container = container.as_deref();
+    let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let say = |unsaid: Option<u64>| {
+        tracing::info!(
+            reference,
+            operation,
+            container,
+            ending,
+            duration_ms,
+            unsaid,
+            "operation"
+        );
+    };
+    if request.operation.only_looks() {
+        tracing::debug!(
+            reference,
+            operation,
+            container,
+            ending,
+            duration_ms,
+            "operation"
+        );
+    } else if outcome.as_ref().is_err_and(Refusal::is_of_the_request) {
+        house.complaints.say(say);
+    } else {
+        say(None);
+    }
+}
+
+fn beginning(text: &str, chars: usize) -> String {
+    text.chars().take(chars).collect()
+}

@@ -1,0 +1,263 @@
+//! Files of the host: lists a directory, reads a part of a file, writes one and keeps its old version.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+use crate::exec::{
+    Ending, FileEntry, FileFacts, FileKind, FileList, FileWritten, HostFileList, HostFileRead,
+    HostFileWrite, Operation,
+};
+use crate::sys::{random_bytes, rfc3339};
+
+use super::{
+    host_paths::{Ground, Place, wrong},
+    host_search::search,
+    house::House,
+    printing::print,
+    pump::Pump,
+    refusal::Refusal,
+};
+
+/// The most entries of one answer.
+const ANSWER_ENTRIES: u32 = 1000;
+
+/// The most bytes of one answer.
+const ANSWER_BYTES: u32 = 256 * 1024;
+
+/// The most that a file that is written may hold: a request is one frame, and base64 takes a third more.
+const WRITE_BYTES: usize = 128 * 1024;
+
+/// What may be done with a new file: its owner, root, writes, others read.
+const NEW_MODE: u32 = 0o644;
+
+/// What a file that is replaced keeps of its permissions: like any write, this takes away the right to act as its owner.
+const KEPT_MODE: u32 = 0o1777;
+
+/// What the name of an old version ends with; most programs that read all files of a directory pass over it.
+const OLD: &str = "~";
+
+/// Does one of the operations on the host's files.
+pub async fn perform(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    operation: &Operation,
+) -> Result<Ending, Refusal> {
+    let policy = house.policy.now();
+    let ground = |key, roots: &[String]| Ground::new(house, key, roots.to_vec());
+    let reads = || ground("host_file_reads", &policy.host_file_reads);
+    match operation.clone() {
+        Operation::HostFileList(asked) => {
+            let ground = reads();
+            print(pump, move || Ok(json(&list(&ground, &asked)?))).await
+        }
+        Operation::HostFileSearch(asked) => {
+            let ground = reads();
+            print(pump, move || Ok(json(&search(&ground, &asked)?))).await
+        }
+        Operation::HostFileRead(asked) => {
+            let ground = reads();
+            print(pump, move || read(&ground, &asked)).await
+        }
+        Operation::HostFileWrite(asked) => {
+            let ground = ground("host_file_writes", &policy.host_file_writes);
+            print(pump, move || Ok(json(&write(&ground, &asked)?))).await
+        }
+        _ => Err(Refusal::failed("this is nothing about files")),
+    }
+}
+
+fn list(ground: &Ground, asked: &HostFileList) -> Result<FileList, Refusal> {
+    let Some(path) = &asked.path else {
+        let facts = |root: &String| Some(entry(root.clone(), &fs::metadata(root).ok()?));
+        let entries: Vec<FileEntry> = ground.roots().iter().filter_map(facts).collect();
+        return Ok(FileList {
+            path: None,
+            total: entries.len(),
+            entries,
+        });
+    };
+    let place = ground.find(path)?;
+    let mut names = place.entries()?;
+    names.sort_by_key(DirEntry::file_name);
+    // One that has gone meanwhile is not told; of a link itself is told and not where it leads.
+    let told = names.iter().skip(asked.offset as usize);
+    let told = told.take(asked.limit.min(ANSWER_ENTRIES) as usize);
+    let told = told.filter_map(|one| {
+        let name = one.file_name().to_string_lossy().into_owned();
+        Some(entry(name, &one.metadata().ok()?))
+    });
+    Ok(FileList {
+        path: Some(place.path.to_string_lossy().into_owned()),
+        entries: told.collect(),
+        total: names.len(),
+    })
+}
+
+fn read(ground: &Ground, asked: &HostFileRead) -> Result<Vec<u8>, Refusal> {
+    let place = ground.find(&asked.path)?;
+    let file = place.open()?;
+    let mut bytes = vec![0; asked.limit.min(ANSWER_BYTES) as usize];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        let at = asked.offset.saturating_add(filled as u64);
+        match file.read_at(rest, at) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(wrong(&asked.path, &cause)),
+        }
+    }
+    bytes.truncate(filled);
+    let mut answer = json(&facts(&place));
+    answer.push(b'\n');
+    answer.extend(bytes);
+    Ok(answer)
+}
+
+/// The new version takes the name in one step, so that a reader, and a power cut, find the old one or the new one.
+fn write(ground: &Ground, asked: &HostFileWrite) -> Result<FileWritten, Refusal> {
+    let path = Path::new(&asked.path);
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Refusal::bad_command("the path names no file"));
+    };
+    let bytes = STANDARD.decode(&asked.base64);
+    let bytes = bytes.map_err(|_| Refusal::bad_command("the content is no base64"))?;
+    if bytes.len() > WRITE_BYTES {
+        let most = format!("a file that is written may hold {WRITE_BYTES} bytes at most");
+        return Err(Refusal::bad_command(most));
+    }
+    let directory = ground.find(&parent.to_string_lossy())?;
+    if !directory.facts.is_dir() {
+        return Err(directory.is_no("directory"));
+    }
+    let old = old_version(ground, &directory, name, asked.new)?;
+    let at = directory.path.join(name);
+    let written = replace(&directory, name, (&bytes, old.as_ref()));
+    let kept = written.map_err(|e| wrong(&at.to_string_lossy(), &e))?;
+    Ok(FileWritten {
+        path: at.to_string_lossy().into_owned(),
+        size_bytes: bytes.len() as u64,
+        old_version: kept.map(|kept| directory.path.join(kept).to_string_lossy().into_owned()),
+    })
+}
+
+/// What stands at the name now, when it may be replaced.
+fn old_version(
+    ground: &Ground,
+    directory: &Place,
+    name: &OsStr,
+    must_be_new: bool,
+) -> Result<Option<Metadata>, Refusal> {
+    let at = directory.path.join(name);
+    let shown = at.to_string_lossy();
+    let facts = match fs::symlink_metadata(directory.handle().join(name)) {
+        Ok(facts) => facts,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(wrong(&shown, &cause)),
+    };
+    if must_be_new {
+        return Err(Refusal::failed(format!("{shown} exists already")));
+    }
+    if facts.is_symlink() {
+        let message = format!("{shown} is a link; name the file that it leads to");
+        return Err(Refusal::failed(message));
+    }
+    if !facts.is_file() || ground.keeps_out(&at, &facts) {
+        let message = format!("{shown} is nothing that may be replaced");
+        return Err(Refusal::failed(message));
+    }
+    Ok(Some(facts))
+}
+
+/// Writes beside it, links the old version to a name of its own, and renames; the name of the old version.
+fn replace(
+    directory: &Place,
+    name: &OsStr,
+    (bytes, old): (&[u8], Option<&Metadata>),
+) -> io::Result<Option<PathBuf>> {
+    let folder = directory.handle();
+    let random = random_bytes::<8>().map_err(io::Error::other)?;
+    let passing = folder.join(format!(".gatewren-{:016x}", u64::from_ne_bytes(random)));
+    let kept = old.map(|_| {
+        let mut kept = name.to_owned();
+        kept.push(OLD);
+        PathBuf::from(kept)
+    });
+    let done = create(&passing, bytes, old).and_then(|()| match &kept {
+        Some(kept) => {
+            // Only ever a name: what was kept before goes.
+            match fs::remove_file(folder.join(kept)) {
+                Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+                _ => {}
+            }
+            fs::hard_link(folder.join(name), folder.join(kept))?;
+            fs::rename(&passing, folder.join(name))
+        }
+        // A name that somebody took meanwhile is not replaced.
+        None => fs::hard_link(&passing, folder.join(name)),
+    });
+    if done.is_err() || kept.is_none() {
+        // Best effort: the error that matters is the one before it.
+        let _ = fs::remove_file(&passing);
+    }
+    done?;
+    File::open(&folder)?.sync_all()?;
+    Ok(kept)
+}
+
+/// A new file with the owner and the permissions of the old one.
+fn create(path: &Path, bytes: &[u8], old: Option<&Metadata>) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)?;
+    if let Some(old) = old {
+        std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()))?;
+    }
+    let mode = old.map_or(NEW_MODE, |old| old.mode() & KEPT_MODE);
+    file.set_permissions(Permissions::from_mode(mode))?;
+    file.sync_all()
+}
+
+fn facts(place: &Place) -> FileFacts {
+    let one = entry(String::new(), &place.facts);
+    FileFacts {
+        path: place.path.to_string_lossy().into_owned(),
+        kind: one.kind,
+        size_bytes: place.facts.len(),
+        mode: one.mode,
+        uid: one.uid,
+        gid: one.gid,
+        modified: one.modified,
+    }
+}
+
+fn entry(name: String, facts: &Metadata) -> FileEntry {
+    let kind = FileKind::of(facts);
+    let modified_ms = facts.mtime().saturating_mul(1000);
+    FileEntry {
+        name,
+        kind,
+        size_bytes: (kind == FileKind::File).then_some(facts.len()),
+        mode: format!("{:04o}", facts.mode() & 0o7777),
+        uid: facts.uid(),
+        gid: facts.gid(),
+        modified: rfc3339(u64::try_from(modified_ms).unwrap_or(0)),
+    }
+}
+
+/// Plain numbers and words: there is nothing that JSON cannot hold.
+fn json(told: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(told).unwrap_or_default()
+}

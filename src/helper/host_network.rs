@@ -1,0 +1,31 @@
+//! What only root sees of the network: machines that the front may not speak to, and the firewall's rules.
+
+use std::sync::Arc;
+
+use crate::exec::{Ending, HostProbe};
+
+use super::{
+    commands::require_root, house::House, printing::print, pump::Pump, refusal::Refusal, tools,
+};
+
+/// Looks whether another machine answers.
+pub async fn probe(pump: &mut Pump, asked: &HostProbe) -> Result<Ending, Refusal> {
+    let asked = asked.clone();
+    print(pump, move || {
+        let probed = asked.run(true);
+        let probed = probed.map_err(|e| Refusal::failed(format!("{}: {e}", asked.address)))?;
+        // Plain numbers and words: there is nothing that JSON cannot hold.
+        Ok(serde_json::to_vec(&probed).unwrap_or_default())
+    })
+    .await
+}
+
+/// Prints the rules as `nft` has them in JSON.
+pub async fn firewall(house: &Arc<House>, pump: &mut Pump) -> Result<Ending, Refusal> {
+    require_root()?;
+    let tool = tools::Tool {
+        name: "nft",
+        args: ["--json", "list", "ruleset"].map(str::to_owned).into(),
+    };
+    tools::carry(&tool, pump, &house.strays).await
+}

@@ -1,0 +1,23 @@
+//! Reads on a thread of its own, and prints what was read.
+
+use crate::exec::{Ending, Frame, Stream};
+
+use super::{outputs::CHUNK_BYTES, pump::Pump, refusal::Refusal};
+
+/// Reads on a thread of its own, since a disk may not answer, and prints what was read.
+pub async fn print(
+    pump: &mut Pump,
+    read: impl FnOnce() -> Result<Vec<u8>, Refusal> + Send + 'static,
+) -> Result<Ending, Refusal> {
+    let read = tokio::task::spawn_blocking(read);
+    let bytes = match pump.wait(read).await {
+        Ok(Ok(bytes)) => bytes?,
+        Ok(Err(cause)) => return Err(Refusal::failed(format!("reading failed: {cause}"))),
+        Err(why) => return Ok(Ending::Killed { why }),
+    };
+    for chunk in bytes.chunks(CHUNK_BYTES) {
+        pump.say(&Frame::Output(Stream::Stdout, chunk.to_vec()))
+            .await;
+    }
+    Ok(Ending::Exited { code: 0 })
+}

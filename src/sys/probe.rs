@@ -1,0 +1,237 @@
+//! Looks whether another machine answers: an echo request, a TCP connection, a question to a name server.
+
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockProtocol, SockType, SockaddrStorage, connect, socket,
+};
+
+use super::random::random_bytes;
+
+/// The bytes by which an answer is known as ours.
+const TOKEN_BYTES: usize = 8;
+
+/// The most bytes of an echo's answer that are looked at, with the header of IPv4.
+const ANSWER_BYTES: usize = 256;
+
+/// The most bytes that a name server answers by UDP; one that has more says so, and is asked by TCP.
+const DATAGRAM_BYTES: usize = 4096;
+
+/// The bit of a DNS message that says that it is an answer (RFC 1035, 4.1.1), in its third byte.
+const IS_ANSWER: u8 = 0x80;
+
+/// The bit that says that the answer was cut, in the same byte.
+const IS_CUT: u8 = 0x02;
+
+/// Sends one echo request (ICMP, ICMPv6) and waits for its answer; how long it took, and nothing when none came.
+///
+/// Without rights it needs the kernel's leave (`net.ipv4.ping_group_range`, icmp(7)); with `raw` it needs
+/// `CAP_NET_RAW`. An answer that says that the way is closed is one that does not come.
+///
+/// # Errors
+/// `PermissionDenied`, and what the kernel says when it has no way there.
+pub fn echo(address: IpAddr, wait: Duration, raw: bool) -> io::Result<Option<Duration>> {
+    let socket = echo_socket(address, raw)?;
+    let token = random_bytes::<TOKEN_BYTES>().map_err(io::Error::other)?;
+    let begun = Instant::now();
+    socket.send(&request(address, &token))?;
+    let mut bytes = [0; ANSWER_BYTES];
+    loop {
+        let left = wait.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        socket.set_read_timeout(Some(left))?;
+        match socket.recv(&mut bytes) {
+            Ok(length) => {
+                let answer = bytes.get(..length).unwrap_or_default();
+                if answers(address, answer, raw, &token) {
+                    return Ok(Some(begun.elapsed()));
+                }
+            }
+            Err(cause) if is_late(&cause) => return Ok(None),
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+}
+
+fn echo_socket(address: IpAddr, raw: bool) -> io::Result<UdpSocket> {
+    let kind = if raw {
+        SockType::Raw
+    } else {
+        SockType::Datagram
+    };
+    let (family, protocol) = match address {
+        IpAddr::V4(_) => (AddressFamily::Inet, SockProtocol::Icmp),
+        IpAddr::V6(_) => (AddressFamily::Inet6, SockProtocol::IcmpV6),
+    };
+    let descriptor: OwnedFd = socket(family, kind, SockFlag::SOCK_CLOEXEC, protocol)?;
+    let to = SockaddrStorage::from(SocketAddr::new(address, 0));
+    connect(descriptor.as_raw_fd(), &to)?;
+    // Of a datagram socket it has all that is needed here: connected, sends, receives, waits.
+    Ok(UdpSocket::from(descriptor))
+}
+
+/// An echo request (RFC 792, RFC 4443) with the token as its data.
+fn request(address: IpAddr, token: &[u8; TOKEN_BYTES]) -> Vec<u8> {
+    let kind = if address.is_ipv4() { 8 } else { 128 };
+    let mut message = vec![kind, 0, 0, 0, 0x67, 0x77, 0, 1];
+    message.extend(token);
+    // That of ICMPv6 the kernel computes.
+    let sum = checksum(&message).to_be_bytes();
+    if let (true, Some(place)) = (address.is_ipv4(), message.get_mut(2..4)) {
+        place.copy_from_slice(&sum);
+    }
+    message
+}
+
+/// The internet checksum (RFC 1071).
+fn checksum(message: &[u8]) -> u16 {
+    let words = message.chunks(2).map(|pair| match pair {
+        [high, low] => u32::from(u16::from_be_bytes([*high, *low])),
+        [high] => u32::from(*high) << 8,
+        _ => 0,
+    });
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    u16::try_from(!sum & 0xffff).unwrap_or(u16::MAX)
+}
+
+fn answers(address: IpAddr, bytes: &[u8], raw: bool, token: &[u8; TOKEN_BYTES]) -> bool {
+    // A raw socket of IPv4 gives the header too, whose length stands in its first byte.
+    let header = match (address, bytes.first()) {
+        (IpAddr::V4(_), Some(first)) if raw => usize::from(first & 0x0f) * 4,
+        _ => 0,
+    };
+    let kind = if address.is_ipv4() { 0 } else { 129 };
+    let message = bytes.get(header..).unwrap_or_default();
+    message.first() == Some(&kind) && message.get(8..) == Some(token)
+}
+
+/// Opens a connection and closes it again.
+///
+/// # Errors
+/// `ConnectionRefused`, `TimedOut`, and what the kernel says when it has no way there.
+pub fn knock(address: SocketAddr, wait: Duration) -> io::Result<()> {
+    TcpStream::connect_timeout(&address, wait).map(drop)
+}
+
+/// Sends a message to a name server by UDP, and by TCP when the answer says that it was cut; the answer.
+///
+/// # Errors
+/// `TimedOut` when none came, and what the kernel says when it has no way there.
+pub fn ask_name_server(server: SocketAddr, message: &[u8], wait: Duration) -> io::Result<Vec<u8>> {
+    let any: IpAddr = match server.ip() {
+        IpAddr::V4(_) => [0; 4].into(),
+        IpAddr::V6(_) => [0_u8; 16].into(),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(server)?;
+    socket.send(message)?;
+    let begun = Instant::now();
+    let mut bytes = vec![0; DATAGRAM_BYTES];
+    loop {
+        let left = wait.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        socket.set_read_timeout(Some(left))?;
+        let length = match socket.recv(&mut bytes) {
+            Ok(length) => length,
+            Err(cause) if is_late(&cause) => return Err(ErrorKind::TimedOut.into()),
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => continue,
+            Err(cause) => return Err(cause),
+        };
+        let answer = bytes.get(..length).unwrap_or_default();
+        match answer.get(2) {
+            // To another question, or none at all.
+            _ if answer.get(..2) != message.get(..2) => {}
+            Some(flags) if flags & IS_ANSWER == 0 => {}
+            Some(flags) if flags & IS_CUT != 0 => return ask_by_tcp(server, message, wait),
+            Some(_) => return Ok(answer.to_vec()),
+            None => {}
+        }
+    }
+}
+
+/// Each message is preceded by its length (RFC 1035, 4.2.2).
+fn ask_by_tcp(server: SocketAddr, message: &[u8], wait: Duration) -> io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect_timeout(&server, wait)?;
+    stream.set_read_timeout(Some(wait))?;
+    stream.set_write_timeout(Some(wait))?;
+    let length = u16::try_from(message.len()).map_err(io::Error::other)?;
+    stream.write_all(&[&length.to_be_bytes()[..], message].concat())?;
+    let mut length = [0; 2];
+    stream.read_exact(&mut length)?;
+    let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut answer)?;
+    Ok(answer)
+}
+
+fn is_late(cause: &io::Error) -> bool {
+    matches!(cause.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    /// Longer than any test waits.
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn an_echo_request_has_its_checksum_and_its_answer_is_known() {
+        let address = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let token = *b"12345678";
+        let sent = request(address, &token);
+        assert_eq!(checksum(&sent), 0, "with the sum in it, the sum is 0");
+        let mut answer = sent.clone();
+        answer[0] = 0;
+        assert!(answers(address, &answer, false, &token));
+        assert!(!answers(address, &sent, false, &token), "it is no answer");
+        assert!(!answers(address, &answer, false, b"87654321"));
+        let with_header = [&[0x45; 20][..], &answer].concat();
+        assert!(answers(address, &with_header, true, &token));
+        assert!(!answers(address, b"", true, &token));
+    }
+
+    #[test]
+    fn a_port_is_open_or_not() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(knock(listener.local_addr().unwrap(), LONG).is_ok());
+        // Nobody listens on port 0 of anything.
+        assert!(knock("127.0.0.1:0".parse().unwrap(), LONG).is_err());
+    }
+
+    #[test]
+    fn a_name_server_is_asked_again_by_tcp_when_its_answer_was_cut() {
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = udp.local_addr().unwrap();
+        // The same port of the other protocol may be another's.
+        let Ok(tcp) = TcpListener::bind(address) else {
+            return super::super::skip::skip("the port is taken for TCP");
+        };
+        let server = std::thread::spawn(move || {
+            let mut bytes = [0; 64];
+            let (length, from) = udp.recv_from(&mut bytes).unwrap();
+            assert_eq!(&bytes[..length], b"\x01\x02\x01\x00question");
+            udp.send_to(b"\x09\x09\x80\x00of another", from).unwrap();
+            udp.send_to(b"\x01\x02\x82\x00cut", from).unwrap();
+            let (mut stream, _) = tcp.accept().unwrap();
+            stream.read_exact(&mut bytes[..14]).unwrap();
+            assert_eq!(&bytes[..14], b"\x00\x0c\x01\x02\x01\x00question");
+            stream.write_all(b"\x00\x08\x01\x02\x80\x00long").unwrap();
+        });
+        let answer = ask_name_server(address, b"\x01\x02\x01\x00question", LONG).unwrap();
+        assert_eq!(answer, b"\x01\x02\x80\x00long");
+        server.join().unwrap();
+    }
+}

@@ -1,0 +1,281 @@
+//! `file_*`: the host's files, below the directories that the owner's file names.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{failure::failed, number::Number};
+use crate::backends::{
+    FileEntry, FileFacts, FileMatch, FilePart, FileWritten, Files, HostFileSearch, neutralise,
+};
+use crate::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
+
+/// The most bytes of a file in one answer that are not text: base64 takes a third more.
+const BINARY_BYTES: usize = 30_000;
+
+/// The most that a file that is written may hold; the helper has the same bound.
+const WRITE_BYTES: usize = 128 * 1024;
+
+/// The group, as a table.
+pub fn tools(files: Arc<Files>) -> Toolset<Files> {
+    Toolset::over(files)
+        .named("files")
+        .tool("file_list", Risk::Read, list)
+        .about(Scope::Host)
+        .through(HelperClass::HostFileReads)
+        .titled("List files of the host")
+        .tool("file_search", Risk::Read, search)
+        .about(Scope::Host)
+        .through(HelperClass::HostFileReads)
+        .titled("Search files of the host")
+        .tool("file_read", Risk::Reveal, read)
+        .about(Scope::Host)
+        .through(HelperClass::HostFileReads)
+        .titled("Read a file of the host")
+        .tool("file_write", Risk::Persist, write)
+        .about(Scope::Host)
+        .through(HelperClass::HostFileWrites)
+        .titled("Write a file of the host")
+}
+
+/// Lists a directory of the host, sorted by name: what each entry is, its size, permissions, owner and when it was
+/// written. Without `path` it tells the directories that the owner lets be read; nothing outside them can be seen.
+/// `file_read` reads a file, `file_search` looks for some.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {
+    /// The directory's absolute path.
+    path: Option<String>,
+    /// How many entries to pass over: `next_offset` of the answer before.
+    #[serde(default)]
+    offset: u32,
+    /// How many entries to tell, 1 to 200.
+    #[serde(default)]
+    limit: Number<1, 200, 100>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Listed {
+    /// Where the directory is, links resolved; absent when none was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    /// Sorted by name.
+    entries: Vec<FileEntry>,
+    /// How many there are in all.
+    total: usize,
+    /// Where to go on; absent when this was the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<u32>,
+}
+
+async fn list(files: Arc<Files>, asked: List, cx: Cx) -> Result<Listed> {
+    let span = (asked.offset, asked.limit.get());
+    let list = files.list(asked.path, span, cx.reference()).await;
+    let list = list.map_err(failed)?;
+    let next = asked.offset.saturating_add(asked.limit.get());
+    let is_more = list.path.is_some() && (next as usize) < list.total;
+    Ok(Listed {
+        path: list.path,
+        entries: list.entries,
+        total: list.total,
+        next_offset: is_more.then_some(next),
+    })
+}
+
+/// Looks for files and directories below a directory of the host, by name, by a text in them, or by both. It follows no
+/// link, stays on one file system, and looks only at the first MB of each file; `truncated` says that it ended before
+/// it had looked at everything. `file_read` reads what was found.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Search {
+    /// The absolute path of the directory to begin at.
+    path: String,
+    /// A pattern for the name, such as `*.conf`: `*` stands for any run of characters, `?` for one. Give this or `text`,
+    /// or both.
+    name: Option<String>,
+    /// A text that stands in a line of the file, in this very writing.
+    text: Option<String>,
+    /// How many to tell, 1 to 200.
+    #[serde(default)]
+    limit: Number<1, 200, 50>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Found {
+    /// A directory's own files before what is below it, sorted by name.
+    matches: Vec<FileMatch>,
+    /// How many files and directories were looked at.
+    looked_at: u32,
+    /// Whether there may be more.
+    truncated: bool,
+}
+
+async fn search(files: Arc<Files>, asked: Search, cx: Cx) -> Result<Found> {
+    let asked = HostFileSearch {
+        path: asked.path,
+        name: asked.name,
+        text: asked.text,
+        limit: asked.limit.get(),
+    };
+    let found = files.search(asked, cx.reference()).await.map_err(failed)?;
+    Ok(Found {
+        matches: found.matches,
+        looked_at: found.looked_at,
+        truncated: found.truncated,
+    })
+}
+
+/// Reads a file of the host, or a part of it: text as `text`, anything else as `base64`. What is left is read with
+/// `next_offset`. `file_list` and `file_search` find files.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Read {
+    /// Its absolute path.
+    path: String,
+    /// The first byte to read: `next_offset` of the answer before.
+    #[serde(default)]
+    offset: u64,
+    /// How many bytes to read, 1 to 40000.
+    #[serde(default)]
+    limit: Number<1, 40_000, 40_000>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Part {
+    #[serde(flatten)]
+    file: FileFacts,
+    /// The bytes, as text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// Whether the text has control characters that are written out here, so that it is not what stands in the file.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    altered: bool,
+    /// The bytes in base64, when they are no text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+    /// Where to go on; absent when this was the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<u64>,
+}
+
+async fn read(files: Arc<Files>, asked: Read, cx: Cx) -> Result<Part> {
+    let span = (asked.offset, asked.limit.get());
+    let part = files.read(asked.path, span, cx.reference()).await;
+    Ok(as_text(part.map_err(failed)?, asked.offset))
+}
+
+/// Text where it is text; a character that the end of the part would cut is left for the next.
+fn as_text(part: FilePart, offset: u64) -> Part {
+    let FilePart {
+        facts: file,
+        mut bytes,
+    } = part;
+    let whole = match std::str::from_utf8(&bytes) {
+        Ok(_) => Some(bytes.len()),
+        Err(cut) if cut.error_len().is_none() && cut.valid_up_to() > 0 => Some(cut.valid_up_to()),
+        Err(_) => None,
+    };
+    let whole = whole.filter(|_| !bytes.contains(&0));
+    bytes.truncate(whole.unwrap_or(BINARY_BYTES));
+    let next = offset.saturating_add(bytes.len() as u64);
+    let text = whole.map(|_| String::from_utf8_lossy(&bytes).into_owned());
+    let shown = text.as_deref().map(|text| neutralise(text).into_owned());
+    Part {
+        altered: shown != text,
+        base64: text.is_none().then(|| STANDARD.encode(&bytes)),
+        text: shown,
+        next_offset: (next < file.size_bytes && !bytes.is_empty()).then_some(next),
+        file,
+    }
+}
+
+/// Writes a file of the host as a whole, as root, in one step: whoever reads it finds the old version or the new one.
+/// The directory must exist. A file that was there keeps its owner and permissions, and its old version stays beside it
+/// with `~` behind its name, in the place of an older one; a new file belongs to root and others may read it. Links are
+/// not written through. To change a part, read it all first with `file_read`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Write {
+    /// Its absolute path.
+    path: String,
+    /// All that it is to hold. Give this or `base64`; at most 128 KiB.
+    text: Option<String>,
+    /// The same for what is no text.
+    base64: Option<String>,
+    /// Whether to write it only if there is no such file yet.
+    #[serde(default)]
+    only_new: bool,
+}
+
+async fn write(files: Arc<Files>, asked: Write, cx: Cx) -> Result<FileWritten> {
+    let bytes = match (asked.text, asked.base64) {
+        (Some(text), None) => text.into_bytes(),
+        (None, Some(base64)) => STANDARD.decode(base64).map_err(|cause| {
+            ToolError::new(format!("`base64` cannot be read: {cause}")).hint("Nothing was done.")
+        })?,
+        _ => {
+            return Err(ToolError::new("give either `text` or `base64`")
+                .hint("Nothing was done.")
+                .into());
+        }
+    };
+    if bytes.len() > WRITE_BYTES {
+        let most = format!("a file that is written may hold {WRITE_BYTES} bytes at most");
+        return Err(ToolError::new(most).hint("Nothing was done.").into());
+    }
+    let written = files.write(asked.path, (&bytes, asked.only_new), cx.reference());
+    written.await.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json};
+
+    use super::*;
+
+    fn part(bytes: &[u8], size_bytes: u64, offset: u64) -> Value {
+        let facts = json!({ "path": "/srv/a", "kind": "file", "size_bytes": size_bytes, "mode": "0644", "uid": 0,
+            "gid": 0, "modified": "2026-07-28T09:30:00.000Z" });
+        let part = FilePart {
+            facts: from_value(facts).unwrap(),
+            bytes: bytes.to_owned(),
+        };
+        json!(as_text(part, offset))
+    }
+
+    #[test]
+    fn text_ends_at_a_whole_character_and_says_where_to_go_on() {
+        let all = part("grün".as_bytes(), 5, 0);
+        assert_eq!(
+            (&all["text"], all.get("next_offset")),
+            (&json!("grün"), None)
+        );
+        let cut = part(&"grün".as_bytes()[..3], 5, 0);
+        assert_eq!(
+            (&cut["text"], &cut["next_offset"]),
+            (&json!("gr"), &json!(2))
+        );
+        let end = part(b"", 5, 9);
+        assert_eq!((&end["text"], end.get("next_offset")), (&json!(""), None));
+        let colours = part(b"\x1b[31mred", 8, 0);
+        assert_eq!(
+            (&colours["text"], &colours["altered"]),
+            (&json!("^[[31mred"), &json!(true))
+        );
+    }
+
+    #[test]
+    fn what_is_no_text_is_base64() {
+        for bytes in [&b"a\0b"[..], b"\xff\xfe", b"\xc3"] {
+            let part = part(bytes, 100, 7);
+            assert_eq!(part["base64"], STANDARD.encode(bytes));
+            assert_eq!(part["next_offset"], 7 + bytes.len());
+            assert!(part.get("text").is_none() && part.get("altered").is_none());
+        }
+        let long = part(&vec![0; 40_000], 40_000, 0);
+        assert_eq!(long["next_offset"], BINARY_BYTES);
+    }
+}

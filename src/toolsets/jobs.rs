@@ -1,0 +1,187 @@
+//! `job_start` and what is asked of jobs after it: commands that go on when their call has been answered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{failure::failed, number::Number, shell::program};
+use crate::backends::{
+    ContainerName, JobId, JobOutput, JobStanding, JobStandings, Jobs, JobsView, ShellCall,
+    neutralise,
+};
+use crate::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
+
+/// The groups, as a table.
+pub fn tools(jobs: Arc<Jobs>) -> Toolset<Jobs> {
+    Toolset::over(jobs)
+        .named("shell")
+        .tool("job_start", Risk::Execute, start)
+        .about(Scope::Container("container"))
+        .through(HelperClass::ContainerShell)
+        .or_through(HelperClass::HostShell)
+        .titled("Run a command in the background")
+        .named("jobs")
+        .tool("job_list", Risk::Read, list)
+        .about(Scope::Within)
+        .titled("List your jobs")
+        .tool("job_get", Risk::Read, look)
+        .about(Scope::Within)
+        .titled("Look at a job")
+        .tool("job_wait", Risk::Read, wait)
+        .about(Scope::Within)
+        .titled("Wait for a job")
+        .answering("job_output", Risk::Read, output)
+        .about(Scope::Within)
+        .titled("Read what a job printed")
+        .returning::<JobOutput>()
+        .tool("job_cancel", Risk::Write, cancel)
+        .about(Scope::Within)
+        .titled("End a job")
+}
+
+/// How long a job may run: an hour unless something else is said, a day at most.
+type Timeout = Number<1, 86_400, 3600>;
+
+/// How long one call waits: below the time after which clients give up.
+type Wait = Number<1, 45, 45>;
+
+/// Bytes of output in one answer.
+type Most = Number<1, 40_960, 16_384>;
+
+/// Runs a command in the background, on the host (`/bin/bash -c`) or in a running container (`/bin/sh -c`), and answers
+/// with a job id. It goes on when this call, its client and this server have ended, until it ends by itself, its time
+/// is up, or `job_cancel` ends it; then everything that it has started is killed, background processes too. Ask
+/// `job_wait` for its end and `job_output` for what it prints. What takes less than a
+/// minute is better run without a job: its answer has all of it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Start {
+    /// The container to run it in, as `container_list` shows it; the host when absent.
+    container: Option<ContainerName>,
+    /// The command line for the shell. Give this or `argv`.
+    command: Option<String>,
+    /// A program and its arguments, run without a shell. Give this or `command`.
+    argv: Option<Vec<String>>,
+    /// Seconds until it is killed, 1 to 86400.
+    #[serde(default)]
+    timeout_s: Timeout,
+    /// The user to run as; root when absent.
+    user: Option<String>,
+    /// The directory to start in; the user's home when absent.
+    cwd: Option<String>,
+    /// Environment variables to add.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+}
+
+async fn start(jobs: Arc<Jobs>, asked: Start, cx: Cx) -> Result<JobStanding> {
+    let call = ShellCall {
+        command: program(asked.command, asked.argv)?,
+        timeout: asked.timeout_s.seconds(),
+        user: asked.user,
+        cwd: asked.cwd,
+        env: asked.env,
+    };
+    let own = own(&jobs, &cx);
+    let started = own.start("job_start", asked.container.as_ref(), call).await;
+    started.map_err(failed)
+}
+
+/// Lists your jobs, the newest first: those that run and those that have ended, as far as they are still kept.
+/// `job_output` reads what one printed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {}
+
+async fn list(jobs: Arc<Jobs>, List {}: List, cx: Cx) -> Result<JobStandings> {
+    own(&jobs, &cx).all().await.map_err(failed)
+}
+
+/// Tells how one of your jobs stands: whether it runs, or how it ended, and how much it has printed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Look {
+    /// The job's id, as it was answered or as `job_list` shows it.
+    job: JobId,
+}
+
+async fn look(jobs: Arc<Jobs>, asked: Look, cx: Cx) -> Result<JobStanding> {
+    own(&jobs, &cx).one(&asked.job).await.map_err(failed)
+}
+
+/// Waits until one of your jobs has ended, 45 seconds at most, and tells how it stands then. While it still runs, call
+/// this again, or read with `job_output` what it has printed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WaitFor {
+    /// The job's id, as it was answered or as `job_list` shows it.
+    job: JobId,
+    /// Seconds to wait, 1 to 45.
+    #[serde(default)]
+    timeout_s: Wait,
+}
+
+async fn wait(jobs: Arc<Jobs>, asked: WaitFor, cx: Cx) -> Result<JobStanding> {
+    let own = own(&jobs, &cx);
+    let waited = own.wait(&asked.job, asked.timeout_s.seconds()).await;
+    waited.map_err(failed)
+}
+
+/// Reads a piece of what one of your jobs printed, standard output and standard error in the order in which they came:
+/// from `offset` on, or the end of it without one. Go on at `next_offset` to follow it. Of a long output the first
+/// 2 MiB and at least the last 6 MiB are kept; what lies between is stepped over, and `skipped_bytes` says how much.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Output {
+    /// The job's id, as it was answered or as `job_list` shows it.
+    job: JobId,
+    /// Where to begin, in bytes from the beginning; the last `limit_bytes` when absent.
+    offset: Option<u64>,
+    /// The most bytes to return, 1 to 40960.
+    #[serde(default)]
+    limit_bytes: Most,
+}
+
+async fn output(jobs: Arc<Jobs>, asked: Output, cx: Cx) -> Result<Answer> {
+    let own = own(&jobs, &cx);
+    let read = own.output(&asked.job, asked.offset, asked.limit_bytes.get());
+    let read = read.await.map_err(failed)?;
+    let data = serde_json::to_value(&read).map_err(|cause| {
+        ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
+    })?;
+    let more = match (read.ended, read.truncated) {
+        (_, true) => "there is more",
+        (true, _) => "this is its end",
+        _ => "it goes on",
+    };
+    // The text is for reading: terminal control sequences would act on whoever shows it.
+    let text = format!(
+        "bytes {} to {} of {}; {more}\n{}",
+        read.offset,
+        read.next_offset,
+        read.output_bytes,
+        neutralise(&read.output)
+    );
+    Ok(Answer::text(text).with_data(data))
+}
+
+/// Ends one of your jobs: everything that it has started is killed at once, background processes too, and what it was
+/// about may be left half done. Tells how it has ended; one that had ended before stays as it was.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Cancel {
+    /// The job's id, as it was answered or as `job_list` shows it.
+    job: JobId,
+}
+
+async fn cancel(jobs: Arc<Jobs>, asked: Cancel, cx: Cx) -> Result<JobStanding> {
+    own(&jobs, &cx).cancel(&asked.job).await.map_err(failed)
+}
+
+/// The caller's own.
+fn own<'a>(jobs: &'a Jobs, cx: &'a Cx) -> JobsView<'a> {
+    let caller = cx.caller();
+    jobs.of(&caller.agent, &caller.reach, cx.reference())
+}

@@ -1,0 +1,46 @@
+//! `disk_usage`: what fills the host's disks.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{failure::failed, number::Number};
+use crate::backends::{DiskUsage, HostDiskUsage, Storage};
+use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
+
+/// The group, as a table.
+pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
+    Toolset::over(storage)
+        .named("storage")
+        .tool("disk_usage", Risk::Read, usage)
+        .about(Scope::Host)
+        .through(HelperClass::HostReads)
+        .titled("Biggest directories")
+        .offers_task()
+}
+
+/// Counts what a directory of the host holds, on its own file system, and tells the biggest directories below it. A
+/// large disk takes minutes; after two it gives up: begin deeper then. `disk_list` tells how full the file systems are.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Usage {
+    /// The directory's absolute path; `/` when absent.
+    path: Option<String>,
+    /// How many levels of directories to tell apart, 1 to 8.
+    #[serde(default)]
+    depth: Number<1, 8, 2>,
+    /// How many directories to tell, 1 to 200.
+    #[serde(default)]
+    limit: Number<1, 200, 30>,
+}
+
+async fn usage(storage: Arc<Storage>, asked: Usage, cx: Cx) -> Result<DiskUsage> {
+    let question = HostDiskUsage {
+        path: asked.path.unwrap_or_else(|| "/".to_owned()),
+        depth: u8::try_from(asked.depth.get()).unwrap_or(1),
+    };
+    let most = asked.limit.get() as usize;
+    let told = storage.usage(question, (most, &cx.caller().reach), cx.reference());
+    told.await.map_err(failed)
+}

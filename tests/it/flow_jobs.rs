@@ -1,0 +1,316 @@
+//! Jobs as clients have them: begun, watched, read and ended, across a restart of the server, each by its own agent.
+
+use std::fs;
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::command::tell_by;
+use crate::support::container::Containers;
+use crate::support::helper::Helper;
+use crate::support::machine::{IN_TIME, marked, marker, sleeping, wait_until};
+use crate::support::server::{Directory, Server, server};
+
+/// A helper that runs by itself, and the place where its front keeps its state.
+struct Home {
+    directory: Directory,
+    helper: Helper,
+}
+
+impl Home {
+    fn new(lxcpath: &Path) -> Self {
+        let directory = Directory::new();
+        let jobs = directory.join("helper");
+        let helper = Helper::start_as(lxcpath, |command| {
+            command.arg("--state-dir").arg(&jobs);
+        });
+        Self { directory, helper }
+    }
+
+    /// A front over that helper, with the state of the one before it.
+    fn front(&self, more: &str) -> Server {
+        let settings = format!(
+            "[helper]\nsocket = \"{}\"\n{more}",
+            self.helper.socket().display()
+        );
+        let builder = server()
+            .policy("admin")
+            .directory(&self.directory.join("state"));
+        builder.settings(&settings).start()
+    }
+}
+
+/// Another agent of that server.
+fn visitor(server: &Server, name: &str, options: &[&str]) -> Client {
+    let args = [
+        &[
+            "agent",
+            "add",
+            name,
+            "--policy",
+            "admin",
+            "--mode",
+            "execute=allow",
+        ],
+        options,
+    ]
+    .concat();
+    let added = tell_by(&server.settings_file(), &args);
+    let visitor = server.client().with_token(added["token"].as_str().unwrap());
+    let list = visitor.modern("tools/list");
+    wait_until("it comes in", IN_TIME, || list.send().status == 200);
+    visitor
+}
+
+fn call(client: &Client, tool: &str, arguments: Value) -> Value {
+    client.call(tool, arguments).send().data()
+}
+
+/// Begins a job; its id.
+fn begin(client: &Client, arguments: Value) -> String {
+    let begun = call(client, "job_start", arguments);
+    begun["job"].as_str().unwrap().to_owned()
+}
+
+/// The job when it has ended.
+fn ended(client: &Client, job: &str) -> Value {
+    loop {
+        let standing = call(client, "job_wait", json!({ "job": job }));
+        if standing["state"] != "running" {
+            return standing;
+        }
+    }
+}
+
+fn stubborn(marker: &str) -> String {
+    format!(
+        "echo up; (setsid sh -c 'setsid sleep {marker} & sleep {marker}' &) ; exec sleep {marker}"
+    )
+}
+
+#[test]
+fn a_job_outlives_the_server_however_it_ends() {
+    let home = Home::new(Path::new("/nonexistent"));
+    for signal in [Signal::SIGKILL, Signal::SIGTERM] {
+        let gate = home.directory.join(signal.as_str());
+        let mut first = home.front("");
+        let line = format!(
+            "echo one; while [ ! -e {} ]; do sleep 0.02; done; echo two",
+            gate.display()
+        );
+        let job = begin(
+            &first.client(),
+            json!({ "command": line, "timeout_s": 7200 }),
+        );
+        let output = json!({ "job": job, "offset": 0 });
+        let look = first.client().call("job_output", output.clone());
+        wait_until("it prints", IN_TIME, || {
+            look.send().data()["output"] == "one\n"
+        });
+        first.signal(signal);
+        first.ended();
+
+        let next = home.front("");
+        let client = next.client();
+        let standing = call(&client, "job_get", json!({ "job": job }));
+        assert_eq!(standing["state"], "running", "{standing}");
+        fs::write(&gate, "").unwrap();
+        let standing = ended(&client, &job);
+        assert_eq!(
+            (&standing["state"], &standing["exit_code"]),
+            (&json!("done"), &json!(0))
+        );
+        let read = call(&client, "job_output", output);
+        assert_eq!(
+            (
+                &read["output"],
+                &read["next_offset"],
+                &read["ended"],
+                &read["truncated"]
+            ),
+            (&json!("one\ntwo\n"), &json!(8), &json!(true), &json!(false))
+        );
+        let jobs = call(&client, "job_list", json!({}));
+        assert_eq!(jobs["jobs"][0]["job"], json!(job), "the newest first");
+    }
+}
+
+#[test]
+fn cancelling_a_job_kills_its_whole_tree() {
+    let Some(mut own) = Containers::new() else {
+        return;
+    };
+    own.make("wren");
+    own.tool("lxc-start", "wren", &["-d"]);
+    own.until_ready("wren");
+    let home = Home::new(own.lxcpath());
+    let front = home.front("");
+    let client = front.client();
+    for arguments in [json!({}), json!({ "container": "wren" })] {
+        let mark = marker();
+        let mut arguments = arguments;
+        arguments["command"] = json!(stubborn(&mark));
+        let job = begin(&client, arguments);
+        wait_until("all run", IN_TIME, || sleeping(&mark).len() >= 3);
+        let killed = call(&client, "job_cancel", json!({ "job": job }));
+        assert_eq!(
+            (&killed["state"], &killed["killed_because"]),
+            (&json!("killed"), &json!("cancelled"))
+        );
+        assert!(marked(&mark).is_empty());
+    }
+    assert_eq!(own.state("wren"), "RUNNING");
+}
+
+#[test]
+fn agents_see_their_own_jobs_and_no_others_and_those_of_their_space() {
+    let Some(mut own) = Containers::new() else {
+        return;
+    };
+    for name in ["wren", "lark"] {
+        own.make(name);
+        own.tool("lxc-start", name, &["-d"]);
+        own.until_ready(name);
+    }
+    let home = Home::new(own.lxcpath());
+    let front = home
+        .front("[spaces.nest]\ncontainers = [\"wren\"]\n[spaces.wood]\ncontainers = [\"lark\"]\n");
+    let (ada, bert) = (
+        front.client(),
+        visitor(&front, "bert", &["--space", "nest"]),
+    );
+    let job = begin(
+        &ada,
+        json!({ "command": "echo of ada; exec sleep 100", "container": "wren" }),
+    );
+    let hers = call(&bert, "job_list", json!({}));
+    assert_eq!(hers, json!({ "jobs": [] }));
+    let never = "job_0123456789abcdef0123456789abcdef";
+    for tool in ["job_get", "job_wait", "job_output", "job_cancel"] {
+        let answer = |id: &str| {
+            let answer = bert.call(tool, json!({ "job": id })).send();
+            assert_eq!(answer.result()["isError"], true, "{tool}");
+            answer.body.replace(id, "ID")
+        };
+        let words = |body: String| {
+            let body: Value = serde_json::from_str(&body).unwrap();
+            body["result"]["content"][0]["text"].clone()
+        };
+        assert_eq!(words(answer(&job)), words(answer(never)), "{tool}");
+    }
+    assert_eq!(
+        call(&ada, "job_get", json!({ "job": job }))["state"],
+        "running"
+    );
+
+    // Beyond its space an agent begins none, and what is there is as what is not.
+    let refused = |container: &str| {
+        let call = bert.call(
+            "job_start",
+            json!({ "command": "true", "container": container }),
+        );
+        let text = call.send().result()["content"][0]["text"].clone();
+        text.as_str().unwrap().replace(container, "NAME")
+    };
+    assert_eq!(refused("lark"), refused("none"));
+    let on_host = bert.call("job_start", json!({ "command": "true" })).send();
+    assert_eq!(on_host.result()["isError"], true);
+    let within = begin(
+        &bert,
+        json!({ "command": "echo of bert", "container": "wren" }),
+    );
+    assert_eq!(ended(&bert, &within)["state"], "done");
+
+    // In another space what it began before is gone for it.
+    let edit = ["agent", "edit", "bert", "--space", "wood"];
+    tell_by(&front.settings_file(), &edit);
+    let look = bert.call("job_get", json!({ "job": within }));
+    wait_until("it is in the wood", IN_TIME, || {
+        look.send().result()["isError"] == true
+    });
+    call(&ada, "job_cancel", json!({ "job": job }));
+}
+
+#[test]
+fn output_is_read_on_from_where_the_last_piece_ended() {
+    let home = Home::new(Path::new("/nonexistent"));
+    let front = home.front("");
+    let client = front.client();
+    let lines = 40_000;
+    let job = begin(
+        &client,
+        json!({ "command": format!("seq -f 'ä%07.0f' 1 {lines}") }),
+    );
+    let standing = ended(&client, &job);
+    let all = lines * 10;
+    assert_eq!(standing["output_bytes"], all);
+    let (mut at, mut text) = (0, String::new());
+    while at < all {
+        let arguments = json!({ "job": job, "offset": at, "limit_bytes": 40_959 });
+        let piece = call(&client, "job_output", arguments);
+        assert_eq!(piece["offset"], at);
+        text += piece["output"].as_str().unwrap();
+        at = piece["next_offset"].as_u64().unwrap();
+        assert_eq!(piece["truncated"], at < all);
+    }
+    let expected: String = (1..=lines).map(|n| format!("ä{n:07}\n")).collect();
+    assert!(
+        text == expected,
+        "{} bytes of {}",
+        text.len(),
+        expected.len()
+    );
+    // The end, where nothing else is asked for; a terminal would not obey its text.
+    let last = call(
+        &client,
+        "job_output",
+        json!({ "job": job, "limit_bytes": 10 }),
+    );
+    assert_eq!(last["output"], "ä0040000\n");
+    let shout = begin(&client, json!({ "command": "printf '\\033[2Jx'" }));
+    ended(&client, &shout);
+    let said = client
+        .call("job_output", json!({ "job": shout }))
+        .send()
+        .result();
+    let text = said["content"][0]["text"].as_str().unwrap();
+    assert!(
+        text.contains("^[[2Jx") && !text.contains('\u{1b}'),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_a_job_is_told_and_what_becomes_of_it() {
+    let home = Home::new(Path::new("/nonexistent"));
+    let front = home.front("");
+    let client = front.client();
+    let env = json!({ "command": "echo $A; pwd; exit 5", "env": { "A": "b" }, "cwd": "/usr" });
+    let failed = ended(&client, &begin(&client, env));
+    assert_eq!(
+        (&failed["state"], &failed["exit_code"]),
+        (&json!("failed"), &json!(5))
+    );
+    assert_eq!(failed["command"], "echo $A; pwd; exit 5");
+    let job = failed["job"].as_str().unwrap();
+    assert_eq!(
+        call(&client, "job_output", json!({ "job": job }))["output"],
+        "b\n/usr\n"
+    );
+    let argv = begin(&client, json!({ "argv": ["sleep", "100"], "timeout_s": 1 }));
+    assert_eq!(ended(&client, &argv)["killed_because"], "timeout");
+    let wrong = begin(&client, json!({ "argv": ["no-such-program"] }));
+    let wrong = ended(&client, &wrong);
+    assert!(
+        wrong["error"].as_str().unwrap().contains("was not found"),
+        "{wrong}"
+    );
+    let secret = begin(
+        &client,
+        json!({ "command": "true password=hunter2hunter2" }),
+    );
+    let secret = ended(&client, &secret);
+    assert!(!secret.to_string().contains("hunter2"), "{secret}");
+}
