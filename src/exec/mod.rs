@@ -1,6 +1,7 @@
 //! What the front and the helper say to each other: operations one way, frames the other.
 #![forbid(unsafe_code)]
 
+mod command;
 mod ending;
 mod frame;
 mod host_files;
@@ -17,6 +18,7 @@ mod unit_change;
 mod unit_name;
 mod vitals;
 
+pub use command::{Command, Program};
 pub use ending::{Ending, KillReason, RefusalCode};
 pub use frame::{Decoder, Frame, Stream};
 pub use host_files::{
@@ -29,7 +31,7 @@ pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
 pub use log_query::{BootName, LogCursor, LogOrder, LogPattern, LogPriority, LogQuery};
 pub use name::ContainerName;
-pub use operation::{Command, HostDiskUsage, Operation, PowerPlan, Program, Request};
+pub use operation::{HostDiskUsage, Operation, PowerPlan, Request};
 pub use probe::{Answered, HostProbe, Probe, Probed};
 pub use processes::{ProcessOrder, ProcessSeen, Processes};
 pub use unit_change::UnitChange;

@@ -7,17 +7,24 @@ use serde_json::{Value, json};
 use crate::support::machine::is_root;
 use crate::support::server::shared;
 
-const READING: [&str; 18] = [
+const READING: [&str; 25] = [
     "changes_since",
     "container_info",
     "container_list",
     "container_ports",
     "container_stats",
     "disk_list",
+    "disk_usage",
+    "dns_config",
+    "dns_query",
+    "file_list",
+    "file_search",
     "network_addresses",
+    "network_check_port",
     "network_interfaces",
     "network_listeners",
     "network_neighbors",
+    "network_ping",
     "network_routes",
     "server_info",
     "server_metrics",
@@ -64,6 +71,12 @@ const GOING_DOWN: [&str; 3] = [
 /// Only where there is a journal to read.
 const LOOKING_AT_LOGS: [&str; 4] = ["boot_list", "kernel_logs", "logs_query", "logs_wait"];
 
+/// Only where there is nft.
+const LOOKING_AT_THE_FIREWALL: [&str; 1] = ["firewall_rules"];
+
+/// What shows secrets or lets somebody in: for `admin` alone.
+const FILES: [&str; 2] = ["file_read", "file_write"];
+
 /// Only where there is apt.
 const LOOKING_AT_UPDATES: [&str; 1] = ["update_check"];
 
@@ -73,6 +86,11 @@ fn here() -> (Vec<&'static str>, Vec<&'static str>) {
     let has_apt = Path::new("/usr/bin/apt-get").exists();
     let units: &[&str] = if is_booted { &LOOKING_AT_UNITS } else { &[] };
     let updates: &[&str] = if has_apt { &LOOKING_AT_UPDATES } else { &[] };
+    let firewall: &[&str] = if Path::new("/usr/sbin/nft").exists() {
+        &LOOKING_AT_THE_FIREWALL
+    } else {
+        &[]
+    };
     let logs: &[&str] = if Path::new("/usr/bin/journalctl").exists() {
         &LOOKING_AT_LOGS
     } else {
@@ -84,7 +102,15 @@ fn here() -> (Vec<&'static str>, Vec<&'static str>) {
         [&[], &[]]
     };
     (
-        [&READING[..], &LOOKING_AT_JOBS, units, logs, updates].concat(),
+        [
+            &READING[..],
+            &LOOKING_AT_JOBS,
+            units,
+            logs,
+            firewall,
+            updates,
+        ]
+        .concat(),
         changing.concat(),
     )
 }
@@ -137,7 +163,7 @@ fn t2_each_policy_sees_its_tools() {
     );
     assert_eq!(
         seen("admin"),
-        all(&[&reading, &changing, &CHANGING, &RUNNING, &JOBS])
+        all(&[&reading, &changing, &CHANGING, &RUNNING, &JOBS, &FILES])
     );
     assert_eq!(seen("suggest"), SUGGESTING);
 }
@@ -318,7 +344,7 @@ fn the_list_is_the_same_each_time_and_its_schemas_are_closed() {
         assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name}");
         assert!(tool["description"].as_str().unwrap().len() > 40, "{name}");
-        let reads = here().0.contains(&name);
+        let reads = here().0.contains(&name) || name == "file_read";
         assert_eq!(tool["annotations"]["readOnlyHint"], reads, "{name}");
     }
 }
