@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+use crate::sys::refuse_huge_pages;
+
 #[cfg(feature = "everything")]
 use super::everything;
 use super::{
@@ -56,6 +58,7 @@ pub fn main() -> ExitCode {
     {
         return reaper::run();
     }
+    refuse_huge_pages();
     match Cli::parse().command {
         Commands::Try(args) => trial::run(&args),
         Commands::Serve(args) => serve::run(&args),

@@ -66,7 +66,7 @@ pub use probe::{ask_name_server, echo, knock};
 pub use process_table::{
     children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
 };
-pub use program_pages::hold_few_program_pages;
+pub use program_pages::{hold_few_program_pages, refuse_huge_pages};
 pub use random::{RandomError, random_bytes};
 pub use rights::act_as_owner_of;
 pub use rooted::read_in_root;

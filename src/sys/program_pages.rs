@@ -1,10 +1,11 @@
-//! The program's own code and constants in memory: what only the start needed need not stay mapped.
+//! The program in memory: what only the start needed need not stay mapped, and no page is a huge one.
 
 use std::ffi::{c_int, c_void};
 use std::time::Duration;
 use std::{ptr, slice};
 
 use nix::libc;
+use nix::sys::prctl::set_thp_disable;
 use tokio::time::sleep;
 
 /// Until the start is over, with the first look at the box.
@@ -12,6 +13,13 @@ const START: Duration = Duration::from_secs(3);
 
 /// Between two times: what a busy minute has touched goes when the next one is over.
 const PACE: Duration = Duration::from_mins(1);
+
+/// Has this process do without transparent huge pages, and what it starts too unless it is told otherwise: where the
+/// system gives them to everybody, an idle server would be many times as large. Allocators make no difference of it.
+pub fn refuse_huge_pages() {
+    // Before Linux 3.15, and where it is not built in, there is nothing to refuse.
+    let _ = set_thp_disable(true);
+}
 
 /// Holds of the program in memory what lasting work needs, for as long as it is polled.
 pub async fn hold_few_program_pages() {

@@ -266,7 +266,7 @@ impl<'a> Plan<'a> {
         // Fails only in a process that leads a session already, which is as good.
         let _ = unistd::setsid();
         umask(Mode::from_bits_truncate(0o022));
-        // Our allocator does without huge pages, which survives `execve`; the program may want them.
+        // We do without huge pages, which survives `execve`; the program may want them.
         let _ = set_thp_disable(false);
         if let Err(errno) = self.enter_cgroups(enter_cgroup) {
             return (1, errno);

@@ -68,6 +68,7 @@ def drive_all(folder, names, programs, node_modules):
         return True
     failed = False
     try:
+        stage.see_the_box()
         stage.ask_write_row()  # so that the notes exist before anybody subscribes to them
         workplace = scripts_beside(folder, node_modules)
         home = folder / "home"  # where clients keep what they remember, and must not find anything

@@ -106,6 +106,15 @@ class Stage:
         certificates = [pathlib.Path(server.address["ca"]).read_text() for server in self.servers]
         self.authorities.write_text("".join(certificates))
 
+    def see_the_box(self):
+        """Waits until the server has looked at the box for the first time, so that there is something to read."""
+        command = [os.environ["GATEWREN_BIN"], "state", "get", "/public/packageData", "--dir", self.box.arguments[2]]
+        end = time.monotonic() + START_BOUND
+        while subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+            if time.monotonic() > end:
+                raise Fault(f"no containers in the state within {START_BOUND} s")
+            time.sleep(POLL)
+
     def environment(self):
         """What a client is told: where, with what token, whom to trust, and which container it may try."""
         return {

@@ -12,7 +12,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 # Things that every gatewren is made of, from both sides of the house; and one that only tests and builds use.
-CONTAINED = {"gatewren", "tokio", "rustls", "ring", "rusqlite", "sqlite", "musl", "mimalloc", "rust-std", "zbus"}
+CONTAINED = {"gatewren", "tokio", "rustls", "ring", "rusqlite", "sqlite", "musl", "mimalloc", "rust-std"}
 NOT_CONTAINED = {"cc", "serde_derive", "autocfg"}
 
 

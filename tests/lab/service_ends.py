@@ -144,13 +144,16 @@ def stop_drains(stage):
     expect(next(stream)["method"].endswith("acknowledged"), "no acknowledgement")
     mark = next(marks)
     long = begin(stage, "container_shell", mark, container="alpha")
-    begun = f"touch /begun-{mark}; sleep 1; echo done"
+    begun = f"touch /begun-{mark}; until [ -e /go-{mark} ]; do sleep 0.05; done; sleep 0.5; echo done"
     shell = {"name": "container_shell", "arguments": {"container": "alpha", "command": begun}}
     kept = stage.client.connect()
     short = Doing(lambda: stage.client.modern("tools/call", shell, kept)[1])
-    wait("the short one runs", lambda: stage.box.run("ls", f"/var/lib/lxc/alpha/rootfs/begun-{mark}", check=False))
+    root = "/var/lib/lxc/alpha/rootfs"
+    wait("the short one runs", lambda: stage.box.run("ls", f"{root}/begun-{mark}", check=False))
     start = time.monotonic()
-    stage.box.run("systemctl", "stop", FRONT)
+    # The short one goes on once the stop is under way, so that it ends neither before nor late.
+    is_active = f"systemctl is-active --quiet {FRONT}"
+    stage.box.shell(f"systemctl stop {FRONT} & while {is_active}; do sleep 0.05; done; touch {root}/go-{mark}; wait")
     seconds = time.monotonic() - start
     ends = [message for message in stream if "result" in message]
     connection.close()
