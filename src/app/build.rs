@@ -19,7 +19,8 @@ use super::{
 };
 use crate::auth::{Agents, Logins};
 use crate::backends::{
-    Bounds, Files, Host, Jobs, Lxc, Network, Power, Shell, Storage, SystemBus, Systemd, Updates,
+    Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Storage, SystemBus,
+    Systemd, SystemdUnits, Updates,
 };
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::dispatch::{
@@ -142,9 +143,11 @@ pub fn backends(
         network: Network::new(helper.clone(), SystemBus::new()),
         storage: Storage::new(helper.clone()),
         power: Power::new(helper.clone()),
+        processes: Processes::new(helper.clone()),
+        journal: Journal::new(helper.clone()),
+        units: SystemdUnits::new(systemd, helper.clone()),
         updates: Updates::new(helper),
         bounds: bounds.clone(),
-        systemd,
         observer,
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::backends::{
-    Bounds, Files, Host, Jobs, Lxc, Network, Power, Shell, Storage, Systemd, Updates,
+    Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Storage, Systemd,
+    SystemdUnits, Updates,
 };
 use crate::dispatch::{WithChanges, change_tools};
 use crate::observer::ObserverHandle;
@@ -38,8 +39,12 @@ pub struct Backends {
     pub updates: Updates,
     /// What of it the helper does at all.
     pub bounds: Bounds,
+    /// What runs.
+    pub processes: Processes,
+    /// What stands in journals.
+    pub journal: Journal,
     /// systemd's units.
-    pub systemd: Systemd,
+    pub units: SystemdUnits,
     /// What waits for the state to show a change.
     pub observer: ObserverHandle,
 }
@@ -86,6 +91,7 @@ pub fn catalog_of(
     catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
+    catalog.add(toolsets::processes(Arc::new(on.processes)))?;
     catalog.add(toolsets::network(host.clone()))?;
     catalog.add(toolsets::disks(host))?;
     let network = Arc::new(on.network);
@@ -101,8 +107,11 @@ pub fn catalog_of(
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;
     if rows.have(Systemd::runs_here()) {
-        catalog.add(toolsets::units(Arc::new(on.systemd)))?;
+        catalog.add(toolsets::units(Arc::new(on.units)))?;
         catalog.add(toolsets::power(Arc::new(on.power)))?;
+    }
+    if rows.have(Journal::is_here()) {
+        catalog.add(toolsets::logs(Arc::new(on.journal)))?;
     }
     if rows.have(Updates::are_here()) {
         catalog.add(toolsets::updates(Arc::new(on.updates)))?;

@@ -4,6 +4,7 @@
 mod ask;
 mod bounds;
 mod bus;
+mod elsewhere;
 mod error;
 mod files;
 mod host;
@@ -11,12 +12,14 @@ mod job_ends;
 mod job_piece;
 mod job_standing;
 mod jobs;
+mod journal;
 mod keep;
 mod lxc;
 mod network;
 mod os_release;
 mod outcome;
 mod power;
+mod processes;
 mod shell;
 mod source;
 mod storage;
@@ -37,6 +40,7 @@ pub use job_ends::JobEnd;
 pub use job_piece::JobOutput;
 pub use job_standing::{JobStanding, JobStandings};
 pub use jobs::{Jobs, JobsView};
+pub use journal::{Boot, Journal, LogLine, LogMoment, LogPage, LogSearch};
 pub use keep::{Ear, Keep};
 pub use lxc::{
     ContainerDefinition, ContainerDetails, ContainerEvents, ContainerNews, ContainerState,
@@ -46,19 +50,22 @@ pub use lxc::{
 pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
 pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
+pub use processes::{Processes, TopProcesses};
 pub use shell::{Shell, ShellCall};
 pub use storage::{DiskHealth, DiskUsage, Storage};
 pub use systemd::{
-    Systemd, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitName, UnitNews, UnitStatus,
+    Systemd, SystemdUnits, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitNews,
+    UnitStatus,
 };
 
 pub use updates::{UpdateCheck, Updates};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
-    Changes, ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostDiskUsage,
-    HostFileSearch, InsidePath, JobId, Listener, LogFile, Program, SnapshotName, Transport, Tunnel,
-    TunnelName, Usage, Vitals,
+    BootName, Changes, ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostDiskUsage,
+    HostFileSearch, InsidePath, JobId, Listener, LogCursor, LogFile, LogOrder, LogPattern,
+    LogPriority, LogQuery, ProcessOrder, Program, SnapshotName, Transport, Tunnel, TunnelName,
+    UnitChange, UnitName, Usage, Vitals,
 };
 pub use crate::sys::neutralise;
 

@@ -11,6 +11,7 @@ use super::glob::Glob;
 use super::key::{Key, key};
 use super::reading;
 use super::shape::{Flag, List, Shape as _, Word};
+use super::space::container_of_unit;
 use super::template::Template;
 use super::trust::doubt;
 
@@ -35,7 +36,7 @@ pub enum Power {
     On,
 }
 
-/// Whether something may be done.
+/// Whether something may be done that is either off or on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
     /// It may not.
@@ -73,6 +74,10 @@ pub enum HelperClass {
     Power,
     /// Looking at the host's updates.
     Updates,
+    /// Reading the host's journal.
+    HostLogs,
+    /// Changing the host's units.
+    Units,
     /// Listing, searching and reading the host's files.
     HostFileReads,
     /// Writing the host's files.
@@ -83,7 +88,7 @@ pub enum HelperClass {
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -92,6 +97,8 @@ impl HelperClass {
         Self::LxcManage,
         Self::Power,
         Self::Updates,
+        Self::HostLogs,
+        Self::Units,
         Self::HostFileReads,
         Self::HostFileWrites,
         Self::Network,
@@ -108,6 +115,8 @@ impl HelperClass {
             Self::LxcManage => "lxc_manage",
             Self::Power => "power",
             Self::Updates => "updates",
+            Self::HostLogs => "host_logs",
+            Self::Units => "units",
             Self::HostFileReads => "host_file_reads",
             Self::HostFileWrites => "host_file_writes",
             Self::Network => "network",
@@ -117,6 +126,7 @@ impl HelperClass {
 
 /// The bounds that hold even if the front is taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the file")]
 pub struct HelperPolicy {
     /// Commands on the host.
     pub host_shell: Shell,
@@ -138,6 +148,10 @@ pub struct HelperPolicy {
     pub power: Power,
     /// Updates of the host's packages.
     pub updates: Updates,
+    /// Whether the host's journal may be read.
+    pub host_logs: bool,
+    /// Changing the host's units.
+    pub units: Switch,
     /// The directories of the host below which files may be listed, searched and read.
     pub host_file_reads: Vec<String>,
     /// The directories of the host below which files may be written.
@@ -182,6 +196,7 @@ impl HelperPolicy {
             lxc_manage: Switch::On,
             templates: Template::of_lxc("busybox").into_iter().collect(),
             power: Power::On,
+            units: Switch::On,
             host_file_reads: vec!["/".to_owned()],
             host_file_writes: vec!["/".to_owned()],
             network: Switch::On,
@@ -200,6 +215,8 @@ impl HelperPolicy {
             HelperClass::LxcManage => self.lxc_manage == Switch::On,
             HelperClass::Power => self.power == Power::On,
             HelperClass::Updates => self.updates == Updates::ReadOnly,
+            HelperClass::HostLogs => self.host_logs,
+            HelperClass::Units => self.units == Switch::On,
             HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
             HelperClass::HostFileWrites => !self.host_file_writes.is_empty(),
             HelperClass::Network => self.network == Switch::On,
@@ -211,15 +228,24 @@ impl HelperPolicy {
         self.containers.iter().any(|glob| glob.matches(name))
     }
 
+    /// Whether a unit of systemd touches no container that may not be touched: some stand for one, some for all.
+    pub fn allows_unit(&self, name: &str) -> bool {
+        if let Some(container) = container_of_unit(name) {
+            return self.lxc_writes && self.allows_container(&container);
+        }
+        let all = || self.containers.iter().any(|glob| glob.to_string() == "*");
+        !OF_ALL_CONTAINERS.contains(&name) || self.lxc_writes && all()
+    }
+
     pub(super) const INTRODUCTION: &'static str = "\
 What gatewren's root helper does for the front, whatever the front asks for.
 This file belongs to root: the front can neither write it nor change what it says, and a file that
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
 Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, lxc_manage, power, updates, host_file_reads, host_file_writes and network; what is switched off
-there, or is about a container that is not in the list, is refused to everybody, and tools that need it are
-not shown to clients. Beside these it only tells that it is there, and which of them are on.
+lxc_writes, lxc_manage, power, updates, host_logs, units, host_file_reads, host_file_writes and network; what is
+switched off there, or is about a container that is not in the list, is refused to everybody, and tools that need
+it are not shown to clients. Beside these it only tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
@@ -240,9 +266,10 @@ Every value below is the default: uncomment a line to change it.";
              machines answer it."),
         key!("", "lxc_reads", lxc_reads, Flag,
             "Whether containers may be listed, looked at and watched: their state, definition, addresses,\n\
-             open ports, operating system, and what they use. Without it nothing is known of them."),
+             open ports, operating system, units and journal, and what they use. Without it nothing is known of them."),
         key!("", "lxc_writes", lxc_writes, Flag,
-            "Whether containers may be started, stopped, restarted and frozen, and set to start with the box."),
+            "Whether containers may be started, stopped, restarted and frozen, and set to start with the box,\n\
+             and units of systemd in them changed."),
         key!("", "lxc_manage", lxc_manage, Word,
             "Making containers, copying and destroying them, keeping snapshots of them and bringing them back,\n\
              changing their limits and names, and listing, reading and writing the files in them: \"off\" or \"on\"."),
@@ -256,6 +283,12 @@ Every value below is the default: uncomment a line to change it.";
         key!("", "updates", updates, Word,
             "Updates of the host's packages: \"off\", or \"read-only\" to look at what apt would upgrade.\n\
              Nothing is fetched, installed or removed."),
+        key!("", "host_logs", host_logs, Flag,
+            "Whether the journal of this box may be read, the kernel's messages in it too. What looks like a\n\
+             secret is left out of what is told, as far as it can be recognised."),
+        key!("", "units", units, Word,
+            "Starting, stopping, restarting, enabling and disabling systemd's units of this box: \"off\" or \"on\".\n\
+             Never gatewren's own, nor those that take the box down; those of containers as lxc_writes says."),
         key!("", "host_file_reads", host_file_reads, DIRECTORIES,
             "Directories of the host below which files may be listed, searched and read, as root: none, or such\n\
              as [\"/etc\", \"/srv\"]. What gatewren keeps for itself, containers, /proc, /sys and /dev are never among\n\
@@ -329,12 +362,24 @@ impl Default for HelperPolicy {
             templates: Vec::new(),
             power: Power::Off,
             updates: Updates::ReadOnly,
+            host_logs: true,
+            units: Switch::Off,
             host_file_reads: Vec::new(),
             host_file_writes: Vec::new(),
             network: Switch::Off,
         }
     }
 }
+
+/// Units of the host on which every container hangs.
+const OF_ALL_CONTAINERS: [&str; 6] = [
+    "lxc-monitord.service",
+    "lxc-net.service",
+    "lxc.service",
+    "lxcfs.service",
+    "pve-cluster.service",
+    "pve-guests.service",
+];
 
 impl fmt::Display for HelperClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -481,6 +526,24 @@ mod tests {
         let policy = HelperPolicy::load(&written(&scratch, "containers = []\n")).unwrap();
         assert!(!policy.allows_container("web"));
         assert!(HelperPolicy::default().allows_container("web"));
+    }
+
+    #[test]
+    fn a_unit_is_no_way_around_the_containers_that_are_allowed() {
+        let some = HelperPolicy {
+            containers: vec!["web".parse().unwrap()],
+            ..HelperPolicy::default()
+        };
+        assert!(some.allows_unit("lxc@web.service") && some.allows_unit("ssh.service"));
+        for other in ["lxc@vault.service", "lxc.service", "lxcfs.service"] {
+            assert!(!some.allows_unit(other), "{other}");
+            assert!(HelperPolicy::default().allows_unit(other), "{other}");
+        }
+        let none = HelperPolicy {
+            lxc_writes: false,
+            ..HelperPolicy::default()
+        };
+        assert!(!none.allows_unit("lxc@web.service") && !none.allows_unit("lxc.service"));
     }
 
     #[test]

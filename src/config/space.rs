@@ -96,7 +96,7 @@ impl Reach {
 }
 
 /// The container that a unit is made for, such as `web` for `lxc@web.service`.
-fn container_of_unit(name: &str) -> Option<String> {
+pub(super) fn container_of_unit(name: &str) -> Option<String> {
     const TEMPLATES: [&str; 3] = ["lxc", "pve-container", "pve-container-debug"];
     let (template, rest) = name.split_once('@')?;
     let (instance, _) = rest.rsplit_once('.')?;

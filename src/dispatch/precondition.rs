@@ -28,11 +28,20 @@ pub(super) fn rests_on(
         return Vec::new();
     };
     let (place, parts) = match tool.scope() {
-        Scope::Container(_) if who.reach().container(target) => ("packageData", OF_A_CONTAINER),
-        Scope::Host if arguments.contains_key("unit") && who.reach().unit(target) => {
+        Scope::Container(argument) | Scope::HostOr(argument)
+            if arguments.contains_key(argument) =>
+        {
+            if !who.reach().container(target) {
+                return Vec::new();
+            }
+            ("packageData", OF_A_CONTAINER)
+        }
+        Scope::Host | Scope::HostOr(_)
+            if arguments.contains_key("unit") && who.reach().host() && who.reach().unit(target) =>
+        {
             ("units", OF_A_UNIT)
         }
-        Scope::Box | Scope::Host | Scope::Container(_) | Scope::Within => return Vec::new(),
+        _ => return Vec::new(),
     };
     let above = ["public", place, target].into_iter();
     let above = above.fold(Pointer::root(), |above, key| above.child(key));

@@ -187,9 +187,10 @@ fn put(out: &mut Vec<u8>, kind: u8, payload: &[u8]) -> Result<(), FrameError> {
 #[cfg(test)]
 mod tests {
     use super::super::{
+        command::{Command, Program},
         ending::{KillReason, RefusalCode},
         limits::Limits,
-        operation::{Command, Operation, Program},
+        operation::Operation,
     };
     use super::*;
 

@@ -1,6 +1,7 @@
 //! What the front and the helper say to each other: operations one way, frames the other.
 #![forbid(unsafe_code)]
 
+mod command;
 mod deed;
 mod device;
 mod ending;
@@ -11,16 +12,20 @@ mod inside;
 mod job;
 mod launch;
 mod limits;
+mod log_query;
 mod name;
 mod operation;
 mod probe;
+mod processes;
+mod snapshot_name;
 mod tunnels;
+mod unit_change;
+mod unit_name;
 mod vitals;
 
-pub use device::{DiskName, TunnelName};
-mod snapshot_name;
-
+pub use command::{Command, Program};
 pub use deed::{Changes, Deed, Excerpt, LogFile, SnapshotFacts};
+pub use device::{DiskName, TunnelName};
 pub use ending::{Ending, KillReason, RefusalCode};
 pub use frame::{Decoder, Frame, Stream};
 pub use host_files::{
@@ -32,9 +37,13 @@ pub use inside::{InsideEntry, InsideKind, InsidePath};
 pub use job::{Job, JobId, JobPiece};
 pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
+pub use log_query::{BootName, LogCursor, LogOrder, LogPattern, LogPriority, LogQuery};
 pub use name::ContainerName;
-pub use operation::{Command, HostDiskUsage, Operation, PowerPlan, Program, Request};
+pub use operation::{HostDiskUsage, Operation, PowerPlan, Request};
 pub use probe::{Answered, HostProbe, Probe, Probed};
+pub use processes::{ProcessOrder, ProcessSeen, Processes};
 pub use snapshot_name::SnapshotName;
 pub use tunnels::{Tunnel, TunnelPeer};
+pub use unit_change::UnitChange;
+pub use unit_name::UnitName;
 pub use vitals::{Listener, Transport, Usage, Vitals};

@@ -1,17 +1,20 @@
 //! The operations that exist: whatever is not in this list, the helper cannot be made to do.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::{
+    command::Command,
     deed::Deed,
     device::{DiskName, TunnelName},
     host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrite},
     job::JobId,
     limits::Limits,
+    log_query::LogQuery,
     name::ContainerName,
     probe::HostProbe,
+    processes::ProcessOrder,
+    unit_change::UnitChange,
+    unit_name::UnitName,
 };
 
 /// The first frame of a connection: one operation and its bounds.
@@ -134,6 +137,62 @@ pub enum Operation {
     CancelShutdown {},
     /// Print what apt would do to upgrade the host's packages, as `apt-get --simulate dist-upgrade` does.
     UpdateCheck {},
+    /// Print lines of the host's journal, a JSON object a line, as `journalctl -o json` does.
+    HostLog {
+        /// Which.
+        query: LogQuery,
+    },
+    /// The same of a running container's own journal.
+    ContainerLog {
+        /// Whose.
+        container: ContainerName,
+        /// Which.
+        query: LogQuery,
+    },
+    /// Print the boots that the host's journal knows, as `journalctl --list-boots` does.
+    HostBoots {},
+    /// The same of a running container's own journal.
+    ContainerBoots {
+        /// Whose.
+        container: ContainerName,
+    },
+    /// Print the host's processes that use most, with what they use, as JSON
+    /// ([`Processes`](super::processes::Processes)).
+    HostProcesses {
+        /// Of what they use most.
+        order: ProcessOrder,
+        /// How many.
+        most: u32,
+    },
+    /// Have the host's systemd change a unit, and print what it answers, as `busctl --json=short` does: of what takes
+    /// time, the job's object path.
+    UnitChange {
+        /// Which.
+        unit: UnitName,
+        /// How.
+        change: UnitChange,
+    },
+    /// Print the units of a running container's own systemd, a unit a line, as `systemctl list-units` does.
+    ContainerUnitList {
+        /// Whose.
+        container: ContainerName,
+    },
+    /// Print what a running container's own systemd says of one unit, a property a line.
+    ContainerUnit {
+        /// Whose.
+        container: ContainerName,
+        /// Which.
+        unit: UnitName,
+    },
+    /// Have a running container's own systemd change a unit, and wait until it has.
+    ContainerUnitChange {
+        /// Whose.
+        container: ContainerName,
+        /// Which.
+        unit: UnitName,
+        /// How.
+        change: UnitChange,
+    },
     /// Do another operation as a job: what it prints comes as it would without, but closing the connection leaves it
     /// running, and it can be asked after. The caller knows by the frame `Started` that it is one.
     JobStart {
@@ -283,6 +342,15 @@ impl Operation {
             Self::Shutdown { .. } => "shutdown",
             Self::CancelShutdown {} => "cancel_shutdown",
             Self::UpdateCheck {} => "update_check",
+            Self::HostLog { .. } => "host_log",
+            Self::ContainerLog { .. } => "container_log",
+            Self::HostBoots {} => "host_boots",
+            Self::ContainerBoots { .. } => "container_boots",
+            Self::HostProcesses { .. } => "host_processes",
+            Self::UnitChange { .. } => "unit_change",
+            Self::ContainerUnitList { .. } => "container_unit_list",
+            Self::ContainerUnit { .. } => "container_unit",
+            Self::ContainerUnitChange { .. } => "container_unit_change",
             Self::JobStart { .. } => "job_start",
             Self::JobList { .. } => "job_list",
             Self::JobWait { .. } => "job_wait",
@@ -321,6 +389,8 @@ impl Operation {
                 | Self::Restart { .. }
                 | Self::Shutdown { .. }
                 | Self::CancelShutdown {}
+                | Self::UnitChange { .. }
+                | Self::ContainerUnitChange { .. }
                 | Self::JobStart { .. }
                 | Self::JobCancel { .. }
                 | Self::JobForget { .. }
@@ -340,7 +410,12 @@ impl Operation {
             | Self::ContainerDisk { container }
             | Self::ContainerStart { container }
             | Self::ContainerStop { container, .. }
-            | Self::ContainerDeed { container, .. } => Some(container),
+            | Self::ContainerDeed { container, .. }
+            | Self::ContainerLog { container, .. }
+            | Self::ContainerBoots { container }
+            | Self::ContainerUnitList { container }
+            | Self::ContainerUnit { container, .. }
+            | Self::ContainerUnitChange { container, .. } => Some(container),
             Self::ContainerVitals { container } => container.as_ref(),
             Self::JobStart { operation, .. } => operation.container(),
             Self::Ping {}
@@ -356,6 +431,10 @@ impl Operation {
             | Self::Shutdown { .. }
             | Self::CancelShutdown {}
             | Self::UpdateCheck {}
+            | Self::HostLog { .. }
+            | Self::HostBoots {}
+            | Self::HostProcesses { .. }
+            | Self::UnitChange { .. }
             | Self::JobList { .. }
             | Self::JobWait { .. }
             | Self::JobOutput { .. }
@@ -377,31 +456,4 @@ impl Operation {
             | Self::HostTunnelDown { .. } => None,
         }
     }
-}
-
-/// A command with its surroundings; the environment is clean but for what stands here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Command {
-    /// What to run.
-    pub program: Program,
-    /// The user to run as; root when absent.
-    #[serde(default)]
-    pub user: Option<String>,
-    /// The directory to start in; the user's home when absent.
-    #[serde(default)]
-    pub cwd: Option<String>,
-    /// Variables beside PATH, HOME, LANG and TERM.
-    #[serde(default)]
-    pub env: BTreeMap<String, String>,
-}
-
-/// A shell line or an argument vector.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Program {
-    /// A line for the shell: `/bin/bash -c` on the host, `/bin/sh -c` in a container.
-    Shell(String),
-    /// A program and its arguments, with no shell between.
-    Argv(Vec<String>),
 }

@@ -39,6 +39,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::HostView {}
         | Operation::HostSpace { .. }
         | Operation::HostPrograms { .. }
+        | Operation::HostProcesses { .. }
         | Operation::HostProbe(_)
         | Operation::HostFirewall {}
         | Operation::HostDiskUsage(_)
@@ -55,16 +56,22 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         | Operation::ContainerOsRelease { .. }
         | Operation::ContainerVitals { .. }
         | Operation::ContainerDisk { .. }
+        | Operation::ContainerLog { .. }
+        | Operation::ContainerBoots { .. }
+        | Operation::ContainerUnitList { .. }
+        | Operation::ContainerUnit { .. }
         | Operation::ContainerEvents {} => Some(HelperClass::LxcReads),
-        Operation::ContainerStart { .. } | Operation::ContainerStop { .. } => {
-            Some(HelperClass::LxcWrites)
-        }
+        Operation::ContainerStart { .. }
+        | Operation::ContainerStop { .. }
+        | Operation::ContainerUnitChange { .. } => Some(HelperClass::LxcWrites),
         Operation::ContainerDeed { deed, .. } => Some(class_of(deed)),
         Operation::ContainerCreate { .. } => Some(HelperClass::LxcManage),
         Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => {
             Some(HelperClass::Power)
         }
         Operation::UpdateCheck {} => Some(HelperClass::Updates),
+        Operation::HostLog { .. } | Operation::HostBoots {} => Some(HelperClass::HostLogs),
+        Operation::UnitChange { .. } => Some(HelperClass::Units),
         Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => {
             Some(HelperClass::HostFileReads)
         }
@@ -125,6 +132,8 @@ fn refused(class: HelperClass) -> &'static str {
         }
         HelperClass::Power => "restarting this box and switching it off is refused",
         HelperClass::Updates => "looking at updates is refused",
+        HelperClass::HostLogs => "reading the host's journal is refused",
+        HelperClass::Units => "changing the host's units is refused",
         HelperClass::HostFileReads => "reading files of the host is refused",
         HelperClass::HostFileWrites => "writing files of the host is refused",
         HelperClass::Network => "changing the host's network is refused",
@@ -137,7 +146,8 @@ mod tests {
     use crate::config::ConfigError;
     use crate::exec::{
         Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
-        HostFileWrite, HostProbe, JobId, PowerPlan, Probe, Program,
+        HostFileWrite, HostProbe, JobId, LogQuery, PowerPlan, Probe, ProcessOrder, Program,
+        UnitChange, UnitName,
     };
     use crate::sys::Scratch;
 
@@ -214,6 +224,52 @@ mod tests {
         };
         let create = (create, Some(manages));
         all.into_iter().map(operation).chain([create])
+    }
+
+    /// Units, journals and processes, of the host and of a container.
+    fn of_systemd() -> [(Operation, Option<HelperClass>); 9] {
+        let container = || -> ContainerName { "web".parse().unwrap() };
+        let unit = || -> UnitName { "a.service".parse().unwrap() };
+        let change = UnitChange::Start;
+        let (query, order, most) = (LogQuery::default(), ProcessOrder::Cpu, 1);
+        let inside = [
+            Operation::ContainerLog {
+                container: container(),
+                query: query.clone(),
+            },
+            Operation::ContainerBoots {
+                container: container(),
+            },
+            Operation::ContainerUnitList {
+                container: container(),
+            },
+            Operation::ContainerUnit {
+                container: container(),
+                unit: unit(),
+            },
+        ];
+        let [log, boots, units, one] = inside.map(|read| (read, Some(HelperClass::LxcReads)));
+        let inside = Operation::ContainerUnitChange {
+            container: container(),
+            unit: unit(),
+            change,
+        };
+        let outside = Operation::UnitChange {
+            unit: unit(),
+            change,
+        };
+        let processes = Operation::HostProcesses { order, most };
+        [
+            log,
+            boots,
+            units,
+            one,
+            (inside, Some(HelperClass::LxcWrites)),
+            (outside, Some(HelperClass::Units)),
+            (Operation::HostLog { query }, Some(HelperClass::HostLogs)),
+            (Operation::HostBoots {}, Some(HelperClass::HostLogs)),
+            (processes, Some(HelperClass::HostReads)),
+        ]
     }
 
     /// The same as a job.
@@ -348,6 +404,7 @@ mod tests {
         let writes = writes.map(|write| (write, Some(HelperClass::LxcWrites)));
         let power = power().map(|power| (power, Some(HelperClass::Power)));
         let containers = reads.into_iter().chain(writes).chain(deeds());
+        let containers = containers.chain(of_systemd());
         rest.into_iter()
             .chain(containers)
             .chain(power)
@@ -364,12 +421,14 @@ mod tests {
         let lines = HelperClass::ALL.map(|class| {
             let words = match class {
                 HelperClass::HostShell | HelperClass::ContainerShell => ["\"off\"", "\"full\""],
-                HelperClass::HostReads | HelperClass::LxcReads | HelperClass::LxcWrites => {
-                    ["false", "true"]
-                }
-                HelperClass::LxcManage | HelperClass::Power | HelperClass::Network => {
-                    ["\"off\"", "\"on\""]
-                }
+                HelperClass::HostReads
+                | HelperClass::LxcReads
+                | HelperClass::LxcWrites
+                | HelperClass::HostLogs => ["false", "true"],
+                HelperClass::LxcManage
+                | HelperClass::Power
+                | HelperClass::Units
+                | HelperClass::Network => ["\"off\"", "\"on\""],
                 HelperClass::Updates => ["\"off\"", "\"read-only\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
             };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::exec::{Ending, Operation};
 
 use super::{
-    host_files, host_network, host_storage, host_view, house::House, printing::print, pump::Pump,
-    refusal::Refusal, tunnels,
+    host_files, host_network, host_storage, host_view, house::House, printing::print, processes,
+    pump::Pump, refusal::Refusal, tunnels,
 };
 
 /// Does one of the operations on the host that are no command.
@@ -24,6 +24,10 @@ pub async fn perform(
         Operation::HostPrograms { sockets } => {
             let sockets = sockets.clone();
             print(pump, move || Ok(host_view::programs(&sockets))).await
+        }
+        Operation::HostProcesses { order, most } => {
+            let (order, most) = (*order, *most);
+            print(pump, move || Ok(processes::seen(order, most))).await
         }
         Operation::HostFileList(_)
         | Operation::HostFileSearch(_)

@@ -9,6 +9,7 @@ use super::{
     commands::{in_container, on_host, require_root},
     deeds, events, files, host,
     house::House,
+    journal,
     lxc::tool_for,
     network::Network,
     places::{existing, root},
@@ -17,7 +18,7 @@ use super::{
     programs::find,
     pump::Pump,
     refusal::Refusal,
-    tools, updates,
+    tools, units, updates,
     vitals::{lines, vitals, vitals_and_usage},
 };
 
@@ -39,20 +40,17 @@ pub async fn perform(
     house: &Arc<House>,
     pump: &mut Pump,
     operation: &Operation,
-    processes: u32,
+    most: u32,
 ) -> Result<Ending, Refusal> {
     check(house, operation)?;
     match operation {
         Operation::Ping {} => Ok(Ending::Exited { code: 0 }),
         Operation::Bounds {} => bounds::report(house, pump).await,
-        Operation::HostCommand { command } => on_host(house, pump, command, processes).await,
+        Operation::HostCommand { command } => on_host(house, pump, command, most).await,
         Operation::ContainerCommand { container, command } => {
-            in_container(house, pump, (container, command), processes).await
+            in_container(house, pump, (container, command), most).await
         }
-        Operation::ContainerConfig { container } => {
-            let path = existing(house, container)?;
-            print(pump, move || files::config(&path)).await
-        }
+        Operation::ContainerConfig { container } => config(house, pump, container).await,
         Operation::ContainerOsRelease { container } => os_release(house, pump, container).await,
         Operation::ContainerDisk { container } => disk(house, pump, container).await,
         Operation::ContainerVitals { container } => {
@@ -63,14 +61,22 @@ pub async fn perform(
         Operation::ContainerStart { .. }
         | Operation::ContainerStop { .. }
         | Operation::ContainerDeed { .. }
-        | Operation::ContainerCreate { .. } => {
-            deeds::perform(house, pump, operation, processes).await
-        }
+        | Operation::ContainerCreate { .. } => deeds::perform(house, pump, operation, most).await,
         Operation::ContainerList {} => list(house, pump).await,
         Operation::Restart { plan } => power::schedule(house, pump, "reboot", plan).await,
         Operation::Shutdown { plan } => power::schedule(house, pump, "poweroff", plan).await,
         Operation::CancelShutdown {} => power::cancel(house, pump).await,
         Operation::UpdateCheck {} => updates::check(house, pump).await,
+        Operation::HostLog { .. }
+        | Operation::ContainerLog { .. }
+        | Operation::HostBoots {}
+        | Operation::ContainerBoots { .. } => journal::read(house, pump, operation, most).await,
+        Operation::UnitChange { .. }
+        | Operation::ContainerUnitList { .. }
+        | Operation::ContainerUnit { .. }
+        | Operation::ContainerUnitChange { .. } => {
+            units::perform(house, pump, operation, most).await
+        }
         Operation::JobStart { .. }
         | Operation::JobList { .. }
         | Operation::JobWait { .. }
@@ -81,6 +87,15 @@ pub async fn perform(
         // The rest is about the host, and a table of its own.
         other => host::perform(house, pump, other).await,
     }
+}
+
+async fn config(
+    house: &House,
+    pump: &mut Pump,
+    container: &ContainerName,
+) -> Result<Ending, Refusal> {
+    let path = existing(house, container)?;
+    print(pump, move || files::config(&path)).await
 }
 
 async fn run_tool(

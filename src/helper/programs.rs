@@ -52,7 +52,7 @@ pub fn find(name: &str) -> Result<PathBuf, Refusal> {
 /// The Debian package that has a tool.
 fn package(name: &str) -> &'static str {
     match name {
-        "busctl" => "systemd",
+        "busctl" | "journalctl" => "systemd",
         "apt-get" => "apt",
         "du" => "coreutils",
         "nft" => "nftables",

@@ -17,10 +17,11 @@ pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    Answered, Changes, Command, ContainerName, Deed, DiskName, Ending, Excerpt, FileEntry,
-    FileFacts, FileList, FileMatch, FileMatches, FileWritten, Frame, HostDiskUsage, HostFileList,
-    HostFileRead, HostFileSearch, HostFileWrite, HostProbe, HostView, InsideEntry, InsidePath, Job,
-    JobId, JobPiece, KillReason, Limits, Listener, LogFile, Operation, PowerPlan, Probe, Probed,
-    Program, RefusalCode, SnapshotFacts, SnapshotName, Stream, Transport, Tunnel, TunnelName,
-    Usage, Vitals,
+    Answered, BootName, Changes, Command, ContainerName, Deed, DiskName, Ending, Excerpt,
+    FileEntry, FileFacts, FileList, FileMatch, FileMatches, FileWritten, Frame, HostDiskUsage,
+    HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostProbe, HostView, InsideEntry,
+    InsidePath, Job, JobId, JobPiece, KillReason, Limits, Listener, LogCursor, LogFile, LogOrder,
+    LogPattern, LogPriority, LogQuery, Operation, PowerPlan, Probe, Probed, ProcessOrder,
+    ProcessSeen, Processes, Program, RefusalCode, SnapshotFacts, SnapshotName, Stream, Transport,
+    Tunnel, TunnelName, UnitChange, UnitName, Usage, Vitals,
 };

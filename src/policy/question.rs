@@ -85,7 +85,10 @@ fn meaning(risk: Risk) -> &'static str {
 /// What the call is about. A name is repeated among our words only if it can be nothing but a name.
 fn target(tool: &Tool, arguments: &Value) -> String {
     let argument = match tool.scope() {
-        Scope::Container(argument) => argument,
+        Scope::HostOr(argument) if arguments.get(argument).is_none() => {
+            return "the host".to_owned();
+        }
+        Scope::Container(argument) | Scope::HostOr(argument) => argument,
         Scope::Host => return "the host".to_owned(),
         Scope::Box | Scope::Within => return "the box as a whole".to_owned(),
     };

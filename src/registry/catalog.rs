@@ -233,7 +233,7 @@ impl Catalog {
         tool.filter(|tool| self.has(tool))
     }
 
-    /// Whether a tool is there: whether the helper does what it needs.
+    /// Whether a tool is there: whether the helper does what it needs, or a part of it.
     pub fn has(&self, tool: &Tool) -> bool {
         let allows = self.allows.as_ref().zip(tool.needs());
         allows.is_none_or(|(allows, class)| allows(class) || tool.or_needs().is_some_and(allows))

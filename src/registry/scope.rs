@@ -12,6 +12,8 @@ pub enum Scope {
     Host,
     /// The container that this argument names; without the argument, those within reach.
     Container(&'static str),
+    /// The container that this argument names; without the argument, the host.
+    HostOr(&'static str),
     /// Whatever is within the caller's reach, to which the tool keeps by itself.
     Within,
 }
@@ -22,7 +24,7 @@ impl Scope {
         match self {
             Self::Box => reach.is_everything(),
             Self::Host => reach.host(),
-            Self::Container(_) | Self::Within => true,
+            Self::Container(_) | Self::HostOr(_) | Self::Within => true,
         }
     }
 }

@@ -158,6 +158,7 @@ impl Tool {
         let named = |name: &str| arguments.get(name)?.as_str();
         match self.scope {
             Scope::Container(argument) => named(argument),
+            Scope::HostOr(argument) => named(argument).or_else(|| named("unit")),
             Scope::Box | Scope::Host | Scope::Within => {
                 ["unit", "pointer"].into_iter().find_map(named)
             }

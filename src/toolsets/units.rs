@@ -1,4 +1,4 @@
-//! `unit_*`: systemd's units, looked at.
+//! `unit_*`: systemd's units, looked at and changed, on the host and in containers.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,30 +8,64 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::failed;
 use crate::backends::{
-    BackendError, ErrorKind, Glob, InvalidGlob, Systemd, UnitLine, UnitName, UnitStatus,
+    BackendError, ContainerName, ErrorKind, Glob, InvalidGlob, SystemdUnits, UnitChange, UnitLine,
+    UnitName, UnitStatus,
 };
-use crate::registry::{Cx, Interruption, Result, Risk, Scope, Toolset};
+use crate::registry::{Cx, HelperClass, Interruption, Result, Risk, Scope, Toolset};
 
 /// The most units that one list shows: half of what an answer may be.
 const MAX_LISTED: usize = 200;
 
 /// The group, as a table.
-pub fn tools(systemd: Arc<Systemd>) -> Toolset<Systemd> {
-    Toolset::over(systemd)
+pub fn tools(units: Arc<SystemdUnits>) -> Toolset<SystemdUnits> {
+    let looking = Toolset::over(units)
         .named("units")
         .tool("unit_list", Risk::Read, list)
-        .about(Scope::Host)
+        .about(Scope::HostOr("container"))
         .titled("List systemd units")
         .tool("unit_status", Risk::Read, status)
-        .about(Scope::Host)
-        .titled("About a systemd unit")
+        .about(Scope::HostOr("container"))
+        .titled("About a systemd unit");
+    let starting = looking
+        .tool("unit_start", Risk::Write, start)
+        .changes("Start a systemd unit")
+        .tool("unit_reload", Risk::Write, reload)
+        .changes("Reload a systemd unit")
+        .tool("unit_reset_failed", Risk::Write, reset_failed)
+        .changes("Forget that a systemd unit failed");
+    starting
+        .tool("unit_stop", Risk::Disrupt, stop)
+        .changes("Stop a systemd unit")
+        .tool("unit_restart", Risk::Disrupt, restart)
+        .changes("Restart a systemd unit")
+        .tool("unit_disable", Risk::Disrupt, disable)
+        .changes("Disable a systemd unit")
+        .tool("unit_enable", Risk::Persist, enable)
+        .changes("Enable a systemd unit")
 }
 
-/// Lists systemd units of the host that are loaded, with their states, sorted by name; at most 200, the rest
-/// is counted. `unit_status` tells more of one.
+/// What all rows have that change a unit.
+trait Changing {
+    fn changes(self, title: &str) -> Self;
+}
+
+impl Changing for Toolset<SystemdUnits> {
+    fn changes(self, title: &str) -> Self {
+        self.about(Scope::HostOr("container"))
+            .through(HelperClass::Units)
+            .or_through(HelperClass::LxcWrites)
+            .titled(title)
+            .syncs_state()
+    }
+}
+
+/// Lists systemd units that are loaded, of the host or of a container that runs systemd, with their states, sorted by
+/// name; at most 200, the rest is counted. `unit_status` tells more of one, `logs_query` what it wrote.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
+    /// A running container, whose own units are meant; the host when absent.
+    container: Option<ContainerName>,
     /// Only units whose name fits this pattern, such as `*.timer` or `docker-*`; * stands for any run of
     /// characters, ? for one.
     name: Option<Pattern>,
@@ -62,9 +96,14 @@ struct Listed {
     truncated: bool,
 }
 
-async fn list(systemd: Arc<Systemd>, List { name, state }: List, cx: Cx) -> Result<Listed> {
-    let systemd = systemd.seen_by(&cx.caller().reach);
-    let mut units = systemd.list().await.map_err(failed)?;
+async fn list(units: Arc<SystemdUnits>, asked: List, cx: Cx) -> Result<Listed> {
+    let List {
+        container,
+        name,
+        state,
+    } = asked;
+    let units = units.seen_by(&cx.caller().reach, cx.reference());
+    let mut units = units.list(container.as_ref()).await.map_err(failed)?;
     units.retain(|unit| {
         let fits = name
             .as_ref()
@@ -80,20 +119,118 @@ async fn list(systemd: Arc<Systemd>, List { name, state }: List, cx: Cx) -> Resu
     })
 }
 
-/// Describes one systemd unit of the host: its states and since when, whether it is enabled, main process, result
-/// of the last run, restarts, memory, CPU and tasks, and for timers when they are due. What a unit of its kind does
-/// not have is left out. `unit_list` names the units.
+/// Describes one systemd unit, of the host or of a container that runs systemd: its states and since when, whether it is
+/// enabled, main process, result of the last run, restarts, memory, CPU and tasks, and for timers of the host when they
+/// are due.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Status {
     /// The unit's name with its kind, such as `nginx.service`.
     unit: UnitName,
+    /// A running container, whose own unit is meant; the host when absent.
+    container: Option<ContainerName>,
 }
 
-async fn status(systemd: Arc<Systemd>, Status { unit }: Status, cx: Cx) -> Result<UnitStatus> {
-    let systemd = systemd.seen_by(&cx.caller().reach);
-    systemd.status(&unit).await.map_err(failed_unit)
+async fn status(
+    units: Arc<SystemdUnits>,
+    Status { unit, container }: Status,
+    cx: Cx,
+) -> Result<UnitStatus> {
+    let units = units.seen_by(&cx.caller().reach, cx.reference());
+    let status = units.status(container.as_ref(), &unit).await;
+    status.map_err(failed_unit)
 }
+
+/// How a unit stands after a change.
+#[derive(Serialize, JsonSchema)]
+struct Changed {
+    /// `done`; `skipped`, if a condition of the unit says that there is nothing to do; or `running`, if it takes longer
+    /// than 45 s.
+    outcome: String,
+    /// The unit.
+    #[serde(flatten)]
+    status: UnitStatus,
+}
+
+async fn change(
+    units: &SystemdUnits,
+    (unit, container): (UnitName, Option<ContainerName>),
+    change: UnitChange,
+    cx: &Cx,
+) -> Result<Changed> {
+    let units = units.seen_by(&cx.caller().reach, cx.reference());
+    let container = container.as_ref();
+    let outcome = units.change(container, &unit, change).await;
+    let outcome = outcome.map_err(failed_unit)?;
+    let status = units.status(container, &unit).await.map_err(failed_unit)?;
+    Ok(Changed { outcome, status })
+}
+
+/// A tool that changes a unit: what it takes, and what it does.
+macro_rules! change {
+    ($(#[$doc:meta])* $asked:ident, $function:ident) => {
+        $(#[$doc])*
+        #[derive(Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        struct $asked {
+            /// The unit's name with its kind, such as `nginx.service`.
+            unit: UnitName,
+            /// A running container, whose own unit is meant; the host when absent.
+            container: Option<ContainerName>,
+        }
+
+        async fn $function(units: Arc<SystemdUnits>, asked: $asked, cx: Cx) -> Result<Changed> {
+            change(&units, (asked.unit, asked.container), UnitChange::$asked, &cx).await
+        }
+    };
+}
+
+change!(
+    /// Starts a systemd unit and waits until it runs, or has failed to, at most 45 s; says how it stands then. One that runs
+    /// already is left as it is. After a failure `logs_query` with the unit tells why.
+    Start,
+    start
+);
+
+change!(
+    /// Has a running service read its configuration again without ending, where it can (`systemctl reload`); says how it
+    /// stands then. One that cannot is refused: `unit_restart` it.
+    Reload,
+    reload
+);
+
+change!(
+    /// Forgets that a systemd unit failed, or was restarted too often, so that it can be started again; it is not started.
+    ResetFailed,
+    reset_failed
+);
+
+change!(
+    /// Stops a systemd unit and waits until it has ended, at most 45 s: what it serves is no longer there, and units that
+    /// need it stop too. It starts again at the next boot if it is enabled: `unit_disable` keeps it from that. gatewren's own
+    /// units, and those that take the box down, are refused.
+    Stop,
+    stop
+);
+
+change!(
+    /// Stops a systemd unit, if it runs, and starts it: what it serves is interrupted. Waits until it runs, or has failed to,
+    /// at most 45 s, and says how it stands then. After a failure `logs_query` with the unit tells why.
+    Restart,
+    restart
+);
+
+change!(
+    /// Keeps a systemd unit from being started at boot. It goes on if it runs: `unit_stop` stops it.
+    Disable,
+    disable
+);
+
+change!(
+    /// Has a systemd unit started at every boot from now on, as its file says. It is not started now: `unit_start` does that.
+    Enable,
+    enable
+);
 
 fn failed_unit(mut error: BackendError) -> Interruption {
     if error.kind == ErrorKind::NotFound {

@@ -62,6 +62,7 @@ fn tools_of_a_class_that_is_off_are_not_there_for_anybody() {
         "host_shell",
         "lxc_manage",
         "power",
+        "units",
         "host_file_reads",
         "host_file_writes",
         "network",
@@ -81,7 +82,11 @@ fn nothing_that_the_helper_would_do_is_there_when_all_is_off() {
         "system_shell",
         "server_restart",
         "server_shutdown",
+        "server_processes",
         "update_",
+        "logs_",
+        "kernel_logs",
+        "boot_list",
     ];
     let left = |name: &&String| gone.iter().any(|gone| name.starts_with(gone));
     assert_eq!(listed.iter().find(left), None);

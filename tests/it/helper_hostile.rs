@@ -44,7 +44,7 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "job_start" => class(&operation["operation"]),
         "host_command" => ("host_shell", "\"full\""),
         "container_command" => ("container_shell", "\"full\""),
-        "container_start" | "container_stop" => ("lxc_writes", "true"),
+        "container_start" | "container_stop" | "container_unit_change" => ("lxc_writes", "true"),
         "container_create" => ("lxc_manage", "\"on\""),
         "container_deed" => {
             let deed = &operation["deed"]["what"];
@@ -58,6 +58,8 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
                 class => (class, "true"),
             }
         }
+        "host_log" | "host_boots" => ("host_logs", "true"),
+        "unit_change" => ("units", "\"on\""),
         "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
         "host_tunnel_up" | "host_tunnel_down" => ("network", "\"on\""),
         "host_file_write" => ("host_file_writes", "[\"/\"]"),
@@ -79,7 +81,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
     let open = NOTHING.replace("containers = []", "containers = [\"*\"]");
     let all = everything(&host("true"));
     let classes: BTreeSet<_> = all.iter().skip(1).map(class).collect();
-    assert_eq!(classes.len(), 10);
+    assert_eq!(classes.len(), 12);
     for (key, on) in classes {
         let lines = open.lines().map(|line| match line.split_once(" = ") {
             Some((name, _)) if name == key => format!("{key} = {on}\n"),

@@ -25,7 +25,7 @@ const ROOMS: &[(&str, &str)] = &[
     ("auth",          "config vault sys"),
     ("http",          "config sys telemetry"),
     ("registry",      "config protocol sys"),
-    ("backends",      "config helper_client sys"),
+    ("backends",      "config helper_client sys telemetry"),
     ("helper",        "config exec sys telemetry"),
     ("helper_client", "config exec sys"),
     ("exec",          "sys"),

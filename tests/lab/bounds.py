@@ -101,8 +101,8 @@ def defaults():
                 expect(answer["error"]["code"] == -32602, answer)
         with check("whoami says what is off"):
             me = gatewren.call("whoami")[1]
-            expect(me["off_on_this_box"] == ["host_shell", "power", "host_file_reads", "host_file_writes",
-                                             "network"], me)
+            off = ["host_shell", "lxc_manage", "power", "units", "host_file_reads", "host_file_writes", "network"]
+            expect(me["off_on_this_box"] == off, me)
 
 
 def package(repository, name, version):

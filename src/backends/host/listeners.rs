@@ -73,7 +73,7 @@ fn described(
     open: &[OpenPort],
     programs: &BTreeMap<u64, String>,
 ) -> Vec<HostListener> {
-    let users = users(&tree.text("etc/passwd").unwrap_or_default());
+    let users = users(tree);
     let groups = cgroup_paths(&open.iter().filter_map(|one| one.cgroup).collect());
     let ephemeral = first_ephemeral(tree);
     let describe = |one: &OpenPort| {
@@ -110,8 +110,13 @@ fn first_ephemeral(tree: &Tree) -> u16 {
         .unwrap_or(FIRST_EPHEMERAL)
 }
 
-/// Names by number, as passwd(5) has them; the first of several.
-fn users(passwd: &str) -> BTreeMap<u32, String> {
+/// The names of users by number.
+pub fn users(tree: &Tree) -> BTreeMap<u32, String> {
+    names(&tree.text("etc/passwd").unwrap_or_default())
+}
+
+/// As passwd(5) has them; the first of several.
+fn names(passwd: &str) -> BTreeMap<u32, String> {
     let mut users = BTreeMap::new();
     for line in passwd.lines() {
         let mut fields = line.split(':');
@@ -126,14 +131,14 @@ fn users(passwd: &str) -> BTreeMap<u32, String> {
 
 /// The unit of the system's own manager: the first on the way, for a user's manager has units below its own. One
 /// that systemd opened for somebody else is nobody's.
-fn unit(group: &str) -> Option<String> {
+pub fn unit(group: &str) -> Option<String> {
     let is_unit = |name: &&str| matches!(name.rsplit_once('.'), Some((_, "service" | "scope")));
     let unit = group.split('/').find(is_unit)?;
     (unit != "init.scope" && container(group).is_none()).then(|| unit.to_owned())
 }
 
 /// LXC's name for a container is in its cgroup's; Proxmox has a group for each number.
-fn container(group: &str) -> Option<String> {
+pub fn container(group: &str) -> Option<String> {
     let mut parts = group
         .split('/')
         .skip_while(|name| name.is_empty())
@@ -257,7 +262,7 @@ mod tests {
 
     #[test]
     fn odd_input_is_nobody() {
-        assert!(users("\n:x:1\nroot\nroot:x\nroot:x:y:0\n").is_empty());
+        assert!(names("\n:x:1\nroot\nroot:x\nroot:x:y:0\n").is_empty());
         assert!(with_programs(&Tree::below("/no/such/place".as_ref())).is_empty());
     }
 }

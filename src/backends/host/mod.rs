@@ -31,7 +31,7 @@ pub use disks::{Content, Disk, Partition};
 pub use events::HostEvents;
 pub use facts::{ServerInfo, reboot_packages};
 pub use interfaces::Interface;
-pub use listeners::HostListener;
+pub use listeners::{HostListener, container as container_of_group, unit as unit_of_group, users};
 pub use machine::{Host, HostFacts};
 pub use metrics::Metrics;
 pub use mounts::{Data, Fullness, Mounted};

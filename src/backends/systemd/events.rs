@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::bus::{Message, Signals, SystemBus, Value};
 use super::super::error::{BackendError, ErrorKind};
 use super::interface::{MANAGER, MANAGER_INTERFACE};
-use super::name::UnitName;
+use crate::helper_client::UnitName;
 
 /// How many signals are taken together at most; further ones are the next news.
 const MAX_TOGETHER: usize = 4096;

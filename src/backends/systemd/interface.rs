@@ -1,7 +1,7 @@
 //! Where systemd is on the bus, as org.freedesktop.systemd1(5) describes it.
 
 use super::super::bus::Object;
-use super::name::UnitName;
+use crate::helper_client::UnitName;
 
 /// Its well-known name.
 const SERVICE: &str = "org.freedesktop.systemd1";

@@ -8,8 +8,9 @@ use super::super::error::{BackendError, ErrorKind};
 use super::events::UnitEvents;
 use super::files::UnitFileState;
 use super::interface::{self, MANAGER, MANAGER_INTERFACE, UNIT_INTERFACE};
-use super::name::UnitName;
+use super::jobs::Jobs;
 use super::unit::{Unit, UnitLine, UnitStatus};
+use crate::helper_client::UnitName;
 
 /// The facts that only some kinds of units have. They are asked for one by one: all that systemd tells of a
 /// service is measured for the answer.
@@ -117,6 +118,14 @@ impl Systemd {
     /// As [`Self::list`].
     pub(super) async fn events(&self) -> Result<UnitEvents, BackendError> {
         UnitEvents::open(&self.bus).await
+    }
+
+    /// The ends of jobs from now on.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub(super) async fn jobs(&self) -> Result<Jobs, BackendError> {
+        Jobs::open(&self.bus).await
     }
 
     /// Those of [`SPECIFIC`] that this unit has.

@@ -2,16 +2,18 @@
 
 mod events;
 mod files;
+mod inside;
 mod interface;
+mod jobs;
 mod manager;
-mod name;
 mod properties;
 mod unit;
+mod units;
 mod view;
 
 pub use events::{UnitEvents, UnitNews};
 pub use files::UnitFileState;
 pub use manager::Systemd;
-pub use name::UnitName;
 pub use unit::{Unit, UnitLine, UnitStatus};
+pub use units::SystemdUnits;
 pub use view::SystemdView;

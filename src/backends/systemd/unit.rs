@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::super::bus::Properties;
 use super::files::UnitFileState;
-use super::name::UnitName;
 use super::properties::{flag, moment, quantity, text, texts};
+use crate::helper_client::UnitName;
 
 /// A loaded unit as a list of all of them shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

@@ -7,9 +7,9 @@ use super::super::threshold::Threshold;
 use super::events::UnitEvents;
 use super::files::UnitFileState;
 use super::manager::Systemd;
-use super::name::UnitName;
 use super::unit::{Unit, UnitLine, UnitStatus};
 use crate::config::Reach;
+use crate::helper_client::UnitName;
 
 /// The units within somebody's reach; a clone is a pointer.
 #[derive(Debug, Clone)]

@@ -24,8 +24,8 @@ pub const FRAME_BYTES: u32 = 256 * 1024;
 /// Nothing is allowed.
 pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\n\
                        host_reads = false\nlxc_reads = false\nlxc_writes = false\nlxc_manage = \"off\"\n\
-                       power = \"off\"\nupdates = \"off\"\nhost_file_reads = []\nhost_file_writes = []\n\
-                       network = \"off\"\n";
+                       power = \"off\"\nupdates = \"off\"\nhost_logs = false\nunits = \"off\"\n\
+                       host_file_reads = []\nhost_file_writes = []\nnetwork = \"off\"\n";
 
 /// Commands may run on the host.
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
@@ -190,6 +190,7 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     all.extend(["restart", "shutdown"].map(|what| json!({ "do": what, "plan": plan })));
     all.extend(["cancel_shutdown", "update_check"].map(|what| json!({ "do": what })));
     all.extend(["list", "events"].map(|what| json!({ "do": format!("container_{what}") })));
+    all.extend(of_systemd());
     let about = ["info", "config", "os_release", "vitals", "disk", "start"];
     all.extend(about.map(|what| json!({ "do": format!("container_{what}"), "container": "web" })));
     let deeds = deeds().into_iter();
@@ -227,5 +228,23 @@ pub fn deeds() -> Vec<(&'static str, Value)> {
         manage(json!({ "what": "read_file", "path": "/config", "offset": 0, "bytes": 1 })),
         manage(json!({ "what": "write_file", "path": "/config", "content": "" })),
         manage(json!({ "what": "destroy", "force": false, "snapshots": false })),
+    ]
+}
+
+/// Units, journals and processes, of the host and of a container.
+fn of_systemd() -> [Value; 9] {
+    let query = json!({ "order": "older" });
+    // A unit that no machine has.
+    let unit = "gatewren-tests-none.timer";
+    [
+        json!({ "do": "host_log", "query": query }),
+        json!({ "do": "host_boots" }),
+        json!({ "do": "host_processes", "order": "cpu", "most": 1 }),
+        json!({ "do": "unit_change", "unit": unit, "change": "stop" }),
+        json!({ "do": "container_log", "container": "web", "query": query }),
+        json!({ "do": "container_boots", "container": "web" }),
+        json!({ "do": "container_unit_list", "container": "web" }),
+        json!({ "do": "container_unit", "container": "web", "unit": unit }),
+        json!({ "do": "container_unit_change", "container": "web", "unit": unit, "change": "stop" }),
     ]
 }

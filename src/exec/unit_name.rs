@@ -57,7 +57,7 @@ impl UnitName {
     }
 
     /// The name of the same unit for an instance that nobody has made, where it has one.
-    pub(super) fn of_none(&self) -> Self {
+    pub fn of_none(&self) -> Self {
         let prefix = self.0.split_once('@').map_or("", |(prefix, _)| prefix);
         Self(format!(
             "{prefix}@{}.{}",
@@ -67,7 +67,7 @@ impl UnitName {
     }
 
     /// What makes it one of several, such as `tty1` of `getty@tty1.service`.
-    pub(super) fn instance(&self) -> &str {
+    pub fn instance(&self) -> &str {
         let behind = self.0.split_once('@').map_or("", |(_, behind)| behind);
         behind.rsplit_once('.').map_or("", |(instance, _)| instance)
     }
@@ -78,7 +78,7 @@ impl UnitName {
     }
 
     /// From the last part of a unit's object path, where `_xx` stands for a byte.
-    pub(super) fn of_path(path: &str) -> Option<Self> {
+    pub fn of_path(path: &str) -> Option<Self> {
         let label = path.strip_prefix("/org/freedesktop/systemd1/unit/")?;
         let mut bytes = Vec::with_capacity(label.len());
         let mut rest = label.as_bytes();
@@ -97,7 +97,7 @@ impl UnitName {
     }
 
     /// The path of its object.
-    pub(super) fn path(&self) -> String {
+    pub fn path(&self) -> String {
         let mut path = String::from("/org/freedesktop/systemd1/unit/");
         for (at, byte) in self.0.bytes().enumerate() {
             if byte.is_ascii_alphabetic() || byte.is_ascii_digit() && at > 0 {

@@ -1,0 +1,177 @@
+//! One line of a journal, out of what `journalctl -o json` prints of it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::helper_client::{LogCursor, LogPriority};
+use crate::sys::{neutralise, rfc3339};
+use crate::telemetry::redact_text;
+
+/// The longest message that is shown, in characters; what is longer is cut.
+const MESSAGE_CHARS: usize = 2000;
+
+/// The longest word beside it.
+const WORD_CHARS: usize = 255;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LogLine {
+    /// When it was written, RFC 3339.
+    pub time: String,
+    /// How severe it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<LogPriority>,
+    /// The unit that wrote it, or that systemd wrote it about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// What the program calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identifier: Option<String>,
+    /// Its process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// What it says; secrets that can be recognised are left out, and what would steer a terminal is spelt out.
+    pub message: String,
+    /// Whether the message was longer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// Where it stands.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub cursor: LogCursor,
+    /// When it was written, in milliseconds since 1970.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub ms: u64,
+}
+
+impl LogLine {
+    /// Out of an object; nothing of what is none, or does not say where and when it was written.
+    pub fn parse(json: &[u8]) -> Option<Self> {
+        let fields: Map<String, Value> = serde_json::from_slice(json).ok()?;
+        let text = |name: &str| fields.get(name).and_then(text_of);
+        let word = |name: &str| text(name).map(|text| short(&text, WORD_CHARS).0);
+        let ms = text("__REALTIME_TIMESTAMP")?.parse::<u64>().ok()? / 1000;
+        let whole = text("MESSAGE").unwrap_or_default();
+        // One line of a log is one line: what follows a line feed could be taken for another one.
+        let shown = redact_text(&whole).replace('\n', " ⏎ ");
+        let (message, truncated) = short(&shown, MESSAGE_CHARS);
+        let kernel = || (text("_TRANSPORT")? == "kernel").then(|| "kernel".to_owned());
+        Some(Self {
+            time: rfc3339(ms),
+            priority: text("PRIORITY").and_then(|number| LogPriority::of_number(&number)),
+            // What systemd says of a unit is about that unit, not about systemd.
+            unit: word("UNIT").or_else(|| word("_SYSTEMD_UNIT")),
+            identifier: word("SYSLOG_IDENTIFIER")
+                .or_else(|| word("_COMM"))
+                .or_else(kernel),
+            pid: text("_PID").and_then(|pid| pid.parse().ok()),
+            message,
+            truncated,
+            cursor: text("__CURSOR")?.try_into().ok()?,
+            ms,
+        })
+    }
+}
+
+/// A field's text. What is no text for journalctl is a list of bytes, what was written several times a list of values;
+/// what it finds too long is nothing.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(list) => {
+            let byte = |value: &Value| value.as_u64().and_then(|byte| u8::try_from(byte).ok());
+            let bytes: Option<Vec<u8>> = list.iter().map(byte).collect();
+            match bytes {
+                Some(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+                None => list.first().and_then(text_of),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Its beginning, with nothing that steers a terminal; whether there was more.
+fn short(text: &str, chars: usize) -> (String, bool) {
+    let beginning: String = text.chars().take(chars).collect();
+    let truncated = beginning.len() < text.len();
+    (neutralise(&beginning).into_owned(), truncated)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As journalctl of systemd 252 prints lines with the fields that the helper asks for.
+    const SERVICE: &str = r#"{"__REALTIME_TIMESTAMP":"1785231000125000","_BOOT_ID":"0d47c3a10d47c3a10d47c3a10d47c3a1","_PID":"312","PRIORITY":"6","_COMM":"nginx","__CURSOR":"s=5e;i=2a;b=0d;m=1;t=2;x=3","_SYSTEMD_UNIT":"nginx.service","MESSAGE":"ready","SYSLOG_IDENTIFIER":"nginx","__MONOTONIC_TIMESTAMP":"12345","_TRANSPORT":"stdout"}"#;
+
+    fn line(change: &[(&str, Value)]) -> Option<LogLine> {
+        let mut fields: Map<String, Value> = serde_json::from_str(SERVICE).unwrap();
+        for (name, value) in change {
+            fields.insert((*name).to_owned(), value.clone());
+        }
+        LogLine::parse(&serde_json::to_vec(&fields).unwrap())
+    }
+
+    #[test]
+    fn a_line_is_read() {
+        let got = line(&[]).unwrap();
+        assert_eq!(got.time, "2026-07-28T09:30:00.125Z");
+        assert_eq!(got.priority, Some(LogPriority::Info));
+        assert_eq!(got.unit.as_deref(), Some("nginx.service"));
+        assert_eq!((got.pid, got.message.as_str()), (Some(312), "ready"));
+        let data = serde_json::to_value(&got).unwrap();
+        assert!(data.get("cursor").is_none() && data.get("truncated").is_none());
+    }
+
+    #[test]
+    fn what_systemd_says_of_a_unit_is_about_that_unit() {
+        let got = line(&[
+            ("UNIT", "cups.service".into()),
+            ("_SYSTEMD_UNIT", "init.scope".into()),
+        ]);
+        assert_eq!(got.unwrap().unit.as_deref(), Some("cups.service"));
+    }
+
+    #[test]
+    fn bytes_controls_secrets_and_lists_are_told_as_text() {
+        let message = |value: Value| line(&[("MESSAGE", value)]).unwrap().message;
+        let bytes: Vec<u8> = b"\x1b[2Jgone\xff".to_vec();
+        assert_eq!(message(bytes.into()), "^[[2Jgone\u{fffd}");
+        assert_eq!(
+            message("a\u{202e}b\nJul 28 root: forged".into()),
+            "a<U+202E>b ⏎ Jul 28 root: forged"
+        );
+        assert_eq!(message(serde_json::json!(["first", "second"])), "first");
+        assert_eq!(message(Value::Null), "");
+        let said = message("login with password=hunter2hunter2 from box".into());
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+
+    #[test]
+    fn a_long_message_is_cut_and_says_so() {
+        let got = line(&[("MESSAGE", "ä".repeat(5000).into())]).unwrap();
+        assert_eq!(
+            (got.message.chars().count(), got.truncated),
+            (MESSAGE_CHARS, true)
+        );
+    }
+
+    #[test]
+    fn what_is_no_line_is_none() {
+        assert_eq!(line(&[("__CURSOR", "--merge --all".into())]), None);
+        assert_eq!(line(&[("__REALTIME_TIMESTAMP", "soon".into())]), None);
+        for odd in ["", "[]", "{}", "-- No entries --", "{\"a\":"] {
+            assert_eq!(LogLine::parse(odd.as_bytes()), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_is_who_it_says() {
+        let kernel = r#"{"__REALTIME_TIMESTAMP":"1785231000125000","__CURSOR":"s=1","PRIORITY":"4","MESSAGE":"usb 1-1: reset","_TRANSPORT":"kernel"}"#;
+        let got = LogLine::parse(kernel.as_bytes()).unwrap();
+        assert_eq!(got.identifier.as_deref(), Some("kernel"));
+        assert_eq!((got.unit, got.pid), (None, None));
+    }
+}

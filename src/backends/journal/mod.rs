@@ -1,0 +1,12 @@
+//! The journals of the host and of containers: lines, waited for or looked up, and boots.
+
+mod boots;
+mod line;
+mod moment;
+mod reader;
+mod view;
+
+pub use boots::Boot;
+pub use line::LogLine;
+pub use moment::LogMoment;
+pub use view::{Journal, LogPage, LogSearch};

@@ -1,0 +1,32 @@
+//! A command as the caller asks for it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A command with its surroundings; the environment is clean but for what stands here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// What to run.
+    pub program: Program,
+    /// The user to run as; root when absent.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// The directory to start in; the user's home when absent.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    /// Variables beside PATH, HOME, LANG and TERM.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+/// A shell line or an argument vector.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Program {
+    /// A line for the shell: `/bin/bash -c` on the host, `/bin/sh -c` in a container.
+    Shell(String),
+    /// A program and its arguments, with no shell between.
+    Argv(Vec<String>),
+}

@@ -1,0 +1,147 @@
+//! Reads the journal of the host, or a container's own: `journalctl` with options that no caller writes.
+
+use std::collections::BTreeMap;
+
+use crate::exec::{Command, Ending, LogOrder, LogQuery, Operation, Program};
+
+use super::{commands::in_container, house::House, pump::Pump, refusal::Refusal, tools};
+
+/// The program, on the host and in containers.
+const JOURNALCTL: &str = "journalctl";
+
+/// What of a line is printed, beside its cursor, its times and its boot.
+const FIELDS: &str = "MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_COMM,_PID,_SYSTEMD_UNIT,UNIT,_TRANSPORT";
+
+/// Prints lines, a JSON object a line, until there are no more or the caller hangs up; or the boots that a journal
+/// knows. A container's own journal is read by its own `journalctl`.
+pub async fn read(
+    house: &House,
+    pump: &mut Pump,
+    operation: &Operation,
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    let (container, args) = match operation {
+        Operation::HostLog { query } => (None, arguments(query)),
+        Operation::ContainerLog { container, query } => (Some(container), arguments(query)),
+        Operation::ContainerBoots { container } => (Some(container), list_of_boots()),
+        _ => (None, list_of_boots()),
+    };
+    if let Some(container) = container {
+        let command = inside(JOURNALCTL, args);
+        return in_container(house, pump, (container, &command), processes).await;
+    }
+    let tool = tools::Tool {
+        name: JOURNALCTL,
+        args,
+    };
+    tools::carry(&tool, pump, &house.strays).await
+}
+
+/// A program of systemd's in a container, which speaks plain English, and of times in UTC.
+pub fn inside(program: &str, args: Vec<String>) -> Command {
+    let words = [program.to_owned()].into_iter().chain(args);
+    Command {
+        program: Program::Argv(words.collect()),
+        user: None,
+        cwd: Some("/".to_owned()),
+        env: BTreeMap::from([
+            ("LC_ALL".to_owned(), "C.UTF-8".to_owned()),
+            ("TZ".to_owned(), "UTC".to_owned()),
+        ]),
+    }
+}
+
+fn list_of_boots() -> Vec<String> {
+    ["--no-pager", "--utc", "--quiet", "--list-boots"]
+        .map(str::to_owned)
+        .into()
+}
+
+/// Each value stands behind the `=` of its option, where nothing is an option.
+fn arguments(query: &LogQuery) -> Vec<String> {
+    let mut args: Vec<String> = ["--no-pager", "--quiet", "--output=json", "--all"]
+        .map(str::to_owned)
+        .into();
+    let mut option = |name: &str, value: &str| args.push(format!("--{name}={value}"));
+    option("output-fields", FIELDS);
+    if let Some(unit) = &query.unit {
+        option("unit", unit.as_str());
+    }
+    if let Some(priority) = query.priority {
+        option("priority", priority.as_str());
+    }
+    if let Some(grep) = &query.grep {
+        option("grep", grep.as_str());
+    }
+    if let Some(boot) = &query.boot {
+        option("boot", boot.as_str());
+    }
+    if let Some(ms) = query.until_ms {
+        option("until", &moment(ms));
+    }
+    match (&query.cursor, query.since_ms) {
+        // journalctl takes only one of the two; the caller stops where it has read enough.
+        (Some(cursor), _) => option("after-cursor", cursor.as_str()),
+        (None, Some(ms)) => option("since", &moment(ms)),
+        (None, None) => {}
+    }
+    let more: &[&str] = match query.order {
+        LogOrder::Older => &["--reverse"],
+        LogOrder::Newer => &[],
+        LogOrder::Follow if query.cursor.is_some() => &["--follow", "--no-tail"],
+        LogOrder::Follow => &["--follow", "--lines=0"],
+    };
+    args.extend(more.iter().map(|&word| word.to_owned()));
+    if query.kernel {
+        args.push("_TRANSPORT=kernel".to_owned());
+    }
+    args
+}
+
+/// A moment as systemd.time(7) has it.
+fn moment(ms: u64) -> String {
+    format!("@{}.{:03}", ms / 1000, ms % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(json: &str) -> LogQuery {
+        serde_json::from_str(json).unwrap()
+    }
+
+    /// What follows the fixed words.
+    fn varying(json: &str) -> String {
+        arguments(&query(json))[5..].join(" ")
+    }
+
+    #[test]
+    fn a_question_becomes_options() {
+        assert_eq!(varying(r#"{"order":"older"}"#), "--reverse");
+        assert_eq!(varying(r#"{"order":"newer"}"#), "");
+        assert_eq!(
+            varying(
+                r#"{"unit":"-.mount","priority":"err","since_ms":1500,"until_ms":2000,"boot":"-1","order":"newer"}"#
+            ),
+            "--unit=-.mount --priority=err --boot=-1 --until=@2.000 --since=@1.500"
+        );
+        assert_eq!(
+            varying(r#"{"kernel":true,"order":"follow"}"#),
+            "--follow --lines=0 _TRANSPORT=kernel"
+        );
+        assert_eq!(
+            varying(r#"{"cursor":"s=1;i=2","since_ms":1,"order":"follow"}"#),
+            "--after-cursor=s=1;i=2 --follow --no-tail"
+        );
+    }
+
+    #[test]
+    fn no_value_is_an_option() {
+        let query = query(r#"{"grep":"--merge","unit":"--merge.service","order":"older"}"#);
+        let args = arguments(&query);
+        assert!(args.contains(&"--grep=--merge".to_owned()), "{args:?}");
+        assert!(args.contains(&"--unit=--merge.service".to_owned()));
+        assert!(!args.contains(&"--merge".to_owned()));
+    }
+}

@@ -1,0 +1,225 @@
+//! Changes units through the host's systemd, and looks at and changes those of a container through its own.
+
+use crate::config::HELPER_POLICY_FILE;
+use crate::exec::{Ending, Operation, RefusalCode, UnitChange, UnitName};
+
+use super::{
+    commands::in_container, house::House, journal::inside, pump::Pump, refusal::Refusal, tools,
+};
+
+/// Where systemd is on the system bus (org.freedesktop.systemd1(5)).
+const SYSTEMD: [&str; 3] = [
+    "org.freedesktop.systemd1",
+    "/org/freedesktop/systemd1",
+    "org.freedesktop.systemd1.Manager",
+];
+
+/// How long systemd may take to take a change, in seconds: it answers nobody while it reads all files again.
+const ANSWER_TIME: &str = "--timeout=60";
+
+/// Units that take the box down, into another state, or that everything hangs on: what `power` is for, or nothing.
+const OF_THE_BOX: [&str; 34] = [
+    "ctrl-alt-del.target",
+    "emergency.service",
+    "emergency.target",
+    "exit.target",
+    "factory-reset.target",
+    "final.target",
+    "halt.target",
+    "hibernate.target",
+    "hybrid-sleep.target",
+    "initrd-switch-root.target",
+    "kexec.target",
+    "poweroff.target",
+    "reboot.target",
+    "rescue.service",
+    "rescue.target",
+    "runlevel0.target",
+    "runlevel1.target",
+    "runlevel6.target",
+    "shutdown.target",
+    "sleep.target",
+    "soft-reboot.target",
+    "suspend-then-hibernate.target",
+    "suspend.target",
+    "systemd-exit.service",
+    "systemd-halt.service",
+    "systemd-hibernate.service",
+    "systemd-hybrid-sleep.service",
+    "systemd-kexec.service",
+    "systemd-poweroff.service",
+    "systemd-reboot.service",
+    "systemd-soft-reboot.service",
+    "systemd-suspend-then-hibernate.service",
+    "systemd-suspend.service",
+    "umount.target",
+];
+
+/// What of a unit in a container is asked for.
+const SHOW: [&str; 3] = [
+    "show",
+    "--no-pager",
+    "--property=Id,Description,LoadState,ActiveState,SubState,UnitFileState,MainPID,Result,StatusText,NRestarts,\
+     ExecMainStatus,MemoryCurrent,CPUUsageNSec,TasksCurrent,FragmentPath,NeedDaemonReload,Triggers,TriggeredBy,\
+     ActiveEnterTimestamp,ActiveExitTimestamp,InactiveEnterTimestamp,InactiveExitTimestamp,\
+     NextElapseUSecRealtime,LastTriggerUSec",
+];
+
+/// Does what an operation on units says.
+pub async fn perform(
+    house: &House,
+    pump: &mut Pump,
+    operation: &Operation,
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    let (container, args) = match operation {
+        Operation::UnitChange { unit, change } => return on_host(house, pump, unit, *change).await,
+        Operation::ContainerUnitList { container } => (container, list()),
+        Operation::ContainerUnit { container, unit } => (container, words(&SHOW, unit)),
+        Operation::ContainerUnitChange {
+            container,
+            unit,
+            change,
+        } => {
+            let verb = [change.verb(), "--no-ask-password", "--quiet"];
+            (container, words(&verb, unit))
+        }
+        _ => return Err(Refusal::failed("no tool does this")),
+    };
+    let command = inside("systemctl", args);
+    in_container(house, pump, (container, &command), processes).await
+}
+
+/// Hands a change to systemd. What takes time is a job, whose end systemd signals to whoever listens.
+async fn on_host(
+    house: &House,
+    pump: &mut Pump,
+    unit: &UnitName,
+    change: UnitChange,
+) -> Result<Ending, Refusal> {
+    bounded(house, unit)?;
+    let ending = tools::carry(&call(unit, change), pump, &house.strays).await?;
+    if change.is_job()
+        || change == UnitChange::ResetFailed
+        || ending != (Ending::Exited { code: 0 })
+    {
+        return Ok(ending);
+    }
+    // systemd takes note of what is enabled when it reads its files again.
+    let reload = systemd("Reload", &[]);
+    tools::carry(&reload, pump, &house.strays).await
+}
+
+/// Refuses what would cut the branch that this sits on, what `power` is for, and what is about containers that the
+/// owner's file does not let be touched.
+fn bounded(house: &House, unit: &UnitName) -> Result<(), Refusal> {
+    let name = unit.as_str();
+    if is_own(name) {
+        return Err(Refusal::bad_command(format!(
+            "{name} is gatewren itself, which does not stop, start or change itself for a client; the owner does: \
+             systemctl restart {name}"
+        )));
+    }
+    if OF_THE_BOX.contains(&name) {
+        return Err(Refusal::bad_command(format!(
+            "{name} takes the whole box down or into another state; server_restart and server_shutdown do that, \
+             where the owner lets them"
+        )));
+    }
+    if !house.policy.now().allows_unit(name) {
+        return Err(Refusal::new(
+            RefusalCode::Forbidden,
+            format!(
+                "{name} starts and stops containers that may not be touched: containers and lxc_writes in \
+                 {HELPER_POLICY_FILE} say which may"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn is_own(name: &str) -> bool {
+    ["gatewren.", "gatewren-", "gatewren@"]
+        .iter()
+        .any(|own| name.starts_with(own))
+}
+
+fn call(unit: &UnitName, change: UnitChange) -> tools::Tool {
+    let unit = unit.as_str();
+    match change {
+        UnitChange::Start => systemd("StartUnit", &["ss", unit, "replace"]),
+        UnitChange::Stop => systemd("StopUnit", &["ss", unit, "replace"]),
+        UnitChange::Restart => systemd("RestartUnit", &["ss", unit, "replace"]),
+        UnitChange::Reload => systemd("ReloadUnit", &["ss", unit, "replace"]),
+        UnitChange::ResetFailed => systemd("ResetFailedUnit", &["s", unit]),
+        UnitChange::Enable => systemd("EnableUnitFiles", &["asbb", "1", unit, "false", "false"]),
+        UnitChange::Disable => systemd("DisableUnitFiles", &["asb", "1", unit, "false"]),
+    }
+}
+
+fn systemd(member: &str, rest: &[&str]) -> tools::Tool {
+    // Not even a name that begins with a hyphen is an option of busctl.
+    let words = ["--json=short", ANSWER_TIME, "call", "--"].into_iter();
+    let words = words.chain(SYSTEMD).chain([member]);
+    tools::Tool {
+        name: "busctl",
+        args: words
+            .chain(rest.iter().copied())
+            .map(str::to_owned)
+            .collect(),
+    }
+}
+
+fn list() -> Vec<String> {
+    // Of older versions a list cannot be had as JSON.
+    [
+        "list-units",
+        "--all",
+        "--no-pager",
+        "--full",
+        "--plain",
+        "--no-legend",
+    ]
+    .map(str::to_owned)
+    .into()
+}
+
+fn words(fixed: &[&str], unit: &UnitName) -> Vec<String> {
+    let words = fixed.iter().copied().chain(["--", unit.as_str()]);
+    words.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gatewren_is_not_its_own_clients_business() {
+        for own in [
+            "gatewren.service",
+            "gatewren.socket",
+            "gatewren-helper.service",
+            "gatewren-helper.socket",
+        ] {
+            assert!(is_own(own), "{own}");
+        }
+        assert!(!is_own("gatewrench.service"));
+        assert!(OF_THE_BOX.is_sorted());
+    }
+
+    #[test]
+    fn no_name_is_an_option() {
+        let unit: UnitName = "--help.service".parse().unwrap();
+        for change in [
+            UnitChange::Start,
+            UnitChange::Enable,
+            UnitChange::ResetFailed,
+        ] {
+            let args = call(&unit, change).args;
+            let end = args.iter().position(|word| word == "--").unwrap();
+            let at = args.iter().position(|word| word == unit.as_str()).unwrap();
+            assert!(end < at, "{args:?}");
+        }
+        assert_eq!(words(&["start"], &unit), ["start", "--", "--help.service"]);
+    }
+}

@@ -1,0 +1,40 @@
+//! `server_processes`: what uses the processor and the memory.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{failure::failed, number::Number};
+use crate::backends::{ProcessOrder, Processes, TopProcesses};
+use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
+
+/// The group, as a table.
+pub fn tools(processes: Arc<Processes>) -> Toolset<Processes> {
+    Toolset::over(processes)
+        .named("server")
+        .tool("server_processes", Risk::Read, top)
+        .about(Scope::Host)
+        .through(HelperClass::HostReads)
+        .titled("Processes of the server")
+}
+
+/// Lists the processes of the host that use most of the processor, measured over a third of a second, or of the memory,
+/// each with its user, command line, age, and the container or the systemd unit that it belongs to: those in containers
+/// are among them. `container_stats` sums up containers, `unit_status` a unit.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Top {
+    /// Of what they use most.
+    #[serde(default)]
+    order: ProcessOrder,
+    /// How many at most, 1 to 50.
+    #[serde(default)]
+    limit: Number<1, 50, 15>,
+}
+
+async fn top(processes: Arc<Processes>, Top { order, limit }: Top, cx: Cx) -> Result<TopProcesses> {
+    let processes = processes.seen_by(&cx.caller().reach, cx.reference());
+    let most = usize::try_from(limit.get()).unwrap_or(1);
+    processes.top(order, most).await.map_err(failed)
+}
