@@ -241,7 +241,6 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "order" => json!("memory"),
         "since" | "until" => json!("2026-07-28"),
         "cursor" => json!("s=1"),
-        "before" => json!(false),
         "open" | "only_new" => json!(true),
         "path" => json!(format!("/nonexistent/{container}")),
         "revision" | "grace_s" | "offset" | "memory_limit_bytes" | "cpu_limit_percent"
@@ -252,7 +251,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "source" => json!("lxc"),
         "hostname" | "comment" | "after" => json!("abcd"),
         // What runs is to run on.
-        "on" | "soft" | "force" | "with_snapshots" => json!(false),
+        "on" | "soft" | "force" | "with_snapshots" | "before" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }
