@@ -147,6 +147,7 @@ mod tests {
         "no ",
         "not ",
         "nothing",
+        "time was up",
         "only ",
         "refuse",
         "unless",
