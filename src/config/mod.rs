@@ -32,6 +32,8 @@ pub use dialect::Dialect;
 pub use edge::{EdgeJwt, KeysAt};
 pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob, fits};
+#[cfg(test)]
+pub use helper_policy::Updates;
 pub use helper_policy::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
 pub use level::LogLevel;
 pub use live::{InForce, Live};

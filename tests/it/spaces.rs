@@ -243,6 +243,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "cursor" => json!("s=1"),
         "before" => json!(false),
         "open" | "only_new" => json!(true),
+        "packages" => json!(["nosuchpackage"]),
         "path" => json!(format!("/nonexistent/{container}")),
         "revision" | "grace_s" | "offset" | "memory_limit_bytes" | "cpu_limit_percent"
         | "processes_limit" | "start_order" => json!(0),
@@ -252,7 +253,10 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "source" => json!("lxc"),
         "hostname" | "comment" | "after" => json!("abcd"),
         // What runs is to run on.
-        "on" | "soft" | "force" | "with_snapshots" => json!(false),
+        "on" | "soft" | "force" | "with_snapshots" | "refresh" | "security_only"
+        | "allow_removal" => {
+            json!(false)
+        }
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }
