@@ -33,15 +33,14 @@ pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
         .titled("Updates that were installed")
 }
 
-/// Lists the packages of the host, or of a running container, that apt could upgrade, with versions, origin, and whether
-/// it is a security update; says when apt's lists were fetched, and whether an update waits for a reboot. Nothing is
+/// Lists what apt could upgrade, security updates first, how old its lists are, and whether a reboot waits. Nothing is
 /// installed: `update_apply` does that.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Check {
-    /// A running container; the host when absent.
+    /// Running; the host when absent.
     container: Option<ContainerName>,
-    /// Whether the lists are fetched first, where the owner allows it.
+    /// Fetch the lists first, where that is allowed.
     #[serde(default)]
     refresh: bool,
 }

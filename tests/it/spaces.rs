@@ -241,7 +241,6 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "order" => json!("memory"),
         "since" | "until" => json!("2026-07-28"),
         "cursor" => json!("s=1"),
-        "before" => json!(false),
         "open" | "only_new" => json!(true),
         "packages" => json!(["nosuchpackage"]),
         "path" => json!(format!("/nonexistent/{container}")),
@@ -253,10 +252,8 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "source" => json!("lxc"),
         "hostname" | "comment" | "after" => json!("abcd"),
         // What runs is to run on.
-        "on" | "soft" | "force" | "with_snapshots" | "refresh" | "security_only"
-        | "allow_removal" => {
-            json!(false)
-        }
+        "on" | "soft" | "force" | "with_snapshots" | "before" => json!(false),
+        "refresh" | "security_only" | "allow_removal" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }
