@@ -25,6 +25,8 @@ mod source;
 mod storage;
 mod systemd;
 mod threshold;
+mod update_applied;
+mod update_history;
 mod updates;
 
 pub use bounds::Bounds;
@@ -58,14 +60,16 @@ pub use systemd::{
     UnitStatus,
 };
 
-pub use updates::{UpdateCheck, Updates};
+pub use update_applied::UpdateApplied;
+pub use update_history::UpdateHistory;
+pub use updates::{UpdateCheck, Updates, Wanted};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
     BootName, Changes, ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostDiskUsage,
     HostFileSearch, InsidePath, JobId, Listener, LogCursor, LogFile, LogOrder, LogPattern,
-    LogPriority, LogQuery, ProcessOrder, Program, SnapshotName, Transport, Tunnel, TunnelName,
-    UnitChange, UnitName, Usage, Vitals,
+    LogPriority, LogQuery, PackageName, ProcessOrder, Program, SnapshotName, Transport, Tunnel,
+    TunnelName, UnitChange, UnitName, UpdateScope, Usage, Vitals,
 };
 pub use crate::sys::neutralise;
 

@@ -24,6 +24,8 @@ pub enum HelperClass {
     Power,
     /// Looking at the host's updates.
     Updates,
+    /// Installing them.
+    UpdatesApply,
     /// Reading the host's journal.
     HostLogs,
     /// Changing the host's units.
@@ -38,7 +40,7 @@ pub enum HelperClass {
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -47,6 +49,7 @@ impl HelperClass {
         Self::LxcManage,
         Self::Power,
         Self::Updates,
+        Self::UpdatesApply,
         Self::HostLogs,
         Self::Units,
         Self::HostFileReads,
@@ -54,7 +57,7 @@ impl HelperClass {
         Self::Network,
     ];
 
-    /// Its key in the file.
+    /// What it is called between programs: its key in the file, but where a key has more values than off and on.
     pub fn key(self) -> &'static str {
         match self {
             Self::HostShell => "host_shell",
@@ -65,6 +68,7 @@ impl HelperClass {
             Self::LxcManage => "lxc_manage",
             Self::Power => "power",
             Self::Updates => "updates",
+            Self::UpdatesApply => "updates_apply",
             Self::HostLogs => "host_logs",
             Self::Units => "units",
             Self::HostFileReads => "host_file_reads",
@@ -74,8 +78,12 @@ impl HelperClass {
     }
 }
 
+/// What the owner reads of it: the key in the file, and the value where that needs one of several.
 impl fmt::Display for HelperClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.key())
+        f.write_str(match self {
+            Self::UpdatesApply => "updates = \"apply\"",
+            other => other.key(),
+        })
     }
 }

@@ -35,13 +35,15 @@ pub enum Switch {
     On,
 }
 
-/// What may be done about updates of the host's packages.
+/// What may be done about updates of packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Updates {
     /// Nothing.
     Off,
     /// They may be looked at.
     ReadOnly,
+    /// And installed.
+    Apply,
 }
 
 /// The bounds that hold even if the front is taken over.
@@ -66,7 +68,7 @@ pub struct HelperPolicy {
     pub templates: Vec<Template>,
     /// Restarting the box and switching it off.
     pub power: Switch,
-    /// Updates of the host's packages.
+    /// Updates of packages.
     pub updates: Updates,
     /// Whether the host's journal may be read.
     pub host_logs: bool,
@@ -116,6 +118,7 @@ impl HelperPolicy {
             lxc_manage: Switch::On,
             templates: Template::of_lxc("busybox").into_iter().collect(),
             power: Switch::On,
+            updates: Updates::Apply,
             units: Switch::On,
             host_file_reads: vec!["/".to_owned()],
             host_file_writes: vec!["/".to_owned()],
@@ -134,7 +137,8 @@ impl HelperPolicy {
             HelperClass::LxcWrites => self.lxc_writes,
             HelperClass::LxcManage => self.lxc_manage == Switch::On,
             HelperClass::Power => self.power == Switch::On,
-            HelperClass::Updates => self.updates == Updates::ReadOnly,
+            HelperClass::Updates => self.updates != Updates::Off,
+            HelperClass::UpdatesApply => self.updates == Updates::Apply,
             HelperClass::HostLogs => self.host_logs,
             HelperClass::Units => self.units == Switch::On,
             HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
@@ -201,8 +205,9 @@ Every value below is the default: uncomment a line to change it.";
             "Restarting this box and switching it off, and calling off what is planned: \"off\" or \"on\". It is\n\
              done through systemd some seconds later, and not while something holds an inhibitor lock."),
         key!("", "updates", updates, Word,
-            "Updates of the host's packages: \"off\", or \"read-only\" to look at what apt would upgrade.\n\
-             Nothing is fetched, installed or removed."),
+            "Updates of packages, of this box and of containers: \"off\", \"read-only\" to look at what apt would\n\
+             upgrade and what it did, or \"apply\" to fetch and install too. A package's own scripts run as root\n\
+             then, whatever else is off here; apt's sources and keys say whose packages can come."),
         key!("", "host_logs", host_logs, Flag,
             "Whether the journal of this box may be read, the kernel's messages in it too. What looks like a\n\
              secret is left out of what is told, as far as it can be recognised."),
@@ -325,7 +330,12 @@ macro_rules! words {
 
 words!(Shell, "off" = Self::Off, "full" = Self::Full);
 words!(Switch, "off" = Self::Off, "on" = Self::On);
-words!(Updates, "off" = Self::Off, "read-only" = Self::ReadOnly);
+words!(
+    Updates,
+    "off" = Self::Off,
+    "read-only" = Self::ReadOnly,
+    "apply" = Self::Apply
+);
 
 #[cfg(test)]
 mod tests {
@@ -360,13 +370,14 @@ mod tests {
         let scratch = Scratch::new();
         let sample = helper_sample();
         for class in HelperClass::ALL {
-            let name = class.key();
+            let said = class.to_string();
+            let name = said.split(' ').next().unwrap();
             let key = HelperPolicy::KEYS.iter().find(|key| key.name == name);
             assert!(!key.unwrap().help.is_empty(), "{name}");
             assert!(sample.contains(&format!("\n#{name} = ")), "{name}");
             let (introduction, _) = sample.split_once("\n\n").unwrap();
             assert!(introduction.contains(name), "{name}");
-            assert_eq!(serde_json::to_value(class).unwrap(), name);
+            assert_eq!(serde_json::to_value(class).unwrap(), class.key());
             let allowed = [
                 "false",
                 "true",
@@ -374,6 +385,7 @@ mod tests {
                 "\"on\"",
                 "\"full\"",
                 "\"read-only\"",
+                "\"apply\"",
                 "[]",
                 "[\"/srv\"]",
             ];
@@ -382,11 +394,17 @@ mod tests {
                 HelperPolicy::load(&path).ok()
             });
             let said: Vec<bool> = allowed.map(|policy| policy.allows(class)).collect();
-            assert_eq!(said, [false, true], "{name}");
+            let expected: &[bool] = match class {
+                HelperClass::Updates => &[false, true, true],
+                HelperClass::UpdatesApply => &[false, false, true],
+                _ => &[false, true],
+            };
+            assert_eq!(said, expected, "{name}");
             assert!(HelperPolicy::everything().allows(class));
         }
         let others = ["containers", "templates"].len();
-        assert_eq!(HelperPolicy::KEYS.len(), HelperClass::ALL.len() + others);
+        let keys = HelperClass::ALL.len() - ["updates_apply"].len() + others;
+        assert_eq!(HelperPolicy::KEYS.len(), keys);
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod snapshot_name;
 mod tunnels;
 mod unit_change;
 mod unit_name;
+mod update;
 mod vitals;
 
 pub use command::{Command, Program};
@@ -46,4 +47,5 @@ pub use snapshot_name::SnapshotName;
 pub use tunnels::{Tunnel, TunnelPeer};
 pub use unit_change::UnitChange;
 pub use unit_name::UnitName;
+pub use update::{PackageName, UpdateOrder, UpdateScope};
 pub use vitals::{Listener, Transport, Usage, Vitals};

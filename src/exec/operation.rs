@@ -15,6 +15,7 @@ use super::{
     processes::ProcessOrder,
     unit_change::UnitChange,
     unit_name::UnitName,
+    update::UpdateOrder,
 };
 
 /// The first frame of a connection: one operation and its bounds.
@@ -136,7 +137,27 @@ pub enum Operation {
     /// Call off a restart or shutdown that is planned, and print whether there was one (`b true`).
     CancelShutdown {},
     /// Print what apt would do to upgrade the host's packages, as `apt-get --simulate dist-upgrade` does.
-    UpdateCheck {},
+    UpdateCheck {
+        /// Whose; the host's when absent.
+        #[serde(default)]
+        container: Option<ContainerName>,
+    },
+    /// Have apt fetch its lists of packages.
+    UpdateRefresh {
+        /// Where; on the host when absent.
+        #[serde(default)]
+        container: Option<ContainerName>,
+    },
+    /// Have apt upgrade packages, and print what it says and then what is different, a line each after `gatewren: `.
+    UpdateApply(UpdateOrder),
+    /// Print one of the files in which apt keeps what it did (`/var/log/apt/history.log`).
+    UpdateHistory {
+        /// Where; on the host when absent.
+        #[serde(default)]
+        container: Option<ContainerName>,
+        /// How many files were begun since.
+        file: u8,
+    },
     /// Print lines of the host's journal, a JSON object a line, as `journalctl -o json` does.
     HostLog {
         /// Which.
@@ -341,7 +362,10 @@ impl Operation {
             Self::Restart { .. } => "restart",
             Self::Shutdown { .. } => "shutdown",
             Self::CancelShutdown {} => "cancel_shutdown",
-            Self::UpdateCheck {} => "update_check",
+            Self::UpdateCheck { .. } => "update_check",
+            Self::UpdateRefresh { .. } => "update_refresh",
+            Self::UpdateApply(_) => "update_apply",
+            Self::UpdateHistory { .. } => "update_history",
             Self::HostLog { .. } => "host_log",
             Self::ContainerLog { .. } => "container_log",
             Self::HostBoots {} => "host_boots",
@@ -389,6 +413,8 @@ impl Operation {
                 | Self::Restart { .. }
                 | Self::Shutdown { .. }
                 | Self::CancelShutdown {}
+                | Self::UpdateRefresh { .. }
+                | Self::UpdateApply(_)
                 | Self::UnitChange { .. }
                 | Self::ContainerUnitChange { .. }
                 | Self::JobStart { .. }
@@ -416,7 +442,11 @@ impl Operation {
             | Self::ContainerUnitList { container }
             | Self::ContainerUnit { container, .. }
             | Self::ContainerUnitChange { container, .. } => Some(container),
-            Self::ContainerVitals { container } => container.as_ref(),
+            Self::ContainerVitals { container }
+            | Self::UpdateCheck { container }
+            | Self::UpdateRefresh { container }
+            | Self::UpdateHistory { container, .. } => container.as_ref(),
+            Self::UpdateApply(order) => order.container.as_ref(),
             Self::JobStart { operation, .. } => operation.container(),
             Self::Ping {}
             | Self::HostView {}
@@ -430,7 +460,6 @@ impl Operation {
             | Self::Restart { .. }
             | Self::Shutdown { .. }
             | Self::CancelShutdown {}
-            | Self::UpdateCheck {}
             | Self::HostLog { .. }
             | Self::HostBoots {}
             | Self::HostProcesses { .. }

@@ -21,7 +21,8 @@ pub use crate::exec::{
     FileEntry, FileFacts, FileList, FileMatch, FileMatches, FileWritten, Frame, HostDiskUsage,
     HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostProbe, HostView, InsideEntry,
     InsidePath, Job, JobId, JobPiece, KillReason, Limits, Listener, LogCursor, LogFile, LogOrder,
-    LogPattern, LogPriority, LogQuery, Operation, PowerPlan, Probe, Probed, ProcessOrder,
-    ProcessSeen, Processes, Program, RefusalCode, SnapshotFacts, SnapshotName, Stream, Transport,
-    Tunnel, TunnelName, UnitChange, UnitName, Usage, Vitals,
+    LogPattern, LogPriority, LogQuery, Operation, PackageName, PowerPlan, Probe, Probed,
+    ProcessOrder, ProcessSeen, Processes, Program, RefusalCode, SnapshotFacts, SnapshotName,
+    Stream, Transport, Tunnel, TunnelName, UnitChange, UnitName, UpdateOrder, UpdateScope, Usage,
+    Vitals,
 };

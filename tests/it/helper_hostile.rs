@@ -65,7 +65,8 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "host_file_write" => ("host_file_writes", "[\"/\"]"),
         looks if looks.starts_with("host_file_") => ("host_file_reads", "[\"/\"]"),
         looks if looks.starts_with("host_") => ("host_reads", "true"),
-        "update_check" => ("updates", "\"read-only\""),
+        "update_check" | "update_history" => ("updates", "\"read-only\""),
+        "update_refresh" | "update_apply" => ("updates", "\"apply\""),
         looks if looks.starts_with("container_") => ("lxc_reads", "true"),
         other => panic!("{other} has no class"),
     }
@@ -90,7 +91,16 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
         let fort = Fort::on(machine.as_ref(), &lines.collect::<String>());
         let mut bounds = fort.helper.ask(&json!({ "do": "bounds" }), LONG_MS);
         let said = String::from_utf8(bounds.output()).unwrap();
-        assert_eq!(said, format!("[\"{key}\"]\n"), "what the front is told");
+        let more = if on.contains("apply") {
+            ",\"updates_apply\""
+        } else {
+            ""
+        };
+        assert_eq!(
+            said,
+            format!("[\"{key}\"{more}]\n"),
+            "what the front is told"
+        );
         drop(bounds);
         for operation in all.iter().skip(1) {
             let asked = fort.helper.ask(operation, LONG_MS);
@@ -99,10 +109,16 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
                 asked.cancel();
             }
             let (code, message) = asked.finish().refusal();
-            let is_on = class(operation).0 == key;
+            let (its_key, its_word) = class(operation);
+            let is_on = its_key == key && (its_word == on || on.contains("apply"));
             assert_eq!(code != "forbidden", is_on, "{key}: {operation}: {message}");
             if !is_on {
-                let file = format!("{} is off in /etc/gatewren/helper.toml", class(operation).0);
+                let named = if its_word.contains("apply") {
+                    "updates = \"apply\""
+                } else {
+                    its_key
+                };
+                let file = format!("{named} is off in /etc/gatewren/helper.toml");
                 assert!(message.contains(&file), "{message}");
             }
         }

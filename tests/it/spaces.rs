@@ -243,6 +243,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "since" | "until" => json!("2026-07-28"),
         "cursor" => json!("s=1"),
         "open" | "only_new" => json!(true),
+        "packages" => json!(["nosuchpackage"]),
         "path" => json!(format!("/nonexistent/{container}")),
         "value" => json!({ "a": 1 }),
         "json" => json!("1"),
@@ -255,6 +256,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "hostname" | "comment" | "after" => json!("abcd"),
         // What runs is to run on.
         "on" | "soft" | "force" | "with_snapshots" | "before" => json!(false),
+        "refresh" | "security_only" | "allow_removal" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }

@@ -189,6 +189,12 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     let plan = json!({ "delay_s": 86_400 });
     all.extend(["restart", "shutdown"].map(|what| json!({ "do": what, "plan": plan })));
     all.extend(["cancel_shutdown", "update_check"].map(|what| json!({ "do": what })));
+    // Of a container that is not there: nothing may come of this on the machine of the tests.
+    all.extend([
+        json!({ "do": "update_refresh", "container": "web" }),
+        json!({ "do": "update_history", "container": "web", "file": 0 }),
+        json!({ "do": "update_apply", "container": "web", "scope": "all", "removals": false, "agent": "a" }),
+    ]);
     all.extend(["list", "events"].map(|what| json!({ "do": format!("container_{what}") })));
     all.extend(of_systemd());
     let about = ["info", "config", "os_release", "vitals", "disk", "start"];
