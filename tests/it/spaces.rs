@@ -249,7 +249,8 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "json" => json!("1"),
         "revision" | "grace_s" | "offset" | "memory_limit_bytes" | "cpu_limit_percent"
         | "processes_limit" | "start_order" => json!(0),
-        "timeout_s" | "limit" | "lines" | "bytes" | "mode" | "start_delay_s" => json!(20),
+        "timeout_s" | "limit" | "lines" | "bytes" | "start_delay_s" => json!(20),
+        "mode" => json!("0644"),
         "snapshot" => json!("snap0"),
         "template" => json!("busybox"),
         "source" => json!("lxc"),
