@@ -33,6 +33,9 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("server.host.address.list", &[]),
     ("server.metrics", &[]),
     ("server.time", &[]),
+    ("ssh.add", &["key"]),
+    ("ssh.list", &[]),
+    ("ssh.remove", &["fingerprint"]),
     ("system.shell", &[]),
 ];
 
