@@ -22,6 +22,7 @@ mod power;
 mod processes;
 mod shell;
 mod source;
+mod ssh;
 mod storage;
 mod systemd;
 mod threshold;
@@ -54,6 +55,7 @@ pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
 pub use processes::{Processes, TopProcesses};
 pub use shell::{Shell, ShellCall};
+pub use ssh::Ssh;
 pub use storage::{DiskHealth, DiskUsage, Storage};
 pub use systemd::{
     Systemd, SystemdUnits, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitNews,
@@ -66,10 +68,11 @@ pub use updates::{UpdateCheck, Updates, Wanted};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
-    BootName, Changes, ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostDiskUsage,
-    HostFileSearch, InsidePath, JobId, Listener, LogCursor, LogFile, LogOrder, LogPattern,
-    LogPriority, LogQuery, PackageName, ProcessOrder, Program, SnapshotName, Transport, Tunnel,
-    TunnelName, UnitChange, UnitName, UpdateScope, Usage, Vitals,
+    BootName, Changes, ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, Fingerprint,
+    HostDiskUsage, HostFileSearch, InsidePath, JobId, Listener, LogCursor, LogFile, LogOrder,
+    LogPattern, LogPriority, LogQuery, PackageName, ProcessOrder, Program, PublicKey, SnapshotName,
+    SshAccount, SshKeyChange, Transport, Tunnel, TunnelName, UnitChange, UnitName, UpdateScope,
+    Usage, Vitals,
 };
 pub use crate::sys::neutralise;
 

@@ -36,11 +36,13 @@ pub enum HelperClass {
     HostFileWrites,
     /// Changing the host's network.
     Network,
+    /// Looking at and changing who may log in over SSH.
+    SshKeys,
 }
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -55,6 +57,7 @@ impl HelperClass {
         Self::HostFileReads,
         Self::HostFileWrites,
         Self::Network,
+        Self::SshKeys,
     ];
 
     /// What it is called between programs: its key in the file, but where a key has more values than off and on.
@@ -74,6 +77,7 @@ impl HelperClass {
             Self::HostFileReads => "host_file_reads",
             Self::HostFileWrites => "host_file_writes",
             Self::Network => "network",
+            Self::SshKeys => "ssh_keys",
         }
     }
 }

@@ -80,6 +80,8 @@ pub struct HelperPolicy {
     pub host_file_writes: Vec<String>,
     /// Changing the host's network.
     pub network: Switch,
+    /// The accounts, or files, whose SSH keys may be seen and changed.
+    pub ssh_keys: Vec<String>,
 }
 
 impl HelperPolicy {
@@ -123,6 +125,7 @@ impl HelperPolicy {
             host_file_reads: vec!["/".to_owned()],
             host_file_writes: vec!["/".to_owned()],
             network: Switch::On,
+            ssh_keys: vec!["root".to_owned()],
             ..Self::default()
         }
     }
@@ -144,6 +147,7 @@ impl HelperPolicy {
             HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
             HelperClass::HostFileWrites => !self.host_file_writes.is_empty(),
             HelperClass::Network => self.network == Switch::On,
+            HelperClass::SshKeys => !self.ssh_keys.is_empty(),
         }
     }
 
@@ -167,8 +171,8 @@ This file belongs to root: the front can neither write it nor change what it say
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
 Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, lxc_manage, power, updates, host_logs, units, host_file_reads, host_file_writes and network; what is
-switched off there, or is about a container that is not in the list, is refused to everybody, and tools that need
+lxc_writes, lxc_manage, power, updates, host_logs, units, host_file_reads, host_file_writes, network and ssh_keys;
+what is switched off there, or is about a container that is not in the list, is refused to everybody, and tools that need
 it are not shown to clients. Beside these it only tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
@@ -224,6 +228,10 @@ Every value below is the default: uncomment a line to change it.";
         key!("", "network", network, Word,
             "Changing the host's network: \"off\" or \"on\". WireGuard tunnels that have a profile here are brought up\n\
              and taken down, with the commands that stand in it. It can cut off whoever does it."),
+        key!("", "ssh_keys", ssh_keys, ACCOUNTS,
+            "Whose SSH keys may be seen, added and removed: none, or users such as [\"root\"], whose keys are in\n\
+             .ssh/authorized_keys of their homes; the absolute path of such a file is taken too. Whoever may add a key\n\
+             for root logs in as root. Keys that were not added so are never changed."),
     ];
 }
 
@@ -264,6 +272,22 @@ const DIRECTORIES: List<String> = List {
     may_be_empty: true,
 };
 
+const ACCOUNTS: List<String> = List {
+    entry: account,
+    like: "a user's name, such as \"root\", or the absolute path of a file",
+    may_be_empty: true,
+};
+
+/// A login name as useradd(8) takes it, or a path.
+fn account(text: &str) -> Option<String> {
+    if text.starts_with('/') {
+        return directory(text).filter(|path| path != "/");
+    }
+    let begins_well = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    let all = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
+    (begins_well && text.len() <= 32 && text.bytes().all(all)).then(|| text.to_owned())
+}
+
 fn directory(text: &str) -> Option<String> {
     let plain = |c: char| !c.is_control() && c != '"' && c != '\\';
     let good = text.starts_with('/') && text.len() <= DIRECTORY_BYTES && text.chars().all(plain);
@@ -292,6 +316,7 @@ impl Default for HelperPolicy {
             host_file_reads: Vec::new(),
             host_file_writes: Vec::new(),
             network: Switch::Off,
+            ssh_keys: Vec::new(),
         }
     }
 }

@@ -13,6 +13,7 @@ use super::{
     name::ContainerName,
     probe::HostProbe,
     processes::ProcessOrder,
+    ssh_keys::{Fingerprint, PublicKey},
     unit_change::UnitChange,
     unit_name::UnitName,
     update::UpdateOrder,
@@ -314,6 +315,25 @@ pub enum Operation {
         /// Which.
         tunnel: TunnelName,
     },
+    /// Print the SSH keys of the accounts that the owner's file names, as a JSON list
+    /// ([`SshAccount`](super::ssh_keys::SshAccount)).
+    SshKeyList {},
+    /// Let a key log in, and print what was done ([`SshKeyChange`](super::ssh_keys::SshKeyChange)).
+    SshKeyAdd {
+        /// As whom: an entry of the owner's file; its only one when absent.
+        #[serde(default)]
+        account: Option<String>,
+        /// Which.
+        key: PublicKey,
+    },
+    /// No longer let a key log in that was added so, and print the same.
+    SshKeyRemove {
+        /// As whom.
+        #[serde(default)]
+        account: Option<String>,
+        /// Which.
+        fingerprint: Fingerprint,
+    },
 }
 
 /// A directory whose contents are counted.
@@ -395,6 +415,9 @@ impl Operation {
             Self::HostTunnels {} => "host_tunnels",
             Self::HostTunnelUp { .. } => "host_tunnel_up",
             Self::HostTunnelDown { .. } => "host_tunnel_down",
+            Self::SshKeyList {} => "ssh_key_list",
+            Self::SshKeyAdd { .. } => "ssh_key_add",
+            Self::SshKeyRemove { .. } => "ssh_key_remove",
         }
     }
 
@@ -423,6 +446,8 @@ impl Operation {
                 | Self::HostFileWrite(_)
                 | Self::HostTunnelUp { .. }
                 | Self::HostTunnelDown { .. }
+                | Self::SshKeyAdd { .. }
+                | Self::SshKeyRemove { .. }
         )
     }
 
@@ -482,7 +507,10 @@ impl Operation {
             | Self::HostBtrfs { .. }
             | Self::HostTunnels {}
             | Self::HostTunnelUp { .. }
-            | Self::HostTunnelDown { .. } => None,
+            | Self::HostTunnelDown { .. }
+            | Self::SshKeyList {}
+            | Self::SshKeyAdd { .. }
+            | Self::SshKeyRemove { .. } => None,
         }
     }
 }

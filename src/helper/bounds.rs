@@ -47,6 +47,9 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         | Operation::HostPools {}
         | Operation::HostBtrfs { .. }
         | Operation::HostTunnels {} => Some(HelperClass::HostReads),
+        Operation::SshKeyList {} | Operation::SshKeyAdd { .. } | Operation::SshKeyRemove { .. } => {
+            Some(HelperClass::SshKeys)
+        }
         Operation::HostTunnelUp { .. } | Operation::HostTunnelDown { .. } => {
             Some(HelperClass::Network)
         }
@@ -142,6 +145,7 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::Units => "changing the host's units is refused",
         HelperClass::HostFileReads => "reading files of the host is refused",
         HelperClass::HostFileWrites => "writing files of the host is refused",
+        HelperClass::SshKeys => "looking at and changing who may log in over SSH is refused",
         HelperClass::Network => "changing the host's network is refused",
     }
 }
@@ -376,6 +380,24 @@ mod tests {
         ]
     }
 
+    /// What is about SSH's keys.
+    fn keys() -> [Operation; 3] {
+        let key =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
+        let fingerprint = "SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ";
+        [
+            Operation::SshKeyList {},
+            Operation::SshKeyAdd {
+                account: None,
+                key: key.to_owned().try_into().unwrap(),
+            },
+            Operation::SshKeyRemove {
+                account: None,
+                fingerprint: fingerprint.to_owned().try_into().unwrap(),
+            },
+        ]
+    }
+
     fn everything() -> Vec<(Operation, Option<HelperClass>)> {
         let container = || -> ContainerName { "web".parse().unwrap() };
         let command = || Command {
@@ -437,6 +459,7 @@ mod tests {
             .chain(updates())
             .chain(files())
             .chain(switches().map(|switch| (switch, Some(HelperClass::Network))))
+            .chain(keys().map(|key| (key, Some(HelperClass::SshKeys))))
             .chain(looks().map(|look| (look, Some(HelperClass::HostReads))))
             .collect()
     }
@@ -466,6 +489,7 @@ mod tests {
                 | HelperClass::Network => ["\"off\"", "\"on\""],
                 HelperClass::Updates | HelperClass::UpdatesApply => ["\"off\"", "\"apply\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
+                HelperClass::SshKeys => ["[]", "[\"root\"]"],
             };
             format!("{class} = {}\n", words[usize::from(class != off)])
         });

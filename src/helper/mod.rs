@@ -3,6 +3,7 @@
 
 mod accounts;
 mod answers;
+mod authorized_keys;
 mod bounds;
 mod cage;
 mod ceilings;
@@ -49,6 +50,7 @@ mod refusal;
 mod reports;
 mod serve;
 mod snapshots;
+mod ssh_keys;
 mod stage;
 mod stop;
 mod strays;

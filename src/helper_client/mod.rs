@@ -18,11 +18,11 @@ pub use running::Running;
 
 pub use crate::exec::{
     Answered, BootName, Changes, Command, ContainerName, Deed, DiskName, Ending, Excerpt,
-    FileEntry, FileFacts, FileList, FileMatch, FileMatches, FileWritten, Frame, HostDiskUsage,
-    HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostProbe, HostView, InsideEntry,
-    InsidePath, Job, JobId, JobPiece, KillReason, Limits, Listener, LogCursor, LogFile, LogOrder,
-    LogPattern, LogPriority, LogQuery, Operation, PackageName, PowerPlan, Probe, Probed,
-    ProcessOrder, ProcessSeen, Processes, Program, RefusalCode, SnapshotFacts, SnapshotName,
-    Stream, Transport, Tunnel, TunnelName, UnitChange, UnitName, UpdateOrder, UpdateScope, Usage,
-    Vitals,
+    FileEntry, FileFacts, FileList, FileMatch, FileMatches, FileWritten, Fingerprint, Frame,
+    HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostProbe, HostView,
+    InsideEntry, InsidePath, Job, JobId, JobPiece, KillReason, Limits, Listener, LogCursor,
+    LogFile, LogOrder, LogPattern, LogPriority, LogQuery, Operation, PackageName, PowerPlan, Probe,
+    Probed, ProcessOrder, ProcessSeen, Processes, Program, PublicKey, RefusalCode, SnapshotFacts,
+    SnapshotName, SshAccount, SshKeyChange, Stream, Transport, Tunnel, TunnelName, UnitChange,
+    UnitName, UpdateOrder, UpdateScope, Usage, Vitals,
 };

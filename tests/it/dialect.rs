@@ -43,6 +43,9 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("server.host.binding.list", &[]),
     ("server.metrics", &[]),
     ("server.time", &[]),
+    ("ssh.add", &["key"]),
+    ("ssh.list", &[]),
+    ("ssh.remove", &["fingerprint"]),
     ("system.shell", &[]),
 ];
 

@@ -230,6 +230,13 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "port" | "depth" | "count" => json!(1),
         "type" => json!("A"),
         "sessions" => json!(["6ba7b810-9dad-41d1-80b4-00c04fd430c8"]),
+        "account" => json!("nosuchuser"),
+        "key" => {
+            json!(
+                "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj"
+            )
+        }
+        "fingerprint" => json!("SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ"),
         "tunnel" => json!("nosuchtunnel"),
         "argv" => json!(["true"]),
         "user" => json!("root"),
@@ -275,6 +282,11 @@ fn arguments(tool: &Value, container: &str) -> Vec<Value> {
         if tool["name"] == "logs_wait" {
             // There is nothing to wait for.
             object["timeout_s"] = json!(1);
+        }
+        let name = tool["name"].as_str().unwrap();
+        if name == "ssh_key_add" || name == "ssh_key_remove" {
+            // Nobody's keys are to change.
+            object["account"] = value("account", container);
         }
         if tool["name"] == "dns_query" {
             // No name server of others is asked, which may take its time.

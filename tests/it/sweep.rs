@@ -68,6 +68,10 @@ const FREE: &[(&str, &str)] = &[
         "a JSON Pointer, which leads into a document and nowhere else",
     ),
     (
+        "account",
+        "compared with the accounts that the owner's file names",
+    ),
+    (
         "table",
         "compared with the names of the tables that there are",
     ),
