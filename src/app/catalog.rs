@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::backends::{
-    Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Storage, Systemd,
-    SystemdUnits, Updates,
+    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Storage,
+    Systemd, SystemdUnits, Updates,
 };
 use crate::dispatch::{WithChanges, change_tools};
 use crate::observer::ObserverHandle;
@@ -37,6 +37,8 @@ pub struct Backends {
     pub power: Power,
     /// What apt could upgrade.
     pub updates: Updates,
+    /// Backups of containers and directories.
+    pub backups: Backups,
     /// What of it the helper does at all.
     pub bounds: Bounds,
     /// What runs.
@@ -115,6 +117,9 @@ pub fn catalog_of(
     }
     if rows.have(Updates::are_here()) {
         catalog.add(toolsets::updates(Arc::new(on.updates)))?;
+    }
+    if rows.have(Backups::are_here()) {
+        catalog.add(toolsets::backups(Arc::new(on.backups)))?;
     }
     catalog.add(toolsets::state(Arc::new(views.clone())))?;
     for prompt in toolsets::prompts() {

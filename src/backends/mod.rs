@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod backups;
 mod bounds;
 mod bus;
 mod elsewhere;
@@ -27,6 +28,7 @@ mod systemd;
 mod threshold;
 mod updates;
 
+pub use backups::{Backups, BackupsView};
 pub use bounds::Bounds;
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
@@ -62,10 +64,11 @@ pub use updates::{UpdateCheck, Updates};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
-    BootName, Changes, ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostDiskUsage,
-    HostFileSearch, InsidePath, JobId, Listener, LogCursor, LogFile, LogOrder, LogPattern,
-    LogPriority, LogQuery, ProcessOrder, Program, SnapshotName, Transport, Tunnel, TunnelName,
-    UnitChange, UnitName, Usage, Vitals,
+    Backup, BackupId, BackupTarget, BootName, Changes, ContainerName, FileEntry, FileFacts,
+    FileMatch, FileWritten, HostDiskUsage, HostFileSearch, InsidePath, JobId, Listener, LogCursor,
+    LogFile, LogOrder, LogPattern, LogPriority, LogQuery, ProcessOrder, Program, SnapshotName,
+    Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
+    UnseenTarget, Usage, Verified, Vitals,
 };
 pub use crate::sys::neutralise;
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::backup_target::{BackupPlace, PLACES};
 use super::error::{ConfigError, UnknownWord};
 use super::glob::Glob;
 use super::key::{Key, key};
@@ -84,11 +85,13 @@ pub enum HelperClass {
     HostFileWrites,
     /// Changing the host's network.
     Network,
+    /// Making backups and bringing them back.
+    Backup,
 }
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -102,6 +105,7 @@ impl HelperClass {
         Self::HostFileReads,
         Self::HostFileWrites,
         Self::Network,
+        Self::Backup,
     ];
 
     /// Its key in the file.
@@ -120,6 +124,7 @@ impl HelperClass {
             Self::HostFileReads => "host_file_reads",
             Self::HostFileWrites => "host_file_writes",
             Self::Network => "network",
+            Self::Backup => "backup",
         }
     }
 }
@@ -158,6 +163,14 @@ pub struct HelperPolicy {
     pub host_file_writes: Vec<String>,
     /// Changing the host's network.
     pub network: Switch,
+    /// Making backups and bringing them back.
+    pub backup: Switch,
+    /// Where backups are kept.
+    pub backup_targets: Vec<BackupPlace>,
+    /// The directories below which further places for them may be made.
+    pub backup_roots: Vec<String>,
+    /// The directories of the host of which backups may be made.
+    pub backup_paths: Vec<String>,
 }
 
 impl HelperPolicy {
@@ -200,6 +213,8 @@ impl HelperPolicy {
             host_file_reads: vec!["/".to_owned()],
             host_file_writes: vec!["/".to_owned()],
             network: Switch::On,
+            backup: Switch::On,
+            backup_paths: vec!["/".to_owned()],
             ..Self::default()
         }
     }
@@ -220,6 +235,7 @@ impl HelperPolicy {
             HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
             HelperClass::HostFileWrites => !self.host_file_writes.is_empty(),
             HelperClass::Network => self.network == Switch::On,
+            HelperClass::Backup => self.backup == Switch::On,
         }
     }
 
@@ -243,9 +259,9 @@ This file belongs to root: the front can neither write it nor change what it say
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
 Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, lxc_manage, power, updates, host_logs, units, host_file_reads, host_file_writes and network; what is
-switched off there, or is about a container that is not in the list, is refused to everybody, and tools that need
-it are not shown to clients. Beside these it only tells that it is there, and which of them are on.
+lxc_writes, lxc_manage, power, updates, host_logs, units, host_file_reads, host_file_writes, network and backup;
+what is switched off there, or is about a container that is not in the list, is refused to everybody, and tools that
+need it are not shown to clients. Beside these it only tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
@@ -299,6 +315,19 @@ Every value below is the default: uncomment a line to change it.";
         key!("", "network", network, Word,
             "Changing the host's network: \"off\" or \"on\". WireGuard tunnels that have a profile here are brought up\n\
              and taken down, with the commands that stand in it. It can cut off whoever does it."),
+        key!("", "backup", backup, Word,
+            "Making backups of containers, and of directories that backup_paths names, checking them and bringing\n\
+             them back, to the places that backup_targets names: \"off\" or \"on\". Who may do this may put a container\n\
+             back to what it was."),
+        key!("", "backup_targets", backup_targets, PLACES,
+            "Where backups are kept: a name, and a directory of root's own (\"local: /srv/backup\"), a disk that is\n\
+             mounted for it (\"usb: disk LABEL=backup\"), or a share (\"nas: smb //host/share credentials=/root/nas\").\n\
+             A file with a password must be root's alone."),
+        key!("", "backup_roots", backup_roots, DIRECTORIES,
+            "Directories of root's own below which clients may add places for backups, each a directory of its own."),
+        key!("", "backup_paths", backup_paths, DIRECTORIES,
+            "Directories of the host of which backups may be made, with all that is below them on the same file\n\
+             system, as root. They are brought back only to a new directory below one of host_file_writes."),
     ];
 }
 
@@ -367,6 +396,10 @@ impl Default for HelperPolicy {
             host_file_reads: Vec::new(),
             host_file_writes: Vec::new(),
             network: Switch::Off,
+            backup: Switch::Off,
+            backup_targets: Vec::new(),
+            backup_roots: Vec::new(),
+            backup_paths: Vec::new(),
         }
     }
 }
@@ -472,7 +505,14 @@ mod tests {
             assert_eq!(said, [false, true], "{name}");
             assert!(HelperPolicy::everything().allows(class));
         }
-        let others = ["containers", "templates"].len();
+        let others = [
+            "containers",
+            "templates",
+            "backup_targets",
+            "backup_roots",
+            "backup_paths",
+        ]
+        .len();
         assert_eq!(HelperPolicy::KEYS.len(), HelperClass::ALL.len() + others);
     }
 

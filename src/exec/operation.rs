@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    backup::BackupDeed,
     command::Command,
     deed::Deed,
     device::{DiskName, TunnelName},
@@ -283,6 +284,11 @@ pub enum Operation {
     },
     /// Print `WireGuard`'s tunnels as a JSON list ([`Tunnel`](super::tunnels::Tunnel)).
     HostTunnels {},
+    /// Do something with backups, or look at them.
+    Backup {
+        /// What.
+        deed: BackupDeed,
+    },
     /// Bring up a tunnel that has a profile.
     HostTunnelUp {
         /// Which.
@@ -371,12 +377,16 @@ impl Operation {
             Self::HostTunnels {} => "host_tunnels",
             Self::HostTunnelUp { .. } => "host_tunnel_up",
             Self::HostTunnelDown { .. } => "host_tunnel_down",
+            Self::Backup { deed } => deed.name(),
         }
     }
 
     /// Whether it changes nothing.
     pub fn only_looks(&self) -> bool {
         if let Self::ContainerDeed { deed, .. } = self {
+            return deed.only_looks();
+        }
+        if let Self::Backup { deed } = self {
             return deed.only_looks();
         }
         !matches!(
@@ -417,6 +427,7 @@ impl Operation {
             | Self::ContainerUnit { container, .. }
             | Self::ContainerUnitChange { container, .. } => Some(container),
             Self::ContainerVitals { container } => container.as_ref(),
+            Self::Backup { deed } => deed.container(),
             Self::JobStart { operation, .. } => operation.container(),
             Self::Ping {}
             | Self::HostView {}

@@ -76,6 +76,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
             Some(HelperClass::HostFileReads)
         }
         Operation::HostFileWrite(_) => Some(HelperClass::HostFileWrites),
+        Operation::Backup { .. } => Some(HelperClass::Backup),
     }
 }
 
@@ -137,6 +138,7 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::HostFileReads => "reading files of the host is refused",
         HelperClass::HostFileWrites => "writing files of the host is refused",
         HelperClass::Network => "changing the host's network is refused",
+        HelperClass::Backup => "making backups and bringing them back is refused",
     }
 }
 
@@ -343,6 +345,26 @@ mod tests {
         ]
     }
 
+    /// What is done with backups, as it comes over the socket.
+    fn backups() -> impl Iterator<Item = (Operation, Option<HelperClass>)> {
+        let all = [
+            r#"{"what":"targets"}"#,
+            r#"{"what":"add_target","target":"a"}"#,
+            r#"{"what":"remove_target","target":"a"}"#,
+            r#"{"what":"mount","target":"a"}"#,
+            r#"{"what":"unmount","target":"a"}"#,
+            r#"{"what":"list"}"#,
+            r#"{"what":"create","target":"a","subject":{"container":"web"},"freeze":true}"#,
+            r#"{"what":"verify","target":"a","backup":"web@20260728"}"#,
+            r#"{"what":"restore","target":"a","backup":"web@20260728","subject":{"path":"/srv/b"}}"#,
+        ];
+        let operation = |text| {
+            let deed = serde_json::from_str(text).unwrap();
+            (Operation::Backup { deed }, Some(HelperClass::Backup))
+        };
+        all.into_iter().map(operation)
+    }
+
     /// What changes the host's network.
     fn switches() -> [Operation; 2] {
         let tunnel = || "wg0".to_owned().try_into().unwrap();
@@ -409,6 +431,7 @@ mod tests {
             .chain(containers)
             .chain(power)
             .chain(files())
+            .chain(backups())
             .chain(switches().map(|switch| (switch, Some(HelperClass::Network))))
             .chain(looks().map(|look| (look, Some(HelperClass::HostReads))))
             .collect()
@@ -428,7 +451,8 @@ mod tests {
                 HelperClass::LxcManage
                 | HelperClass::Power
                 | HelperClass::Units
-                | HelperClass::Network => ["\"off\"", "\"on\""],
+                | HelperClass::Network
+                | HelperClass::Backup => ["\"off\"", "\"on\""],
                 HelperClass::Updates => ["\"off\"", "\"read-only\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
             };

@@ -36,6 +36,9 @@ const TOOL_TIME: Duration = Duration::from_secs(150);
 /// The longest that a container may be copied, made or removed.
 const COPY_TIME: Duration = Duration::from_hours(2);
 
+/// The longest that a backup may be made, read or brought back: some terabytes take as long.
+const BACKUP_TIME: Duration = Duration::from_hours(12);
+
 /// The longest grace of a stop; a longer one is cut to this.
 pub const GRACE_SECONDS: u32 = 120;
 
@@ -86,6 +89,7 @@ pub fn limits(asked: Limits, operation: &Operation) -> Limits {
         Operation::HostCommand { .. } | Operation::ContainerCommand { .. } => COMMAND_TIME,
         Operation::ContainerCreate { .. } => COPY_TIME,
         Operation::ContainerDeed { deed, .. } if deed.is_long() => COPY_TIME,
+        Operation::Backup { deed } if deed.is_long() => BACKUP_TIME,
         _ => TOOL_TIME,
     };
     let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);

@@ -249,7 +249,9 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "snapshot" => json!("snap0"),
         "template" => json!("busybox"),
         "source" => json!("lxc"),
-        "hostname" | "comment" | "after" => json!("abcd"),
+        "hostname" | "comment" | "after" | "root" => json!("abcd"),
+        "backup" => json!(format!("{container}@2026-07-28T09-30-00.000Z")),
+        "freeze" => json!(true),
         // What runs is to run on.
         "on" | "soft" | "force" | "with_snapshots" | "before" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
