@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::backends::{
-    Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Ssh, Storage,
-    Systemd, SystemdUnits, Updates,
+    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Ssh,
+    Storage, Systemd, SystemdUnits, Updates,
 };
 use crate::dispatch::{SessionDesk, WithChanges, change_tools, session_tools};
 use crate::observer::ObserverHandle;
@@ -39,6 +39,8 @@ pub struct Backends {
     pub power: Power,
     /// What apt could upgrade.
     pub updates: Updates,
+    /// Backups of containers and directories.
+    pub backups: Backups,
     /// What of it the helper does at all.
     pub bounds: Bounds,
     /// What runs.
@@ -118,6 +120,9 @@ pub fn catalog_of(
     }
     if rows.have(Updates::are_here()) {
         catalog.add(toolsets::updates(Arc::new(on.updates)))?;
+    }
+    if rows.have(Backups::are_here()) {
+        catalog.add(toolsets::backups(Arc::new(on.backups)))?;
     }
     on_stores(&mut catalog, (state, vault, sessions), &views)?;
     for prompt in toolsets::prompts() {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod backups;
 mod bounds;
 mod bus;
 mod elsewhere;
@@ -30,6 +31,7 @@ mod update_applied;
 mod update_history;
 mod updates;
 
+pub use backups::{Backups, BackupsView};
 pub use bounds::Bounds;
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
@@ -68,11 +70,12 @@ pub use updates::{UpdateCheck, Updates, Wanted};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
-    BootName, Changes, ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, Fingerprint,
-    HostDiskUsage, HostFileSearch, InsidePath, JobId, Listener, LogCursor, LogFile, LogOrder,
-    LogPattern, LogPriority, LogQuery, PackageName, ProcessOrder, Program, PublicKey, SnapshotName,
-    SshAccount, SshKeyChange, Transport, Tunnel, TunnelName, UnitChange, UnitName, UpdateScope,
-    Usage, Vitals,
+    Backup, BackupId, BackupTarget, BootName, Changes, ContainerName, FileEntry, FileFacts,
+    FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch, InsidePath, JobId,
+    Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, PackageName,
+    ProcessOrder, Program, PublicKey, SnapshotName, SshAccount, SshKeyChange,
+    Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
+    UnseenTarget, UpdateScope, Usage, Verified, Vitals,
 };
 pub use crate::sys::neutralise;
 

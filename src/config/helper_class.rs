@@ -36,13 +36,15 @@ pub enum HelperClass {
     HostFileWrites,
     /// Changing the host's network.
     Network,
+    /// Making backups and bringing them back.
+    Backup,
     /// Looking at and changing who may log in over SSH.
     SshKeys,
 }
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -57,6 +59,7 @@ impl HelperClass {
         Self::HostFileReads,
         Self::HostFileWrites,
         Self::Network,
+        Self::Backup,
         Self::SshKeys,
     ];
 
@@ -77,6 +80,7 @@ impl HelperClass {
             Self::HostFileReads => "host_file_reads",
             Self::HostFileWrites => "host_file_writes",
             Self::Network => "network",
+            Self::Backup => "backup",
             Self::SshKeys => "ssh_keys",
         }
     }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod backups;
 mod completions;
 mod container_copies;
 mod container_files;
@@ -33,6 +34,7 @@ mod units;
 mod updates;
 
 pub use access::tools as access;
+pub use backups::tools as backups;
 pub use completions::complete;
 pub use container_copies::tools as container_copies;
 pub use container_files::tools as container_files;
