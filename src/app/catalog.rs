@@ -6,11 +6,11 @@ use crate::backends::{
     Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Storage,
     Systemd, SystemdUnits, Updates,
 };
-use crate::dispatch::{WithChanges, change_tools};
+use crate::dispatch::{SessionDesk, WithChanges, change_tools, session_tools};
 use crate::observer::ObserverHandle;
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError, Dialect, ResourceSource};
-use crate::state::{State, Views};
+use crate::state::{State, Ui, Views};
 use crate::toolsets::{self, StateResources};
 use crate::vault::Vault;
 
@@ -69,7 +69,7 @@ impl Rows {
 
 /// Everything that clients may ask for on this box.
 pub fn catalog(
-    stores: (&State, &Vault),
+    stores: (&State, &Vault, Arc<SessionDesk>),
     on: Backends,
     dialect: Dialect,
 ) -> Result<Catalog, CatalogError> {
@@ -78,7 +78,7 @@ pub fn catalog(
 
 /// The same of these rows.
 pub fn catalog_of(
-    (state, vault): (&State, &Vault),
+    (state, vault, sessions): (&State, &Vault, Arc<SessionDesk>),
     on: Backends,
     (rows, dialect): (Rows, Dialect),
 ) -> Result<Catalog, CatalogError> {
@@ -91,6 +91,7 @@ pub fn catalog_of(
     catalog.dialect = dialect;
     let views = Views::new(state.clone());
     catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
+    catalog.add(session_tools(sessions))?;
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
     catalog.add(toolsets::processes(Arc::new(on.processes)))?;
@@ -122,6 +123,7 @@ pub fn catalog_of(
         catalog.add(toolsets::backups(Arc::new(on.backups)))?;
     }
     catalog.add(toolsets::state(Arc::new(views.clone())))?;
+    catalog.add(toolsets::state_put(Arc::new(Ui::new(state.clone()))))?;
     for prompt in toolsets::prompts() {
         catalog.add_prompt(prompt);
     }

@@ -4,11 +4,10 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use super::backup_target::{BackupPlace, PLACES};
 use super::error::{ConfigError, UnknownWord};
 use super::glob::Glob;
+use super::helper_class::HelperClass;
 use super::key::{Key, key};
 use super::reading;
 use super::shape::{Flag, List, Shape as _, Word};
@@ -28,15 +27,6 @@ pub enum Shell {
     Full,
 }
 
-/// Whether the box may be restarted and switched off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Power {
-    /// It may not.
-    Off,
-    /// It may, and what is planned may be called off.
-    On,
-}
-
 /// Whether something may be done that is either off or on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
@@ -53,80 +43,6 @@ pub enum Updates {
     Off,
     /// They may be looked at.
     ReadOnly,
-}
-
-/// What one key of the file switches: each thing that the helper does belongs to one of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HelperClass {
-    /// Commands on the host.
-    HostShell,
-    /// Commands in containers.
-    ContainerShell,
-    /// Looking at the host.
-    HostReads,
-    /// Looking at containers.
-    LxcReads,
-    /// Starting and stopping containers.
-    LxcWrites,
-    /// Making and removing containers, their snapshots, definitions and files.
-    LxcManage,
-    /// Restarting the box and switching it off.
-    Power,
-    /// Looking at the host's updates.
-    Updates,
-    /// Reading the host's journal.
-    HostLogs,
-    /// Changing the host's units.
-    Units,
-    /// Listing, searching and reading the host's files.
-    HostFileReads,
-    /// Writing the host's files.
-    HostFileWrites,
-    /// Changing the host's network.
-    Network,
-    /// Making backups and bringing them back.
-    Backup,
-}
-
-impl HelperClass {
-    /// Every class, in the order of the file.
-    pub const ALL: [Self; 14] = [
-        Self::HostShell,
-        Self::ContainerShell,
-        Self::HostReads,
-        Self::LxcReads,
-        Self::LxcWrites,
-        Self::LxcManage,
-        Self::Power,
-        Self::Updates,
-        Self::HostLogs,
-        Self::Units,
-        Self::HostFileReads,
-        Self::HostFileWrites,
-        Self::Network,
-        Self::Backup,
-    ];
-
-    /// Its key in the file.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::HostShell => "host_shell",
-            Self::ContainerShell => "container_shell",
-            Self::HostReads => "host_reads",
-            Self::LxcReads => "lxc_reads",
-            Self::LxcWrites => "lxc_writes",
-            Self::LxcManage => "lxc_manage",
-            Self::Power => "power",
-            Self::Updates => "updates",
-            Self::HostLogs => "host_logs",
-            Self::Units => "units",
-            Self::HostFileReads => "host_file_reads",
-            Self::HostFileWrites => "host_file_writes",
-            Self::Network => "network",
-            Self::Backup => "backup",
-        }
-    }
 }
 
 /// The bounds that hold even if the front is taken over.
@@ -150,7 +66,7 @@ pub struct HelperPolicy {
     /// What containers may be made from.
     pub templates: Vec<Template>,
     /// Restarting the box and switching it off.
-    pub power: Power,
+    pub power: Switch,
     /// Updates of the host's packages.
     pub updates: Updates,
     /// Whether the host's journal may be read.
@@ -208,7 +124,7 @@ impl HelperPolicy {
             host_shell: Shell::Full,
             lxc_manage: Switch::On,
             templates: Template::of_lxc("busybox").into_iter().collect(),
-            power: Power::On,
+            power: Switch::On,
             units: Switch::On,
             host_file_reads: vec!["/".to_owned()],
             host_file_writes: vec!["/".to_owned()],
@@ -228,7 +144,7 @@ impl HelperPolicy {
             HelperClass::LxcReads => self.lxc_reads,
             HelperClass::LxcWrites => self.lxc_writes,
             HelperClass::LxcManage => self.lxc_manage == Switch::On,
-            HelperClass::Power => self.power == Power::On,
+            HelperClass::Power => self.power == Switch::On,
             HelperClass::Updates => self.updates == Updates::ReadOnly,
             HelperClass::HostLogs => self.host_logs,
             HelperClass::Units => self.units == Switch::On,
@@ -389,7 +305,7 @@ impl Default for HelperPolicy {
             lxc_writes: true,
             lxc_manage: Switch::Off,
             templates: Vec::new(),
-            power: Power::Off,
+            power: Switch::Off,
             updates: Updates::ReadOnly,
             host_logs: true,
             units: Switch::Off,
@@ -414,12 +330,6 @@ const OF_ALL_CONTAINERS: [&str; 6] = [
     "pve-guests.service",
 ];
 
-impl fmt::Display for HelperClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.key())
-    }
-}
-
 /// How the values of a key are written.
 macro_rules! words {
     ($kind:ty, $($word:literal = $value:path),+) => {
@@ -443,7 +353,6 @@ macro_rules! words {
 }
 
 words!(Shell, "off" = Self::Off, "full" = Self::Full);
-words!(Power, "off" = Self::Off, "on" = Self::On);
 words!(Switch, "off" = Self::Off, "on" = Self::On);
 words!(Updates, "off" = Self::Off, "read-only" = Self::ReadOnly);
 
@@ -546,7 +455,7 @@ mod tests {
         assert_eq!(policy.host_shell, Shell::Off);
         assert_eq!(policy.container_shell, Shell::Off);
         assert!(!policy.lxc_reads && !policy.lxc_writes);
-        assert_eq!((policy.power, policy.updates), (Power::On, Updates::Off));
+        assert_eq!((policy.power, policy.updates), (Switch::On, Updates::Off));
         assert!(policy.allows_container("web") && policy.allows_container("arr-sonarr"));
         assert!(!policy.allows_container("webs") && !policy.allows_container("vault"));
     }

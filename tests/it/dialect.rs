@@ -15,7 +15,10 @@ use crate::support::server::{Server, has_sqlite3, server};
 /// them, with the parameters that it must have.
 const KNOWN: &[(&str, &[&str])] = &[
     ("auth.get-pubkey", &[]),
+    ("auth.session.kill", &["ids"]),
+    ("auth.session.list", &[]),
     ("db.dump", &[]),
+    ("db.put.ui", &["pointer"]),
     ("disk.list", &[]),
     ("net.gateway.list", &[]),
     ("package.host.list", &["id"]),

@@ -229,6 +229,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "host" | "server" => json!("127.0.0.1"),
         "port" | "depth" | "count" => json!(1),
         "type" => json!("A"),
+        "sessions" => json!(["6ba7b810-9dad-41d1-80b4-00c04fd430c8"]),
         "tunnel" => json!("nosuchtunnel"),
         "argv" => json!(["true"]),
         "user" => json!("root"),
@@ -243,6 +244,8 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "cursor" => json!("s=1"),
         "open" | "only_new" => json!(true),
         "path" => json!(format!("/nonexistent/{container}")),
+        "value" => json!({ "a": 1 }),
+        "json" => json!("1"),
         "revision" | "grace_s" | "offset" | "memory_limit_bytes" | "cpu_limit_percent"
         | "processes_limit" | "start_order" => json!(0),
         "timeout_s" | "limit" | "lines" | "bytes" | "mode" | "start_delay_s" => json!(20),

@@ -22,7 +22,7 @@ use crate::support::server::{Directory, Server, server};
 const CONTAINER: &str = "sweep-x7q";
 
 /// Of two arguments that do not go together, the one that is left out when all are given.
-const EITHER: &[(&str, &str)] = &[("command", "argv")];
+const EITHER: &[(&str, &str)] = &[("command", "argv"), ("value", "json")];
 
 /// Arguments that are always given, for without them a call takes long.
 const ALSO: &[(&str, &str)] = &[
