@@ -19,8 +19,8 @@ use super::{
 };
 use crate::auth::{Agents, Logins};
 use crate::backends::{
-    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Storage,
-    SystemBus, Systemd, SystemdUnits, Updates,
+    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Ssh,
+    Storage, SystemBus, Systemd, SystemdUnits, Updates,
 };
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::dispatch::{
@@ -137,6 +137,7 @@ pub fn backends(
         shell: Shell::new(helper.clone(), stop.subscribe()),
         jobs: Jobs::new(helper.clone(), stop.subscribe()),
         files: Files::new(helper.clone()),
+        ssh: Ssh::new(helper.clone()),
         network: Network::new(helper.clone(), SystemBus::new()),
         storage: Storage::new(helper.clone()),
         power: Power::new(helper.clone()),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::backends::{
-    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Storage,
-    Systemd, SystemdUnits, Updates,
+    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Ssh,
+    Storage, Systemd, SystemdUnits, Updates,
 };
 use crate::dispatch::{SessionDesk, WithChanges, change_tools, session_tools};
 use crate::observer::ObserverHandle;
@@ -29,6 +29,8 @@ pub struct Backends {
     pub jobs: Jobs,
     /// The host's files.
     pub files: Files,
+    /// Who may log in over SSH.
+    pub ssh: Ssh,
     /// The network around the host.
     pub network: Network,
     /// The host's storage.
@@ -91,7 +93,6 @@ pub fn catalog_of(
     catalog.dialect = dialect;
     let views = Views::new(state.clone());
     catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
-    catalog.add(session_tools(sessions))?;
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
     catalog.add(toolsets::processes(Arc::new(on.processes)))?;
@@ -101,6 +102,7 @@ pub fn catalog_of(
     catalog.add(toolsets::probes(network.clone()))?;
     catalog.add(toolsets::tunnels(network))?;
     catalog.add(toolsets::storage(Arc::new(on.storage)))?;
+    catalog.add(toolsets::ssh(Arc::new(on.ssh)))?;
     catalog.add(toolsets::files(Arc::new(on.files)))?;
     let lxc = Arc::new(on.lxc);
     catalog.add(toolsets::containers(lxc.clone()))?;
@@ -122,8 +124,7 @@ pub fn catalog_of(
     if rows.have(Backups::are_here()) {
         catalog.add(toolsets::backups(Arc::new(on.backups)))?;
     }
-    catalog.add(toolsets::state(Arc::new(views.clone())))?;
-    catalog.add(toolsets::state_put(Arc::new(Ui::new(state.clone()))))?;
+    on_stores(&mut catalog, (state, vault, sessions), &views)?;
     for prompt in toolsets::prompts() {
         catalog.add_prompt(prompt);
     }
@@ -136,7 +137,6 @@ pub fn catalog_of(
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);
     catalog.add(toolsets::library(resources.clone()))?;
     catalog.add(toolsets::proposals())?;
-    catalog.add(change_tools(Arc::new(vault.clone())))?;
     catalog.require_portable_names()?;
     catalog.offer_tool_changes();
     let bounds = on.bounds;
@@ -147,4 +147,16 @@ pub fn catalog_of(
         Box::pin(observer.begin(audit_id).seen())
     }));
     Ok(catalog)
+}
+
+/// What stands on what this server keeps itself.
+fn on_stores(
+    catalog: &mut Catalog,
+    (state, vault, sessions): (&State, &Vault, Arc<SessionDesk>),
+    views: &Views,
+) -> Result<(), CatalogError> {
+    catalog.add(toolsets::state(Arc::new(views.clone())))?;
+    catalog.add(toolsets::state_put(Arc::new(Ui::new(state.clone()))))?;
+    catalog.add(change_tools(Arc::new(vault.clone())))?;
+    catalog.add(session_tools(sessions))
 }

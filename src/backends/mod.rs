@@ -23,9 +23,12 @@ mod power;
 mod processes;
 mod shell;
 mod source;
+mod ssh;
 mod storage;
 mod systemd;
 mod threshold;
+mod update_applied;
+mod update_history;
 mod updates;
 
 pub use backups::{Backups, BackupsView};
@@ -54,21 +57,25 @@ pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
 pub use processes::{Processes, TopProcesses};
 pub use shell::{Shell, ShellCall};
+pub use ssh::Ssh;
 pub use storage::{DiskHealth, DiskUsage, Storage};
 pub use systemd::{
     Systemd, SystemdUnits, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitNews,
     UnitStatus,
 };
 
-pub use updates::{UpdateCheck, Updates};
+pub use update_applied::UpdateApplied;
+pub use update_history::UpdateHistory;
+pub use updates::{UpdateCheck, Updates, Wanted};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
     Backup, BackupId, BackupTarget, BootName, Changes, ContainerName, FileEntry, FileFacts,
-    FileMatch, FileWritten, HostDiskUsage, HostFileSearch, InsidePath, JobId, Listener, LogCursor,
-    LogFile, LogOrder, LogPattern, LogPriority, LogQuery, ProcessOrder, Program, SnapshotName,
+    FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch, InsidePath, JobId,
+    Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, PackageName,
+    ProcessOrder, Program, PublicKey, SnapshotName, SshAccount, SshKeyChange,
     Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
-    UnseenTarget, Usage, Verified, Vitals,
+    UnseenTarget, UpdateScope, Usage, Verified, Vitals,
 };
 pub use crate::sys::neutralise;
 

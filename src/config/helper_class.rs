@@ -24,6 +24,8 @@ pub enum HelperClass {
     Power,
     /// Looking at the host's updates.
     Updates,
+    /// Installing them.
+    UpdatesApply,
     /// Reading the host's journal.
     HostLogs,
     /// Changing the host's units.
@@ -36,11 +38,13 @@ pub enum HelperClass {
     Network,
     /// Making backups and bringing them back.
     Backup,
+    /// Looking at and changing who may log in over SSH.
+    SshKeys,
 }
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -49,15 +53,17 @@ impl HelperClass {
         Self::LxcManage,
         Self::Power,
         Self::Updates,
+        Self::UpdatesApply,
         Self::HostLogs,
         Self::Units,
         Self::HostFileReads,
         Self::HostFileWrites,
         Self::Network,
         Self::Backup,
+        Self::SshKeys,
     ];
 
-    /// Its key in the file.
+    /// What it is called between programs: its key in the file, but where a key has more values than off and on.
     pub fn key(self) -> &'static str {
         match self {
             Self::HostShell => "host_shell",
@@ -68,18 +74,24 @@ impl HelperClass {
             Self::LxcManage => "lxc_manage",
             Self::Power => "power",
             Self::Updates => "updates",
+            Self::UpdatesApply => "updates_apply",
             Self::HostLogs => "host_logs",
             Self::Units => "units",
             Self::HostFileReads => "host_file_reads",
             Self::HostFileWrites => "host_file_writes",
             Self::Network => "network",
             Self::Backup => "backup",
+            Self::SshKeys => "ssh_keys",
         }
     }
 }
 
+/// What the owner reads of it: the key in the file, and the value where that needs one of several.
 impl fmt::Display for HelperClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.key())
+        f.write_str(match self {
+            Self::UpdatesApply => "updates = \"apply\"",
+            other => other.key(),
+        })
     }
 }

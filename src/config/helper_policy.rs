@@ -36,13 +36,15 @@ pub enum Switch {
     On,
 }
 
-/// What may be done about updates of the host's packages.
+/// What may be done about updates of packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Updates {
     /// Nothing.
     Off,
     /// They may be looked at.
     ReadOnly,
+    /// And installed.
+    Apply,
 }
 
 /// The bounds that hold even if the front is taken over.
@@ -67,7 +69,7 @@ pub struct HelperPolicy {
     pub templates: Vec<Template>,
     /// Restarting the box and switching it off.
     pub power: Switch,
-    /// Updates of the host's packages.
+    /// Updates of packages.
     pub updates: Updates,
     /// Whether the host's journal may be read.
     pub host_logs: bool,
@@ -79,6 +81,8 @@ pub struct HelperPolicy {
     pub host_file_writes: Vec<String>,
     /// Changing the host's network.
     pub network: Switch,
+    /// The accounts, or files, whose SSH keys may be seen and changed.
+    pub ssh_keys: Vec<String>,
     /// Making backups and bringing them back.
     pub backup: Switch,
     /// Where backups are kept.
@@ -125,10 +129,12 @@ impl HelperPolicy {
             lxc_manage: Switch::On,
             templates: Template::of_lxc("busybox").into_iter().collect(),
             power: Switch::On,
+            updates: Updates::Apply,
             units: Switch::On,
             host_file_reads: vec!["/".to_owned()],
             host_file_writes: vec!["/".to_owned()],
             network: Switch::On,
+            ssh_keys: vec!["root".to_owned()],
             backup: Switch::On,
             backup_paths: vec!["/".to_owned()],
             ..Self::default()
@@ -145,12 +151,14 @@ impl HelperPolicy {
             HelperClass::LxcWrites => self.lxc_writes,
             HelperClass::LxcManage => self.lxc_manage == Switch::On,
             HelperClass::Power => self.power == Switch::On,
-            HelperClass::Updates => self.updates == Updates::ReadOnly,
+            HelperClass::Updates => self.updates != Updates::Off,
+            HelperClass::UpdatesApply => self.updates == Updates::Apply,
             HelperClass::HostLogs => self.host_logs,
             HelperClass::Units => self.units == Switch::On,
             HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
             HelperClass::HostFileWrites => !self.host_file_writes.is_empty(),
             HelperClass::Network => self.network == Switch::On,
+            HelperClass::SshKeys => !self.ssh_keys.is_empty(),
             HelperClass::Backup => self.backup == Switch::On,
         }
     }
@@ -174,10 +182,9 @@ What gatewren's root helper does for the front, whatever the front asks for.
 This file belongs to root: the front can neither write it nor change what it says, and a file that
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
-Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, lxc_manage, power, updates, host_logs, units, host_file_reads, host_file_writes, network and backup;
-what is switched off there, or is about a container that is not in the list, is refused to everybody, and tools that
-need it are not shown to clients. Beside these it only tells that it is there, and which of them are on.
+Each thing that the helper can do belongs to one of the keys below; what is switched off there, or is about a
+container that is not in the list, is refused to everybody, and tools that need it are not shown to clients. Beside
+these it only tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
@@ -213,8 +220,9 @@ Every value below is the default: uncomment a line to change it.";
             "Restarting this box and switching it off, and calling off what is planned: \"off\" or \"on\". It is\n\
              done through systemd some seconds later, and not while something holds an inhibitor lock."),
         key!("", "updates", updates, Word,
-            "Updates of the host's packages: \"off\", or \"read-only\" to look at what apt would upgrade.\n\
-             Nothing is fetched, installed or removed."),
+            "Updates of packages, of this box and of containers: \"off\", \"read-only\" to look at what apt would\n\
+             upgrade and what it did, or \"apply\" to fetch and install too. A package's own scripts run as root\n\
+             then, whatever else is off here; apt's sources and keys say whose packages can come."),
         key!("", "host_logs", host_logs, Flag,
             "Whether the journal of this box may be read, the kernel's messages in it too. What looks like a\n\
              secret is left out of what is told, as far as it can be recognised."),
@@ -231,6 +239,10 @@ Every value below is the default: uncomment a line to change it.";
         key!("", "network", network, Word,
             "Changing the host's network: \"off\" or \"on\". WireGuard tunnels that have a profile here are brought up\n\
              and taken down, with the commands that stand in it. It can cut off whoever does it."),
+        key!("", "ssh_keys", ssh_keys, ACCOUNTS,
+            "Whose SSH keys may be seen, added and removed: none, or users such as [\"root\"], whose keys are in\n\
+             .ssh/authorized_keys of their homes; the absolute path of such a file is taken too. Whoever may add a key\n\
+             for root logs in as root. Keys that were not added so are never changed."),
         key!("", "backup", backup, Word,
             "Making backups of containers, and of directories that backup_paths names, checking them and bringing\n\
              them back, to the places that backup_targets names: \"off\" or \"on\". Who may do this may put a container\n\
@@ -284,6 +296,22 @@ const DIRECTORIES: List<String> = List {
     may_be_empty: true,
 };
 
+const ACCOUNTS: List<String> = List {
+    entry: account,
+    like: "a user's name, such as \"root\", or the absolute path of a file",
+    may_be_empty: true,
+};
+
+/// A login name as useradd(8) takes it, or a path.
+fn account(text: &str) -> Option<String> {
+    if text.starts_with('/') {
+        return directory(text).filter(|path| path != "/");
+    }
+    let begins_well = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    let all = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
+    (begins_well && text.len() <= 32 && text.bytes().all(all)).then(|| text.to_owned())
+}
+
 fn directory(text: &str) -> Option<String> {
     let plain = |c: char| !c.is_control() && c != '"' && c != '\\';
     let good = text.starts_with('/') && text.len() <= DIRECTORY_BYTES && text.chars().all(plain);
@@ -312,6 +340,7 @@ impl Default for HelperPolicy {
             host_file_reads: Vec::new(),
             host_file_writes: Vec::new(),
             network: Switch::Off,
+            ssh_keys: Vec::new(),
             backup: Switch::Off,
             backup_targets: Vec::new(),
             backup_roots: Vec::new(),
@@ -354,7 +383,12 @@ macro_rules! words {
 
 words!(Shell, "off" = Self::Off, "full" = Self::Full);
 words!(Switch, "off" = Self::Off, "on" = Self::On);
-words!(Updates, "off" = Self::Off, "read-only" = Self::ReadOnly);
+words!(
+    Updates,
+    "off" = Self::Off,
+    "read-only" = Self::ReadOnly,
+    "apply" = Self::Apply
+);
 
 #[cfg(test)]
 mod tests {
@@ -389,13 +423,12 @@ mod tests {
         let scratch = Scratch::new();
         let sample = helper_sample();
         for class in HelperClass::ALL {
-            let name = class.key();
+            let said = class.to_string();
+            let name = said.split(' ').next().unwrap();
             let key = HelperPolicy::KEYS.iter().find(|key| key.name == name);
             assert!(!key.unwrap().help.is_empty(), "{name}");
             assert!(sample.contains(&format!("\n#{name} = ")), "{name}");
-            let (introduction, _) = sample.split_once("\n\n").unwrap();
-            assert!(introduction.contains(name), "{name}");
-            assert_eq!(serde_json::to_value(class).unwrap(), name);
+            assert_eq!(serde_json::to_value(class).unwrap(), class.key());
             let allowed = [
                 "false",
                 "true",
@@ -403,6 +436,7 @@ mod tests {
                 "\"on\"",
                 "\"full\"",
                 "\"read-only\"",
+                "\"apply\"",
                 "[]",
                 "[\"/srv\"]",
             ];
@@ -411,7 +445,12 @@ mod tests {
                 HelperPolicy::load(&path).ok()
             });
             let said: Vec<bool> = allowed.map(|policy| policy.allows(class)).collect();
-            assert_eq!(said, [false, true], "{name}");
+            let expected: &[bool] = match class {
+                HelperClass::Updates => &[false, true, true],
+                HelperClass::UpdatesApply => &[false, false, true],
+                _ => &[false, true],
+            };
+            assert_eq!(said, expected, "{name}");
             assert!(HelperPolicy::everything().allows(class));
         }
         let others = [
@@ -422,7 +461,11 @@ mod tests {
             "backup_paths",
         ]
         .len();
-        assert_eq!(HelperPolicy::KEYS.len(), HelperClass::ALL.len() + others);
+        // One key has a class for each of two words.
+        assert_eq!(
+            HelperPolicy::KEYS.len() + 1,
+            HelperClass::ALL.len() + others
+        );
     }
 
     #[test]

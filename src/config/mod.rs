@@ -36,6 +36,8 @@ pub use edge::{EdgeJwt, KeysAt};
 pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob, fits};
 pub use helper_class::HelperClass;
+#[cfg(test)]
+pub use helper_policy::Updates;
 pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy};
 pub use level::LogLevel;
 pub use live::{InForce, Live};

@@ -14,8 +14,10 @@ use super::{
     name::ContainerName,
     probe::HostProbe,
     processes::ProcessOrder,
+    ssh_keys::{Fingerprint, PublicKey},
     unit_change::UnitChange,
     unit_name::UnitName,
+    update::UpdateOrder,
 };
 
 /// The first frame of a connection: one operation and its bounds.
@@ -137,7 +139,27 @@ pub enum Operation {
     /// Call off a restart or shutdown that is planned, and print whether there was one (`b true`).
     CancelShutdown {},
     /// Print what apt would do to upgrade the host's packages, as `apt-get --simulate dist-upgrade` does.
-    UpdateCheck {},
+    UpdateCheck {
+        /// Whose; the host's when absent.
+        #[serde(default)]
+        container: Option<ContainerName>,
+    },
+    /// Have apt fetch its lists of packages.
+    UpdateRefresh {
+        /// Where; on the host when absent.
+        #[serde(default)]
+        container: Option<ContainerName>,
+    },
+    /// Have apt upgrade packages, and print what it says and then what is different, a line each after `gatewren: `.
+    UpdateApply(UpdateOrder),
+    /// Print one of the files in which apt keeps what it did (`/var/log/apt/history.log`).
+    UpdateHistory {
+        /// Where; on the host when absent.
+        #[serde(default)]
+        container: Option<ContainerName>,
+        /// How many files were begun since.
+        file: u8,
+    },
     /// Print lines of the host's journal, a JSON object a line, as `journalctl -o json` does.
     HostLog {
         /// Which.
@@ -299,6 +321,25 @@ pub enum Operation {
         /// Which.
         tunnel: TunnelName,
     },
+    /// Print the SSH keys of the accounts that the owner's file names, as a JSON list
+    /// ([`SshAccount`](super::ssh_keys::SshAccount)).
+    SshKeyList {},
+    /// Let a key log in, and print what was done ([`SshKeyChange`](super::ssh_keys::SshKeyChange)).
+    SshKeyAdd {
+        /// As whom: an entry of the owner's file; its only one when absent.
+        #[serde(default)]
+        account: Option<String>,
+        /// Which.
+        key: PublicKey,
+    },
+    /// No longer let a key log in that was added so, and print the same.
+    SshKeyRemove {
+        /// As whom.
+        #[serde(default)]
+        account: Option<String>,
+        /// Which.
+        fingerprint: Fingerprint,
+    },
 }
 
 /// A directory whose contents are counted.
@@ -347,7 +388,10 @@ impl Operation {
             Self::Restart { .. } => "restart",
             Self::Shutdown { .. } => "shutdown",
             Self::CancelShutdown {} => "cancel_shutdown",
-            Self::UpdateCheck {} => "update_check",
+            Self::UpdateCheck { .. } => "update_check",
+            Self::UpdateRefresh { .. } => "update_refresh",
+            Self::UpdateApply(_) => "update_apply",
+            Self::UpdateHistory { .. } => "update_history",
             Self::HostLog { .. } => "host_log",
             Self::ContainerLog { .. } => "container_log",
             Self::HostBoots {} => "host_boots",
@@ -377,6 +421,9 @@ impl Operation {
             Self::HostTunnels {} => "host_tunnels",
             Self::HostTunnelUp { .. } => "host_tunnel_up",
             Self::HostTunnelDown { .. } => "host_tunnel_down",
+            Self::SshKeyList {} => "ssh_key_list",
+            Self::SshKeyAdd { .. } => "ssh_key_add",
+            Self::SshKeyRemove { .. } => "ssh_key_remove",
             Self::Backup { deed } => deed.name(),
         }
     }
@@ -399,6 +446,8 @@ impl Operation {
                 | Self::Restart { .. }
                 | Self::Shutdown { .. }
                 | Self::CancelShutdown {}
+                | Self::UpdateRefresh { .. }
+                | Self::UpdateApply(_)
                 | Self::UnitChange { .. }
                 | Self::ContainerUnitChange { .. }
                 | Self::JobStart { .. }
@@ -407,6 +456,8 @@ impl Operation {
                 | Self::HostFileWrite(_)
                 | Self::HostTunnelUp { .. }
                 | Self::HostTunnelDown { .. }
+                | Self::SshKeyAdd { .. }
+                | Self::SshKeyRemove { .. }
         )
     }
 
@@ -426,7 +477,11 @@ impl Operation {
             | Self::ContainerUnitList { container }
             | Self::ContainerUnit { container, .. }
             | Self::ContainerUnitChange { container, .. } => Some(container),
-            Self::ContainerVitals { container } => container.as_ref(),
+            Self::ContainerVitals { container }
+            | Self::UpdateCheck { container }
+            | Self::UpdateRefresh { container }
+            | Self::UpdateHistory { container, .. } => container.as_ref(),
+            Self::UpdateApply(order) => order.container.as_ref(),
             Self::Backup { deed } => deed.container(),
             Self::JobStart { operation, .. } => operation.container(),
             Self::Ping {}
@@ -441,7 +496,6 @@ impl Operation {
             | Self::Restart { .. }
             | Self::Shutdown { .. }
             | Self::CancelShutdown {}
-            | Self::UpdateCheck {}
             | Self::HostLog { .. }
             | Self::HostBoots {}
             | Self::HostProcesses { .. }
@@ -464,7 +518,10 @@ impl Operation {
             | Self::HostBtrfs { .. }
             | Self::HostTunnels {}
             | Self::HostTunnelUp { .. }
-            | Self::HostTunnelDown { .. } => None,
+            | Self::HostTunnelDown { .. }
+            | Self::SshKeyList {}
+            | Self::SshKeyAdd { .. }
+            | Self::SshKeyRemove { .. } => None,
         }
     }
 }

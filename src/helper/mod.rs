@@ -4,6 +4,7 @@
 mod accounts;
 mod answers;
 mod archive;
+mod authorized_keys;
 mod backup_check;
 mod backup_make;
 mod backup_places;
@@ -57,6 +58,7 @@ mod refusal;
 mod reports;
 mod serve;
 mod snapshots;
+mod ssh_keys;
 mod stage;
 mod stop;
 mod strays;

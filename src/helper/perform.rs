@@ -67,7 +67,10 @@ pub async fn perform(
         Operation::Restart { plan } => power::schedule(house, pump, "reboot", plan).await,
         Operation::Shutdown { plan } => power::schedule(house, pump, "poweroff", plan).await,
         Operation::CancelShutdown {} => power::cancel(house, pump).await,
-        Operation::UpdateCheck {} => updates::check(house, pump).await,
+        Operation::UpdateCheck { .. }
+        | Operation::UpdateRefresh { .. }
+        | Operation::UpdateApply(_)
+        | Operation::UpdateHistory { .. } => updates::perform(house, pump, operation).await,
         Operation::HostLog { .. }
         | Operation::ContainerLog { .. }
         | Operation::HostBoots {}

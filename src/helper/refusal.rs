@@ -30,6 +30,11 @@ impl Refusal {
         Self::new(RefusalCode::BadCommand, message)
     }
 
+    /// What is in the way, in a sentence.
+    pub fn words(&self) -> &str {
+        &self.message
+    }
+
     /// Whether it came before anything was started.
     pub fn is_of_the_request(&self) -> bool {
         self.code != RefusalCode::Failed

@@ -19,10 +19,11 @@ pub use running::Running;
 pub use crate::exec::{
     Answered, Backup, BackupDeed, BackupId, BackupList, BackupTarget, BootName, Changes, Command,
     ContainerName, Deed, DiskName, Ending, Excerpt, FileEntry, FileFacts, FileList, FileMatch,
-    FileMatches, FileWritten, Frame, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
-    HostFileWrite, HostProbe, HostView, InsideEntry, InsidePath, Job, JobId, JobPiece, KillReason,
-    Limits, Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, Operation,
-    PowerPlan, Probe, Probed, ProcessOrder, ProcessSeen, Processes, Program, RefusalCode,
-    SnapshotFacts, SnapshotName, Stream, Subject, TargetName, Transport, Tunnel, TunnelName,
-    UnitChange, UnitName, UnseenTarget, Usage, Verified, Vitals,
+    FileMatches, FileWritten, Fingerprint, Frame, HostDiskUsage, HostFileList, HostFileRead,
+    HostFileSearch, HostFileWrite, HostProbe, HostView, InsideEntry, InsidePath, Job, JobId,
+    JobPiece, KillReason, Limits, Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority,
+    LogQuery, Operation, PackageName, PowerPlan, Probe, Probed, ProcessOrder, ProcessSeen,
+    Processes, Program, PublicKey, RefusalCode, SnapshotFacts, SnapshotName, SshAccount,
+    SshKeyChange, Stream, Subject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
+    UnseenTarget, UpdateOrder, UpdateScope, Usage, Verified, Vitals,
 };

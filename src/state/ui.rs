@@ -78,7 +78,7 @@ impl Ui {
     fn must_fit(&self, at: &Pointer, value: Option<Value>) -> Result<(), UiError> {
         let document = self.state.document();
         let before = Self::place().get(&document.root).cloned();
-        let size = |part: &Option<Value>| part.as_ref().map_or(0, |part| text_len(part));
+        let size = |part: &Option<Value>| part.as_ref().map_or(0, text_len);
         let mut part = before.as_ref().map_or_else(
             || json!({ "public": {} }),
             |ui| json!({ "public": { "ui": ui } }),

@@ -86,6 +86,7 @@ mod spec_stdio;
 mod spec_streams;
 #[cfg(feature = "everything")]
 mod spec_tasks;
+mod ssh_keys;
 mod state_manual;
 mod state_tools;
 mod state_writers;
