@@ -99,11 +99,8 @@ pub fn catalog_of(
     catalog.add(toolsets::tunnels(network))?;
     catalog.add(toolsets::storage(Arc::new(on.storage)))?;
     catalog.add(toolsets::files(Arc::new(on.files)))?;
-    let lxc = Arc::new(on.lxc);
-    catalog.add(toolsets::containers(lxc.clone()))?;
-    catalog.add(toolsets::container_settings(lxc.clone()))?;
-    catalog.add(toolsets::container_copies(lxc.clone()))?;
-    catalog.add(toolsets::container_files(lxc))?;
+    let journal = Arc::new(on.journal);
+    add_containers(&mut catalog, Arc::new(on.lxc), journal.clone())?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;
     if rows.have(Systemd::runs_here()) {
@@ -111,7 +108,7 @@ pub fn catalog_of(
         catalog.add(toolsets::power(Arc::new(on.power)))?;
     }
     if rows.have(Journal::is_here()) {
-        catalog.add(toolsets::logs(Arc::new(on.journal)))?;
+        catalog.add(toolsets::logs(journal))?;
     }
     if rows.have(Updates::are_here()) {
         catalog.add(toolsets::updates(Arc::new(on.updates)))?;
@@ -140,4 +137,16 @@ pub fn catalog_of(
         Box::pin(observer.begin(audit_id).seen())
     }));
     Ok(catalog)
+}
+
+fn add_containers(
+    catalog: &mut Catalog,
+    lxc: Arc<Lxc>,
+    journal: Arc<Journal>,
+) -> Result<(), CatalogError> {
+    catalog.add(toolsets::containers(lxc.clone()))?;
+    catalog.add(toolsets::container_settings(lxc.clone()))?;
+    catalog.add(toolsets::container_copies(lxc.clone()))?;
+    catalog.add(toolsets::container_files(lxc.clone()))?;
+    catalog.add(toolsets::container_logs(lxc, journal))
 }

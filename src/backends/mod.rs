@@ -4,7 +4,6 @@
 mod ask;
 mod bounds;
 mod bus;
-mod elsewhere;
 mod error;
 mod files;
 mod host;

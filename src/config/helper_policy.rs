@@ -11,7 +11,7 @@ use super::glob::Glob;
 use super::key::{Key, key};
 use super::reading;
 use super::shape::{Flag, List, Shape as _, Word};
-use super::space::container_of_unit;
+use super::space::{OF_ALL_CONTAINERS, container_of_unit};
 use super::template::Template;
 use super::trust::doubt;
 
@@ -233,8 +233,21 @@ impl HelperPolicy {
         if let Some(container) = container_of_unit(name) {
             return self.lxc_writes && self.allows_container(&container);
         }
-        let all = || self.containers.iter().any(|glob| glob.to_string() == "*");
-        !OF_ALL_CONTAINERS.contains(&name) || self.lxc_writes && all()
+        !OF_ALL_CONTAINERS.contains(&name) || self.lxc_writes && self.allows_all_containers()
+    }
+
+    /// Whether everything that the host says of containers may be told, whichever they are.
+    pub fn shows_all_containers(&self) -> bool {
+        self.lxc_reads && self.allows_all_containers()
+    }
+
+    /// Whether what the host says of a container may be told.
+    pub fn shows_container(&self, name: &str) -> bool {
+        self.lxc_reads && self.allows_container(name)
+    }
+
+    fn allows_all_containers(&self) -> bool {
+        self.containers.iter().any(|glob| glob.to_string() == "*")
     }
 
     pub(super) const INTRODUCTION: &'static str = "\
@@ -258,7 +271,9 @@ Every value below is the default: uncomment a line to change it.";
             "Commands in containers as root there: \"full\" or \"off\". The root of a container without id\n\
              maps is not far from the host's."),
         key!("", "containers", containers, GLOBS,
-            "Containers that may be seen and touched; * stands for any run of characters, ? for one."),
+            "Containers that may be seen and touched; * stands for any run of characters, ? for one. What the\n\
+             host's journal and its list of processes have of others is left out, and so is what is about some\n\
+             container and does not say which."),
         key!("", "host_reads", host_reads, Flag,
             "Whether the host may be looked at beyond what any user sees of it: what is mounted and how full\n\
              that is, how much its directories hold, whether something keeps its clock right, which programs have\n\
@@ -370,16 +385,6 @@ impl Default for HelperPolicy {
         }
     }
 }
-
-/// Units of the host on which every container hangs.
-const OF_ALL_CONTAINERS: [&str; 6] = [
-    "lxc-monitord.service",
-    "lxc-net.service",
-    "lxc.service",
-    "lxcfs.service",
-    "pve-cluster.service",
-    "pve-guests.service",
-];
 
 impl fmt::Display for HelperClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -25,6 +25,7 @@ mod shape;
 mod space;
 mod space_keys;
 mod template;
+mod traces;
 mod trust;
 
 pub use change::Change;
@@ -47,3 +48,4 @@ pub use risk::Risk;
 pub use settings::{Inbox, Limits, Settings, StateLog, Tasks, TlsMode};
 pub use space::{Reach, Space, Spaces, WHOLE_BOX};
 pub use template::Template;
+pub use traces::{TRACED_FIELDS, Traces};

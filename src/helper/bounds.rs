@@ -81,7 +81,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
 
 fn class_of(deed: &Deed) -> HelperClass {
     match deed {
-        Deed::Snapshots {} | Deed::Log { .. } | Deed::Journal { .. } => HelperClass::LxcReads,
+        Deed::Snapshots {} | Deed::Log { .. } => HelperClass::LxcReads,
         Deed::Freeze {} | Deed::Unfreeze {} | Deed::Autostart { .. } => HelperClass::LxcWrites,
         Deed::Configure { .. }
         | Deed::Snapshot { .. }
@@ -194,7 +194,6 @@ mod tests {
         let all = [
             (r#"{"what":"snapshots"}"#, reads),
             (r#"{"what":"log","log":"lxc","bytes":1}"#, reads),
-            (r#"{"what":"journal","lines":1}"#, reads),
             (r#"{"what":"freeze"}"#, writes),
             (r#"{"what":"unfreeze"}"#, writes),
             (r#"{"what":"autostart","on":true}"#, writes),

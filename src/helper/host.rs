@@ -26,8 +26,8 @@ pub async fn perform(
             print(pump, move || Ok(host_view::programs(&sockets))).await
         }
         Operation::HostProcesses { order, most } => {
-            let (order, most) = (*order, *most);
-            print(pump, move || Ok(processes::seen(order, most))).await
+            let (order, most, policy) = (*order, *most, house.policy.now());
+            print(pump, move || Ok(processes::seen(order, most, &policy))).await
         }
         Operation::HostFileList(_)
         | Operation::HostFileSearch(_)

@@ -48,6 +48,7 @@ mod reaper;
 mod refusal;
 mod reports;
 mod serve;
+mod sieve;
 mod snapshots;
 mod stage;
 mod stop;

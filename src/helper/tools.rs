@@ -18,6 +18,7 @@ use super::{
     programs::{find, path_variable},
     pump::Pump,
     refusal::Refusal,
+    sieve::Sieve,
     strays::{Kept, Strays},
 };
 
@@ -38,7 +39,23 @@ pub struct Tool {
 
 /// Runs a tool and carries its output to the caller; killed when the call has to end.
 pub async fn carry(tool: &Tool, pump: &mut Pump, strays: &Arc<Strays>) -> Result<Ending, Refusal> {
+    let started = start(tool, strays)?;
+    Ok(carried(started, pump).await)
+}
+
+/// The same without the lines that do not come through a sieve.
+pub async fn carry_sifted(
+    tool: &Tool,
+    pump: &mut Pump,
+    strays: &Arc<Strays>,
+    sieve: Sieve,
+) -> Result<Ending, Refusal> {
     let (child, mut outputs) = start(tool, strays)?;
+    outputs.sift(sieve);
+    Ok(carried((child, outputs), pump).await)
+}
+
+async fn carried((child, mut outputs): (Kept, Outputs), pump: &mut Pump) -> Ending {
     let ended = async {
         child
             .wait()
@@ -51,7 +68,7 @@ pub async fn carry(tool: &Tool, pump: &mut Pump, strays: &Arc<Strays>) -> Result
         let _ = child.wait().await;
     }
     pump.drain(&mut outputs).await;
-    Ok(ending)
+    ending
 }
 
 /// What a tool prints; for questions of the helper's own.

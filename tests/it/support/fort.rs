@@ -215,7 +215,6 @@ pub fn deeds() -> Vec<(&'static str, Value)> {
             "lxc_reads",
             json!({ "what": "log", "log": "lxc", "bytes": 100 }),
         ),
-        ("lxc_reads", json!({ "what": "journal", "lines": 10 })),
         alone("lxc_writes", "freeze"),
         alone("lxc_writes", "unfreeze"),
         ("lxc_writes", json!({ "what": "autostart", "on": true })),
