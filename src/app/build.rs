@@ -85,10 +85,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let vault = open_vault(&directory.join("vault.db"))?;
     vault.audit().begin_run().await.map_err(failed)?;
     let state = state(&settings)?;
-    let tls = match address {
-        Some(_) => Some(load_tls(&settings)?),
-        None => None,
-    };
+    let tls = address.map(|_| load_tls(&settings)).transpose()?;
     let lxc = Lxc::new(helper.clone());
     let systemd = Systemd::new(SystemBus::new());
     let units = Units::new(&systemd, live.clone());

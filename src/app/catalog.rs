@@ -94,10 +94,7 @@ pub fn catalog_of(
     catalog.add(toolsets::processes(Arc::new(on.processes)))?;
     catalog.add(toolsets::network(host.clone()))?;
     catalog.add(toolsets::disks(host))?;
-    let network = Arc::new(on.network);
-    catalog.add(toolsets::probes(network.clone()))?;
-    catalog.add(toolsets::tunnels(network))?;
-    catalog.add(toolsets::storage(Arc::new(on.storage)))?;
+    add_hardware(&mut catalog, (on.network, on.storage), rows)?;
     catalog.add(toolsets::files(Arc::new(on.files)))?;
     let journal = Arc::new(on.journal);
     add_containers(&mut catalog, Arc::new(on.lxc), journal.clone())?;
@@ -149,4 +146,22 @@ fn add_containers(
     catalog.add(toolsets::container_copies(lxc.clone()))?;
     catalog.add(toolsets::container_files(lxc.clone()))?;
     catalog.add(toolsets::container_logs(lxc, journal))
+}
+
+/// What stands on programs and hardware that a box may lack.
+fn add_hardware(
+    catalog: &mut Catalog,
+    (network, storage): (Network, Storage),
+    rows: Rows,
+) -> Result<(), CatalogError> {
+    let (network, storage) = (Arc::new(network), Arc::new(storage));
+    let with_firewall = rows.have(Network::has_firewall());
+    catalog.add(toolsets::probes(network.clone(), with_firewall))?;
+    if rows.have(Network::has_tunnels()) {
+        catalog.add(toolsets::tunnels(network))?;
+    }
+    if rows.have(Storage::has_repair()) {
+        catalog.add(toolsets::repairs(storage.clone()))?;
+    }
+    catalog.add(toolsets::storage(storage, rows.have(Storage::has_health())))
 }

@@ -137,6 +137,7 @@ mod tests {
         "no ",
         "not ",
         "nothing",
+        "time was up",
         "only ",
         "refuse",
         "unless",

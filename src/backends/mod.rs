@@ -62,9 +62,9 @@ pub use updates::{UpdateCheck, Updates};
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
     BootName, Changes, ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostDiskUsage,
-    HostFileSearch, InsidePath, JobId, Listener, LogCursor, LogFile, LogOrder, LogPattern,
-    LogPriority, LogQuery, ProcessOrder, Program, SnapshotName, Transport, Tunnel, TunnelName,
-    UnitChange, UnitName, Usage, Vitals,
+    HostFileSearch, HostRepair, InsidePath, JobId, Listener, LogCursor, LogFile, LogOrder,
+    LogPattern, LogPriority, LogQuery, ProcessOrder, Program, Repaired, SnapshotName, Transport,
+    Tunnel, TunnelName, UnitChange, UnitName, Usage, Vitals,
 };
 pub use crate::sys::neutralise;
 

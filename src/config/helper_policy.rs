@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{ConfigError, UnknownWord};
 use super::glob::Glob;
+use super::helper_lists::{DIRECTORIES, GLOBS, TEMPLATES};
 use super::key::{Key, key};
 use super::reading;
-use super::shape::{Flag, List, Shape as _, Word};
-use super::space::{OF_ALL_CONTAINERS, container_of_unit};
+use super::shape::{Flag, Shape as _, Word};
 use super::template::Template;
 use super::trust::doubt;
 
@@ -84,11 +84,13 @@ pub enum HelperClass {
     HostFileWrites,
     /// Changing the host's network.
     Network,
+    /// Looking for damage on the host's disks and repairing it.
+    Storage,
 }
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -102,6 +104,7 @@ impl HelperClass {
         Self::HostFileReads,
         Self::HostFileWrites,
         Self::Network,
+        Self::Storage,
     ];
 
     /// Its key in the file.
@@ -120,6 +123,7 @@ impl HelperClass {
             Self::HostFileReads => "host_file_reads",
             Self::HostFileWrites => "host_file_writes",
             Self::Network => "network",
+            Self::Storage => "storage",
         }
     }
 }
@@ -158,6 +162,8 @@ pub struct HelperPolicy {
     pub host_file_writes: Vec<String>,
     /// Changing the host's network.
     pub network: Switch,
+    /// Whether the host's disks may be looked through and repaired.
+    pub storage: Switch,
 }
 
 impl HelperPolicy {
@@ -200,6 +206,7 @@ impl HelperPolicy {
             host_file_reads: vec!["/".to_owned()],
             host_file_writes: vec!["/".to_owned()],
             network: Switch::On,
+            storage: Switch::On,
             ..Self::default()
         }
     }
@@ -220,34 +227,8 @@ impl HelperPolicy {
             HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
             HelperClass::HostFileWrites => !self.host_file_writes.is_empty(),
             HelperClass::Network => self.network == Switch::On,
+            HelperClass::Storage => self.storage == Switch::On,
         }
-    }
-
-    /// Whether a container may be seen and touched.
-    pub fn allows_container(&self, name: &str) -> bool {
-        self.containers.iter().any(|glob| glob.matches(name))
-    }
-
-    /// Whether a unit of systemd touches no container that may not be touched: some stand for one, some for all.
-    pub fn allows_unit(&self, name: &str) -> bool {
-        if let Some(container) = container_of_unit(name) {
-            return self.lxc_writes && self.allows_container(&container);
-        }
-        !OF_ALL_CONTAINERS.contains(&name) || self.lxc_writes && self.allows_all_containers()
-    }
-
-    /// Whether everything that the host says of containers may be told, whichever they are.
-    pub fn shows_all_containers(&self) -> bool {
-        self.lxc_reads && self.allows_all_containers()
-    }
-
-    /// Whether what the host says of a container may be told.
-    pub fn shows_container(&self, name: &str) -> bool {
-        self.lxc_reads && self.allows_container(name)
-    }
-
-    fn allows_all_containers(&self) -> bool {
-        self.containers.iter().any(|glob| glob.to_string() == "*")
     }
 
     pub(super) const INTRODUCTION: &'static str = "\
@@ -256,9 +237,9 @@ This file belongs to root: the front can neither write it nor change what it say
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
 Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, lxc_manage, power, updates, host_logs, units, host_file_reads, host_file_writes and network; what is
-switched off there, or is about a container that is not in the list, is refused to everybody, and tools that need
-it are not shown to clients. Beside these it only tells that it is there, and which of them are on.
+lxc_writes, lxc_manage, power, updates, host_logs, units, host_file_reads, host_file_writes, network and storage;
+what is switched off there, or is about a container that is not in the list, is refused to everybody, and tools that
+need it are not shown to clients. Beside these it only tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
@@ -314,6 +295,10 @@ Every value below is the default: uncomment a line to change it.";
         key!("", "network", network, Word,
             "Changing the host's network: \"off\" or \"on\". WireGuard tunnels that have a profile here are brought up\n\
              and taken down, with the commands that stand in it. It can cut off whoever does it."),
+        key!("", "storage", storage, Word,
+            "Looking through file systems, md arrays and ZFS pools of the host for damage, and repairing what can\n\
+             be repaired, at once or at the next boot: \"off\" or \"on\". It takes hours on a large disk, slows it down,\n\
+             and a repair may give up files that cannot be saved."),
     ];
 }
 
@@ -331,35 +316,6 @@ impl HelperPolicy {
     pub fn to_text(&self) -> String {
         super::key::written(Self::KEYS, self)
     }
-}
-
-const GLOBS: List<Glob> = List {
-    entry: |text| text.parse().ok(),
-    like: "a container's name or a pattern, such as \"web\" or \"arr-*\"",
-    may_be_empty: true,
-};
-
-const TEMPLATES: List<Template> = List {
-    entry: |text| text.parse().ok(),
-    like: "a template of LXC's, such as \"busybox\" or \"debian: download -d debian -r trixie -a amd64\"",
-    may_be_empty: true,
-};
-
-/// The longest path of a directory.
-const DIRECTORY_BYTES: usize = 1024;
-
-const DIRECTORIES: List<String> = List {
-    entry: directory,
-    like: "an absolute path of a directory, without \"..\", such as \"/srv\"",
-    may_be_empty: true,
-};
-
-fn directory(text: &str) -> Option<String> {
-    let plain = |c: char| !c.is_control() && c != '"' && c != '\\';
-    let good = text.starts_with('/') && text.len() <= DIRECTORY_BYTES && text.chars().all(plain);
-    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
-    let straight = parts.iter().all(|part| *part != "." && *part != "..");
-    (good && straight).then(|| format!("/{}", parts.join("/")))
 }
 
 /// What looks at containers and runs in them is on, what makes and removes them and what is about the host is off:
@@ -382,6 +338,7 @@ impl Default for HelperPolicy {
             host_file_reads: Vec::new(),
             host_file_writes: Vec::new(),
             network: Switch::Off,
+            storage: Switch::Off,
         }
     }
 }
@@ -517,38 +474,11 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_named_straight() {
-        assert_eq!(directory("/srv//data/").as_deref(), Some("/srv/data"));
-        assert_eq!(directory("/").as_deref(), Some("/"));
-        for bad in ["", "srv", "/srv/../etc", "/a/./b", "/a\"b", "/a\nb"] {
-            assert_eq!(directory(bad), None, "{bad:?}");
-        }
-    }
-
-    #[test]
     fn no_container_is_allowed_by_an_empty_list() {
         let scratch = Scratch::new();
         let policy = HelperPolicy::load(&written(&scratch, "containers = []\n")).unwrap();
         assert!(!policy.allows_container("web"));
         assert!(HelperPolicy::default().allows_container("web"));
-    }
-
-    #[test]
-    fn a_unit_is_no_way_around_the_containers_that_are_allowed() {
-        let some = HelperPolicy {
-            containers: vec!["web".parse().unwrap()],
-            ..HelperPolicy::default()
-        };
-        assert!(some.allows_unit("lxc@web.service") && some.allows_unit("ssh.service"));
-        for other in ["lxc@vault.service", "lxc.service", "lxcfs.service"] {
-            assert!(!some.allows_unit(other), "{other}");
-            assert!(HelperPolicy::default().allows_unit(other), "{other}");
-        }
-        let none = HelperPolicy {
-            lxc_writes: false,
-            ..HelperPolicy::default()
-        };
-        assert!(!none.allows_unit("lxc@web.service") && !none.allows_unit("lxc.service"));
     }
 
     #[test]

@@ -50,6 +50,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::HostTunnelUp { .. } | Operation::HostTunnelDown { .. } => {
             Some(HelperClass::Network)
         }
+        Operation::HostRepair(_) => Some(HelperClass::Storage),
         Operation::ContainerList {}
         | Operation::ContainerInfo { .. }
         | Operation::ContainerConfig { .. }
@@ -137,6 +138,7 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::HostFileReads => "reading files of the host is refused",
         HelperClass::HostFileWrites => "writing files of the host is refused",
         HelperClass::Network => "changing the host's network is refused",
+        HelperClass::Storage => "repairing the host's disks is refused",
     }
 }
 
@@ -146,8 +148,8 @@ mod tests {
     use crate::config::ConfigError;
     use crate::exec::{
         Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
-        HostFileWrite, HostProbe, JobId, LogQuery, PowerPlan, Probe, ProcessOrder, Program,
-        UnitChange, UnitName,
+        HostFileWrite, HostProbe, HostRepair, JobId, LogQuery, PowerPlan, Probe, ProcessOrder,
+        Program, UnitChange, UnitName,
     };
     use crate::sys::Scratch;
 
@@ -351,6 +353,17 @@ mod tests {
         ]
     }
 
+    /// What repairs the host's disks.
+    fn repairs() -> [Operation; 4] {
+        [
+            HostRepair::Mounted("/srv".to_owned()),
+            HostRepair::Disk("sdb1".to_owned().try_into().unwrap()),
+            HostRepair::Array("md0".to_owned().try_into().unwrap()),
+            HostRepair::Pool("tank".to_owned().try_into().unwrap()),
+        ]
+        .map(Operation::HostRepair)
+    }
+
     fn everything() -> Vec<(Operation, Option<HelperClass>)> {
         let container = || -> ContainerName { "web".parse().unwrap() };
         let command = || Command {
@@ -409,6 +422,7 @@ mod tests {
             .chain(power)
             .chain(files())
             .chain(switches().map(|switch| (switch, Some(HelperClass::Network))))
+            .chain(repairs().map(|repair| (repair, Some(HelperClass::Storage))))
             .chain(looks().map(|look| (look, Some(HelperClass::HostReads))))
             .collect()
     }
@@ -427,7 +441,8 @@ mod tests {
                 HelperClass::LxcManage
                 | HelperClass::Power
                 | HelperClass::Units
-                | HelperClass::Network => ["\"off\"", "\"on\""],
+                | HelperClass::Network
+                | HelperClass::Storage => ["\"off\"", "\"on\""],
                 HelperClass::Updates => ["\"off\"", "\"read-only\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
             };

@@ -36,6 +36,9 @@ const TOOL_TIME: Duration = Duration::from_secs(150);
 /// The longest that a container may be copied, made or removed.
 const COPY_TIME: Duration = Duration::from_hours(2);
 
+/// The longest that a disk may be looked through.
+const REPAIR_TIME: Duration = Duration::from_hours(48);
+
 /// The longest grace of a stop; a longer one is cut to this.
 pub const GRACE_SECONDS: u32 = 120;
 
@@ -85,6 +88,7 @@ pub fn limits(asked: Limits, operation: &Operation) -> Limits {
         | Operation::JobWait { .. } => Duration::MAX,
         Operation::HostCommand { .. } | Operation::ContainerCommand { .. } => COMMAND_TIME,
         Operation::ContainerCreate { .. } => COPY_TIME,
+        Operation::HostRepair(_) => REPAIR_TIME,
         Operation::ContainerDeed { deed, .. } if deed.is_long() => COPY_TIME,
         _ => TOOL_TIME,
     };

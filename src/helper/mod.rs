@@ -46,6 +46,7 @@ mod programs;
 mod pump;
 mod reaper;
 mod refusal;
+mod repair;
 mod reports;
 mod serve;
 mod sieve;

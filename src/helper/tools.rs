@@ -101,6 +101,37 @@ pub async fn output(tool: &Tool, strays: &Arc<Strays>) -> Result<String, Refusal
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
+/// Runs a tool to its end, however long that takes; how it ended, and the end of what it printed, its complaints behind.
+/// To be spawned where it must not be cut off.
+pub async fn whole(tool: Tool, strays: Arc<Strays>) -> Result<(Exit, String), Refusal> {
+    let (child, mut outputs) = start(&tool, &strays)?;
+    let (mut said, mut complained) = (Vec::new(), Vec::new());
+    let exit = loop {
+        tokio::select! {
+            exit = child.wait() => break exit,
+            (which, bytes) = outputs.next() => match which {
+                Stream::Stdout => put(&mut said, &bytes),
+                Stream::Stderr => put(&mut complained, &bytes),
+            },
+        }
+    };
+    for bytes in outputs.rest(Stream::Stdout) {
+        put(&mut said, &bytes);
+    }
+    for bytes in outputs.rest(Stream::Stderr) {
+        put(&mut complained, &bytes);
+    }
+    let name = tool.name;
+    let exit = exit.map_err(|e| Refusal::failed(format!("{name} cannot be waited for: {e}")))?;
+    said.extend(complained);
+    Ok((exit, String::from_utf8_lossy(&said).into_owned()))
+}
+
+fn put(kept: &mut Vec<u8>, bytes: &[u8]) {
+    kept.extend(bytes);
+    kept.drain(..kept.len().saturating_sub(ANSWER_BYTES));
+}
+
 /// Starts a tool; one that is dropped before its end is killed.
 pub fn start(tool: &Tool, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refusal> {
     let name = tool.name;

@@ -19,9 +19,9 @@ pub use running::Running;
 pub use crate::exec::{
     Answered, BootName, Changes, Command, ContainerName, Deed, DiskName, Ending, Excerpt,
     FileEntry, FileFacts, FileList, FileMatch, FileMatches, FileWritten, Frame, HostDiskUsage,
-    HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostProbe, HostView, InsideEntry,
-    InsidePath, Job, JobId, JobPiece, KillReason, Limits, Listener, LogCursor, LogFile, LogOrder,
-    LogPattern, LogPriority, LogQuery, Operation, PowerPlan, Probe, Probed, ProcessOrder,
-    ProcessSeen, Processes, Program, RefusalCode, SnapshotFacts, SnapshotName, Stream, Transport,
-    Tunnel, TunnelName, UnitChange, UnitName, Usage, Vitals,
+    HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostProbe, HostRepair, HostView,
+    InsideEntry, InsidePath, Job, JobId, JobPiece, KillReason, Limits, Listener, LogCursor,
+    LogFile, LogOrder, LogPattern, LogPriority, LogQuery, Operation, PowerPlan, Probe, Probed,
+    ProcessOrder, ProcessSeen, Processes, Program, RefusalCode, Repaired, SnapshotFacts,
+    SnapshotName, Stream, Transport, Tunnel, TunnelName, UnitChange, UnitName, Usage, Vitals,
 };

@@ -25,11 +25,9 @@ const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"]
 
 /// What the preset `operate` lists while nobody has named toolsets for it: a list that a model has in mind with each of
 /// its turns is short. The others can be called all the same, and are listed where their toolset is named.
-const ESSENTIAL: [&str; 20] = [
+const ESSENTIAL: [&str; 16] = [
     "change_get",
-    "container_info",
     "container_list",
-    "container_logs",
     "container_restart",
     "container_shell",
     "container_start",
@@ -40,10 +38,8 @@ const ESSENTIAL: [&str; 20] = [
     "server_metrics",
     "state_get",
     "system_shell",
-    "unit_list",
     "unit_restart",
     "unit_status",
-    "update_apply",
     "update_check",
     "whoami",
 ];

@@ -160,18 +160,42 @@ pub fn ask_name_server(server: SocketAddr, message: &[u8], wait: Duration) -> io
     }
 }
 
-/// Each message is preceded by its length (RFC 1035, 4.2.2).
+/// Each message is preceded by its length (RFC 1035, 4.2.2). The time is for all of it: a server that drips its
+/// answer gains none.
 fn ask_by_tcp(server: SocketAddr, message: &[u8], wait: Duration) -> io::Result<Vec<u8>> {
+    let begun = Instant::now();
     let mut stream = TcpStream::connect_timeout(&server, wait)?;
-    stream.set_read_timeout(Some(wait))?;
     stream.set_write_timeout(Some(wait))?;
     let length = u16::try_from(message.len()).map_err(io::Error::other)?;
     stream.write_all(&[&length.to_be_bytes()[..], message].concat())?;
     let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
+    read_in_time(&mut stream, &mut length, (begun, wait))?;
     let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut answer)?;
+    read_in_time(&mut stream, &mut answer, (begun, wait))?;
     Ok(answer)
+}
+
+/// Fills the buffer before the time is over.
+fn read_in_time(
+    stream: &mut TcpStream,
+    mut buffer: &mut [u8],
+    (begun, wait): (Instant, Duration),
+) -> io::Result<()> {
+    while !buffer.is_empty() {
+        let left = wait.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(buffer) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(length) => buffer = buffer.get_mut(length..).unwrap_or_default(),
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+            Err(cause) if is_late(&cause) => return Err(ErrorKind::TimedOut.into()),
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(())
 }
 
 fn is_late(cause: &io::Error) -> bool {
@@ -232,6 +256,22 @@ mod tests {
         });
         let answer = ask_name_server(address, b"\x01\x02\x01\x00question", LONG).unwrap();
         assert_eq!(answer, b"\x01\x02\x80\x00long");
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn a_name_server_that_drips_its_answer_gains_no_time() {
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = tcp.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = tcp.accept().unwrap();
+            // Until the other side has had enough of it.
+            while stream.write_all(b"\xff").is_ok() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let answer = ask_by_tcp(address, b"question", Duration::from_millis(50));
+        assert_eq!(answer.unwrap_err().kind(), ErrorKind::TimedOut);
         server.join().unwrap();
     }
 }

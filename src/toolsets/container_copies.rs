@@ -56,7 +56,8 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .syncs_state()
 }
 
-/// Lists the snapshots of a container, the oldest first. `container_snapshot_restore` goes back to one.
+/// Lists the snapshots of a container, the oldest first; those that other programs made by other means are not known.
+/// `container_snapshot_restore` goes back to one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -104,8 +105,9 @@ async fn keep(lxc: Arc<Lxc>, Keep { container, comment }: Keep, cx: Cx) -> Resul
     })
 }
 
-/// Brings a container back to a snapshot: files and settings are as they were then, and what came later is lost. The
-/// container must be stopped (`container_rebuild` stops and starts it). Until the copy is whole nothing is changed.
+/// Brings a container back to a snapshot and says how it stands: files and settings are as they were then, and what
+/// came later is lost. The container must be stopped (`container_rebuild` stops and starts it). Until the copy is
+/// whole nothing is changed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restore {
@@ -128,7 +130,8 @@ async fn restore(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Deletes a snapshot of a container. The container itself is left as it is.
+/// Deletes a snapshot of a container, and says so: nothing brings it back. The container itself is left as it is.
+/// `container_snapshot_list` names its snapshots.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Forget {
@@ -156,7 +159,8 @@ async fn forget(
 type Grace = Number<0, 40, 10>;
 
 /// Brings a container back to a snapshot, the newest if none is named: stops it if it runs, restores its files and
-/// settings, and starts it again if it ran. What came after the snapshot is lost.
+/// settings, starts it again if it ran, and says how it stands. What came after the snapshot is lost. One without
+/// snapshots is left as it is: `container_snapshot_create` makes one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Rebuild {
@@ -187,8 +191,8 @@ async fn rebuild(lxc: Arc<Lxc>, asked: Rebuild, cx: Cx) -> Result<Rebuilt> {
     })
 }
 
-/// Copies a stopped container under a new name, with hardware addresses and a host name of its own. The copy is
-/// stopped; `container_start` starts it. What is broken off leaves nothing behind.
+/// Copies a stopped container under a new name, with hardware addresses and a host name of its own, and says how the
+/// copy stands: stopped, until `container_start`. One that runs is refused. What is broken off leaves nothing behind.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Clone {
@@ -236,8 +240,9 @@ async fn create(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Destroys a container with all its files: nothing brings them back. One that runs, or that has snapshots, is kept
-/// unless the call says otherwise. With `soft` it is only stopped and no longer starts with the box.
+/// Destroys a container with all its files, and says so: nothing brings them back. One that runs, or that has
+/// snapshots, is kept unless the call says otherwise. With `soft` it is only stopped and no longer starts with the
+/// box. `container_snapshot_list` tells of its snapshots.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Destroy {

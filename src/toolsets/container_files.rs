@@ -32,8 +32,8 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .titled("Write a file in a container")
 }
 
-/// Lists a directory in a container's root file system, whether it runs or not, sorted by name. Links are followed
-/// as they are inside; mounts of their own are not entered.
+/// Lists a directory in a container's root file system, whether it runs or not, sorted by name. Links are followed as
+/// they are inside; mounts of their own are not entered. `container_file_read` reads a file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -55,8 +55,9 @@ async fn list(lxc: Arc<Lxc>, asked: List, cx: Cx) -> Result<DirectoryPage> {
     listed.map_err(failed)
 }
 
-/// Reads a file in a container's root file system, whether it runs or not: text as it is, everything else as base64.
-/// A long file comes in parts; `next_offset` is where the next begins.
+/// Reads a file in a container's root file system, whether it runs or not: text as it is, everything else as base64. A
+/// long file comes in parts; `next_offset` is where the next begins. No link leads out of the container.
+/// `container_file_list` names files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Read {
@@ -79,9 +80,9 @@ async fn read(lxc: Arc<Lxc>, asked: Read, cx: Cx) -> Result<InsidePart> {
     read.map_err(failed)
 }
 
-/// Writes a file in a container's root file system, whether it runs or not, whole or not at all; what it held before
-/// is lost. Its directory must be there. Owner and permissions stay; a new file belongs to whom the directory belongs
-/// to. Links are not written through.
+/// Writes a file in a container's root file system, whether it runs or not, whole or not at all, and says what stands
+/// there now; what it held before is lost (`container_file_read` shows it first). Its directory must be there. Owner
+/// and permissions stay; a new file belongs to whom the directory belongs to. Links are not written through.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Write {

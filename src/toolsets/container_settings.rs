@@ -54,7 +54,8 @@ async fn freeze(lxc: Arc<Lxc>, Freeze { container }: Freeze, cx: Cx) -> Result<C
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Lets a frozen container go on where it stood still. One that is not frozen is left as it is.
+/// Lets a frozen container go on where it stood still, and says how it stands. One that is not frozen is left as it
+/// is. `container_freeze` froze it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Unfreeze {
@@ -72,8 +73,8 @@ async fn unfreeze(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Says whether a container starts when the box does. It is neither started nor stopped now: `container_start` and
-/// `container_stop` do that.
+/// Sets whether a container starts when the box does, and says how it is set. Nothing is started or stopped now:
+/// `container_start` and `container_stop` do that.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Autostart {

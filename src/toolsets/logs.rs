@@ -45,33 +45,32 @@ pub fn tools(journal: Arc<Journal>) -> Toolset<Journal> {
 /// How many lines an answer has at most; it has fewer where they are long.
 type Limit = Number<1, 200, 50>;
 
-/// Searches the journal of the host, or with `container` that of a container which runs systemd, and returns the newest
-/// lines that fit, the oldest of them first. `start_cursor` with `before: true` returns older ones, `end_cursor` newer
-/// ones, such as those written since. Secrets that can be recognised are left out of the lines. `logs_wait` waits for
-/// a line that is not there yet, `unit_list` names units, `boot_list` boots.
+/// Searches the journal of the host, or of a container that runs systemd, and returns the newest lines that fit, the
+/// oldest of them first. `start_cursor` with `before: true` returns older ones, `end_cursor` newer ones. Secrets that
+/// can be recognised are left out. `logs_wait` waits for a line that is not there yet.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Query {
-    /// A running container, whose own journal is meant; the host when absent.
+    /// A running container; the host when absent.
     container: Option<ContainerName>,
-    /// Only lines of this unit and about it, such as `nginx.service`.
+    /// Only lines of this unit and about it.
     unit: Option<UnitName>,
-    /// Only lines as severe as this, or more.
+    /// Only lines at least as severe.
     priority: Option<LogPriority>,
-    /// Only lines from then on: a time such as `2026-07-28T09:30:00Z`, or how long ago, such as `30min`, `2h` or `7d`.
+    /// From then on: a time such as `2026-07-28T09:30:00Z`, or how long ago: `30min`, `2h`, `7d`.
     since: Option<LogMoment>,
-    /// Only lines until then; the same.
+    /// Until then; the same.
     until: Option<LogMoment>,
-    /// Only lines whose message fits this regular expression (PCRE2); lower case alone fits upper case too.
+    /// A regular expression (PCRE2) for the message; lower case alone fits upper case too.
     grep: Option<LogPattern>,
-    /// Only lines of this boot: `0` for this one, `-1` for the one before, or an id from `boot_list`.
+    /// Only this boot: `0` for this one, `-1` for the one before, or an id from `boot_list`.
     boot: Option<BootName>,
     /// A cursor from an earlier answer.
     cursor: Option<LogCursor>,
-    /// Whether lines before the cursor are wanted, and not those behind it.
+    /// Lines before the cursor, and not those behind it.
     #[serde(default)]
     before: bool,
-    /// How many lines at most, 1 to 200.
+    /// How many lines at most.
     #[serde(default)]
     limit: Limit,
 }
@@ -95,19 +94,19 @@ async fn query(journal: Arc<Journal>, asked: Query, cx: Cx) -> Result<Answer> {
     search_for(&journal, &search, &cx).await
 }
 
-/// Waits until a line is written that fits, at most 45 s, and returns it; or, with the cursor of an earlier answer, the
-/// first that fits behind it, so that none is missed in between. Without one in time it says so: call again with the
-/// same cursor.
+/// Waits until a line is written that fits, at most 45 s, and returns it; or, with the cursor of an earlier answer,
+/// the first that fits behind it, so that none is missed in between. Without one in time it says so: call again with
+/// the same cursor. `logs_query` returns what was written before.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Wait {
-    /// A running container, whose own journal is meant; the host when absent.
+    /// A running container; the host when absent.
     container: Option<ContainerName>,
-    /// Only lines of this unit and about it, such as `nginx.service`.
+    /// Only lines of this unit and about it.
     unit: Option<UnitName>,
-    /// Only lines as severe as this, or more.
+    /// Only lines at least as severe.
     priority: Option<LogPriority>,
-    /// Only lines whose message fits this regular expression (PCRE2); lower case alone fits upper case too.
+    /// A regular expression (PCRE2) for the message; lower case alone fits upper case too.
     grep: Option<LogPattern>,
     /// A cursor from an earlier answer: lines behind it count, and not only those from now on.
     cursor: Option<LogCursor>,
@@ -153,22 +152,22 @@ async fn wait(journal: Arc<Journal>, asked: Wait, cx: Cx) -> Result<Waited> {
 
 /// Returns the newest messages of the host's kernel, the oldest of them first: disks and networks that fail, processes
 /// that were killed because memory was short. `start_cursor` with `before: true` returns older ones, `end_cursor`
-/// newer ones.
+/// newer ones. What services write is not among them: `logs_query` searches that.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Kernel {
-    /// Only lines as severe as this, or more.
+    /// Only lines at least as severe.
     priority: Option<LogPriority>,
-    /// Only lines whose message fits this regular expression (PCRE2); lower case alone fits upper case too.
+    /// A regular expression (PCRE2) for the message; lower case alone fits upper case too.
     grep: Option<LogPattern>,
-    /// Only lines of this boot: `0` for this one, `-1` for the one before, or an id from `boot_list`.
+    /// Only this boot: `0` for this one, `-1` for the one before, or an id from `boot_list`.
     boot: Option<BootName>,
     /// A cursor from an earlier answer.
     cursor: Option<LogCursor>,
-    /// Whether lines before the cursor are wanted, and not those behind it.
+    /// Lines before the cursor, and not those behind it.
     #[serde(default)]
     before: bool,
-    /// How many lines at most, 1 to 200.
+    /// How many lines at most.
     #[serde(default)]
     limit: Limit,
 }
@@ -191,12 +190,12 @@ async fn kernel(journal: Arc<Journal>, asked: Kernel, cx: Cx) -> Result<Answer> 
 }
 
 /// Lists the boots that the journal of the host, or with `container` of a container, still has lines of, the newest
-/// first, each with the times of its first and its last line. Their ids and numbers are what `boot` takes in
-/// `logs_query`.
+/// first, each with the times of its first and its last line. Boots whose lines were dropped are not known any more.
+/// Their ids and numbers are what `boot` takes in `logs_query`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Boots {
-    /// A running container, whose own journal is meant; the host when absent.
+    /// A running container; the host when absent.
     container: Option<ContainerName>,
 }
 

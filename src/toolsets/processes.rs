@@ -19,9 +19,10 @@ pub fn tools(processes: Arc<Processes>) -> Toolset<Processes> {
         .titled("Processes of the server")
 }
 
-/// Lists the processes of the host that use most of the processor, measured over a third of a second, or of the memory,
-/// each with its user, command line, age, and the container or the systemd unit that it belongs to: those in containers
-/// are among them. `container_stats` sums up containers, `unit_status` a unit.
+/// Lists the processes of the host that use most of the processor, measured over a third of a second, or of the
+/// memory, each with its user, command line, age, and the container or the systemd unit that it belongs to: those in
+/// containers are among them. Secrets in command lines are left out. `container_stats` sums up containers,
+/// `unit_status` a unit.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Top {

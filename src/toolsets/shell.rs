@@ -43,20 +43,16 @@ const STDOUT: &str = "gatewren:///call/stdout";
 type Timeout = Number<1, 300, 30>;
 
 /// Runs a command on the host with `/bin/bash -c`, in a clean environment, without input or terminal. Returns exit
-/// code or signal, stdout and stderr; long output is cut in the middle. When its time is up, or the call is
-/// cancelled, it is killed with everything that it started, and what it printed is returned with `timed_out`. For a
-/// command in a container use `container_shell`.
-///
-/// Whatever it leaves running ends with it, background processes too, and a container that it started with
-/// lxc-start: use `container_start` for that.
+/// code or signal, stdout and stderr; long output is cut in the middle. Nothing that it started outlives the call, in
+/// the background neither; `timed_out` says that its time was up. `container_shell` is for containers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OnHost {
-    /// The command line, for bash. Give this or `argv`.
+    /// The command line, for bash.
     command: Option<String>,
-    /// A program and its arguments, run without a shell. Give this or `command`.
+    /// Instead of `command`: a program and its arguments, run without a shell.
     argv: Option<Vec<String>>,
-    /// Seconds until it is killed, 1 to 300.
+    /// Seconds until it is killed.
     #[serde(default)]
     timeout_s: Timeout,
     /// The user to run as; root when absent.
@@ -81,21 +77,18 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
 }
 
 /// Runs a command in a running LXC container with `/bin/sh -c`, in a clean environment, without input or terminal.
-/// Returns exit code or signal, stdout and stderr; long output is cut in the middle. When its time is up, or the
-/// call is cancelled, it is killed with everything that it started, and what it printed is returned with
-/// `timed_out`. `container_start` starts a stopped one.
-///
-/// Background processes are killed too: nothing is left running in the container.
+/// Returns exit code or signal, stdout and stderr; long output is cut in the middle. Nothing that it started outlives
+/// the call, in the background neither; `timed_out` says that its time was up. `container_start` starts a stopped one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct InContainer {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
-    /// The command line, for sh. Give this or `argv`.
+    /// The command line, for sh.
     command: Option<String>,
-    /// A program and its arguments, run without a shell. Give this or `command`.
+    /// Instead of `command`: a program and its arguments, run without a shell.
     argv: Option<Vec<String>>,
-    /// Seconds until it is killed, 1 to 300.
+    /// Seconds until it is killed.
     #[serde(default)]
     timeout_s: Timeout,
     /// The user of the container to run as; root when absent.

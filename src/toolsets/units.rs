@@ -64,7 +64,7 @@ impl Changing for Toolset<SystemdUnits> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
-    /// A running container, whose own units are meant; the host when absent.
+    /// A running container; the host when absent.
     container: Option<ContainerName>,
     /// Only units whose name fits this pattern, such as `*.timer` or `docker-*`; * stands for any run of
     /// characters, ? for one.
@@ -119,15 +119,15 @@ async fn list(units: Arc<SystemdUnits>, asked: List, cx: Cx) -> Result<Listed> {
     })
 }
 
-/// Describes one systemd unit, of the host or of a container that runs systemd: its states and since when, whether it is
-/// enabled, main process, result of the last run, restarts, memory, CPU and tasks, and for timers of the host when they
-/// are due.
+/// Describes one systemd unit, of the host or of a container that runs systemd: states and since when, whether it is
+/// enabled, main process, last result, restarts, memory, CPU, tasks, and for timers of the host when they are due.
+/// What a unit of its kind lacks is left out. `logs_query` shows what it wrote.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Status {
     /// The unit's name with its kind, such as `nginx.service`.
     unit: UnitName,
-    /// A running container, whose own unit is meant; the host when absent.
+    /// A running container; the host when absent.
     container: Option<ContainerName>,
 }
 
@@ -175,7 +175,7 @@ macro_rules! change {
         struct $asked {
             /// The unit's name with its kind, such as `nginx.service`.
             unit: UnitName,
-            /// A running container, whose own unit is meant; the host when absent.
+            /// A running container; the host when absent.
             container: Option<ContainerName>,
         }
 
@@ -200,15 +200,16 @@ change!(
 );
 
 change!(
-    /// Forgets that a systemd unit failed, or was restarted too often, so that it can be started again; it is not started.
+    /// Forgets that a systemd unit failed, or was restarted too often, so that it can be started again, and says how
+    /// it stands. It is not started: `unit_start` does that.
     ResetFailed,
     reset_failed
 );
 
 change!(
-    /// Stops a systemd unit and waits until it has ended, at most 45 s: what it serves is no longer there, and units that
-    /// need it stop too. It starts again at the next boot if it is enabled: `unit_disable` keeps it from that. gatewren's own
-    /// units, and those that take the box down, are refused.
+    /// Stops a systemd unit, waits until it has ended, at most 45 s, and says how it stands: what it serves is no
+    /// longer there, and units that need it stop too. It starts again at the next boot if it is enabled:
+    /// `unit_disable` keeps it from that. gatewren's own units, and those that take the box down, are refused.
     Stop,
     stop
 );
@@ -221,7 +222,8 @@ change!(
 );
 
 change!(
-    /// Keeps a systemd unit from being started at boot. It goes on if it runs: `unit_stop` stops it.
+    /// Keeps a systemd unit from being started at boot, and says how it stands. One that runs goes on, and is not
+    /// stopped: `unit_stop` does that.
     Disable,
     disable
 );

@@ -61,6 +61,7 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "host_log" | "host_boots" => ("host_logs", "true"),
         "unit_change" => ("units", "\"on\""),
         "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
+        "host_repair" => ("storage", "\"on\""),
         "host_tunnel_up" | "host_tunnel_down" => ("network", "\"on\""),
         "host_file_write" => ("host_file_writes", "[\"/\"]"),
         looks if looks.starts_with("host_file_") => ("host_file_reads", "[\"/\"]"),

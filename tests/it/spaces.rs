@@ -230,6 +230,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "port" | "depth" | "count" => json!(1),
         "type" => json!("A"),
         "tunnel" => json!("nosuchtunnel"),
+        "disk" | "array" | "pool" => json!("nosuchdisk0"),
         "argv" => json!(["true"]),
         "user" => json!("root"),
         "cwd" => json!("/"),

@@ -101,7 +101,7 @@ def defaults():
                 expect(answer["error"]["code"] == -32602, answer)
         with check("whoami says what is off"):
             me = gatewren.call("whoami")[1]
-            off = ["host_shell", "lxc_manage", "power", "units", "host_file_reads", "host_file_writes", "network"]
+            off = ["host_shell", "lxc_manage", "power", "units", "host_file_reads", "host_file_writes", "network", "storage"]
             expect(me["off_on_this_box"] == off, me)
 
 

@@ -120,6 +120,21 @@ def watchdog_restarts(stage):
     return f"answered {seconds:.0f} s after it stood still, with WatchdogSec=10"
 
 
+@check("a front that ends in a fault of its own, as a panic ends it, is started again, its sessions go on, and no core is left")
+def fault_restarts(stage):
+    session = Session(stage.client)
+    restarts = int(stage.box.property(FRONT, "NRestarts"))
+    pid = stage.box.main_pid(FRONT)
+    limits = stage.box.read(f"/proc/{pid}/limits").splitlines()
+    core = next(line for line in limits if line.startswith("Max core file size"))
+    expect(core.split()[4:6] == ["0", "0"], core)
+    start = time.monotonic()
+    stage.box.run("kill", "-ABRT", str(pid))
+    wait("it is started again", lambda: int(stage.box.property(FRONT, "NRestarts")) > restarts)
+    expect(session.ask("tools/list")["tools"], "the session has no tools")
+    return f"answered {time.monotonic() - start:.1f} s after its end"
+
+
 @check("a helper that stands still is started again too, and what it ran is gone")
 def watchdog_restarts_the_helper(stage):
     stage.box.drop_in(HELPER, "[Service]\nWatchdogSec=10\n")

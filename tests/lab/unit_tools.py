@@ -236,7 +236,7 @@ def elsewhere():
         expect(not wrong, page)
         units = sorted(line["unit"] for line in page["lines"] if line["message"] == "egret of a unit")
         rest = {text for text in messages(page) if text.startswith("egret") and text != "egret of a unit"}
-        wrong, said = gatewren.call("server_processes", order="memory", limit=100)
+        wrong, said = gatewren.call("server_processes", order="memory", limit=50)
         expect(not wrong, said)
         monitors = {one["command"] for one in said["processes"] if "lxc monitor" in one["command"]}
         return units, rest, monitors
