@@ -19,12 +19,12 @@ use super::{
 };
 use crate::auth::{Agents, Logins};
 use crate::backends::{
-    Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Storage, SystemBus,
-    Systemd, SystemdUnits, Updates,
+    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Ssh,
+    Storage, SystemBus, Systemd, SystemdUnits, Updates,
 };
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::dispatch::{
-    Engine, Inbox, InboxLimits, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
+    Engine, Inbox, InboxLimits, SessionDesk, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
 };
 use crate::guard::{Callers, Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild, Told};
@@ -93,12 +93,12 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let watching = observer.handle();
     recording_ends(&helper, &vault, directory.join("vault.db"), &stop);
     let backends = backends((lxc, systemd), helper, watching, (&bounds, &stop));
-    let dialect = settings.tools.dialect;
-    let catalog = catalog((&state, &vault), backends, dialect).map_err(failed)?;
     let (guard, sessions) = door(&vault, &state, &live).await?;
+    let desk: Arc<SessionDesk> = sessions.clone();
+    let catalog = catalog((&state, &vault, desk), backends, settings.tools.dialect);
+    let catalog = catalog.map_err(failed)?;
     guard.set_edge(Edge::of(&settings.edge_jwt).map_err(failed)?);
-    let inbox = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
-    let inbox = Inbox::new(inbox, state.clone(), inbox_limits(&settings.inbox));
+    let inbox = inbox((&vault, &state), &live)?;
     // Whoever comes in sees what there is, and does not see it change a moment later.
     bounds.asked().await;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
@@ -137,16 +137,25 @@ pub fn backends(
         shell: Shell::new(helper.clone(), stop.subscribe()),
         jobs: Jobs::new(helper.clone(), stop.subscribe()),
         files: Files::new(helper.clone()),
+        ssh: Ssh::new(helper.clone()),
         network: Network::new(helper.clone(), SystemBus::new()),
         storage: Storage::new(helper.clone()),
         power: Power::new(helper.clone()),
         processes: Processes::new(helper.clone()),
         journal: Journal::new(helper.clone()),
         units: SystemdUnits::new(systemd, helper.clone()),
+        backups: Backups::new(helper.clone()),
         updates: Updates::new(helper),
         bounds: bounds.clone(),
         observer,
     }
+}
+
+/// Where proposals wait.
+fn inbox((vault, state): (&Vault, &State), live: &Live) -> Result<Inbox, BuildError> {
+    let agents = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
+    let limits = live.read(|settings| inbox_limits(&settings.inbox));
+    Ok(Inbox::new(agents, state.clone(), limits))
 }
 
 /// How much agents may propose.
@@ -232,7 +241,7 @@ async fn door(
     vault: &Vault,
     state: &State,
     live: &Live,
-) -> Result<(Arc<Guard>, Sessions), BuildError> {
+) -> Result<(Arc<Guard>, Arc<Sessions>), BuildError> {
     let callers = Callers {
         agents: Agents::new(vault.clone(), live.clone()).map_err(failed)?,
         logins: Arc::new(Logins::new(vault.clone(), live.clone())),
@@ -247,7 +256,7 @@ async fn door(
         revision: state.bell(),
     };
     let sessions = Sessions::open(&key, live.clone(), Some(store)).map_err(failed)?;
-    Ok((Arc::new(guard), sessions))
+    Ok((Arc::new(guard), Arc::new(sessions)))
 }
 
 fn state(settings: &Settings) -> Result<State, BuildError> {
@@ -331,7 +340,7 @@ fn start_helper(
 pub fn serving(
     engine: &Arc<Engine>,
     guard: Arc<Guard>,
-    sessions: Sessions,
+    sessions: Arc<Sessions>,
     tls: Option<Arc<Tls>>,
     live: Live,
 ) -> Serving {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::backends::{
-    Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Storage, Systemd,
-    SystemdUnits, Updates,
+    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Ssh,
+    Storage, Systemd, SystemdUnits, Updates,
 };
-use crate::dispatch::{WithChanges, change_tools};
+use crate::dispatch::{SessionDesk, WithChanges, change_tools, session_tools};
 use crate::observer::ObserverHandle;
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError, Dialect, ResourceSource};
-use crate::state::{State, Views};
+use crate::state::{State, Ui, Views};
 use crate::toolsets::{self, StateResources};
 use crate::vault::Vault;
 
@@ -29,6 +29,8 @@ pub struct Backends {
     pub jobs: Jobs,
     /// The host's files.
     pub files: Files,
+    /// Who may log in over SSH.
+    pub ssh: Ssh,
     /// The network around the host.
     pub network: Network,
     /// The host's storage.
@@ -37,6 +39,8 @@ pub struct Backends {
     pub power: Power,
     /// What apt could upgrade.
     pub updates: Updates,
+    /// Backups of containers and directories.
+    pub backups: Backups,
     /// What of it the helper does at all.
     pub bounds: Bounds,
     /// What runs.
@@ -67,7 +71,7 @@ impl Rows {
 
 /// Everything that clients may ask for on this box.
 pub fn catalog(
-    stores: (&State, &Vault),
+    stores: (&State, &Vault, Arc<SessionDesk>),
     on: Backends,
     dialect: Dialect,
 ) -> Result<Catalog, CatalogError> {
@@ -76,7 +80,7 @@ pub fn catalog(
 
 /// The same of these rows.
 pub fn catalog_of(
-    (state, vault): (&State, &Vault),
+    (state, vault, sessions): (&State, &Vault, Arc<SessionDesk>),
     on: Backends,
     (rows, dialect): (Rows, Dialect),
 ) -> Result<Catalog, CatalogError> {
@@ -95,6 +99,7 @@ pub fn catalog_of(
     catalog.add(toolsets::network(host.clone()))?;
     catalog.add(toolsets::disks(host))?;
     add_hardware(&mut catalog, (on.network, on.storage), rows)?;
+    catalog.add(toolsets::ssh(Arc::new(on.ssh)))?;
     catalog.add(toolsets::files(Arc::new(on.files)))?;
     let journal = Arc::new(on.journal);
     add_containers(&mut catalog, Arc::new(on.lxc), journal.clone())?;
@@ -110,7 +115,10 @@ pub fn catalog_of(
     if rows.have(Updates::are_here()) {
         catalog.add(toolsets::updates(Arc::new(on.updates)))?;
     }
-    catalog.add(toolsets::state(Arc::new(views.clone())))?;
+    if rows.have(Backups::are_here()) {
+        catalog.add(toolsets::backups(Arc::new(on.backups)))?;
+    }
+    on_stores(&mut catalog, (state, vault, sessions), &views)?;
     for prompt in toolsets::prompts() {
         catalog.add_prompt(prompt);
     }
@@ -123,7 +131,6 @@ pub fn catalog_of(
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);
     catalog.add(toolsets::library(resources.clone()))?;
     catalog.add(toolsets::proposals())?;
-    catalog.add(change_tools(Arc::new(vault.clone())))?;
     catalog.require_portable_names()?;
     catalog.offer_tool_changes();
     let bounds = on.bounds;
@@ -164,4 +171,16 @@ fn add_hardware(
         catalog.add(toolsets::repairs(storage.clone()))?;
     }
     catalog.add(toolsets::storage(storage, rows.have(Storage::has_health())))
+}
+
+/// What stands on what this server keeps itself.
+fn on_stores(
+    catalog: &mut Catalog,
+    (state, vault, sessions): (&State, &Vault, Arc<SessionDesk>),
+    views: &Views,
+) -> Result<(), CatalogError> {
+    catalog.add(toolsets::state(Arc::new(views.clone())))?;
+    catalog.add(toolsets::state_put(Arc::new(Ui::new(state.clone()))))?;
+    catalog.add(change_tools(Arc::new(vault.clone())))?;
+    catalog.add(session_tools(sessions))
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use tokio::sync::watch;
 
@@ -12,11 +13,13 @@ use super::{
 };
 use crate::backends::{Bounds, Host, Lxc, SystemBus, Systemd};
 use crate::config::{Dialect, Live, Settings};
+use crate::dispatch::SessionDesk;
 use crate::helper_client::Helper;
 use crate::observer::{Observer, Units};
 use crate::registry::Catalog;
 use crate::state::{Retention, State};
 use crate::sys::{files, random_bytes};
+use crate::transport::Sessions;
 use crate::vault::Vault;
 
 /// Every tool, resource and prompt that some box may have, over stores that are empty and gone, and no helper.
@@ -48,7 +51,14 @@ fn over(scratch: &Path) -> Result<Catalog, BuildError> {
         observer.handle(),
         (&Bounds::unknown(), &stop),
     );
-    catalog_of((&state, &vault), backends, (Rows::All, Dialect::default())).map_err(BuildError::new)
+    let sessions = Sessions::open(&[0; 32], Settings::default().into(), None);
+    let sessions: Arc<SessionDesk> = Arc::new(sessions.map_err(BuildError::new)?);
+    catalog_of(
+        (&state, &vault, sessions),
+        backends,
+        (Rows::All, Dialect::default()),
+    )
+    .map_err(BuildError::new)
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::helper_client::{Frame, Helper, JobId, Limits, Operation, Running, finish};
+use crate::helper_client::{
+    Capture, Finished, Frame, Helper, JobId, Limits, Operation, Running, finish,
+};
 
 use super::{
     ask::{CAPTURE, answer, ask, limits, obstacle},
@@ -75,10 +77,23 @@ pub async fn ask_kept(
     time: Duration,
     (keep, reference): (Option<Keep>, &str),
 ) -> Result<String, BackendError> {
+    let bounds = (limits(time), CAPTURE);
+    answer(&finish_kept(helper, operation, bounds, (keep, reference)).await?)
+}
+
+/// The same, and returns how it ended.
+///
+/// # Errors
+/// When the helper does not begin it, or goes away.
+pub async fn finish_kept(
+    helper: &Helper,
+    operation: Operation,
+    (limits, capture): (Limits, Capture),
+    (keep, reference): (Option<Keep>, &str),
+) -> Result<Finished, BackendError> {
     let Some(keep) = keep else {
-        return ask(helper, operation, time, reference).await;
+        return Ok(helper.run(operation, limits, reference, capture).await?);
     };
-    let limits = limits(time);
     let (job, owner) = (keep.job, keep.owner);
     let start = Operation::JobStart {
         job: job.clone(),
@@ -89,12 +104,12 @@ pub async fn ask_kept(
     };
     let running = begin(helper, start, limits, reference).await?;
     keep.ear.begun();
-    let finished = finish(running, limits, CAPTURE, std::future::pending()).await;
+    let finished = finish(running, limits, capture, std::future::pending()).await;
     if !keep.ear.ended() {
         let owner = Some(owner);
         let forget = Operation::JobForget { owner, job };
         // One that stays is one more in a list.
         let _ = ask(helper, forget, FORGET_TIME, reference).await;
     }
-    answer(&finished?)
+    Ok(finished?)
 }

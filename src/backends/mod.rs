@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod backups;
 mod bounds;
 mod bus;
 mod error;
@@ -21,11 +22,15 @@ mod power;
 mod processes;
 mod shell;
 mod source;
+mod ssh;
 mod storage;
 mod systemd;
 mod threshold;
+mod update_applied;
+mod update_history;
 mod updates;
 
+pub use backups::{Backups, BackupsView};
 pub use bounds::Bounds;
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
@@ -51,20 +56,25 @@ pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
 pub use processes::{Processes, TopProcesses};
 pub use shell::{Shell, ShellCall};
+pub use ssh::Ssh;
 pub use storage::{DiskHealth, DiskUsage, Storage};
 pub use systemd::{
     Systemd, SystemdUnits, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine, UnitNews,
     UnitStatus,
 };
 
-pub use updates::{UpdateCheck, Updates};
+pub use update_applied::UpdateApplied;
+pub use update_history::UpdateHistory;
+pub use updates::{UpdateCheck, Updates, Wanted};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
-    BootName, Changes, ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, HostDiskUsage,
-    HostFileSearch, HostRepair, InsidePath, JobId, Listener, LogCursor, LogFile, LogOrder,
-    LogPattern, LogPriority, LogQuery, ProcessOrder, Program, Repaired, SnapshotName, Transport,
-    Tunnel, TunnelName, UnitChange, UnitName, Usage, Vitals,
+    Backup, BackupId, BackupTarget, BootName, Changes, ContainerName, FileEntry, FileFacts,
+    FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch, HostRepair, InsidePath,
+    JobId, Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, PackageName,
+    ProcessOrder, Program, PublicKey, Repaired, SnapshotName, SshAccount, SshKeyChange,
+    Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
+    UnseenTarget, UpdateScope, Usage, Verified, Vitals,
 };
 pub use crate::sys::neutralise;
 

@@ -1,4 +1,4 @@
-//! What of the host's packages could be upgraded, as apt says.
+//! Updates of packages, on the host and in containers: what could be upgraded, as apt says, and what was.
 
 use std::fs;
 use std::path::Path;
@@ -8,24 +8,52 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::task::spawn_blocking;
 
-use crate::helper_client::{Helper, Operation};
+use crate::config::Reach;
+use crate::helper_client::{
+    Capture, ContainerName, Ending, Finished, Helper, Limits, Operation, UpdateOrder, UpdateScope,
+};
 use crate::sys::rfc3339;
 
 use super::{
+    ask::{answer, limits, obstacle},
     error::{BackendError, ErrorKind},
     host::reboot_packages,
-    keep::{Keep, ask_kept},
+    keep::{Keep, finish_kept},
     source::Tree,
+    threshold::Threshold,
+    update_applied::{UpdateApplied, reboot_wanted, sentence, word},
+    update_history::{UpdateHistory, update_runs},
 };
 
 /// How long apt may read its lists: a small box needs many seconds for it.
-const PATIENCE: Duration = Duration::from_mins(2);
+const QUESTION: Duration = Duration::from_mins(2);
+
+/// How long it may fetch lists.
+const FETCHING: Duration = Duration::from_mins(20);
+
+/// How long it may fetch packages; the helper sees to it that installing them takes the time that it takes.
+const APPLYING: Duration = Duration::from_hours(24);
+
+/// The most that apt may print; the end of it is what says what was done.
+const OUTPUT_BYTES: u64 = 64 << 20;
+
+/// What is kept of it.
+const CAPTURE: Capture = Capture {
+    head: 512 * 1024,
+    tail: 1024 * 1024,
+};
+
+/// The most complaints about lists that are shown.
+const MAX_PROBLEMS: usize = 10;
+
+/// The oldest file of apt's record that is looked into: they are begun monthly.
+const OLDEST_FILE: u8 = 24;
+
+/// How the helper says that there is no such file.
+const NO_SUCH_FILE: Ending = Ending::Exited { code: 3 };
 
 /// So many packages are named, security updates first; the rest is counted.
 const MAX_LISTED: usize = 200;
-
-/// The longest name, version or origin that is shown, in characters.
-const MAX_WORD: usize = 128;
 
 /// What changes when apt's lists are refreshed, also where nothing is new; the stamps are of apt's daily jobs.
 const REFRESHED: [&str; 4] = [
@@ -52,6 +80,9 @@ pub struct UpdateCheck {
     /// When the lists of packages were last refreshed, RFC 3339; absent if they never were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lists_refreshed: Option<String>,
+    /// What went wrong while they were refreshed, where that was asked for: lists that did not come are as before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refresh_problems: Vec<String>,
     /// Whether an update that was installed waits for a reboot.
     pub reboot_required: bool,
     /// The packages that wait for it, where they are known.
@@ -77,11 +108,31 @@ pub struct Upgrade {
     pub security: bool,
 }
 
-/// apt's view of the host.
+/// apt, on the host and in containers; what can be asked of it is asked of a view.
 #[derive(Debug, Clone)]
 pub struct Updates {
     helper: Helper,
     tree: Tree,
+}
+
+/// The apts within somebody's reach.
+#[derive(Debug)]
+pub struct UpdatesView<'u> {
+    updates: &'u Updates,
+    threshold: Threshold,
+    agent: &'u str,
+    reference: &'u str,
+}
+
+/// Which packages are to be upgraded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Of which container; of the host when absent.
+    pub container: Option<ContainerName>,
+    /// Which.
+    pub scope: UpdateScope,
+    /// Whether others may be removed for it.
+    pub removals: bool,
 }
 
 impl Updates {
@@ -91,27 +142,157 @@ impl Updates {
         Self { helper, tree }
     }
 
-    /// Whether this machine has apt.
+    /// Whether this machine has apt, or containers that may have it.
     pub fn are_here() -> bool {
         Tree::of_this_machine().has("usr/bin/apt-get")
     }
 
-    /// What could be upgraded, as far as the lists know that apt fetched last.
+    /// As far as they are within reach, for an agent; `reference` names the call in the helper's log.
+    pub fn seen_by<'u>(
+        &'u self,
+        reach: &Reach,
+        (agent, reference): (&'u str, &'u str),
+    ) -> UpdatesView<'u> {
+        UpdatesView {
+            updates: self,
+            threshold: Threshold::of(reach),
+            agent,
+            reference,
+        }
+    }
+}
+
+impl UpdatesView<'_> {
+    /// What could be upgraded, as far as the lists know that apt fetched last: just now, if that is wanted.
     ///
     /// # Errors
-    /// When the owner does not let the helper look, and when apt cannot tell.
-    pub async fn check(&self, as_what: (Option<Keep>, &str)) -> Result<UpdateCheck, BackendError> {
-        let operation = Operation::UpdateCheck {};
-        let said = ask_kept(&self.helper, operation, PATIENCE, as_what).await?;
-        let tree = self.tree.clone();
-        let read = spawn_blocking(move || read(&said, &tree));
+    /// When the owner does not let the helper look, or fetch, and when apt cannot tell.
+    pub async fn check(
+        &self,
+        container: Option<&ContainerName>,
+        refresh: bool,
+        keep: Option<Keep>,
+    ) -> Result<UpdateCheck, BackendError> {
+        let (check, fetch) = (
+            |container| Operation::UpdateCheck { container },
+            |container| Operation::UpdateRefresh { container },
+        );
+        if !refresh {
+            let said = self.ask(container, check, (QUESTION, keep)).await?;
+            let said = answer(&said)?;
+            return self.read(said, container.is_some()).await;
+        }
+        let fetched = self.ask(container, fetch, (FETCHING, keep)).await?;
+        let problems = problems(&fetched)?;
+        let said = self.ask(container, check, (QUESTION, None)).await?;
+        let checked = self.read(answer(&said)?, container.is_some()).await?;
+        Ok(UpdateCheck {
+            refresh_problems: problems,
+            ..checked
+        })
+    }
+
+    /// Upgrades packages. To drop the future ends nothing but the waiting, once there is a job.
+    ///
+    /// # Errors
+    /// When the owner does not let the helper do it, and when nothing was changed because apt did not begin.
+    pub async fn apply(
+        &self,
+        wanted: Wanted,
+        keep: Option<Keep>,
+    ) -> Result<UpdateApplied, BackendError> {
+        let order = |container| {
+            Operation::UpdateApply(UpdateOrder {
+                container,
+                scope: wanted.scope.clone(),
+                removals: wanted.removals,
+                agent: self.agent.to_owned(),
+            })
+        };
+        let done = self.ask(wanted.container.as_ref(), order, (APPLYING, keep));
+        UpdateApplied::of(&done.await?)
+    }
+
+    /// What apt has done, the newest first: so many runs after the first `offset`.
+    ///
+    /// # Errors
+    /// When the owner does not let the helper look.
+    pub async fn history(
+        &self,
+        container: Option<&ContainerName>,
+        (offset, limit): (usize, usize),
+    ) -> Result<UpdateHistory, BackendError> {
+        let mut runs = Vec::new();
+        // One more, to see whether there is more.
+        let enough = offset.saturating_add(limit).saturating_add(1);
+        for file in 0..=OLDEST_FILE {
+            let print = |container| Operation::UpdateHistory { container, file };
+            let said = self.ask(container, print, (QUESTION, None)).await?;
+            if said.ending == NO_SUCH_FILE {
+                // The current one is begun when apt next does something.
+                if file > 0 {
+                    break;
+                }
+                continue;
+            }
+            runs.extend(update_runs(&answer(&said)?));
+            if runs.len() >= enough {
+                break;
+            }
+        }
+        Ok(UpdateHistory::page(runs, offset, limit))
+    }
+
+    async fn read(&self, said: String, in_container: bool) -> Result<UpdateCheck, BackendError> {
+        let tree = (!in_container).then(|| self.updates.tree.clone());
+        let read = spawn_blocking(move || read(&said, tree.as_ref()));
         read.await.map_err(|cause| {
             BackendError::new(ErrorKind::Failed, format!("reading failed: {cause}"))
         })
     }
+
+    async fn ask(
+        &self,
+        container: Option<&ContainerName>,
+        operation: impl FnOnce(Option<ContainerName>) -> Operation,
+        (time, keep): (Duration, Option<Keep>),
+    ) -> Result<Finished, BackendError> {
+        let bounds = Limits {
+            output_bytes: OUTPUT_BYTES,
+            ..limits(time)
+        };
+        let helper = &self.updates.helper;
+        let as_what = (keep, self.reference);
+        let Some(name) = container else {
+            self.threshold.host()?;
+            return finish_kept(helper, operation(None), (bounds, CAPTURE), as_what).await;
+        };
+        let asked = self.threshold.name(name);
+        let operation = operation(Some(asked.clone()));
+        let mut done = finish_kept(helper, operation, (bounds, CAPTURE), as_what).await?;
+        if let Ending::Refused { message, .. } = &mut done.ending {
+            *message = message.replace(asked.as_str(), name.as_str());
+        }
+        Ok(done)
+    }
 }
 
-fn read(said: &str, tree: &Tree) -> UpdateCheck {
+/// What apt complained of while it fetched its lists.
+fn problems(fetched: &Finished) -> Result<Vec<String>, BackendError> {
+    let heard = fetched.stderr.text_lossy();
+    let said = heard.lines().filter(|line| {
+        let line = line.trim_start();
+        line.starts_with("E:") || line.starts_with("W:") || line.starts_with("Err:")
+    });
+    let problems: Vec<String> = said.take(MAX_PROBLEMS).map(sentence).collect();
+    match &fetched.ending {
+        Ending::Exited { .. } if !problems.is_empty() => Ok(problems),
+        ending => obstacle(ending, &heard).map_or(Ok(problems), Err),
+    }
+}
+
+/// Of a container there is no tree: what is to be known beside the packages it has said itself.
+fn read(said: &str, tree: Option<&Tree>) -> UpdateCheck {
     let mut packages: Vec<Upgrade> = said.lines().filter_map(upgrade).collect();
     packages.sort_by(|a, b| {
         let key = |upgrade: &Upgrade| (!upgrade.security, upgrade.name.clone());
@@ -128,18 +309,41 @@ fn read(said: &str, tree: &Tree) -> UpdateCheck {
         .collect();
     removed.sort();
     removed.truncate(MAX_LISTED);
+    let reboot = match tree {
+        Some(tree) => reboot_of_host(tree),
+        None => reboot_wanted(said),
+    };
     UpdateCheck {
         truncated: packages.len() < total,
         packages,
         total,
         security,
         removed,
-        lists_refreshed: refreshed_ms(tree).map(rfc3339),
-        reboot_required: tree.has("run/reboot-required"),
-        reboot_packages: reboot_packages(
-            &tree.text("run/reboot-required.pkgs").unwrap_or_default(),
-        ),
+        lists_refreshed: match tree {
+            Some(tree) => refreshed_ms(tree),
+            None => refreshed_inside_ms(said),
+        }
+        .map(rfc3339),
+        refresh_problems: Vec::new(),
+        reboot_required: reboot.is_some(),
+        reboot_packages: reboot.unwrap_or_default(),
     }
+}
+
+/// The packages that wait for a reboot of the host, if one is wanted.
+fn reboot_of_host(tree: &Tree) -> Option<Vec<String>> {
+    let packages = || tree.text("run/reboot-required.pkgs").unwrap_or_default();
+    tree.has("run/reboot-required")
+        .then(|| reboot_packages(&packages()))
+}
+
+/// The newest of what a container says of its lists.
+fn refreshed_inside_ms(said: &str) -> Option<u64> {
+    let seconds = said.lines().filter_map(|line| {
+        let seconds = line.strip_prefix("gatewren: lists ")?;
+        seconds.parse::<u64>().ok()
+    });
+    seconds.max()?.checked_mul(1000)
 }
 
 /// When apt last fetched its lists; nothing where it has none.
@@ -190,12 +394,6 @@ fn is_security(origin: &str) -> bool {
     label.to_ascii_lowercase().ends_with("-security") || origin.ends_with("-security")
 }
 
-/// A repository may call its packages as it likes.
-fn word(text: &str) -> String {
-    let plain = text.chars().filter(|c| !c.is_control());
-    plain.take(MAX_WORD).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,7 +419,7 @@ Inst worse [1 (2 x
     #[test]
     fn what_apt_would_do_is_read_from_what_it_says() {
         let scratch = Scratch::new();
-        let check = read(SAID, &Tree::below(scratch.path()));
+        let check = read(SAID, Some(&Tree::below(scratch.path())));
         let names: Vec<&str> = check.packages.iter().map(|p| p.name.as_str()).collect();
         assert_eq!(names, ["libc6", "base-files", "linux-image-6.1", "tzdata"]);
         assert_eq!(
@@ -261,7 +459,7 @@ Inst worse [1 (2 x
         let mut said: String = (0..MAX_LISTED + 5).map(line).collect();
         said.push_str("Inst zzz [1] (2 Debian-Security:12/stable-security [all])\n");
         let scratch = Scratch::new();
-        let check = read(&said, &Tree::below(scratch.path()));
+        let check = read(&said, Some(&Tree::below(scratch.path())));
         assert_eq!(
             (check.total, check.packages.len()),
             (MAX_LISTED + 6, MAX_LISTED)
@@ -270,12 +468,26 @@ Inst worse [1 (2 x
     }
 
     #[test]
+    fn a_container_says_itself_how_old_its_lists_are_and_whether_it_waits() {
+        let said = "Inst a [1] (2 Debian:12/stable [all])\ngatewren: lists 1700000000\n\
+                    gatewren: lists 1700000100\ngatewren: reboot\ngatewren: reboot libc6\n";
+        let check = read(said, None);
+        assert_eq!(
+            check.lists_refreshed.as_deref(),
+            Some("2023-11-14T22:15:00.000Z")
+        );
+        assert!(check.reboot_required && check.reboot_packages == ["libc6"]);
+        let none = read("", None);
+        assert!(!none.reboot_required && none.lists_refreshed.is_none());
+    }
+
+    #[test]
     fn a_reboot_that_waits_and_the_age_of_the_lists_are_told() {
         let scratch = Scratch::new();
         for folder in ["run", "var/lib/apt/lists/partial"] {
             fs::create_dir_all(scratch.join(folder)).unwrap();
         }
-        let look = || read("", &Tree::below(scratch.path()));
+        let look = || read("", Some(&Tree::below(scratch.path())));
         assert_eq!(look().lists_refreshed, None, "there are none");
         fs::write(scratch.join("var/lib/apt/lists/_repo_._Release"), "").unwrap();
         fs::write(scratch.join("run/reboot-required"), "").unwrap();

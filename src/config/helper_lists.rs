@@ -28,6 +28,23 @@ pub const DIRECTORIES: List<String> = List {
     may_be_empty: true,
 };
 
+/// Users, or files of theirs.
+pub const ACCOUNTS: List<String> = List {
+    entry: account,
+    like: "a user's name, such as \"root\", or the absolute path of a file",
+    may_be_empty: true,
+};
+
+/// A login name as useradd(8) takes it, or a path.
+fn account(text: &str) -> Option<String> {
+    if text.starts_with('/') {
+        return directory(text).filter(|path| path != "/");
+    }
+    let begins_well = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    let all = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
+    (begins_well && text.len() <= 32 && text.bytes().all(all)).then(|| text.to_owned())
+}
+
 fn directory(text: &str) -> Option<String> {
     let plain = |c: char| !c.is_control() && c != '"' && c != '\\';
     let good = text.starts_with('/') && text.len() <= DIRECTORY_BYTES && text.chars().all(plain);

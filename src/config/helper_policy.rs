@@ -4,11 +4,11 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
+use super::backup_target::{BackupPlace, PLACES};
 use super::error::{ConfigError, UnknownWord};
 use super::glob::Glob;
-use super::helper_lists::{DIRECTORIES, GLOBS, TEMPLATES};
+use super::helper_class::HelperClass;
+use super::helper_lists::{ACCOUNTS, DIRECTORIES, GLOBS, TEMPLATES};
 use super::key::{Key, key};
 use super::reading;
 use super::shape::{Flag, Shape as _, Word};
@@ -27,15 +27,6 @@ pub enum Shell {
     Full,
 }
 
-/// Whether the box may be restarted and switched off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Power {
-    /// It may not.
-    Off,
-    /// It may, and what is planned may be called off.
-    On,
-}
-
 /// Whether something may be done that is either off or on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
@@ -45,87 +36,15 @@ pub enum Switch {
     On,
 }
 
-/// What may be done about updates of the host's packages.
+/// What may be done about updates of packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Updates {
     /// Nothing.
     Off,
     /// They may be looked at.
     ReadOnly,
-}
-
-/// What one key of the file switches: each thing that the helper does belongs to one of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HelperClass {
-    /// Commands on the host.
-    HostShell,
-    /// Commands in containers.
-    ContainerShell,
-    /// Looking at the host.
-    HostReads,
-    /// Looking at containers.
-    LxcReads,
-    /// Starting and stopping containers.
-    LxcWrites,
-    /// Making and removing containers, their snapshots, definitions and files.
-    LxcManage,
-    /// Restarting the box and switching it off.
-    Power,
-    /// Looking at the host's updates.
-    Updates,
-    /// Reading the host's journal.
-    HostLogs,
-    /// Changing the host's units.
-    Units,
-    /// Listing, searching and reading the host's files.
-    HostFileReads,
-    /// Writing the host's files.
-    HostFileWrites,
-    /// Changing the host's network.
-    Network,
-    /// Looking for damage on the host's disks and repairing it.
-    Storage,
-}
-
-impl HelperClass {
-    /// Every class, in the order of the file.
-    pub const ALL: [Self; 14] = [
-        Self::HostShell,
-        Self::ContainerShell,
-        Self::HostReads,
-        Self::LxcReads,
-        Self::LxcWrites,
-        Self::LxcManage,
-        Self::Power,
-        Self::Updates,
-        Self::HostLogs,
-        Self::Units,
-        Self::HostFileReads,
-        Self::HostFileWrites,
-        Self::Network,
-        Self::Storage,
-    ];
-
-    /// Its key in the file.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::HostShell => "host_shell",
-            Self::ContainerShell => "container_shell",
-            Self::HostReads => "host_reads",
-            Self::LxcReads => "lxc_reads",
-            Self::LxcWrites => "lxc_writes",
-            Self::LxcManage => "lxc_manage",
-            Self::Power => "power",
-            Self::Updates => "updates",
-            Self::HostLogs => "host_logs",
-            Self::Units => "units",
-            Self::HostFileReads => "host_file_reads",
-            Self::HostFileWrites => "host_file_writes",
-            Self::Network => "network",
-            Self::Storage => "storage",
-        }
-    }
+    /// And installed.
+    Apply,
 }
 
 /// The bounds that hold even if the front is taken over.
@@ -149,8 +68,8 @@ pub struct HelperPolicy {
     /// What containers may be made from.
     pub templates: Vec<Template>,
     /// Restarting the box and switching it off.
-    pub power: Power,
-    /// Updates of the host's packages.
+    pub power: Switch,
+    /// Updates of packages.
     pub updates: Updates,
     /// Whether the host's journal may be read.
     pub host_logs: bool,
@@ -164,6 +83,16 @@ pub struct HelperPolicy {
     pub network: Switch,
     /// Whether the host's disks may be looked through and repaired.
     pub storage: Switch,
+    /// The accounts, or files, whose SSH keys may be seen and changed.
+    pub ssh_keys: Vec<String>,
+    /// Making backups and bringing them back.
+    pub backup: Switch,
+    /// Where backups are kept.
+    pub backup_targets: Vec<BackupPlace>,
+    /// The directories below which further places for them may be made.
+    pub backup_roots: Vec<String>,
+    /// The directories of the host of which backups may be made.
+    pub backup_paths: Vec<String>,
 }
 
 impl HelperPolicy {
@@ -201,12 +130,16 @@ impl HelperPolicy {
             host_shell: Shell::Full,
             lxc_manage: Switch::On,
             templates: Template::of_lxc("busybox").into_iter().collect(),
-            power: Power::On,
+            power: Switch::On,
+            updates: Updates::Apply,
             units: Switch::On,
             host_file_reads: vec!["/".to_owned()],
             host_file_writes: vec!["/".to_owned()],
             network: Switch::On,
             storage: Switch::On,
+            ssh_keys: vec!["root".to_owned()],
+            backup: Switch::On,
+            backup_paths: vec!["/".to_owned()],
             ..Self::default()
         }
     }
@@ -220,14 +153,17 @@ impl HelperPolicy {
             HelperClass::LxcReads => self.lxc_reads,
             HelperClass::LxcWrites => self.lxc_writes,
             HelperClass::LxcManage => self.lxc_manage == Switch::On,
-            HelperClass::Power => self.power == Power::On,
-            HelperClass::Updates => self.updates == Updates::ReadOnly,
+            HelperClass::Power => self.power == Switch::On,
+            HelperClass::Updates => self.updates != Updates::Off,
+            HelperClass::UpdatesApply => self.updates == Updates::Apply,
             HelperClass::HostLogs => self.host_logs,
             HelperClass::Units => self.units == Switch::On,
             HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
             HelperClass::HostFileWrites => !self.host_file_writes.is_empty(),
             HelperClass::Network => self.network == Switch::On,
             HelperClass::Storage => self.storage == Switch::On,
+            HelperClass::SshKeys => !self.ssh_keys.is_empty(),
+            HelperClass::Backup => self.backup == Switch::On,
         }
     }
 
@@ -236,10 +172,9 @@ What gatewren's root helper does for the front, whatever the front asks for.
 This file belongs to root: the front can neither write it nor change what it says, and a file that
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
-Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, lxc_manage, power, updates, host_logs, units, host_file_reads, host_file_writes, network and storage;
-what is switched off there, or is about a container that is not in the list, is refused to everybody, and tools that
-need it are not shown to clients. Beside these it only tells that it is there, and which of them are on.
+Each thing that the helper can do belongs to one of the keys below; what is switched off there, or is about a
+container that is not in the list, is refused to everybody, and tools that need it are not shown to clients. Beside
+these it only tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
@@ -277,8 +212,9 @@ Every value below is the default: uncomment a line to change it.";
             "Restarting this box and switching it off, and calling off what is planned: \"off\" or \"on\". It is\n\
              done through systemd some seconds later, and not while something holds an inhibitor lock."),
         key!("", "updates", updates, Word,
-            "Updates of the host's packages: \"off\", or \"read-only\" to look at what apt would upgrade.\n\
-             Nothing is fetched, installed or removed."),
+            "Updates of packages, of this box and of containers: \"off\", \"read-only\" to look at what apt would\n\
+             upgrade and what it did, or \"apply\" to fetch and install too. A package's own scripts run as root\n\
+             then, whatever else is off here; apt's sources and keys say whose packages can come."),
         key!("", "host_logs", host_logs, Flag,
             "Whether the journal of this box may be read, the kernel's messages in it too. What looks like a\n\
              secret is left out of what is told, as far as it can be recognised."),
@@ -299,6 +235,23 @@ Every value below is the default: uncomment a line to change it.";
             "Looking through file systems, md arrays and ZFS pools of the host for damage, and repairing what can\n\
              be repaired, at once or at the next boot: \"off\" or \"on\". It takes hours on a large disk, slows it down,\n\
              and a repair may give up files that cannot be saved."),
+        key!("", "ssh_keys", ssh_keys, ACCOUNTS,
+            "Whose SSH keys may be seen, added and removed: none, or users such as [\"root\"], whose keys are in\n\
+             .ssh/authorized_keys of their homes; the absolute path of such a file is taken too. Whoever may add a key\n\
+             for root logs in as root. Keys that were not added so are never changed."),
+        key!("", "backup", backup, Word,
+            "Making backups of containers, and of directories that backup_paths names, checking them and bringing\n\
+             them back, to the places that backup_targets names: \"off\" or \"on\". Who may do this may put a container\n\
+             back to what it was."),
+        key!("", "backup_targets", backup_targets, PLACES,
+            "Where backups are kept: a name, and a directory of root's own (\"local: /srv/backup\"), a disk that is\n\
+             mounted for it (\"usb: disk LABEL=backup\"), or a share (\"nas: smb //host/share credentials=/root/nas\").\n\
+             A file with a password must be root's alone."),
+        key!("", "backup_roots", backup_roots, DIRECTORIES,
+            "Directories of root's own below which clients may add places for backups, each a directory of its own."),
+        key!("", "backup_paths", backup_paths, DIRECTORIES,
+            "Directories of the host of which backups may be made, with all that is below them on the same file\n\
+             system, as root. They are brought back only to a new directory below one of host_file_writes."),
     ];
 }
 
@@ -331,7 +284,7 @@ impl Default for HelperPolicy {
             lxc_writes: true,
             lxc_manage: Switch::Off,
             templates: Vec::new(),
-            power: Power::Off,
+            power: Switch::Off,
             updates: Updates::ReadOnly,
             host_logs: true,
             units: Switch::Off,
@@ -339,13 +292,12 @@ impl Default for HelperPolicy {
             host_file_writes: Vec::new(),
             network: Switch::Off,
             storage: Switch::Off,
+            ssh_keys: Vec::new(),
+            backup: Switch::Off,
+            backup_targets: Vec::new(),
+            backup_roots: Vec::new(),
+            backup_paths: Vec::new(),
         }
-    }
-}
-
-impl fmt::Display for HelperClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.key())
     }
 }
 
@@ -372,9 +324,13 @@ macro_rules! words {
 }
 
 words!(Shell, "off" = Self::Off, "full" = Self::Full);
-words!(Power, "off" = Self::Off, "on" = Self::On);
 words!(Switch, "off" = Self::Off, "on" = Self::On);
-words!(Updates, "off" = Self::Off, "read-only" = Self::ReadOnly);
+words!(
+    Updates,
+    "off" = Self::Off,
+    "read-only" = Self::ReadOnly,
+    "apply" = Self::Apply
+);
 
 #[cfg(test)]
 mod tests {
@@ -409,13 +365,14 @@ mod tests {
         let scratch = Scratch::new();
         let sample = helper_sample();
         for class in HelperClass::ALL {
-            let name = class.key();
+            let said = class.to_string();
+            let name = said.split(' ').next().unwrap();
             let key = HelperPolicy::KEYS.iter().find(|key| key.name == name);
             assert!(!key.unwrap().help.is_empty(), "{name}");
             assert!(sample.contains(&format!("\n#{name} = ")), "{name}");
             let (introduction, _) = sample.split_once("\n\n").unwrap();
             assert!(introduction.contains(name), "{name}");
-            assert_eq!(serde_json::to_value(class).unwrap(), name);
+            assert_eq!(serde_json::to_value(class).unwrap(), class.key());
             let allowed = [
                 "false",
                 "true",
@@ -423,6 +380,7 @@ mod tests {
                 "\"on\"",
                 "\"full\"",
                 "\"read-only\"",
+                "\"apply\"",
                 "[]",
                 "[\"/srv\"]",
             ];
@@ -431,11 +389,27 @@ mod tests {
                 HelperPolicy::load(&path).ok()
             });
             let said: Vec<bool> = allowed.map(|policy| policy.allows(class)).collect();
-            assert_eq!(said, [false, true], "{name}");
+            let expected: &[bool] = match class {
+                HelperClass::Updates => &[false, true, true],
+                HelperClass::UpdatesApply => &[false, false, true],
+                _ => &[false, true],
+            };
+            assert_eq!(said, expected, "{name}");
             assert!(HelperPolicy::everything().allows(class));
         }
-        let others = ["containers", "templates"].len();
-        assert_eq!(HelperPolicy::KEYS.len(), HelperClass::ALL.len() + others);
+        let others = [
+            "containers",
+            "templates",
+            "backup_targets",
+            "backup_roots",
+            "backup_paths",
+        ]
+        .len();
+        // One key has a class for each of two words.
+        assert_eq!(
+            HelperPolicy::KEYS.len() + 1,
+            HelperClass::ALL.len() + others
+        );
     }
 
     #[test]
@@ -468,7 +442,7 @@ mod tests {
         assert_eq!(policy.host_shell, Shell::Off);
         assert_eq!(policy.container_shell, Shell::Off);
         assert!(!policy.lxc_reads && !policy.lxc_writes);
-        assert_eq!((policy.power, policy.updates), (Power::On, Updates::Off));
+        assert_eq!((policy.power, policy.updates), (Switch::On, Updates::Off));
         assert!(policy.allows_container("web") && policy.allows_container("arr-sonarr"));
         assert!(!policy.allows_container("webs") && !policy.allows_container("vault"));
     }

@@ -1,11 +1,13 @@
 //! Settings: read from files, checked, then plain values; each has a default, so no file is needed.
 #![forbid(unsafe_code)]
 
+mod backup_target;
 mod change;
 mod dialect;
 mod edge;
 mod error;
 mod glob;
+mod helper_class;
 mod helper_lists;
 mod helper_policy;
 mod helper_reach;
@@ -30,12 +32,16 @@ mod template;
 mod traces;
 mod trust;
 
+pub use backup_target::BackupStore;
 pub use change::Change;
 pub use dialect::Dialect;
 pub use edge::{EdgeJwt, KeysAt};
 pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob, fits};
-pub use helper_policy::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
+pub use helper_class::HelperClass;
+#[cfg(test)]
+pub use helper_policy::Updates;
+pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy};
 pub use level::LogLevel;
 pub use live::{InForce, Live};
 pub use load::SETTINGS_FILE;

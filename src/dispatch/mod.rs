@@ -30,6 +30,7 @@ mod resources;
 mod results;
 mod rounds;
 mod sealed;
+mod session_tools;
 mod standing;
 mod task_methods;
 mod task_runner;
@@ -50,6 +51,7 @@ pub use interests::Interests;
 pub use listen::ended as subscription_ended;
 pub use listener::{Event, Listener};
 pub use listing::Listing;
+pub use session_tools::{OpenSession, OpenSessions, SessionDesk, session_tools};
 pub use tasks::{TaskLimits, end_abandoned_tasks};
 
 #[cfg(feature = "fuzzing")]

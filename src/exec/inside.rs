@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The longest path, without its NUL, as the kernel has it.
 const MOST_BYTES: usize = 4095;
 
-/// An absolute path as it is seen inside, such as `/etc/hosts`.
+/// An absolute path as it is seen inside, such as `/etc/hosts`. It goes down only: whoever means another place says so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct InsidePath(String);
@@ -39,7 +39,7 @@ impl fmt::Display for InvalidPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "a path is absolute, such as /etc/hosts, has at most {MOST_BYTES} bytes and no NUL"
+            "a path is absolute, such as /etc/hosts, without .. in it, and has at most {MOST_BYTES} bytes and no NUL"
         )
     }
 }
@@ -50,7 +50,9 @@ impl TryFrom<String> for InsidePath {
     type Error = InvalidPath;
 
     fn try_from(path: String) -> Result<Self, InvalidPath> {
+        let goes_down = path.split('/').all(|part| part != "..");
         let good = path.starts_with('/') && path.len() <= MOST_BYTES && !path.contains('\0');
+        let good = good && goes_down;
         good.then_some(Self(path)).ok_or(InvalidPath)
     }
 }

@@ -1,6 +1,8 @@
 //! What the front and the helper say to each other: operations one way, frames the other.
 #![forbid(unsafe_code)]
 
+mod backup;
+mod backup_facts;
 mod command;
 mod deed;
 mod device;
@@ -19,11 +21,17 @@ mod probe;
 mod processes;
 mod repair;
 mod snapshot_name;
+mod ssh_keys;
 mod tunnels;
 mod unit_change;
 mod unit_name;
+mod update;
 mod vitals;
 
+pub use backup::{BackupDeed, BackupId, Subject, TargetName};
+pub use backup_facts::{
+    ArchiveFormat, Backup, BackupList, BackupTarget, TargetKind, UnseenTarget, Verified,
+};
 pub use command::{Command, Program};
 pub use deed::{Changes, Deed, Excerpt, LogFile, SnapshotFacts};
 pub use device::{DiskName, TunnelName};
@@ -45,7 +53,9 @@ pub use probe::{Answered, HostProbe, Probe, Probed};
 pub use processes::{ProcessOrder, ProcessSeen, Processes};
 pub use repair::{HostRepair, RepairOutcome, Repaired};
 pub use snapshot_name::SnapshotName;
+pub use ssh_keys::{Fingerprint, PublicKey, SshAccount, SshKey, SshKeyChange};
 pub use tunnels::{Tunnel, TunnelPeer};
 pub use unit_change::UnitChange;
 pub use unit_name::UnitName;
+pub use update::{PackageName, UpdateOrder, UpdateScope};
 pub use vitals::{Listener, Transport, Usage, Vitals};

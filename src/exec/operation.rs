@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    backup::BackupDeed,
     command::Command,
     deed::Deed,
     device::{DiskName, TunnelName},
@@ -14,8 +15,10 @@ use super::{
     probe::HostProbe,
     processes::ProcessOrder,
     repair::HostRepair,
+    ssh_keys::{Fingerprint, PublicKey},
     unit_change::UnitChange,
     unit_name::UnitName,
+    update::UpdateOrder,
 };
 
 /// The first frame of a connection: one operation and its bounds.
@@ -137,7 +140,27 @@ pub enum Operation {
     /// Call off a restart or shutdown that is planned, and print whether there was one (`b true`).
     CancelShutdown {},
     /// Print what apt would do to upgrade the host's packages, as `apt-get --simulate dist-upgrade` does.
-    UpdateCheck {},
+    UpdateCheck {
+        /// Whose; the host's when absent.
+        #[serde(default)]
+        container: Option<ContainerName>,
+    },
+    /// Have apt fetch its lists of packages.
+    UpdateRefresh {
+        /// Where; on the host when absent.
+        #[serde(default)]
+        container: Option<ContainerName>,
+    },
+    /// Have apt upgrade packages, and print what it says and then what is different, a line each after `gatewren: `.
+    UpdateApply(UpdateOrder),
+    /// Print one of the files in which apt keeps what it did (`/var/log/apt/history.log`).
+    UpdateHistory {
+        /// Where; on the host when absent.
+        #[serde(default)]
+        container: Option<ContainerName>,
+        /// How many files were begun since.
+        file: u8,
+    },
     /// Print lines of the host's journal, a JSON object a line, as `journalctl -o json` does.
     HostLog {
         /// Which.
@@ -287,6 +310,11 @@ pub enum Operation {
     HostRepair(HostRepair),
     /// Print `WireGuard`'s tunnels as a JSON list ([`Tunnel`](super::tunnels::Tunnel)).
     HostTunnels {},
+    /// Do something with backups, or look at them.
+    Backup {
+        /// What.
+        deed: BackupDeed,
+    },
     /// Bring up a tunnel that has a profile.
     HostTunnelUp {
         /// Which.
@@ -296,6 +324,25 @@ pub enum Operation {
     HostTunnelDown {
         /// Which.
         tunnel: TunnelName,
+    },
+    /// Print the SSH keys of the accounts that the owner's file names, as a JSON list
+    /// ([`SshAccount`](super::ssh_keys::SshAccount)).
+    SshKeyList {},
+    /// Let a key log in, and print what was done ([`SshKeyChange`](super::ssh_keys::SshKeyChange)).
+    SshKeyAdd {
+        /// As whom: an entry of the owner's file; its only one when absent.
+        #[serde(default)]
+        account: Option<String>,
+        /// Which.
+        key: PublicKey,
+    },
+    /// No longer let a key log in that was added so, and print the same.
+    SshKeyRemove {
+        /// As whom.
+        #[serde(default)]
+        account: Option<String>,
+        /// Which.
+        fingerprint: Fingerprint,
     },
 }
 
@@ -345,7 +392,10 @@ impl Operation {
             Self::Restart { .. } => "restart",
             Self::Shutdown { .. } => "shutdown",
             Self::CancelShutdown {} => "cancel_shutdown",
-            Self::UpdateCheck {} => "update_check",
+            Self::UpdateCheck { .. } => "update_check",
+            Self::UpdateRefresh { .. } => "update_refresh",
+            Self::UpdateApply(_) => "update_apply",
+            Self::UpdateHistory { .. } => "update_history",
             Self::HostLog { .. } => "host_log",
             Self::ContainerLog { .. } => "container_log",
             Self::HostBoots {} => "host_boots",
@@ -376,12 +426,19 @@ impl Operation {
             Self::HostTunnels {} => "host_tunnels",
             Self::HostTunnelUp { .. } => "host_tunnel_up",
             Self::HostTunnelDown { .. } => "host_tunnel_down",
+            Self::SshKeyList {} => "ssh_key_list",
+            Self::SshKeyAdd { .. } => "ssh_key_add",
+            Self::SshKeyRemove { .. } => "ssh_key_remove",
+            Self::Backup { deed } => deed.name(),
         }
     }
 
     /// Whether it changes nothing.
     pub fn only_looks(&self) -> bool {
         if let Self::ContainerDeed { deed, .. } = self {
+            return deed.only_looks();
+        }
+        if let Self::Backup { deed } = self {
             return deed.only_looks();
         }
         !matches!(
@@ -394,6 +451,8 @@ impl Operation {
                 | Self::Restart { .. }
                 | Self::Shutdown { .. }
                 | Self::CancelShutdown {}
+                | Self::UpdateRefresh { .. }
+                | Self::UpdateApply(_)
                 | Self::UnitChange { .. }
                 | Self::ContainerUnitChange { .. }
                 | Self::JobStart { .. }
@@ -403,6 +462,8 @@ impl Operation {
                 | Self::HostRepair(_)
                 | Self::HostTunnelUp { .. }
                 | Self::HostTunnelDown { .. }
+                | Self::SshKeyAdd { .. }
+                | Self::SshKeyRemove { .. }
         )
     }
 
@@ -422,7 +483,12 @@ impl Operation {
             | Self::ContainerUnitList { container }
             | Self::ContainerUnit { container, .. }
             | Self::ContainerUnitChange { container, .. } => Some(container),
-            Self::ContainerVitals { container } => container.as_ref(),
+            Self::ContainerVitals { container }
+            | Self::UpdateCheck { container }
+            | Self::UpdateRefresh { container }
+            | Self::UpdateHistory { container, .. } => container.as_ref(),
+            Self::UpdateApply(order) => order.container.as_ref(),
+            Self::Backup { deed } => deed.container(),
             Self::JobStart { operation, .. } => operation.container(),
             Self::Ping {}
             | Self::HostView {}
@@ -436,7 +502,6 @@ impl Operation {
             | Self::Restart { .. }
             | Self::Shutdown { .. }
             | Self::CancelShutdown {}
-            | Self::UpdateCheck {}
             | Self::HostLog { .. }
             | Self::HostBoots {}
             | Self::HostProcesses { .. }
@@ -460,7 +525,10 @@ impl Operation {
             | Self::HostRepair(_)
             | Self::HostTunnels {}
             | Self::HostTunnelUp { .. }
-            | Self::HostTunnelDown { .. } => None,
+            | Self::HostTunnelDown { .. }
+            | Self::SshKeyList {}
+            | Self::SshKeyAdd { .. }
+            | Self::SshKeyRemove { .. } => None,
         }
     }
 }

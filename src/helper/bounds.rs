@@ -47,6 +47,9 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         | Operation::HostPools {}
         | Operation::HostBtrfs { .. }
         | Operation::HostTunnels {} => Some(HelperClass::HostReads),
+        Operation::SshKeyList {} | Operation::SshKeyAdd { .. } | Operation::SshKeyRemove { .. } => {
+            Some(HelperClass::SshKeys)
+        }
         Operation::HostTunnelUp { .. } | Operation::HostTunnelDown { .. } => {
             Some(HelperClass::Network)
         }
@@ -70,13 +73,19 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => {
             Some(HelperClass::Power)
         }
-        Operation::UpdateCheck {} => Some(HelperClass::Updates),
+        Operation::UpdateCheck { .. } | Operation::UpdateHistory { .. } => {
+            Some(HelperClass::Updates)
+        }
+        Operation::UpdateRefresh { .. } | Operation::UpdateApply(_) => {
+            Some(HelperClass::UpdatesApply)
+        }
         Operation::HostLog { .. } | Operation::HostBoots {} => Some(HelperClass::HostLogs),
         Operation::UnitChange { .. } => Some(HelperClass::Units),
         Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => {
             Some(HelperClass::HostFileReads)
         }
         Operation::HostFileWrite(_) => Some(HelperClass::HostFileWrites),
+        Operation::Backup { .. } => Some(HelperClass::Backup),
     }
 }
 
@@ -133,11 +142,14 @@ fn refused(class: HelperClass) -> &'static str {
         }
         HelperClass::Power => "restarting this box and switching it off is refused",
         HelperClass::Updates => "looking at updates is refused",
+        HelperClass::UpdatesApply => "fetching and installing updates is refused",
         HelperClass::HostLogs => "reading the host's journal is refused",
         HelperClass::Units => "changing the host's units is refused",
         HelperClass::HostFileReads => "reading files of the host is refused",
         HelperClass::HostFileWrites => "writing files of the host is refused",
+        HelperClass::SshKeys => "looking at and changing who may log in over SSH is refused",
         HelperClass::Network => "changing the host's network is refused",
+        HelperClass::Backup => "making backups and bringing them back is refused",
         HelperClass::Storage => "repairing the host's disks is refused",
     }
 }
@@ -145,11 +157,11 @@ fn refused(class: HelperClass) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ConfigError;
+    use crate::config::{ConfigError, Updates};
     use crate::exec::{
         Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
         HostFileWrite, HostProbe, HostRepair, JobId, LogQuery, PowerPlan, Probe, ProcessOrder,
-        Program, UnitChange, UnitName,
+        Program, UnitChange, UnitName, UpdateOrder, UpdateScope,
     };
     use crate::sys::Scratch;
 
@@ -344,6 +356,26 @@ mod tests {
         ]
     }
 
+    /// What is done with backups, as it comes over the socket.
+    fn backups() -> impl Iterator<Item = (Operation, Option<HelperClass>)> {
+        let all = [
+            r#"{"what":"targets"}"#,
+            r#"{"what":"add_target","target":"a"}"#,
+            r#"{"what":"remove_target","target":"a"}"#,
+            r#"{"what":"mount","target":"a"}"#,
+            r#"{"what":"unmount","target":"a"}"#,
+            r#"{"what":"list"}"#,
+            r#"{"what":"create","target":"a","subject":{"container":"web"},"freeze":true}"#,
+            r#"{"what":"verify","target":"a","backup":"web@20260728"}"#,
+            r#"{"what":"restore","target":"a","backup":"web@20260728","subject":{"path":"/srv/b"}}"#,
+        ];
+        let operation = |text| {
+            let deed = serde_json::from_str(text).unwrap();
+            (Operation::Backup { deed }, Some(HelperClass::Backup))
+        };
+        all.into_iter().map(operation)
+    }
+
     /// What changes the host's network.
     fn switches() -> [Operation; 2] {
         let tunnel = || "wg0".to_owned().try_into().unwrap();
@@ -362,6 +394,42 @@ mod tests {
             HostRepair::Pool("tank".to_owned().try_into().unwrap()),
         ]
         .map(Operation::HostRepair)
+    }
+
+    /// What is about updates.
+    fn updates() -> [(Operation, Option<HelperClass>); 4] {
+        let (looks, applies) = (Some(HelperClass::Updates), Some(HelperClass::UpdatesApply));
+        let container = None;
+        let order = UpdateOrder {
+            container: None,
+            scope: UpdateScope::All,
+            removals: false,
+            agent: "a".into(),
+        };
+        [
+            (Operation::UpdateCheck { container: None }, looks),
+            (Operation::UpdateHistory { container, file: 0 }, looks),
+            (Operation::UpdateRefresh { container: None }, applies),
+            (Operation::UpdateApply(order), applies),
+        ]
+    }
+
+    /// What is about SSH's keys.
+    fn keys() -> [Operation; 3] {
+        let key =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
+        let fingerprint = "SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ";
+        [
+            Operation::SshKeyList {},
+            Operation::SshKeyAdd {
+                account: None,
+                key: key.to_owned().try_into().unwrap(),
+            },
+            Operation::SshKeyRemove {
+                account: None,
+                fingerprint: fingerprint.to_owned().try_into().unwrap(),
+            },
+        ]
     }
 
     fn everything() -> Vec<(Operation, Option<HelperClass>)> {
@@ -389,12 +457,14 @@ mod tests {
             (Operation::Ping {}, None),
             (Operation::Bounds {}, None),
             (Operation::JobEnds {}, None),
-            (job(Operation::UpdateCheck {}), Some(HelperClass::Updates)),
+            (
+                job(Operation::UpdateCheck { container: None }),
+                Some(HelperClass::Updates),
+            ),
             (
                 job(Operation::ContainerList {}),
                 Some(HelperClass::LxcReads),
             ),
-            (Operation::UpdateCheck {}, Some(HelperClass::Updates)),
             (Operation::HostView {}, Some(HelperClass::HostReads)),
             (
                 Operation::HostSpace { places: Vec::new() },
@@ -420,8 +490,11 @@ mod tests {
         rest.into_iter()
             .chain(containers)
             .chain(power)
+            .chain(updates())
             .chain(files())
+            .chain(backups())
             .chain(switches().map(|switch| (switch, Some(HelperClass::Network))))
+            .chain(keys().map(|key| (key, Some(HelperClass::SshKeys))))
             .chain(repairs().map(|repair| (repair, Some(HelperClass::Storage))))
             .chain(looks().map(|look| (look, Some(HelperClass::HostReads))))
             .collect()
@@ -429,9 +502,17 @@ mod tests {
 
     /// A file in which all is on but this.
     fn without(off: HelperClass) -> HelperPolicy {
+        if off == HelperClass::UpdatesApply {
+            return HelperPolicy {
+                updates: Updates::ReadOnly,
+                ..HelperPolicy::everything()
+            };
+        }
         let scratch = Scratch::new();
         let path = scratch.join("helper.toml");
-        let lines = HelperClass::ALL.map(|class| {
+        let keys = HelperClass::ALL.into_iter();
+        let keys = keys.filter(|class| *class != HelperClass::UpdatesApply);
+        let lines = keys.map(|class| {
             let words = match class {
                 HelperClass::HostShell | HelperClass::ContainerShell => ["\"off\"", "\"full\""],
                 HelperClass::HostReads
@@ -442,13 +523,15 @@ mod tests {
                 | HelperClass::Power
                 | HelperClass::Units
                 | HelperClass::Network
+                | HelperClass::Backup
                 | HelperClass::Storage => ["\"off\"", "\"on\""],
-                HelperClass::Updates => ["\"off\"", "\"read-only\""],
+                HelperClass::Updates | HelperClass::UpdatesApply => ["\"off\"", "\"apply\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
+                HelperClass::SshKeys => ["[]", "[\"root\"]"],
             };
             format!("{class} = {}\n", words[usize::from(class != off)])
         });
-        std::fs::write(&path, lines.concat()).unwrap();
+        std::fs::write(&path, lines.collect::<String>()).unwrap();
         let policy: Result<_, ConfigError> = HelperPolicy::load(&path);
         policy.unwrap()
     }
@@ -460,7 +543,14 @@ mod tests {
             assert_eq!(check(&all, &operation), Ok(()), "{operation:?}");
             for off in HelperClass::ALL {
                 let refused = check(&without(off), &operation).is_err();
-                assert_eq!(refused, class == Some(off), "{operation:?} without {off}");
+                // Who may not even look installs nothing.
+                let applies = class == Some(HelperClass::UpdatesApply);
+                let with_it = applies && off == HelperClass::Updates;
+                assert_eq!(
+                    refused,
+                    class == Some(off) || with_it,
+                    "{operation:?} without {off}"
+                );
             }
         }
         for class in HelperClass::ALL {

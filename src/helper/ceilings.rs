@@ -33,9 +33,13 @@ const JOB_OUTPUT_BYTES: u64 = 1 << 30;
 /// The longest that an lxc tool may run, the grace of a stop included.
 const TOOL_TIME: Duration = Duration::from_secs(150);
 
-/// The longest that a container may be copied, made or removed.
+/// The longest that a container may be copied, made or removed, and packages fetched.
 const COPY_TIME: Duration = Duration::from_hours(2);
 
+/// The longest that lists of packages may be fetched.
+const REFRESH_TIME: Duration = Duration::from_mins(20);
+/// The longest that a backup may be made, read or brought back: some terabytes take as long.
+const BACKUP_TIME: Duration = Duration::from_hours(12);
 /// The longest that a disk may be looked through.
 const REPAIR_TIME: Duration = Duration::from_hours(48);
 
@@ -88,8 +92,12 @@ pub fn limits(asked: Limits, operation: &Operation) -> Limits {
         | Operation::JobWait { .. } => Duration::MAX,
         Operation::HostCommand { .. } | Operation::ContainerCommand { .. } => COMMAND_TIME,
         Operation::ContainerCreate { .. } => COPY_TIME,
+        // Whose second half is not ended by this either.
+        Operation::UpdateApply(_) => COPY_TIME,
+        Operation::UpdateRefresh { .. } => REFRESH_TIME,
         Operation::HostRepair(_) => REPAIR_TIME,
         Operation::ContainerDeed { deed, .. } if deed.is_long() => COPY_TIME,
+        Operation::Backup { deed } if deed.is_long() => BACKUP_TIME,
         _ => TOOL_TIME,
     };
     let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);

@@ -6,7 +6,7 @@ use crate::exec::{Ending, Operation};
 
 use super::{
     host_files, host_network, host_storage, host_view, house::House, printing::print, processes,
-    pump::Pump, refusal::Refusal, repair, tunnels,
+    pump::Pump, refusal::Refusal, repair, ssh_keys, tunnels,
 };
 
 /// Does one of the operations on the host that are no command.
@@ -39,6 +39,9 @@ pub async fn perform(
         | Operation::HostSmart { .. }
         | Operation::HostPools {}
         | Operation::HostBtrfs { .. } => host_storage::perform(house, pump, operation).await,
+        Operation::SshKeyList {} | Operation::SshKeyAdd { .. } | Operation::SshKeyRemove { .. } => {
+            ssh_keys::perform(house, pump, operation).await
+        }
         Operation::HostRepair(what) => repair::perform(house, pump, what).await,
         Operation::HostTunnels {} => tunnels::list(house, pump).await,
         Operation::HostTunnelUp { tunnel } => tunnels::switch(house, pump, (tunnel, "up")).await,

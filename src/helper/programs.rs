@@ -54,7 +54,12 @@ fn package(name: &str) -> &'static str {
     match name {
         "busctl" | "journalctl" => "systemd",
         "apt-get" => "apt",
-        "du" => "coreutils",
+        "du" | "sha256sum" => "coreutils",
+        "mount" | "umount" => "mount",
+        "mount.cifs" => "cifs-utils",
+        "restic" => "restic",
+        "tar" => "tar",
+        "zstd" => "zstd",
         "nft" => "nftables",
         "smartctl" => "smartmontools",
         "zpool" => "zfsutils-linux",

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use tokio::net::UnixStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::exec::{Ending, Frame, KillReason, Stream};
 
@@ -19,12 +19,17 @@ use super::{
 /// How long a caller that does not read may hold up the end of its own call; then it hears nothing more.
 const LAST_WORDS_TIME: Duration = Duration::from_secs(5);
 
+/// How long something goes on that must not be broken off; longer than that it hangs.
+const STEADFAST_TIME: Duration = Duration::from_hours(6);
+
 /// One call's way back to its caller, or one job's to where it is kept.
 #[derive(Debug)]
 pub struct Pump {
     way: Way,
     output_left: u64,
     stop: Stop,
+    /// Whether nothing is a reason to end now.
+    steadfast: bool,
 }
 
 /// Where it leads.
@@ -53,6 +58,7 @@ impl Pump {
             }),
             output_left: output_bytes,
             stop,
+            steadfast: false,
         }
     }
 
@@ -62,11 +68,21 @@ impl Pump {
             way: Way::Kept(keeper),
             output_left: output_bytes,
             stop,
+            steadfast: false,
         }
+    }
+
+    /// Whether what is carried from now on is carried to its end, whatever the caller, the clock and our own stop say:
+    /// for what must not be broken off.
+    pub fn set_steadfast(&mut self, steadfast: bool) {
+        self.steadfast = steadfast;
     }
 
     /// Waits for something that has no output, but no longer than the call may last.
     pub async fn wait<T>(&mut self, something: impl Future<Output = T>) -> Result<T, KillReason> {
+        if self.steadfast {
+            return Ok(something.await);
+        }
         let cancelled = async {
             match &self.way {
                 Way::Caller(caller) => hung_up(&caller.stream).await,
@@ -86,14 +102,41 @@ impl Pump {
         outputs: &mut Outputs,
         ended: impl Future<Output = Ending>,
     ) -> Ending {
+        if self.steadfast {
+            return self.see_through(outputs, ended).await;
+        }
         let Self {
             way,
             output_left,
             stop,
+            ..
         } = self;
         match way {
             Way::Caller(caller) => caller.carry(outputs, ended, (stop, output_left)).await,
             Way::Kept(keeper) => keep(keeper, outputs, ended, (stop, output_left)).await,
+        }
+    }
+
+    async fn see_through(
+        &mut self,
+        outputs: &mut Outputs,
+        ended: impl Future<Output = Ending>,
+    ) -> Ending {
+        let mut ended = pin!(ended);
+        let mut time_up = pin!(sleep(STEADFAST_TIME));
+        loop {
+            tokio::select! {
+                biased;
+                ending = &mut ended => return ending,
+                () = &mut time_up => return Ending::Killed { why: KillReason::Timeout },
+                (which, mut bytes) = outputs.next() => {
+                    // What exceeds the bound is read all the same, or the command would wait for ever.
+                    cut(&mut self.output_left, &mut bytes);
+                    if !bytes.is_empty() {
+                        self.say(&Frame::Output(which, bytes)).await;
+                    }
+                }
+            }
         }
     }
 

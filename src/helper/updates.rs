@@ -1,11 +1,52 @@
-//! What apt would upgrade on the host; nothing is fetched, installed or locked.
+//! Has apt look for updates and install them, on the host and in containers.
 
-use crate::exec::Ending;
+use std::collections::BTreeMap;
 
-use super::{house::House, pump::Pump, refusal::Refusal, tools};
+use crate::exec::{Command, ContainerName, Ending, Operation, Program, UpdateOrder, UpdateScope};
+
+use super::{
+    commands::{in_container, on_host, require_root},
+    house::House,
+    pump::Pump,
+    refusal::Refusal,
+    tools,
+};
+
+/// What apt is told, a step at a time.
+const STEPS: &str = include_str!("updates.sh");
+
+/// The most processes: packages' scripts start what they like, such as a compiler for each processor.
+const PROCESSES: u32 = 8192;
+
+/// The most packages that are named at once.
+const NAMES: usize = 200;
+
+/// The longest name of an agent, and of what it is made.
+const AGENT_BYTES: usize = 64;
+
+/// Does one of the operations on updates.
+pub async fn perform(
+    house: &House,
+    pump: &mut Pump,
+    operation: &Operation,
+) -> Result<Ending, Refusal> {
+    let (container, words) = match operation {
+        Operation::UpdateCheck { container: None } => return check(house, pump).await,
+        Operation::UpdateCheck { container } => (container, vec!["check".to_owned()]),
+        Operation::UpdateRefresh { container } => (container, vec!["refresh".to_owned()]),
+        Operation::UpdateHistory { container, file } => {
+            let which = (*file > 0).then(|| file.to_string());
+            let which = which.unwrap_or_default();
+            (container, vec!["history".to_owned(), which])
+        }
+        Operation::UpdateApply(order) => return apply(house, pump, order).await,
+        _ => return Err(Refusal::failed("this is nothing about updates")),
+    };
+    step(house, pump, container.as_ref(), words).await
+}
 
 /// Prints a simulated upgrade. Owners may have set apt to say less (quiet), or to upgrade by other rules.
-pub async fn check(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+async fn check(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     let tool = tools::Tool {
         name: "apt-get",
         args: [
@@ -19,4 +60,92 @@ pub async fn check(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
         .into(),
     };
     tools::carry(&tool, pump, &house.strays).await
+}
+
+/// Until everything is fetched the caller may break it off; then it goes through, for a package that is half
+/// installed is worse than one that was not wanted.
+async fn apply(house: &House, pump: &mut Pump, order: &UpdateOrder) -> Result<Ending, Refusal> {
+    let words = words(order)?;
+    let container = order.container.as_ref();
+    let with = |first: &str| [vec![first.to_owned()], words.clone()].concat();
+    // Where a repository does not answer, what the others have is installed; apt says which.
+    let refreshed = step(house, pump, container, vec!["refresh".to_owned()]).await?;
+    if matches!(refreshed, Ending::Killed { .. }) {
+        return Ok(refreshed);
+    }
+    let fetched = step(house, pump, container, with("download")).await?;
+    if fetched != (Ending::Exited { code: 0 }) {
+        return Ok(fetched);
+    }
+    pump.set_steadfast(true);
+    let installed = step(house, pump, container, with("install")).await;
+    pump.set_steadfast(false);
+    installed
+}
+
+/// What follows the step's name.
+fn words(order: &UpdateOrder) -> Result<Vec<String>, Refusal> {
+    let (scope, names): (_, &[_]) = match &order.scope {
+        UpdateScope::All => ("all", &[]),
+        UpdateScope::Security => ("security", &[]),
+        UpdateScope::Named(names) => ("named", names),
+    };
+    if names.len() > NAMES {
+        return Err(Refusal::bad_command(format!(
+            "at most {NAMES} packages can be named at once"
+        )));
+    }
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.:@".contains(&b);
+    let agent = order.agent.bytes().all(plain) && order.agent.len() <= AGENT_BYTES;
+    let agent = if agent { order.agent.as_str() } else { "" };
+    let removals = if order.removals { "allow" } else { "keep" };
+    let names = names.iter().map(|name| name.as_str());
+    let words = [scope, removals, agent].into_iter().chain(names);
+    Ok(words.map(str::to_owned).collect())
+}
+
+/// One step of apt's, which ends with all that it has started when the caller says so.
+async fn step(
+    house: &House,
+    pump: &mut Pump,
+    container: Option<&ContainerName>,
+    words: Vec<String>,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    let shell = ["/bin/sh", "-c", STEPS, STEPS].map(str::to_owned);
+    let command = Command {
+        program: Program::Argv(shell.into_iter().chain(words).collect()),
+        user: None,
+        cwd: Some("/".to_owned()),
+        env: BTreeMap::new(),
+    };
+    match container {
+        Some(container) => in_container(house, pump, (container, &command), PROCESSES).await,
+        None => on_host(house, pump, &command, PROCESSES).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(scope: &str, agent: &str) -> UpdateOrder {
+        let order = format!(r#"{{"scope":{scope},"removals":false,"agent":"{agent}"}}"#);
+        serde_json::from_str(&order).unwrap()
+    }
+
+    #[test]
+    fn an_order_becomes_words_of_which_none_is_more_than_it_says() {
+        let named = order(r#"{"named":["libc6","g++:i386"]}"#, "agent:ada");
+        assert_eq!(
+            words(&named).unwrap(),
+            ["named", "keep", "agent:ada", "libc6", "g++:i386"]
+        );
+        let hostile = order("\"security\"", "x -o=a; $(y)");
+        assert_eq!(words(&hostile).unwrap(), ["security", "keep", ""]);
+        let many = order("\"all\"", "a");
+        let name = "aa".to_owned().try_into().unwrap();
+        let scope = UpdateScope::Named(vec![name; NAMES + 1]);
+        assert!(words(&UpdateOrder { scope, ..many }).is_err());
+    }
 }

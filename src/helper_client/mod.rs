@@ -17,11 +17,13 @@ pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    Answered, BootName, Changes, Command, ContainerName, Deed, DiskName, Ending, Excerpt,
-    FileEntry, FileFacts, FileList, FileMatch, FileMatches, FileWritten, Frame, HostDiskUsage,
-    HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostProbe, HostRepair, HostView,
-    InsideEntry, InsidePath, Job, JobId, JobPiece, KillReason, Limits, Listener, LogCursor,
-    LogFile, LogOrder, LogPattern, LogPriority, LogQuery, Operation, PowerPlan, Probe, Probed,
-    ProcessOrder, ProcessSeen, Processes, Program, RefusalCode, Repaired, SnapshotFacts,
-    SnapshotName, Stream, Transport, Tunnel, TunnelName, UnitChange, UnitName, Usage, Vitals,
+    Answered, Backup, BackupDeed, BackupId, BackupList, BackupTarget, BootName, Changes, Command,
+    ContainerName, Deed, DiskName, Ending, Excerpt, FileEntry, FileFacts, FileList, FileMatch,
+    FileMatches, FileWritten, Fingerprint, Frame, HostDiskUsage, HostFileList, HostFileRead,
+    HostFileSearch, HostFileWrite, HostProbe, HostRepair, HostView, InsideEntry, InsidePath, Job,
+    JobId, JobPiece, KillReason, Limits, Listener, LogCursor, LogFile, LogOrder, LogPattern,
+    LogPriority, LogQuery, Operation, PackageName, PowerPlan, Probe, Probed, ProcessOrder,
+    ProcessSeen, Processes, Program, PublicKey, RefusalCode, Repaired, SnapshotFacts, SnapshotName,
+    SshAccount, SshKeyChange, Stream, Subject, TargetName, Transport, Tunnel, TunnelName,
+    UnitChange, UnitName, UnseenTarget, UpdateOrder, UpdateScope, Usage, Verified, Vitals,
 };

@@ -19,10 +19,6 @@ pub enum Actor {
     /// The owner of the box.
     Owner,
     /// An AI client, by the id of its agent.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "no tool writes into the state yet")
-    )]
     Agent(String),
     /// A program on the box, by its name.
     Local(String),

@@ -32,6 +32,7 @@ mod tail;
 mod testing;
 mod traces;
 mod trouble;
+mod ui;
 mod view;
 mod writer;
 
@@ -49,6 +50,7 @@ pub use patch::Patch;
 pub use pointer::Pointer;
 pub use store::State;
 pub use tail::{News, Tail};
+pub use ui::{Ui, UiError};
 pub use view::{View, Views};
 
 #[cfg(feature = "fuzzing")]

@@ -263,7 +263,8 @@ fn shallow_enough(path: &Pointer, value: &Value) -> Result<(), Obstacle> {
     if deep { Err(Obstacle::TooDeep) } else { Ok(()) }
 }
 
-fn depth(value: &Value) -> usize {
+/// How many lists and objects stand within each other in a value.
+pub fn depth(value: &Value) -> usize {
     match value {
         Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
         Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),

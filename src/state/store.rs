@@ -124,7 +124,10 @@ impl State {
     /// One that changes nothing makes no revision.
     #[cfg_attr(
         not(test),
-        expect(dead_code, reason = "no tool writes into the state yet")
+        expect(
+            dead_code,
+            reason = "tools put values, and other programs write their patches"
+        )
     )]
     pub async fn apply(&self, author: &Author, patch: Patch) -> Result<u64, StateError> {
         self.wish(author, Wish::Apply(patch)).await

@@ -43,7 +43,8 @@ mod waiter;
 pub use activation::{HandedOver, accepts_over_ip, inherited_sockets, started_by_systemd};
 pub use beneath::place_beneath;
 pub use cgroup::{
-    Cgroup, cgroup_paths, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
+    Cgroup, cgroup_paths, cgroup2_mount, freezer_state, hold, limiting_groups, own_cgroup,
+    stale_cgroups,
 };
 pub use child::{Child, Exit};
 pub use clock::{clock_is_synchronised, moment_ms, now_ms, rfc3339};

@@ -1,5 +1,6 @@
 //! `container_file_*`: files in containers, running or not.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -95,7 +96,7 @@ struct Write {
     /// What it holds then, in base64, for what is no text.
     base64: Option<String>,
     /// Its permissions in octal, such as `0644`.
-    mode: Option<String>,
+    mode: Option<FileMode>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -114,7 +115,7 @@ async fn write(lxc: Arc<Lxc>, asked: Write, cx: Cx) -> Result<Written> {
         let words = format!("at most {WRITE_BYTES} bytes are written with one call");
         return Err(ToolError::new(words).into());
     }
-    let mode = asked.mode.as_deref().map(mode).transpose()?;
+    let mode = asked.mode.map(|mode| mode.0);
     let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
     let written = lxc.write_file(&asked.container, asked.path, (&content, mode));
     written.await.map_err(failed)?;
@@ -123,10 +124,32 @@ async fn write(lxc: Arc<Lxc>, asked: Write, cx: Cx) -> Result<Written> {
     })
 }
 
-fn mode(text: &str) -> Result<u32> {
-    let mode = u32::from_str_radix(text, 8)
-        .ok()
-        .filter(|mode| *mode <= 0o777);
-    let words = "permissions are octal and at most 0777, such as 0644";
-    mode.ok_or_else(|| ToolError::new(words).into())
+/// Permissions, as `chmod` takes them in octal.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct FileMode(u32);
+
+impl TryFrom<String> for FileMode {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> std::result::Result<Self, &'static str> {
+        let digits = text.bytes().all(|b| matches!(b, b'0'..=b'7'));
+        let mode = u32::from_str_radix(&text, 8).ok().filter(|_| digits);
+        let mode = mode.filter(|mode| *mode <= 0o777).map(Self);
+        mode.ok_or("permissions are octal and at most 0777, such as 0644")
+    }
+}
+
+impl JsonSchema for FileMode {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "FileMode".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^0*[0-7]{1,3}$" })
+    }
 }

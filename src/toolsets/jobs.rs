@@ -39,6 +39,7 @@ pub fn tools(jobs: Arc<Jobs>) -> Toolset<Jobs> {
         .tool("job_cancel", Risk::Write, cancel)
         .about(Scope::Within)
         .titled("End a job")
+        .startos("package.cancel-install", &[("id", "job")])
 }
 
 /// How long a job may run: an hour unless something else is said, a day at most.

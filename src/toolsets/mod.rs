@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod backups;
 mod completions;
 mod container_copies;
 mod container_files;
@@ -26,13 +27,16 @@ mod repairs;
 mod resources;
 mod server;
 mod shell;
+mod ssh;
 mod state;
+mod state_put;
 mod storage;
 mod tunnels;
 mod units;
 mod updates;
 
 pub use access::tools as access;
+pub use backups::tools as backups;
 pub use completions::complete;
 pub use container_copies::tools as container_copies;
 pub use container_files::tools as container_files;
@@ -54,7 +58,9 @@ pub use repairs::tools as repairs;
 pub use resources::StateResources;
 pub use server::tools as server;
 pub use shell::tools as shell;
+pub use ssh::tools as ssh;
 pub use state::tools as state;
+pub use state_put::tools as state_put;
 pub use storage::tools as storage;
 pub use tunnels::tools as tunnels;
 pub use units::tools as units;

@@ -16,7 +16,7 @@ use crate::protocol::{Id, RpcError};
 pub struct Endpoint {
     engine: Arc<Engine>,
     guard: Arc<Guard>,
-    sessions: Sessions,
+    sessions: Arc<Sessions>,
     live: Live,
 }
 
@@ -25,7 +25,7 @@ impl Endpoint {
     pub fn new(
         engine: Arc<Engine>,
         guard: Arc<Guard>,
-        sessions: Sessions,
+        sessions: Arc<Sessions>,
         live: Live,
     ) -> Arc<Self> {
         Arc::new(Self {

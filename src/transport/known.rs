@@ -130,6 +130,28 @@ impl Known {
         removed.is_some()
     }
 
+    /// The same of an agent's alone.
+    pub fn remove_of(&mut self, agent: &str, name: Uuid) -> bool {
+        let theirs = self.by_name.get(&name);
+        theirs.is_some_and(|entry| entry.agent() == agent) && self.remove(name)
+    }
+
+    /// An agent's sessions that are not over: name, for how long nobody has used it, and the revision, where its
+    /// client has come since the start.
+    pub fn of(&self, agent: &str) -> Vec<(Uuid, Option<Duration>, Option<String>)> {
+        let all = self.by_name.iter();
+        let theirs = all.filter(|(_, entry)| entry.agent() == agent && !self.is_over(entry));
+        theirs
+            .map(|(name, entry)| {
+                let revision = match entry {
+                    Entry::Awake(session) => Some(session.claims.version().as_str().to_owned()),
+                    Entry::Asleep(_) => None,
+                };
+                (*name, entry.idle(), revision)
+            })
+            .collect()
+    }
+
     fn is_over(&self, entry: &Entry) -> bool {
         self.live.read(|settings| entry.is_over(&settings.limits))
     }

@@ -15,6 +15,7 @@ mod known;
 mod link;
 mod lookup;
 mod methods;
+mod open_sessions;
 mod pulse;
 mod question;
 mod relay;

@@ -108,11 +108,25 @@ impl Sessions {
 
     /// Ends a session for good.
     pub async fn end(&self, session: &Session) {
-        let name = session.claims.session;
-        self.lock().remove(name);
+        self.end_named(&session.claims.agent, session.claims.session)
+            .await;
+    }
+
+    /// Ends an agent's session of this name for good; false when it has none.
+    pub async fn end_named(&self, agent: &str, name: Uuid) -> bool {
+        if !self.lock().remove_of(agent, name) {
+            return false;
+        }
         if let Some(vault) = self.vault() {
             written(vault.sessions().remove(&name.to_string()).await);
         }
+        true
+    }
+
+    /// An agent's sessions that are not over: name, for how long nobody has used it, and the revision, as far as they
+    /// are known.
+    pub fn shown_to(&self, agent: &str) -> Vec<(Uuid, Option<Duration>, Option<String>)> {
+        self.lock().of(agent)
     }
 
     /// Remembers that a session is subscribed to a resource, from a revision on.

@@ -62,10 +62,13 @@ fn tools_of_a_class_that_is_off_are_not_there_for_anybody() {
         "host_shell",
         "lxc_manage",
         "power",
+        "updates = \"apply\"",
         "units",
         "host_file_reads",
         "host_file_writes",
         "network",
+        "ssh_keys",
+        "backup",
         "storage",
     ];
     assert_eq!(off(&client), json!(strict));

@@ -63,10 +63,15 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
         "host_repair" => ("storage", "\"on\""),
         "host_tunnel_up" | "host_tunnel_down" => ("network", "\"on\""),
+        keys if keys.starts_with("ssh_key_") => {
+            ("ssh_keys", "[\"/nonexistent/.ssh/authorized_keys\"]")
+        }
+        "backup" => ("backup", "\"on\""),
         "host_file_write" => ("host_file_writes", "[\"/\"]"),
         looks if looks.starts_with("host_file_") => ("host_file_reads", "[\"/\"]"),
         looks if looks.starts_with("host_") => ("host_reads", "true"),
-        "update_check" => ("updates", "\"read-only\""),
+        "update_check" | "update_history" => ("updates", "\"read-only\""),
+        "update_refresh" | "update_apply" => ("updates", "\"apply\""),
         looks if looks.starts_with("container_") => ("lxc_reads", "true"),
         other => panic!("{other} has no class"),
     }
@@ -82,7 +87,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
     let open = NOTHING.replace("containers = []", "containers = [\"*\"]");
     let all = everything(&host("true"));
     let classes: BTreeSet<_> = all.iter().skip(1).map(class).collect();
-    assert_eq!(classes.len(), 12);
+    assert_eq!(classes.len(), 16);
     for (key, on) in classes {
         let lines = open.lines().map(|line| match line.split_once(" = ") {
             Some((name, _)) if name == key => format!("{key} = {on}\n"),
@@ -91,7 +96,16 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
         let fort = Fort::on(machine.as_ref(), &lines.collect::<String>());
         let mut bounds = fort.helper.ask(&json!({ "do": "bounds" }), LONG_MS);
         let said = String::from_utf8(bounds.output()).unwrap();
-        assert_eq!(said, format!("[\"{key}\"]\n"), "what the front is told");
+        let more = if on.contains("apply") {
+            ",\"updates_apply\""
+        } else {
+            ""
+        };
+        assert_eq!(
+            said,
+            format!("[\"{key}\"{more}]\n"),
+            "what the front is told"
+        );
         drop(bounds);
         for operation in all.iter().skip(1) {
             let asked = fort.helper.ask(operation, LONG_MS);
@@ -100,10 +114,16 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
                 asked.cancel();
             }
             let (code, message) = asked.finish().refusal();
-            let is_on = class(operation).0 == key;
+            let (its_key, its_word) = class(operation);
+            let is_on = its_key == key && (its_word == on || on.contains("apply"));
             assert_eq!(code != "forbidden", is_on, "{key}: {operation}: {message}");
             if !is_on {
-                let file = format!("{} is off in /etc/gatewren/helper.toml", class(operation).0);
+                let named = if its_word.contains("apply") {
+                    "updates = \"apply\""
+                } else {
+                    its_key
+                };
+                let file = format!("{named} is off in /etc/gatewren/helper.toml");
                 assert!(message.contains(&file), "{message}");
             }
         }

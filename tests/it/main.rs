@@ -8,6 +8,7 @@
 )]
 
 mod audit;
+mod backups;
 mod check;
 mod checklist;
 mod container_tools;
@@ -86,6 +87,7 @@ mod spec_stdio;
 mod spec_streams;
 #[cfg(feature = "everything")]
 mod spec_tasks;
+mod ssh_keys;
 mod state_manual;
 mod state_tools;
 mod state_writers;

@@ -229,6 +229,14 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "host" | "server" => json!("127.0.0.1"),
         "port" | "depth" | "count" => json!(1),
         "type" => json!("A"),
+        "sessions" => json!(["6ba7b810-9dad-41d1-80b4-00c04fd430c8"]),
+        "account" => json!("nosuchuser"),
+        "key" => {
+            json!(
+                "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj"
+            )
+        }
+        "fingerprint" => json!("SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ"),
         "tunnel" => json!("nosuchtunnel"),
         "disk" | "array" | "pool" => json!("nosuchdisk0"),
         "argv" => json!(["true"]),
@@ -242,18 +250,24 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "order" => json!("memory"),
         "since" | "until" => json!("2026-07-28"),
         "cursor" => json!("s=1"),
-        "before" => json!(false),
         "open" | "only_new" => json!(true),
+        "packages" => json!(["nosuchpackage"]),
         "path" => json!(format!("/nonexistent/{container}")),
+        "value" => json!({ "a": 1 }),
+        "json" => json!("1"),
         "revision" | "grace_s" | "offset" | "memory_limit_bytes" | "cpu_limit_percent"
         | "processes_limit" | "start_order" => json!(0),
-        "timeout_s" | "limit" | "lines" | "bytes" | "mode" | "start_delay_s" => json!(20),
+        "timeout_s" | "limit" | "lines" | "bytes" | "start_delay_s" => json!(20),
+        "mode" => json!("0644"),
         "snapshot" => json!("snap0"),
         "template" => json!("busybox"),
         "source" => json!("lxc"),
-        "hostname" | "comment" | "after" => json!("abcd"),
+        "hostname" | "comment" | "after" | "root" => json!("abcd"),
+        "backup" => json!(format!("{container}@2026-07-28T09-30-00.000Z")),
+        "freeze" => json!(true),
         // What runs is to run on.
-        "on" | "soft" | "force" | "with_snapshots" => json!(false),
+        "on" | "soft" | "force" | "with_snapshots" | "before" => json!(false),
+        "refresh" | "security_only" | "allow_removal" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }
@@ -271,6 +285,11 @@ fn arguments(tool: &Value, container: &str) -> Vec<Value> {
         if tool["name"] == "logs_wait" {
             // There is nothing to wait for.
             object["timeout_s"] = json!(1);
+        }
+        let name = tool["name"].as_str().unwrap();
+        if name == "ssh_key_add" || name == "ssh_key_remove" {
+            // Nobody's keys are to change.
+            object["account"] = value("account", container);
         }
         if tool["name"] == "dns_query" {
             // No name server of others is asked, which may take its time.

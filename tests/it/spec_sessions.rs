@@ -9,6 +9,7 @@ use ring::hmac;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::support::command::add_agent;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Directory, Server, server, shared};
 use crate::support::session::Session;
@@ -333,4 +334,95 @@ fn z12_an_id_that_a_newer_server_signed_is_404_and_nothing_breaks() {
     }
     session.id = good;
     assert_eq!(status(&session), 200);
+}
+
+/// What `session_list` tells a session of, its own among them.
+fn listed(session: &Session) -> Vec<Value> {
+    let answer = session.call("session_list", json!({})).send();
+    let data = answer.result()["structuredContent"].clone();
+    data["sessions"].as_array().unwrap().clone()
+}
+
+fn names(sessions: &[Value]) -> Vec<&str> {
+    let names = sessions.iter().map(|one| one["session"].as_str().unwrap());
+    names.collect()
+}
+
+#[test]
+fn an_agent_ends_sessions_of_its_own_and_their_names_let_nobody_in() {
+    let home = Directory::new();
+    let before = server().directory(&home.0).start();
+    let client = before.client();
+    let (mine, left) = (client.session("2025-11-25"), client.session("2025-06-18"));
+    let said = add_agent(&home.0, "other", &["--policy", "operate"]);
+    let other = client
+        .elsewhere()
+        .with_token(said["token"].as_str().unwrap());
+    wait_until("it comes in", IN_TIME, || {
+        other.modern("tools/list").send().status == 200
+    });
+    let theirs = other.session("2025-11-25");
+
+    let seen = listed(&mine);
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    let current: Vec<_> = seen.iter().filter(|one| one["current"] == true).collect();
+    assert_eq!(current.len(), 1);
+    assert_eq!(
+        (&current[0]["in_use"], &current[0]["revision"]),
+        (&json!(true), &json!("2025-11-25"))
+    );
+    let rest: Vec<_> = seen.iter().filter(|one| one["current"] == false).collect();
+    assert_eq!(rest[0]["revision"], "2025-06-18");
+    let left_name = rest[0]["session"].as_str().unwrap();
+    let others = listed(&theirs);
+    let [their_name] = names(&others)[..] else {
+        panic!("{others:?}")
+    };
+
+    // A name is no id: neither its own agent nor another one is let in by it.
+    for (client, name) in [
+        (&client, left_name),
+        (&other, left_name),
+        (&client, their_name),
+    ] {
+        let taken = client
+            .request("POST", "/mcp")
+            .header("mcp-session-id", name);
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        let taken = taken
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .body(ping.to_string().as_bytes());
+        assert_eq!(taken.send().status, 404, "{name}");
+    }
+    let ending = json!({ "sessions": [their_name, left_name] });
+    let refused = json!({ "sessions": [current[0]["session"], left_name] });
+    let refused = mine.call("session_kill", refused).send().result();
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert_eq!(status(&left), 200);
+    let ended = mine.call("session_kill", ending).send().result();
+    let ended = &ended["structuredContent"];
+    assert_eq!(ended["ended"], json!([left_name]));
+    assert_eq!(ended["not_found"], json!([their_name]));
+    assert_eq!(
+        (status(&left), status(&mine), status(&theirs)),
+        (404, 200, 200)
+    );
+    assert_eq!(
+        names(&listed(&mine)),
+        [current[0]["session"].as_str().unwrap()]
+    );
+    wait_until("it is gone for good", IN_TIME, || rows(&home) == 2);
+
+    // One that has not come back since a restart is there too, and can be ended by a client without a session.
+    kill(before);
+    let after = server().directory(&home.0).start();
+    let client = after.client();
+    let asleep = client.call("session_list", json!({})).send().data()["sessions"].clone();
+    assert_eq!(asleep[0]["current"], false);
+    assert!(asleep[0]["idle_s"].is_u64() && asleep[0].get("revision").is_none());
+    let ending = json!({ "ids": [asleep[0]["session"]] });
+    let ended = client.call("auth.session.kill", ending).send().data();
+    assert_eq!(ended["ended"], json!([asleep[0]["session"]]));
+    assert_eq!(rows(&home), 1);
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::support::command::tell_by;
 use crate::support::consent::agreed;
 use crate::support::container::Containers;
 use crate::support::machine::{LONG, skip, wait_until};
@@ -235,4 +236,62 @@ fn the_exit_status_says_whether_it_was_done_and_whether_all_is_well() {
         .execute("DROP TRIGGER revision_is_never_updated", [])
         .unwrap();
     assert_eq!(status(&["check"]), Some(3));
+}
+
+#[test]
+fn an_agent_writes_what_is_for_showing_and_the_log_says_that_it_was_its_call() {
+    let server = server()
+        .policy("operate")
+        .settings("[spaces.meadow]\ncontainers = [\"*\"]\nhost = true\n")
+        .start();
+    let client = server.client();
+    let who = call(&server, "whoami", json!({}))["agent"].clone();
+    let before = call(&server, "state_get", json!({}))["revision"].clone();
+    let notes = json!({ "pointer": "/public/ui/notes", "value": { "first": "hello" } });
+    let written = client.call("state_put", notes.clone()).send().data();
+    assert_eq!(written["pointer"], "/public/ui/notes");
+    assert_eq!(client.call("state_put", notes).send().data(), written);
+    let theme = json!({ "pointer": "/theme", "json": "\"dark\"" });
+    let theme = client.call("db.put.ui", theme).send().data();
+    assert_eq!(theme["pointer"], "/public/ui/theme");
+    let there = call(&server, "state_get", json!({ "pointer": "/public/ui" }));
+    let shown = json!({ "notes": { "first": "hello" }, "theme": "dark" });
+    assert_eq!(there["value"], shown);
+
+    let since = json!({ "revision": before, "pointer": "/public/ui" });
+    let rows = call(&server, "changes_since", since)["revisions"].clone();
+    assert_eq!(rows.as_array().unwrap().len(), 2, "{rows}");
+    assert_eq!(rows[0]["id"], written["revision"]);
+    let actor = format!("agent:{}", who.as_str().unwrap());
+    assert_eq!(rows[0]["actor"], actor.as_str());
+    let cause = rows[0]["cause"].as_str().unwrap();
+    let told_of = tell_by(&server.settings_file(), &["audit", "show", cause]);
+    assert!(told_of.to_string().contains("state_put"), "{told_of}");
+
+    for place in ["/public/serverInfo", "/public", "/public/notifications/1"] {
+        let refused = json!({ "pointer": place, "json": "1" });
+        let refused = client.call("state_put", refused).send().result();
+        assert_eq!(refused["isError"], true, "{place}");
+        assert!(refused.to_string().contains("/public/ui"), "{refused}");
+    }
+    let gone = json!({ "pointer": "/public/ui/notes" });
+    client.call("state_put", gone).send().data();
+    let there = call(&server, "state_get", json!({ "pointer": "/public/ui" }));
+    assert_eq!(there["value"], json!({ "theme": "dark" }));
+
+    // Who sees only some of the box neither writes there nor reads it.
+    let args = [
+        "agent", "add", "part", "--policy", "operate", "--space", "meadow",
+    ];
+    let said = tell_by(&server.settings_file(), &args);
+    let part = client
+        .elsewhere()
+        .with_token(said["token"].as_str().unwrap());
+    wait_until("it comes in", LONG, || {
+        part.modern("tools/list").send().status == 200
+    });
+    let put = json!({ "pointer": "/public/ui/theme", "json": "1" });
+    assert!(part.call("state_put", put).send().rpc()["error"].is_object());
+    let read = part.call("state_get", json!({ "pointer": "/public/ui" }));
+    assert_eq!(read.send().result()["isError"], true);
 }

@@ -4,7 +4,7 @@
 //! Nothing that changes the box is run: an agent whose policy lets it look and has all else proposed makes the calls.
 //! An argument is read before a call is proposed, as it is before one is run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
@@ -22,7 +22,7 @@ use crate::support::server::{Directory, Server, server};
 const CONTAINER: &str = "sweep-x7q";
 
 /// Of two arguments that do not go together, the one that is left out when all are given.
-const EITHER: &[(&str, &str)] = &[("command", "argv")];
+const EITHER: &[(&str, &str)] = &[("command", "argv"), ("value", "json")];
 
 /// Arguments that are always given, for without them a call takes long.
 const ALSO: &[(&str, &str)] = &[
@@ -49,6 +49,12 @@ const FREE: &[(&str, &str)] = &[
     ),
     ("cwd", "a directory, entered when the command is run"),
     ("reason", "words for a person, shown as data"),
+    (
+        "text",
+        "what a file holds then, or words that are looked for",
+    ),
+    ("comment", "words for a person, kept with a snapshot"),
+    ("grep", "a pattern, which is one argument and only compared"),
     ("query", "words that are looked for"),
     ("id", "a URI, which names a resource or nothing"),
     (
@@ -60,6 +66,10 @@ const FREE: &[(&str, &str)] = &[
     (
         "pointer",
         "a JSON Pointer, which leads into a document and nowhere else",
+    ),
+    (
+        "account",
+        "compared with the accounts that the owner's file names",
     ),
     (
         "table",
@@ -351,7 +361,7 @@ fn what_changes_a_container_answers_as_its_schema_says() {
     if place.containers.is_none() {
         return;
     }
-    for class in ["write", "disrupt", "execute"] {
+    for class in ["write", "disrupt", "execute", "reveal", "persist"] {
         let mode = format!("{class}=allow");
         tell_by(
             &place.server.settings_file(),
@@ -411,11 +421,15 @@ fn arguments_that_no_schema_allows_are_refused_and_change_nothing() {
     assert_eq!(place.state_of_things(), before);
 }
 
+/// So many hostile texts are passed over where a type has had all of them; no divisor of their number, so that
+/// another tool gets others.
+const EACH: usize = 4;
+
 #[test]
 fn hostile_text_is_data_or_is_refused() {
     let mut place = Box::new();
     let before = place.state_of_things();
-    let mut taken = Vec::new();
+    let (mut taken, mut kinds, mut turn) = (Vec::new(), BTreeSet::new(), 0_usize);
     for tool in place.tools() {
         let name = tool["name"].as_str().unwrap().to_owned();
         let schema = &tool["inputSchema"];
@@ -426,7 +440,13 @@ fn hostile_text_is_data_or_is_refused() {
                 continue;
             }
             let is_free = FREE.iter().any(|(free, _)| free == argument);
+            // One name with one shape is one type: after the first of it each gets some, in turn.
+            let is_first = kinds.insert(format!("{argument} {inner}"));
             for text in place.hostile() {
+                turn += 1;
+                if !is_first && !turn.is_multiple_of(EACH) {
+                    continue;
+                }
                 let what = format!(
                     "{argument} = {:?}",
                     text.chars().take(40).collect::<String>()

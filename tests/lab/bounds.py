@@ -93,24 +93,29 @@ def defaults():
         with check("as it is shipped the file has no restart and no command on the host"):
             tools = gatewren.tools()
             off = {"system_shell", "server_restart", "server_shutdown", "server_cancel_shutdown"}
-            off |= {"file_list", "file_search", "file_read", "file_write"}
+            off |= {"update_apply", "file_list", "file_search", "file_read", "file_write"}
+            off |= {"backup_list", "backup_create", "backup_restore", "backup_target_list"}
             expect(not tools & off, tools & off)
-            expect({"container_shell", "container_start", "update_check"} <= tools, tools)
+            expect({"container_shell", "container_start", "update_check", "update_history"} <= tools, tools)
             for tool in off:
                 answer = gatewren.ask("tools/call", name=tool, arguments={})
                 expect(answer["error"]["code"] == -32602, answer)
         with check("whoami says what is off"):
             me = gatewren.call("whoami")[1]
-            off = ["host_shell", "lxc_manage", "power", "units", "host_file_reads", "host_file_writes", "network", "storage"]
+            off = ["host_shell", "lxc_manage", "power", "updates = \"apply\"", "units"]
+            off += ["host_file_reads", "host_file_writes", "network", "ssh_keys", "backup", "storage"]
             expect(me["off_on_this_box"] == off, me)
 
 
-def package(repository, name, version):
-    """A package with nothing in it; its entry in the index."""
+def package(repository, name, version, postinst="exit 0"):
+    """A package with nothing in it but a script; its entry in the index."""
     made = repository / "made"
     control = f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: x <x@box.example>\nDescription: x\n"
     (made / "DEBIAN").mkdir(parents=True, exist_ok=True)
     (made / "DEBIAN/control").write_text(control)
+    script = made / "DEBIAN/postinst"
+    script.write_text(f"#!/bin/sh\n{postinst}\n")
+    script.chmod(0o755)
     file = repository / f"{name}_{version}.deb"
     run("dpkg-deb", "--build", str(made), str(file))
     data = file.read_bytes()

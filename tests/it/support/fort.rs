@@ -25,7 +25,8 @@ pub const FRAME_BYTES: u32 = 256 * 1024;
 pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\n\
                        host_reads = false\nlxc_reads = false\nlxc_writes = false\nlxc_manage = \"off\"\n\
                        power = \"off\"\nupdates = \"off\"\nhost_logs = false\nunits = \"off\"\n\
-                       host_file_reads = []\nhost_file_writes = []\nnetwork = \"off\"\n";
+                       host_file_reads = []\nhost_file_writes = []\nnetwork = \"off\"\nssh_keys = []\n\
+                       backup = \"off\"\n";
 
 /// Commands may run on the host.
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
@@ -187,9 +188,23 @@ pub fn everything(trace: &Value) -> Vec<Value> {
         json!({ "do": "host_tunnel_down", "tunnel": "nosuchtunnel" }),
         json!({ "do": "host_disk_usage", "path": "/nonexistent", "depth": 1 }),
     ]);
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
+    let fingerprint = "SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ";
+    // An account that the file does not name: nobody's keys are to change.
+    all.extend([
+        json!({ "do": "ssh_key_list" }),
+        json!({ "do": "ssh_key_add", "account": "nosuchuser", "key": key }),
+        json!({ "do": "ssh_key_remove", "account": "nosuchuser", "fingerprint": fingerprint }),
+    ]);
     let plan = json!({ "delay_s": 86_400 });
     all.extend(["restart", "shutdown"].map(|what| json!({ "do": what, "plan": plan })));
     all.extend(["cancel_shutdown", "update_check"].map(|what| json!({ "do": what })));
+    // Of a container that is not there: nothing may come of this on the machine of the tests.
+    all.extend([
+        json!({ "do": "update_refresh", "container": "web" }),
+        json!({ "do": "update_history", "container": "web", "file": 0 }),
+        json!({ "do": "update_apply", "container": "web", "scope": "all", "removals": false, "agent": "a" }),
+    ]);
     all.extend(["list", "events"].map(|what| json!({ "do": format!("container_{what}") })));
     all.extend(of_systemd());
     let about = ["info", "config", "os_release", "vitals", "disk", "start"];
@@ -198,12 +213,33 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     all.extend(
         deeds.map(|(_, deed)| json!({ "do": "container_deed", "container": "web", "deed": deed })),
     );
+    all.extend(backups().map(|deed| json!({ "do": "backup", "deed": deed })));
     all.push(json!({ "do": "container_create", "name": "new", "template": "none" }));
     all.push(json!({
         "do": "job_start", "job": "job_0123456789abcdef0123456789abcdef", "owner": "a", "tool": "t",
         "operation": trace
     }));
     all
+}
+
+/// What is done with backups; on no target that there is.
+fn backups() -> [Value; 9] {
+    let (web, path) = (
+        json!({ "container": "web" }),
+        json!({ "path": "/nonexistent" }),
+    );
+    let id = "_host@2026-07-28T09-30-00.000Z";
+    [
+        json!({ "what": "targets" }),
+        json!({ "what": "add_target", "target": "none" }),
+        json!({ "what": "remove_target", "target": "none" }),
+        json!({ "what": "mount", "target": "none" }),
+        json!({ "what": "unmount", "target": "none" }),
+        json!({ "what": "list" }),
+        json!({ "what": "create", "target": "none", "subject": web, "freeze": true }),
+        json!({ "what": "verify", "target": "none", "backup": id }),
+        json!({ "what": "restore", "target": "none", "backup": id, "subject": path }),
+    ]
 }
 
 /// One of each deed, with the class that it belongs to.

@@ -1,0 +1,137 @@
+//! Which packages are upgraded, and where.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::name::ContainerName;
+
+/// The name of a Debian package, with an architecture behind a colon where that matters, as apt takes it: never an
+/// option, never a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PackageName(String);
+
+/// The name's shape as a pattern of JSON Schema (ECMA-262; Debian Policy 5.6.1).
+const PATTERN: &str = "^[a-z0-9][a-z0-9+.-]{1,99}(:[a-z0-9][a-z0-9-]{0,19})?$";
+
+/// An upgrade of packages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateOrder {
+    /// In which running container; on the host when absent.
+    #[serde(default)]
+    pub container: Option<ContainerName>,
+    /// Which.
+    pub scope: UpdateScope,
+    /// Whether others may be removed for it.
+    pub removals: bool,
+    /// The agent that wants it, for apt's own record.
+    pub agent: String,
+}
+
+/// Which packages are upgraded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateScope {
+    /// All that can be.
+    All,
+    /// Those for which a repository of security updates has a newer version.
+    Security,
+    /// These, as far as they are installed.
+    Named(Vec<PackageName>),
+}
+
+impl PackageName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A text is no name of a package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InvalidPackage;
+
+impl fmt::Display for InvalidPackage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a package's name is small letters, digits, '+', '.' and '-', such as libc6 or libc6:i386",
+        )
+    }
+}
+
+impl std::error::Error for InvalidPackage {}
+
+impl TryFrom<String> for PackageName {
+    type Error = InvalidPackage;
+
+    fn try_from(text: String) -> Result<Self, InvalidPackage> {
+        let small = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let part = |text: &str, (least, most): (usize, usize), more: &[u8]| {
+            let all = text.bytes().all(|b| small(b) || more.contains(&b));
+            text.bytes().next().is_some_and(small) && all && (least..=most).contains(&text.len())
+        };
+        let (name, architecture) = text.split_once(':').unwrap_or((&text, "all"));
+        let fits = part(name, (2, 100), b"+.-") && part(architecture, (1, 20), b"-");
+        fits.then_some(Self(text)).ok_or(InvalidPackage)
+    }
+}
+
+impl From<PackageName> for String {
+    fn from(PackageName(name): PackageName) -> Self {
+        name
+    }
+}
+
+impl schemars::JsonSchema for PackageName {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "PackageName".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": PATTERN })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_apt_would_take_for_more_than_a_name_is_none() {
+        for good in [
+            "libc6",
+            "g++",
+            "0ad",
+            "libstdc++6:i386",
+            "python3.11-minimal",
+        ] {
+            assert!(PackageName::try_from(good.to_owned()).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "a",
+            "-y",
+            "--help",
+            "libc6/stable",
+            "libc6=1",
+            "lib*",
+            "Libc6",
+            "a b",
+            "libc6:",
+            "libc6:-a",
+            "+x",
+            "a\0b",
+            "libc6:a:b",
+            "^lamp",
+        ] {
+            assert!(PackageName::try_from(bad.to_owned()).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Who may log in over SSH: lists keys of the accounts that the owner's file names, and keeps a block of its own among
+//! them. Every line that is not in the block stays as it is, byte for byte.
+
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown, fchown,
+};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::config::HELPER_POLICY_FILE;
+use crate::sys::{place_beneath, random_bytes, source::text};
+
+use super::{accounts::account, refusal::Refusal};
+
+/// Where the users of this machine are.
+const PASSWD: &str = "/etc/passwd";
+
+/// The largest file that is read or written; a larger one is left alone.
+const FILE_BYTES: u64 = 256 * 1024;
+
+/// Two changes at once would each undo what the other has done.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// An account's file, found and looked after, with its directory held open: what is renamed meanwhile does not matter.
+#[derive(Debug)]
+pub struct KeyFile {
+    directory: File,
+    name: PathBuf,
+    /// Where it is, for people.
+    pub shown: String,
+    /// Whose it must be, if it is not root's.
+    uid: u32,
+    gid: u32,
+    old: Option<Metadata>,
+    /// What stands in it.
+    pub bytes: Vec<u8>,
+}
+
+impl KeyFile {
+    /// The file of an entry of the owner's list: of a login name, or at an absolute path. One that is not there is
+    /// empty; `make` makes the directory for it, where it is missing in a home.
+    ///
+    /// # Errors
+    /// When somebody else could have put it there: sshd(8) would not look at it either.
+    pub fn open(entry: &str, make: bool) -> Result<Self, Refusal> {
+        let wrong = |shown: &str, cause: &io::Error| Refusal::failed(format!("{shown}: {cause}"));
+        let (folder, name, owner) = place(entry)?;
+        let shown = folder.join(&name).display().to_string();
+        if make && owner.is_some() {
+            make_folder(&folder, owner).map_err(|e| wrong(&shown, &e))?;
+        }
+        let directory = opened(&folder).map_err(|e| wrong(&shown, &e))?;
+        let facts = directory.metadata().map_err(|e| wrong(&shown, &e))?;
+        let (uid, gid) = owner.unwrap_or((facts.uid(), facts.gid()));
+        let whose = [0, uid];
+        if !whose.contains(&facts.uid()) || facts.mode() & 0o022 != 0 {
+            return Err(Refusal::failed(format!(
+                "the directory of {shown} can be changed by others than its account and root: nothing in it is taken for \
+                 granted"
+            )));
+        }
+        let mut file = Self {
+            directory,
+            name,
+            shown,
+            uid,
+            gid,
+            old: None,
+            bytes: Vec::new(),
+        };
+        file.read(&whose)?;
+        Ok(file)
+    }
+
+    fn read(&mut self, whose: &[u32]) -> Result<(), Refusal> {
+        let shown = &self.shown;
+        let wrong = |cause: &io::Error| Refusal::failed(format!("{shown}: {cause}"));
+        let handle = match place_beneath(&self.directory, &self.name, true) {
+            Ok(handle) => handle,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(cause) => return Err(wrong(&cause)),
+        };
+        let facts = handle.metadata().map_err(|e| wrong(&e))?;
+        if !facts.is_file() || !whose.contains(&facts.uid()) || facts.mode() & 0o022 != 0 {
+            return Err(Refusal::failed(format!(
+                "{shown} is not a regular file that only its account and root can write: it is left alone"
+            )));
+        }
+        if facts.len() > FILE_BYTES {
+            return Err(Refusal::failed(format!(
+                "{shown} is larger than {FILE_BYTES} bytes: it is left alone"
+            )));
+        }
+        let file = File::open(fd_path(&handle)).map_err(|e| wrong(&e))?;
+        let mut bytes = Vec::new();
+        let read = file.take(FILE_BYTES).read_to_end(&mut bytes);
+        read.map_err(|e| wrong(&e))?;
+        self.old = Some(facts);
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Puts other bytes in the place of these in one step: a login, and a power cut, find the old ones or the new ones.
+    /// Owner and permissions stay.
+    ///
+    /// # Errors
+    /// When it was changed meanwhile.
+    pub fn replace(&self, bytes: &[u8]) -> Result<(), Refusal> {
+        let shown = &self.shown;
+        let wrong =
+            |cause: io::Error| Refusal::failed(format!("{shown}: {cause}; nothing was changed"));
+        if bytes.len() as u64 > FILE_BYTES {
+            let words =
+                format!("{shown} would be larger than {FILE_BYTES} bytes; nothing was changed");
+            return Err(Refusal::failed(words));
+        }
+        let random = random_bytes::<8>().map_err(|e| wrong(io::Error::other(e)))?;
+        let passing = format!(".authorized_keys-{:016x}", u64::from_ne_bytes(random));
+        let passing = fd_path(&self.directory).join(passing);
+        let done = self.write(&passing, bytes);
+        if done.is_err() {
+            // Best effort: the error that matters is the one before it.
+            let _ = fs::remove_file(&passing);
+        }
+        done.map_err(wrong)
+    }
+
+    fn write(&self, passing: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(passing)?;
+        file.write_all(bytes)?;
+        let (uid, gid) = match &self.old {
+            Some(old) => (old.uid(), old.gid()),
+            None => (self.uid, self.gid),
+        };
+        fchown(&file, Some(uid), Some(gid))?;
+        let mode = self.old.as_ref().map_or(0o600, |old| old.mode() & 0o777);
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.sync_all()?;
+        let folder = fd_path(&self.directory);
+        if self.was_changed(&folder) {
+            return Err(io::Error::other("it was changed meanwhile; try again"));
+        }
+        fs::rename(passing, folder.join(&self.name))?;
+        File::open(&folder)?.sync_all()
+    }
+
+    fn was_changed(&self, folder: &Path) -> bool {
+        let now = fs::symlink_metadata(folder.join(&self.name)).ok();
+        let marks = |facts: &Metadata| {
+            let changed = (facts.ctime(), facts.ctime_nsec());
+            (facts.ino(), facts.len(), changed)
+        };
+        now.as_ref().map(marks) != self.old.as_ref().map(marks)
+    }
+}
+
+/// Does something with files that nobody else changes through us meanwhile.
+pub fn in_turn<T>(work: impl FnOnce() -> T) -> T {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
+/// The directory, the name in it, and whose it is: of a login name its home's, at a path whoever owns the directory.
+fn place(entry: &str) -> Result<(PathBuf, PathBuf, Option<(u32, u32)>), Refusal> {
+    if entry.starts_with('/') {
+        let path = Path::new(entry);
+        let parts = path.parent().zip(path.file_name());
+        let parts = parts.map(|(folder, name)| (folder.to_owned(), PathBuf::from(name), None));
+        return parts.ok_or_else(|| unknown(entry));
+    }
+    let passwd = text(PASSWD).unwrap_or_default();
+    let found = account(&passwd, entry).filter(|found| found.name == entry);
+    let found = found.ok_or_else(|| unknown(entry))?;
+    let folder = Path::new(&found.home).join(".ssh");
+    let whose = Some((found.uid, found.gid));
+    Ok((folder, "authorized_keys".into(), whose))
+}
+
+fn unknown(entry: &str) -> Refusal {
+    let words = format!(
+        "{entry}, of ssh_keys in {HELPER_POLICY_FILE}, is neither a user nor a file's path"
+    );
+    Refusal::failed(words)
+}
+
+/// The directory itself and no link in its place: an account's home it is the system's to name, what is in it the
+/// account's.
+fn opened(folder: &Path) -> io::Result<File> {
+    let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else {
+        return File::open(folder);
+    };
+    place_beneath(&File::open(above)?, Path::new(name), true)
+}
+
+fn make_folder(folder: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => {
+            let (uid, gid) = owner.unzip();
+            // By what was opened: its name is in a home, where somebody may put a link in its place.
+            chown(fd_path(&opened(folder)?), uid, gid)
+        }
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// A path that means it and nothing else, whatever is renamed meanwhile.
+fn fd_path(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}

@@ -1,0 +1,154 @@
+#!/bin/sh
+# What the helper has apt do, on the host and in containers, a step at a time:
+#
+#   refresh                                        fetches the lists of packages
+#   download SCOPE REMOVALS AGENT [PACKAGE...]     fetches what the next step installs
+#   install  SCOPE REMOVALS AGENT [PACKAGE...]     installs it, and says what is different then
+#   check                                          says what an upgrade would do; nothing is locked for it
+#   history  N                                     prints apt's record, the Nth before the current one
+#
+# SCOPE is all, security or named; REMOVALS is keep or allow. What is for gatewren begins with "gatewren: ".
+# Whoever runs this passes its text as $0. It is broken off safely at each step but `install`.
+step=$1
+export DEBIAN_FRONTEND=noninteractive APT_LISTCHANGES_FRONTEND=none LC_ALL=C.UTF-8
+
+if ! command -v apt-get >/dev/null; then
+    echo "there is no apt here: its packages are kept by something else" >&2
+    exit 127
+fi
+
+# No question is asked; changed configuration files stay as they are; nothing that is held or essential is touched, and
+# nothing goes back to an older version, whatever apt is set to.
+apt() {
+    apt-get --quiet=1 --assume-yes \
+        --option=Dpkg::Use-Pty=0 \
+        --option=Dpkg::Options::=--force-confdef \
+        --option=Dpkg::Options::=--force-confold \
+        --option=DPkg::Lock::Timeout=60 \
+        --option=APT::Get::force-yes=false \
+        --option=APT::Get::allow-downgrades=false \
+        --option=APT::Get::allow-remove-essential=false \
+        --option=APT::Get::allow-change-held-packages=false \
+        --option=APT::Get::AllowUnauthenticated=false \
+        --option=APT::Get::Show-User-Simulation-Note=false \
+        "$@"
+}
+
+simulate() {
+    apt --simulate --option=Debug::NoLocking=true dist-upgrade
+}
+
+# The installed packages for which a repository of security updates has a newer version: by its label on Debian, by its
+# suite on Ubuntu.
+security() {
+    simulate | sed -n 's/^Inst \([^ ]*\) \[[^(]*([^ ]* [^)]*-[Ss]ecurity\(:\|,\| \[\)[^)]*).*/\1/p'
+}
+
+# upgrade OPTION SCOPE REMOVALS AGENT [PACKAGE...]
+upgrade() {
+    option=$1 scope=$2 removals=$3 agent=$4
+    shift 4
+    if [ "$scope" = security ]; then
+        # shellcheck disable=SC2046 # a word each
+        set -- $(security)
+    fi
+    if [ "$scope" != all ] && [ $# = 0 ]; then
+        echo "There is nothing to upgrade."
+        return 0
+    fi
+    [ "$removals" = allow ] || option="$option --no-remove"
+    case $scope-$removals in
+    all-allow) set -- dist-upgrade ;;
+    all-*) set -- --with-new-pkgs upgrade ;;
+    *) set -- --only-upgrade install -- "$@" ;;
+    esac
+    # shellcheck disable=SC2086 # none, one or two
+    apt $option --option=Gatewren::Agent="$agent" "$@"
+}
+
+packages() {
+    dpkg-query --show --showformat='${db:Status-Abbrev} ${Package} ${Architecture} ${Version}\n' |
+        grep '^.[^nc]'
+}
+
+# What is different between two lists with an empty line between them.
+differences() {
+    awk '
+        NF == 0 { after = 1; next }
+        { key = $2 " " $3 }
+        !after { old[key] = $4; next }
+        { new[key] = 1 }
+        !(key in old) { print "gatewren: installed", key, $4 }
+        key in old && old[key] != $4 { print "gatewren: upgraded", key, old[key], $4 }
+        $1 ~ /^.[HUF]/ { print "gatewren: unfinished", key }
+        END { for (key in old) if (!(key in new)) print "gatewren: removed", key, old[key] }
+    ' | LC_ALL=C sort
+}
+
+# Automatically installed packages stay such: apt takes what is named for what somebody wanted.
+install() {
+    before=$(packages)
+    automatic=$(apt-mark showauto)
+    # What an earlier end of the power left half done.
+    dpkg --force-confdef --force-confold --configure --pending
+    upgrade "" "$@"
+    status=$?
+    if [ "$1" != all ] && [ -n "$automatic" ]; then
+        # shellcheck disable=SC2086 # a word each
+        apt-mark auto $automatic >/dev/null
+    fi
+    echo "gatewren: done $status"
+    { printf '%s\n\n' "$before"; packages; } | differences
+    reboot
+    return $status
+}
+
+reboot() {
+    [ -e /run/reboot-required ] || return 0
+    echo "gatewren: reboot"
+    [ ! -e /run/reboot-required.pkgs ] || sed 's/^/gatewren: reboot /' /run/reboot-required.pkgs
+}
+
+# The same as a unit of systemd's: it goes on when whoever waits for it is ended, as when gatewren itself is upgraded.
+install_apart() {
+    place=$(mktemp -d /run/gatewren-update.XXXXXX) || exit 1
+    printf '%s\n' "$script" >"$place/updates"
+    : >"$place/log"
+    systemd-run --quiet --collect --wait --description="Updates for gatewren" \
+        --property=StandardOutput="append:$place/log" --property=StandardError="append:$place/log" \
+        /bin/sh "$place/updates" install-here "$@" &
+    unit=$!
+    tail --lines=+1 --follow --sleep-interval=0.2 --pid=$unit "$place/log"
+    wait $unit
+    status=$?
+    rm -rf "$place"
+    return $status
+}
+
+script=$0
+shift
+case $step in
+refresh) apt update ;;
+download) upgrade --download-only "$@" ;;
+install-here) install "$@" ;;
+install)
+    if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; then
+        install_apart "$@"
+    else
+        install "$@"
+    fi
+    ;;
+check)
+    simulate || exit
+    reboot
+    for list in /var/lib/apt/lists/*Release; do
+        [ ! -e "$list" ] || stat --format='gatewren: lists %Y' "$list" /var/lib/apt/lists/partial
+    done
+    ;;
+history)
+    for file in "/var/log/apt/history.log${1:+.$1}" "/var/log/apt/history.log.$1.gz"; do
+        [ ! -f "$file" ] || exec zcat --force -- "$file"
+    done
+    exit 3
+    ;;
+esac
