@@ -5,7 +5,6 @@ mod ask;
 mod backups;
 mod bounds;
 mod bus;
-mod elsewhere;
 mod error;
 mod files;
 mod host;
@@ -73,11 +72,11 @@ pub use updates::{UpdateCheck, Updates, Wanted};
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
     Backup, BackupId, BackupTarget, BootName, Captured, Changes, ContainerName, FileEntry,
-    FileFacts, FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch, InsidePath,
-    JobId, Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, PackageName,
-    ProcessOrder, Program, PublicKey, SnapshotName, SshAccount, SshKeyChange,
-    Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
-    UnseenTarget, UpdateScope, Usage, Verified, Vitals,
+    FileFacts, FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch, HostRepair,
+    InsidePath, JobId, Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery,
+    PackageName, ProcessOrder, Program, PublicKey, Repaired, SnapshotName, SshAccount,
+    SshKeyChange, Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName, UnitChange,
+    UnitName, UnseenTarget, UpdateScope, Usage, Verified, Vitals,
 };
 pub use crate::sys::neutralise;
 
