@@ -26,7 +26,7 @@ pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncont
                        host_reads = false\nlxc_reads = false\nlxc_writes = false\nlxc_manage = \"off\"\n\
                        power = \"off\"\nupdates = \"off\"\nhost_logs = false\nunits = \"off\"\n\
                        host_file_reads = []\nhost_file_writes = []\nnetwork = \"off\"\nssh_keys = []\n\
-                       backup = \"off\"\n";
+                       backup = \"off\"\nstorage = \"off\"\n";
 
 /// Commands may run on the host.
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
