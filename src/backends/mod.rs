@@ -20,6 +20,7 @@ mod os_release;
 mod outcome;
 mod power;
 mod processes;
+mod settings;
 mod shell;
 mod source;
 mod ssh;
@@ -54,6 +55,7 @@ pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
 pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
 pub use processes::{Processes, TopProcesses};
+pub use settings::{Governors, HostSettings, Setup};
 pub use shell::{Shell, ShellCall};
 pub use ssh::Ssh;
 pub use storage::{DiskHealth, DiskUsage, Storage};
@@ -69,10 +71,10 @@ pub use updates::{UpdateCheck, Updates, Wanted};
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
     BootName, Changes, ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, Fingerprint,
-    HostDiskUsage, HostFileSearch, InsidePath, JobId, Listener, LogCursor, LogFile, LogOrder,
-    LogPattern, LogPriority, LogQuery, PackageName, ProcessOrder, Program, PublicKey, SnapshotName,
-    SshAccount, SshKeyChange, Transport, Tunnel, TunnelName, UnitChange, UnitName, UpdateScope,
-    Usage, Vitals,
+    HostDiskUsage, HostFileSearch, HostName, HostSetting, InsidePath, JobId, Keyboard, Listener,
+    LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, PackageName, ProcessOrder,
+    Program, PublicKey, SettingWord, SnapshotName, SshAccount, SshKeyChange, Transport, Tunnel,
+    TunnelName, UnitChange, UnitName, UpdateScope, Usage, Vitals,
 };
 pub use crate::sys::neutralise;
 

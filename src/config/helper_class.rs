@@ -38,11 +38,13 @@ pub enum HelperClass {
     Network,
     /// Looking at and changing who may log in over SSH.
     SshKeys,
+    /// Changing the host's settings.
+    HostSettings,
 }
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -58,6 +60,7 @@ impl HelperClass {
         Self::HostFileWrites,
         Self::Network,
         Self::SshKeys,
+        Self::HostSettings,
     ];
 
     /// What it is called between programs: its key in the file, but where a key has more values than off and on.
@@ -78,6 +81,7 @@ impl HelperClass {
             Self::HostFileWrites => "host_file_writes",
             Self::Network => "network",
             Self::SshKeys => "ssh_keys",
+            Self::HostSettings => "host_settings",
         }
     }
 }

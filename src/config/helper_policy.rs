@@ -82,6 +82,8 @@ pub struct HelperPolicy {
     pub network: Switch,
     /// The accounts, or files, whose SSH keys may be seen and changed.
     pub ssh_keys: Vec<String>,
+    /// Changing the host's settings.
+    pub host_settings: Switch,
 }
 
 impl HelperPolicy {
@@ -126,6 +128,7 @@ impl HelperPolicy {
             host_file_writes: vec!["/".to_owned()],
             network: Switch::On,
             ssh_keys: vec!["root".to_owned()],
+            host_settings: Switch::On,
             ..Self::default()
         }
     }
@@ -148,6 +151,7 @@ impl HelperPolicy {
             HelperClass::HostFileWrites => !self.host_file_writes.is_empty(),
             HelperClass::Network => self.network == Switch::On,
             HelperClass::SshKeys => !self.ssh_keys.is_empty(),
+            HelperClass::HostSettings => self.host_settings == Switch::On,
         }
     }
 
@@ -171,9 +175,9 @@ This file belongs to root: the front can neither write it nor change what it say
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
 Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, lxc_manage, power, updates, host_logs, units, host_file_reads, host_file_writes, network and ssh_keys;
-what is switched off there, or is about a container that is not in the list, is refused to everybody, and tools that need
-it are not shown to clients. Beside these it only tells that it is there, and which of them are on.
+lxc_writes, lxc_manage, power, updates, host_logs, units, host_file_reads, host_file_writes, network, ssh_keys and
+host_settings; what is switched off there, or is about a container that is not in the list, is refused to everybody,
+and tools that need it are not shown to clients. Beside these it only tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
@@ -232,6 +236,9 @@ Every value below is the default: uncomment a line to change it.";
             "Whose SSH keys may be seen, added and removed: none, or users such as [\"root\"], whose keys are in\n\
              .ssh/authorized_keys of their homes; the absolute path of such a file is taken too. Whoever may add a key\n\
              for root logs in as root. Keys that were not added so are never changed."),
+        key!("", "host_settings", host_settings, Word,
+            "Changing what this box is called, its time zone, language and keyboard, and how its processors choose\n\
+             their frequency: \"off\" or \"on\"."),
     ];
 }
 
@@ -317,6 +324,7 @@ impl Default for HelperPolicy {
             host_file_writes: Vec::new(),
             network: Switch::Off,
             ssh_keys: Vec::new(),
+            host_settings: Switch::Off,
         }
     }
 }

@@ -7,6 +7,7 @@ use super::{
     deed::Deed,
     device::{DiskName, TunnelName},
     host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrite},
+    host_setting::HostSetting,
     job::JobId,
     limits::Limits,
     log_query::LogQuery,
@@ -303,6 +304,11 @@ pub enum Operation {
         /// Where it is mounted.
         path: String,
     },
+    /// Change a setting of the host.
+    HostSetting {
+        /// Which, and to what.
+        setting: HostSetting,
+    },
     /// Print `WireGuard`'s tunnels as a JSON list ([`Tunnel`](super::tunnels::Tunnel)).
     HostTunnels {},
     /// Bring up a tunnel that has a profile.
@@ -412,6 +418,7 @@ impl Operation {
             Self::HostSmart { .. } => "host_smart",
             Self::HostPools {} => "host_pools",
             Self::HostBtrfs { .. } => "host_btrfs",
+            Self::HostSetting { setting } => setting.name(),
             Self::HostTunnels {} => "host_tunnels",
             Self::HostTunnelUp { .. } => "host_tunnel_up",
             Self::HostTunnelDown { .. } => "host_tunnel_down",
@@ -444,6 +451,7 @@ impl Operation {
                 | Self::JobCancel { .. }
                 | Self::JobForget { .. }
                 | Self::HostFileWrite(_)
+                | Self::HostSetting { .. }
                 | Self::HostTunnelUp { .. }
                 | Self::HostTunnelDown { .. }
                 | Self::SshKeyAdd { .. }
@@ -505,6 +513,7 @@ impl Operation {
             | Self::HostSmart { .. }
             | Self::HostPools {}
             | Self::HostBtrfs { .. }
+            | Self::HostSetting { .. }
             | Self::HostTunnels {}
             | Self::HostTunnelUp { .. }
             | Self::HostTunnelDown { .. }

@@ -72,6 +72,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => {
             Some(HelperClass::Power)
         }
+        Operation::HostSetting { .. } => Some(HelperClass::HostSettings),
         Operation::UpdateCheck { .. } | Operation::UpdateHistory { .. } => {
             Some(HelperClass::Updates)
         }
@@ -147,6 +148,7 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::HostFileWrites => "writing files of the host is refused",
         HelperClass::SshKeys => "looking at and changing who may log in over SSH is refused",
         HelperClass::Network => "changing the host's network is refused",
+        HelperClass::HostSettings => "changing the host's settings is refused",
     }
 }
 
@@ -156,8 +158,8 @@ mod tests {
     use crate::config::{ConfigError, Updates};
     use crate::exec::{
         Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
-        HostFileWrite, HostProbe, JobId, LogQuery, PowerPlan, Probe, ProcessOrder, Program,
-        UnitChange, UnitName, UpdateOrder, UpdateScope,
+        HostFileWrite, HostProbe, HostSetting, JobId, LogQuery, PowerPlan, Probe, ProcessOrder,
+        Program, UnitChange, UnitName, UpdateOrder, UpdateScope,
     };
     use crate::sys::Scratch;
 
@@ -419,6 +421,9 @@ mod tests {
                 grace_s: 1,
             },
         ];
+        let setting = HostSetting::Timezone {
+            zone: "UTC".to_owned().try_into().unwrap(),
+        };
         let rest = [
             (Operation::Ping {}, None),
             (Operation::Bounds {}, None),
@@ -430,6 +435,10 @@ mod tests {
             (
                 job(Operation::ContainerList {}),
                 Some(HelperClass::LxcReads),
+            ),
+            (
+                Operation::HostSetting { setting },
+                Some(HelperClass::HostSettings),
             ),
             (Operation::HostView {}, Some(HelperClass::HostReads)),
             (
@@ -486,7 +495,8 @@ mod tests {
                 HelperClass::LxcManage
                 | HelperClass::Power
                 | HelperClass::Units
-                | HelperClass::Network => ["\"off\"", "\"on\""],
+                | HelperClass::Network
+                | HelperClass::HostSettings => ["\"off\"", "\"on\""],
                 HelperClass::Updates | HelperClass::UpdatesApply => ["\"off\"", "\"apply\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
                 HelperClass::SshKeys => ["[]", "[\"root\"]"],

@@ -19,10 +19,11 @@ pub use running::Running;
 pub use crate::exec::{
     Answered, BootName, Changes, Command, ContainerName, Deed, DiskName, Ending, Excerpt,
     FileEntry, FileFacts, FileList, FileMatch, FileMatches, FileWritten, Fingerprint, Frame,
-    HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostProbe, HostView,
-    InsideEntry, InsidePath, Job, JobId, JobPiece, KillReason, Limits, Listener, LogCursor,
-    LogFile, LogOrder, LogPattern, LogPriority, LogQuery, Operation, PackageName, PowerPlan, Probe,
-    Probed, ProcessOrder, ProcessSeen, Processes, Program, PublicKey, RefusalCode, SnapshotFacts,
-    SnapshotName, SshAccount, SshKeyChange, Stream, Transport, Tunnel, TunnelName, UnitChange,
-    UnitName, UpdateOrder, UpdateScope, Usage, Vitals,
+    HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostName, HostProbe,
+    HostSetting, HostView, InsideEntry, InsidePath, Job, JobId, JobPiece, Keyboard, KillReason,
+    Limits, Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, Operation,
+    PackageName, PowerPlan, Probe, Probed, ProcessOrder, ProcessSeen, Processes, Program,
+    PublicKey, RefusalCode, SettingWord, SnapshotFacts, SnapshotName, SshAccount, SshKeyChange,
+    Stream, Transport, Tunnel, TunnelName, UnitChange, UnitName, UpdateOrder, UpdateScope, Usage,
+    Vitals,
 };
