@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod backups;
 mod bounds;
 mod bus;
 mod elsewhere;
@@ -14,6 +15,7 @@ mod job_standing;
 mod jobs;
 mod journal;
 mod keep;
+mod kept_outputs;
 mod lxc;
 mod network;
 mod os_release;
@@ -31,6 +33,7 @@ mod update_applied;
 mod update_history;
 mod updates;
 
+pub use backups::{Backups, BackupsView};
 pub use bounds::Bounds;
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
@@ -46,6 +49,7 @@ pub use job_standing::{JobStanding, JobStandings};
 pub use jobs::{Jobs, JobsView};
 pub use journal::{Boot, Journal, LogLine, LogMoment, LogPage, LogSearch};
 pub use keep::{Ear, Keep};
+pub use kept_outputs::{KEPT_FOR, KeptOutputs};
 pub use lxc::{
     ContainerDefinition, ContainerDetails, ContainerEvents, ContainerNews, ContainerState,
     ContainerStatus, DirectoryPage, InsidePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES,
@@ -70,11 +74,12 @@ pub use updates::{UpdateCheck, Updates, Wanted};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
-    BootName, Changes, ContainerName, FileEntry, FileFacts, FileMatch, FileWritten, Fingerprint,
-    HostDiskUsage, HostFileSearch, HostName, HostSetting, InsidePath, JobId, Keyboard, Listener,
-    LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, PackageName, ProcessOrder,
-    Program, PublicKey, SettingWord, SnapshotName, SshAccount, SshKeyChange, Transport, Tunnel,
-    TunnelName, UnitChange, UnitName, UpdateScope, Usage, Vitals,
+    Backup, BackupId, BackupTarget, BootName, Captured, Changes, ContainerName, FileEntry,
+    FileFacts, FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch, HostName,
+    HostSetting, InsidePath, JobId, Keyboard, Listener, LogCursor, LogFile, LogOrder, LogPattern,
+    LogPriority, LogQuery, PackageName, ProcessOrder, Program, PublicKey, SettingWord,
+    SnapshotName, SshAccount, SshKeyChange, Subject as BackupSubject, TargetName, Transport,
+    Tunnel, TunnelName, UnitChange, UnitName, UnseenTarget, UpdateScope, Usage, Verified, Vitals,
 };
 pub use crate::sys::neutralise;
 

@@ -36,6 +36,8 @@ pub enum HelperClass {
     HostFileWrites,
     /// Changing the host's network.
     Network,
+    /// Making backups and bringing them back.
+    Backup,
     /// Looking at and changing who may log in over SSH.
     SshKeys,
     /// Changing the host's settings.
@@ -44,7 +46,7 @@ pub enum HelperClass {
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -59,6 +61,7 @@ impl HelperClass {
         Self::HostFileReads,
         Self::HostFileWrites,
         Self::Network,
+        Self::Backup,
         Self::SshKeys,
         Self::HostSettings,
     ];
@@ -80,6 +83,7 @@ impl HelperClass {
             Self::HostFileReads => "host_file_reads",
             Self::HostFileWrites => "host_file_writes",
             Self::Network => "network",
+            Self::Backup => "backup",
             Self::SshKeys => "ssh_keys",
             Self::HostSettings => "host_settings",
         }

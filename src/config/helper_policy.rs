@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use super::backup_target::{BackupPlace, PLACES};
 use super::error::{ConfigError, UnknownWord};
 use super::glob::Glob;
 use super::helper_class::HelperClass;
@@ -84,6 +85,14 @@ pub struct HelperPolicy {
     pub ssh_keys: Vec<String>,
     /// Changing the host's settings.
     pub host_settings: Switch,
+    /// Making backups and bringing them back.
+    pub backup: Switch,
+    /// Where backups are kept.
+    pub backup_targets: Vec<BackupPlace>,
+    /// The directories below which further places for them may be made.
+    pub backup_roots: Vec<String>,
+    /// The directories of the host of which backups may be made.
+    pub backup_paths: Vec<String>,
 }
 
 impl HelperPolicy {
@@ -129,6 +138,8 @@ impl HelperPolicy {
             network: Switch::On,
             ssh_keys: vec!["root".to_owned()],
             host_settings: Switch::On,
+            backup: Switch::On,
+            backup_paths: vec!["/".to_owned()],
             ..Self::default()
         }
     }
@@ -152,6 +163,7 @@ impl HelperPolicy {
             HelperClass::Network => self.network == Switch::On,
             HelperClass::SshKeys => !self.ssh_keys.is_empty(),
             HelperClass::HostSettings => self.host_settings == Switch::On,
+            HelperClass::Backup => self.backup == Switch::On,
         }
     }
 
@@ -174,10 +186,9 @@ What gatewren's root helper does for the front, whatever the front asks for.
 This file belongs to root: the front can neither write it nor change what it says, and a file that
 others could write or replace is refused. The helper reads it when it starts, and again when it is told so
 by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
-Each thing that the helper can do belongs to one of host_shell, container_shell, host_reads, lxc_reads,
-lxc_writes, lxc_manage, power, updates, host_logs, units, host_file_reads, host_file_writes, network, ssh_keys and
-host_settings; what is switched off there, or is about a container that is not in the list, is refused to everybody,
-and tools that need it are not shown to clients. Beside these it only tells that it is there, and which of them are on.
+Each thing that the helper can do belongs to one of the keys below; what is switched off there, or is about a
+container that is not in the list, is refused to everybody, and tools that need it are not shown to clients. Beside
+these it only tells that it is there, and which of them are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
@@ -239,6 +250,19 @@ Every value below is the default: uncomment a line to change it.";
         key!("", "host_settings", host_settings, Word,
             "Changing what this box is called, its time zone, language and keyboard, and how its processors choose\n\
              their frequency: \"off\" or \"on\"."),
+        key!("", "backup", backup, Word,
+            "Making backups of containers, and of directories that backup_paths names, checking them and bringing\n\
+             them back, to the places that backup_targets names: \"off\" or \"on\". Who may do this may put a container\n\
+             back to what it was."),
+        key!("", "backup_targets", backup_targets, PLACES,
+            "Where backups are kept: a name, and a directory of root's own (\"local: /srv/backup\"), a disk that is\n\
+             mounted for it (\"usb: disk LABEL=backup\"), or a share (\"nas: smb //host/share credentials=/root/nas\").\n\
+             A file with a password must be root's alone."),
+        key!("", "backup_roots", backup_roots, DIRECTORIES,
+            "Directories of root's own below which clients may add places for backups, each a directory of its own."),
+        key!("", "backup_paths", backup_paths, DIRECTORIES,
+            "Directories of the host of which backups may be made, with all that is below them on the same file\n\
+             system, as root. They are brought back only to a new directory below one of host_file_writes."),
     ];
 }
 
@@ -325,6 +349,10 @@ impl Default for HelperPolicy {
             network: Switch::Off,
             ssh_keys: Vec::new(),
             host_settings: Switch::Off,
+            backup: Switch::Off,
+            backup_targets: Vec::new(),
+            backup_roots: Vec::new(),
+            backup_paths: Vec::new(),
         }
     }
 }
@@ -408,8 +436,6 @@ mod tests {
             let key = HelperPolicy::KEYS.iter().find(|key| key.name == name);
             assert!(!key.unwrap().help.is_empty(), "{name}");
             assert!(sample.contains(&format!("\n#{name} = ")), "{name}");
-            let (introduction, _) = sample.split_once("\n\n").unwrap();
-            assert!(introduction.contains(name), "{name}");
             assert_eq!(serde_json::to_value(class).unwrap(), class.key());
             let allowed = [
                 "false",
@@ -435,9 +461,19 @@ mod tests {
             assert_eq!(said, expected, "{name}");
             assert!(HelperPolicy::everything().allows(class));
         }
-        let others = ["containers", "templates"].len();
-        let keys = HelperClass::ALL.len() - ["updates_apply"].len() + others;
-        assert_eq!(HelperPolicy::KEYS.len(), keys);
+        let others = [
+            "containers",
+            "templates",
+            "backup_targets",
+            "backup_roots",
+            "backup_paths",
+        ]
+        .len();
+        // One key has a class for each of two words.
+        assert_eq!(
+            HelperPolicy::KEYS.len() + 1,
+            HelperClass::ALL.len() + others
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Settings: read from files, checked, then plain values; each has a default, so no file is needed.
 #![forbid(unsafe_code)]
 
+mod backup_target;
 mod change;
 mod dialect;
 mod edge;
@@ -28,6 +29,7 @@ mod space_keys;
 mod template;
 mod trust;
 
+pub use backup_target::BackupStore;
 pub use change::Change;
 pub use dialect::Dialect;
 pub use edge::{EdgeJwt, KeysAt};

@@ -1,6 +1,8 @@
 //! What the front and the helper say to each other: operations one way, frames the other.
 #![forbid(unsafe_code)]
 
+mod backup;
+mod backup_facts;
 mod command;
 mod deed;
 mod device;
@@ -26,6 +28,10 @@ mod unit_name;
 mod update;
 mod vitals;
 
+pub use backup::{BackupDeed, BackupId, Subject, TargetName};
+pub use backup_facts::{
+    ArchiveFormat, Backup, BackupList, BackupTarget, TargetKind, UnseenTarget, Verified,
+};
 pub use command::{Command, Program};
 pub use deed::{Changes, Deed, Excerpt, LogFile, SnapshotFacts};
 pub use device::{DiskName, TunnelName};

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    backup::BackupDeed,
     command::Command,
     deed::Deed,
     device::{DiskName, TunnelName},
@@ -311,6 +312,11 @@ pub enum Operation {
     },
     /// Print `WireGuard`'s tunnels as a JSON list ([`Tunnel`](super::tunnels::Tunnel)).
     HostTunnels {},
+    /// Do something with backups, or look at them.
+    Backup {
+        /// What.
+        deed: BackupDeed,
+    },
     /// Bring up a tunnel that has a profile.
     HostTunnelUp {
         /// Which.
@@ -425,12 +431,16 @@ impl Operation {
             Self::SshKeyList {} => "ssh_key_list",
             Self::SshKeyAdd { .. } => "ssh_key_add",
             Self::SshKeyRemove { .. } => "ssh_key_remove",
+            Self::Backup { deed } => deed.name(),
         }
     }
 
     /// Whether it changes nothing.
     pub fn only_looks(&self) -> bool {
         if let Self::ContainerDeed { deed, .. } = self {
+            return deed.only_looks();
+        }
+        if let Self::Backup { deed } = self {
             return deed.only_looks();
         }
         !matches!(
@@ -480,6 +490,7 @@ impl Operation {
             | Self::UpdateRefresh { container }
             | Self::UpdateHistory { container, .. } => container.as_ref(),
             Self::UpdateApply(order) => order.container.as_ref(),
+            Self::Backup { deed } => deed.container(),
             Self::JobStart { operation, .. } => operation.container(),
             Self::Ping {}
             | Self::HostView {}

@@ -85,6 +85,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
             Some(HelperClass::HostFileReads)
         }
         Operation::HostFileWrite(_) => Some(HelperClass::HostFileWrites),
+        Operation::Backup { .. } => Some(HelperClass::Backup),
     }
 }
 
@@ -149,6 +150,7 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::SshKeys => "looking at and changing who may log in over SSH is refused",
         HelperClass::Network => "changing the host's network is refused",
         HelperClass::HostSettings => "changing the host's settings is refused",
+        HelperClass::Backup => "making backups and bringing them back is refused",
     }
 }
 
@@ -355,6 +357,26 @@ mod tests {
         ]
     }
 
+    /// What is done with backups, as it comes over the socket.
+    fn backups() -> impl Iterator<Item = (Operation, Option<HelperClass>)> {
+        let all = [
+            r#"{"what":"targets"}"#,
+            r#"{"what":"add_target","target":"a"}"#,
+            r#"{"what":"remove_target","target":"a"}"#,
+            r#"{"what":"mount","target":"a"}"#,
+            r#"{"what":"unmount","target":"a"}"#,
+            r#"{"what":"list"}"#,
+            r#"{"what":"create","target":"a","subject":{"container":"web"},"freeze":true}"#,
+            r#"{"what":"verify","target":"a","backup":"web@20260728"}"#,
+            r#"{"what":"restore","target":"a","backup":"web@20260728","subject":{"path":"/srv/b"}}"#,
+        ];
+        let operation = |text| {
+            let deed = serde_json::from_str(text).unwrap();
+            (Operation::Backup { deed }, Some(HelperClass::Backup))
+        };
+        all.into_iter().map(operation)
+    }
+
     /// What changes the host's network.
     fn switches() -> [Operation; 2] {
         let tunnel = || "wg0".to_owned().try_into().unwrap();
@@ -467,6 +489,7 @@ mod tests {
             .chain(power)
             .chain(updates())
             .chain(files())
+            .chain(backups())
             .chain(switches().map(|switch| (switch, Some(HelperClass::Network))))
             .chain(keys().map(|key| (key, Some(HelperClass::SshKeys))))
             .chain(looks().map(|look| (look, Some(HelperClass::HostReads))))
@@ -496,7 +519,8 @@ mod tests {
                 | HelperClass::Power
                 | HelperClass::Units
                 | HelperClass::Network
-                | HelperClass::HostSettings => ["\"off\"", "\"on\""],
+                | HelperClass::HostSettings
+                | HelperClass::Backup => ["\"off\"", "\"on\""],
                 HelperClass::Updates | HelperClass::UpdatesApply => ["\"off\"", "\"apply\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
                 HelperClass::SshKeys => ["[]", "[\"root\"]"],

@@ -38,6 +38,8 @@ const COPY_TIME: Duration = Duration::from_hours(2);
 
 /// The longest that lists of packages may be fetched.
 const REFRESH_TIME: Duration = Duration::from_mins(20);
+/// The longest that a backup may be made, read or brought back: some terabytes take as long.
+const BACKUP_TIME: Duration = Duration::from_hours(12);
 
 /// The longest grace of a stop; a longer one is cut to this.
 pub const GRACE_SECONDS: u32 = 120;
@@ -92,6 +94,7 @@ pub fn limits(asked: Limits, operation: &Operation) -> Limits {
         Operation::UpdateApply(_) => COPY_TIME,
         Operation::UpdateRefresh { .. } => REFRESH_TIME,
         Operation::ContainerDeed { deed, .. } if deed.is_long() => COPY_TIME,
+        Operation::Backup { deed } if deed.is_long() => BACKUP_TIME,
         _ => TOOL_TIME,
     };
     let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -26,11 +27,33 @@ use super::{
 /// How long the way to the reaper may take; then the container counts as one that cannot be entered.
 const ENTRY_TIME: Duration = Duration::from_secs(15);
 
+/// Who hears what a command prints, in place of the caller.
+pub type Hear<'a> = &'a mut (dyn FnMut(Stream, &[u8]) + Send);
+
 /// Runs a command on the host.
 pub async fn on_host(
     house: &House,
     pump: &mut Pump,
     command: &Command,
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    host(house, pump, (command, None), processes).await
+}
+
+/// The same of what is the helper's own, which hears what it prints.
+pub async fn heard_on_host(
+    house: &House,
+    pump: &mut Pump,
+    (command, hear): (&Command, Hear<'_>),
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    host(house, pump, (command, Some(hear)), processes).await
+}
+
+async fn host(
+    house: &House,
+    pump: &mut Pump,
+    (command, hear): (&Command, Option<Hear<'_>>),
     processes: u32,
 ) -> Result<Ending, Refusal> {
     check(command)?;
@@ -49,7 +72,7 @@ pub async fn on_host(
     } else {
         "/bin/sh"
     };
-    run(house, pump, recipe, &launch(command, shell)).await
+    run(house, pump, recipe, (&launch(command, shell), hear)).await
 }
 
 /// Runs a command in a running container.
@@ -83,7 +106,7 @@ pub async fn in_container(
         cgroup,
         memberships,
     };
-    run(house, pump, recipe, &launch(command, "/bin/sh")).await
+    run(house, pump, recipe, (&launch(command, "/bin/sh"), None)).await
 }
 
 /// Refuses what only root can do.
@@ -100,21 +123,52 @@ async fn run(
     house: &House,
     pump: &mut Pump,
     recipe: Recipe<'_>,
-    launch: &Launch,
+    (launch, mut hear): (&Launch, Option<Hear<'_>>),
 ) -> Result<Ending, Refusal> {
     adopt_orphans().map_err(|e| no_orphans(&e))?;
     let spawned = Cage::spawn(recipe, &house.strays);
     let (mut cage, mut outputs) =
         spawned.map_err(|e| Refusal::failed(format!("no process could be started: {e}")))?;
     let outcome = match pump.wait(timeout(ENTRY_TIME, cage.ready())).await {
-        Ok(Ok(true)) => Ok(pump.carry(&mut outputs, cage.run(launch)).await),
+        Ok(Ok(true)) => Ok(match &mut hear {
+            None => pump.carry(&mut outputs, cage.run(launch)).await,
+            Some(hear) => {
+                let ended = pump
+                    .wait(hearing(&mut outputs, cage.run(launch), *hear))
+                    .await;
+                ended.unwrap_or_else(|why| Ending::Killed { why })
+            }
+        }),
         Ok(_) => Err(()),
         Err(why) => Ok(Ending::Killed { why }),
     };
     cage.tear_down().await;
     let ending = outcome.map_err(|()| not_entered(&mut outputs))?;
-    pump.drain(&mut outputs).await;
+    match hear {
+        None => pump.drain(&mut outputs).await,
+        Some(hear) => {
+            for which in [Stream::Stdout, Stream::Stderr] {
+                outputs.rest(which).for_each(|bytes| hear(which, &bytes));
+            }
+        }
+    }
     Ok(ending)
+}
+
+/// Hears what is printed until `ended`.
+async fn hearing(
+    outputs: &mut Outputs,
+    ended: impl Future<Output = Ending>,
+    hear: Hear<'_>,
+) -> Ending {
+    let mut ended = pin!(ended);
+    loop {
+        tokio::select! {
+            biased;
+            ending = &mut ended => return ending,
+            (which, bytes) = outputs.next() => hear(which, &bytes),
+        }
+    }
 }
 
 /// Without orphans the reaper, which asks for the same, could not keep what it promises.

@@ -87,7 +87,7 @@ pub async fn destroy(
 }
 
 /// Refuses a name that the owner's file does not let be touched, and one that is there.
-fn check_new(house: &House, name: &ContainerName) -> Result<(), Refusal> {
+pub fn check_new(house: &House, name: &ContainerName) -> Result<(), Refusal> {
     if !house.policy.now().allows_container(name.as_str()) {
         let message = format!("no container can be named '{name}' by this server");
         return Err(Refusal::new(RefusalCode::Forbidden, message));
@@ -106,7 +106,7 @@ fn check_new(house: &House, name: &ContainerName) -> Result<(), Refusal> {
 }
 
 /// Brings what grew in a stage to its place, if it became whole.
-async fn settle(
+pub async fn settle(
     house: &House,
     stage: Stage,
     name: &ContainerName,

@@ -26,7 +26,7 @@ const LEAST_MEMORY: u64 = 4 << 20;
 const PERIOD_US: u64 = 100_000;
 
 /// A key, and its value; without one its lines go.
-type Setting = (&'static str, Option<String>);
+pub type Setting = (&'static str, Option<String>);
 
 /// Has it start with the box, or not.
 pub async fn autostart(house: &House, name: &ContainerName, on: bool) -> Result<Ending, Refusal> {
@@ -140,7 +140,7 @@ fn is_hostname(name: &str) -> bool {
 }
 
 /// A definition with these settings: each in the place of the last line of its key, or at the end.
-fn edited(text: &str, settings: &[Setting]) -> String {
+pub fn edited(text: &str, settings: &[Setting]) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     let mut added: Vec<(usize, String)> = Vec::new();
     for (key, value) in settings {

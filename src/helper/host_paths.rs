@@ -95,6 +95,13 @@ impl Ground {
         self.kept_out.iter().any(|kept| path.starts_with(kept)) || self.front == Some(facts.uid())
     }
 
+    /// What is nobody's business below a directory, seen from there.
+    pub fn kept_below(&self, path: &Path) -> Vec<PathBuf> {
+        let kept = self.kept_out.iter();
+        let below = kept.filter_map(|kept| kept.strip_prefix(path).ok());
+        below.map(Path::to_owned).collect()
+    }
+
     /// The directory of the owner's file that a path is below, and the rest of it.
     fn split<'a>(&'a self, path: &'a str) -> Result<(&'a str, &'a Path), Refusal> {
         let straight = path.split('/').all(|part| part != "..");

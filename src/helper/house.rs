@@ -13,7 +13,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::config::{HelperPolicy, Live};
 use crate::sys::{
-    Cgroup, is_static, own_cgroup, own_pid, pid_namespace, process, sealed_copy, stale_cgroups,
+    Cgroup, hold, is_static, own_cgroup, own_pid, pid_namespace, process, sealed_copy,
+    stale_cgroups,
 };
 
 use super::{
@@ -31,6 +32,9 @@ const SWEEP_TIME: Duration = Duration::from_secs(2);
 
 /// How every cgroup of a call begins; the rest of the name says whose it is.
 const PREFIX: &str = "gatewren-exec-";
+
+/// The same of one that is empty, and stands in the group of a container whose processes we hold.
+const HELD: &str = "gatewren-held-";
 
 /// The helper's common goods.
 #[derive(Debug)]
@@ -59,6 +63,8 @@ pub struct House {
     pub own_cgroup: Option<PathBuf>,
     /// The user that the front runs as.
     pub front_uid: u32,
+    /// The helper's own directory, where it has one.
+    pub state: Option<PathBuf>,
     reaper: Mutex<Option<Arc<File>>>,
     owner: String,
     calls: AtomicU64,
@@ -87,10 +93,17 @@ impl House {
             shutdown,
             own_cgroup: own_cgroup(),
             front_uid,
+            state: None,
             reaper: Mutex::default(),
             owner: owner(own_pid()).unwrap_or_default(),
             calls: AtomicU64::new(0),
         }
+    }
+
+    /// The same with a directory of its own.
+    #[must_use]
+    pub fn with_state(self, state: Option<PathBuf>) -> Self {
+        Self { state, ..self }
     }
 
     /// How many callers stay and have nothing run for them.
@@ -116,6 +129,12 @@ impl House {
         }
     }
 
+    /// Says in a container's own cgroup that we hold its processes, so that they go on even if we end.
+    pub fn mark_held(&self, payload: &Path) -> io::Result<Cgroup> {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        Cgroup::create(payload, &format!("{HELD}{}-{number}", self.owner))
+    }
+
     /// This program as a container may see it; made at the first call that needs it.
     ///
     /// # Errors
@@ -136,15 +155,13 @@ impl House {
 
 /// Kills and removes the cgroups that a dead helper left behind; those of a living one are left alone.
 pub async fn sweep() {
-    let own_namespace = namespace().unwrap_or_default();
-    let name = |path: &Path| {
-        path.file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-    };
-    let alive = |pid| process(pid).map(|p| p.started);
-    let mut stale = stale_cgroups(PREFIX);
-    stale.retain(|path| name(path).is_some_and(|name| is_stale(&name, &own_namespace, alive)));
-    let cgroups: Vec<Cgroup> = stale.into_iter().flat_map(Cgroup::open).collect();
+    // First, for what stands still cannot be killed everywhere.
+    for held in abandoned(HELD) {
+        let gone_on = held.path().parent().map(|container| hold(container, false));
+        tracing::warn!(path = ?held.path(), ?gone_on, "a container that a dead helper held goes on");
+        let _ = held.remove();
+    }
+    let cgroups = abandoned(PREFIX);
     for cgroup in cgroups.iter().filter(|cgroup| cgroup.populated()) {
         let killed = cgroup.kill();
         tracing::warn!(path = ?cgroup.path(), ?killed, "left by a dead helper");
@@ -162,6 +179,20 @@ pub async fn sweep() {
     if removed.await.is_err() {
         tracing::warn!("some cgroups of a dead helper stay until the next start");
     }
+}
+
+/// The cgroups that a dead helper has left behind.
+fn abandoned(prefix: &str) -> Vec<Cgroup> {
+    let own_namespace = namespace().unwrap_or_default();
+    let name = |path: &Path| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    let alive = |pid| process(pid).map(|p| p.started);
+    let is_left = |name: &str| is_stale((name, prefix), &own_namespace, alive);
+    let mut stale = stale_cgroups(prefix);
+    stale.retain(|path| name(path).is_some_and(|name| is_left(&name)));
+    stale.into_iter().flat_map(Cgroup::open).collect()
 }
 
 /// Descriptor 5 of every child on the way to a reaper.
@@ -184,9 +215,13 @@ fn namespace() -> Option<String> {
     Some(digits.collect())
 }
 
-fn is_stale(name: &str, own_namespace: &str, started: impl Fn(i32) -> Option<u64>) -> bool {
+fn is_stale(
+    (name, prefix): (&str, &str),
+    own_namespace: &str,
+    started: impl Fn(i32) -> Option<u64>,
+) -> bool {
     let parts = name
-        .strip_prefix(PREFIX)
+        .strip_prefix(prefix)
         .map(|rest| rest.split('-').collect::<Vec<_>>());
     let Some([namespace, pid, began, _number]) = parts.as_deref() else {
         return false;
@@ -204,19 +239,19 @@ mod tests {
     #[test]
     fn only_a_dead_owner_of_our_own_namespace_makes_a_cgroup_stale() {
         let alive = |pid| (pid == 7).then_some(100);
-        assert!(is_stale("gatewren-exec-40-8-100-1", "40", alive));
-        assert!(is_stale("gatewren-exec-40-7-99-1", "40", alive));
-        assert!(!is_stale("gatewren-exec-40-7-100-1", "40", alive));
-        assert!(!is_stale("gatewren-exec-41-8-100-1", "40", alive));
-        assert!(!is_stale("gatewren-exec-40-x-100-1", "40", alive));
-        assert!(!is_stale("gatewren-exec-", "40", alive));
-        assert!(!is_stale("other", "40", alive));
+        assert!(is_stale(("gatewren-exec-40-8-100-1", PREFIX), "40", alive));
+        assert!(is_stale(("gatewren-exec-40-7-99-1", PREFIX), "40", alive));
+        assert!(!is_stale(("gatewren-exec-40-7-100-1", PREFIX), "40", alive));
+        assert!(!is_stale(("gatewren-exec-41-8-100-1", PREFIX), "40", alive));
+        assert!(!is_stale(("gatewren-exec-40-x-100-1", PREFIX), "40", alive));
+        assert!(!is_stale(("gatewren-exec-", PREFIX), "40", alive));
+        assert!(!is_stale(("other", PREFIX), "40", alive));
     }
 
     #[test]
     fn a_helper_knows_its_own_cgroups_as_alive() {
         let name = format!("{PREFIX}{}-0", owner(own_pid()).unwrap());
         let started = |pid| process(pid).map(|p| p.started);
-        assert!(!is_stale(&name, &namespace().unwrap(), started));
+        assert!(!is_stale((&name, PREFIX), &namespace().unwrap(), started));
     }
 }

@@ -3,7 +3,13 @@
 
 mod accounts;
 mod answers;
+mod archive;
 mod authorized_keys;
+mod backup_check;
+mod backup_make;
+mod backup_places;
+mod backup_restore;
+mod backups;
 mod bounds;
 mod cage;
 mod ceilings;
@@ -20,6 +26,8 @@ mod definition;
 mod definitions;
 mod events;
 mod files;
+mod frost;
+mod halt;
 mod host;
 mod host_files;
 mod host_network;

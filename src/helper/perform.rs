@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::exec::{ContainerName, Ending, Operation};
 
 use super::{
-    bounds,
+    backups, bounds,
     commands::{in_container, on_host, require_root},
     deeds, events, files, host,
     house::House,
@@ -62,6 +62,7 @@ pub async fn perform(
         | Operation::ContainerStop { .. }
         | Operation::ContainerDeed { .. }
         | Operation::ContainerCreate { .. } => deeds::perform(house, pump, operation, most).await,
+        Operation::Backup { deed } => backups::perform(house, pump, deed, most).await,
         Operation::ContainerList {} => list(house, pump).await,
         Operation::Restart { plan } => power::schedule(house, pump, "reboot", plan).await,
         Operation::Shutdown { plan } => power::schedule(house, pump, "poweroff", plan).await,

@@ -1,5 +1,7 @@
 //! Why an operation does not begin, in words for the caller.
 
+use std::fmt;
+
 use crate::exec::{Ending, RefusalCode};
 
 /// An obstacle and its remedy.
@@ -36,6 +38,12 @@ impl Refusal {
     /// Whether it came before anything was started.
     pub fn is_of_the_request(&self) -> bool {
         self.code != RefusalCode::Failed
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

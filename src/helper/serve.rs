@@ -91,9 +91,10 @@ pub async fn serve(settings: Settings) -> io::Result<()> {
     let (stop, stopping) = watch::channel(false);
     let definitions = Definitions::new(settings.lxcpath, settings.proxmox);
     let policy = InForce::new(settings.policy);
-    let jobs = Jobs::open(settings.state.map(|state| state.join(JOBS)));
+    let jobs = Jobs::open(settings.state.as_ref().map(|state| state.join(JOBS)));
     let (live, front_uid) = (policy.live(), settings.allow_uid);
-    let house = Arc::new(House::new(definitions, live, jobs, stopping, front_uid));
+    let house = House::new(definitions, live, jobs, stopping, front_uid);
+    let house = Arc::new(house.with_state(settings.state));
     let mut calls = JoinSet::new();
     let mut few_pages = pin!(hold_few_program_pages());
     let mut children = signal(SignalKind::child())?;

@@ -178,10 +178,10 @@ pub async fn forget(
 }
 
 /// The root file system in a container's directory.
-const ROOTFS: &str = "rootfs";
+pub const ROOTFS: &str = "rootfs";
 
 /// Puts the container in `from` in the place of the one in `directory`, whose files go to `rest`.
-fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), Refusal> {
+pub fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), Refusal> {
     let text = moved_text(from, directory)?;
     let (new, old) = (from.join(ROOTFS), directory.join(ROOTFS));
     let failed = |e: std::io::Error| Refusal::failed(format!("the container is as it was: {e}"));

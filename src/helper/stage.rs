@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use super::{answers::to_its_end, refusal::Refusal};
 
 /// What its name begins with: no container's name does, so nobody takes it for one.
-const PREFIX: &str = ".gatewren-";
+pub const PREFIX: &str = ".gatewren-";
 
 /// The root of an unprivileged container, who is nobody here, passes through.
 const MODE: u32 = 0o711;
+
+/// Nobody else does.
+const PRIVATE: u32 = 0o700;
 
 /// A directory of one call, on the file system where its contents are to be.
 #[derive(Debug)]
@@ -20,11 +23,20 @@ pub struct Stage(PathBuf);
 impl Stage {
     /// Makes one in `parent`; what an earlier one of the name has left goes.
     pub async fn below(parent: &Path, name: &str) -> Result<Self, Refusal> {
+        Self::with_mode(parent, name, MODE).await
+    }
+
+    /// The same where nobody else is to see what is in it, and may see it later.
+    pub async fn private(parent: &Path, name: &str) -> Result<Self, Refusal> {
+        Self::with_mode(parent, name, PRIVATE).await
+    }
+
+    async fn with_mode(parent: &Path, name: &str, permissions: u32) -> Result<Self, Refusal> {
         let path = parent.join(format!("{PREFIX}{name}"));
         let place = path.clone();
         to_its_end(move || {
-            let made =
-                remove(&place).and_then(|()| fs::DirBuilder::new().mode(MODE).create(&place));
+            let made = remove(&place)
+                .and_then(|()| fs::DirBuilder::new().mode(permissions).create(&place));
             made.map_err(|e| Refusal::failed(format!("no place for the copy: {e}")))
         })
         .await?;

@@ -17,13 +17,14 @@ pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    Answered, BootName, Changes, Command, ContainerName, Deed, DiskName, Ending, Excerpt,
-    FileEntry, FileFacts, FileList, FileMatch, FileMatches, FileWritten, Fingerprint, Frame,
-    HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostName, HostProbe,
-    HostSetting, HostView, InsideEntry, InsidePath, Job, JobId, JobPiece, Keyboard, KillReason,
-    Limits, Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, Operation,
-    PackageName, PowerPlan, Probe, Probed, ProcessOrder, ProcessSeen, Processes, Program,
-    PublicKey, RefusalCode, SettingWord, SnapshotFacts, SnapshotName, SshAccount, SshKeyChange,
-    Stream, Transport, Tunnel, TunnelName, UnitChange, UnitName, UpdateOrder, UpdateScope, Usage,
-    Vitals,
+    Answered, Backup, BackupDeed, BackupId, BackupList, BackupTarget, BootName, Changes, Command,
+    ContainerName, Deed, DiskName, Ending, Excerpt, FileEntry, FileFacts, FileList, FileMatch,
+    FileMatches, FileWritten, Fingerprint, Frame, HostDiskUsage, HostFileList, HostFileRead,
+    HostFileSearch, HostFileWrite, HostName, HostProbe, HostSetting, HostView, InsideEntry,
+    InsidePath, Job, JobId, JobPiece, Keyboard, KillReason, Limits, Listener, LogCursor, LogFile,
+    LogOrder, LogPattern, LogPriority, LogQuery, Operation, PackageName, PowerPlan, Probe, Probed,
+    ProcessOrder, ProcessSeen, Processes, Program, PublicKey, RefusalCode, SettingWord,
+    SnapshotFacts, SnapshotName, SshAccount, SshKeyChange, Stream, Subject, TargetName, Transport,
+    Tunnel, TunnelName, UnitChange, UnitName, UnseenTarget, UpdateOrder, UpdateScope, Usage,
+    Verified, Vitals,
 };

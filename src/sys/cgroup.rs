@@ -87,6 +87,14 @@ fn remove(path: &Path, depth: usize) -> io::Result<()> {
     }
 }
 
+/// Has all processes of a group stand still, or go on; that they stand, its `cgroup.events` says some time later.
+pub fn hold(group: &Path, still: bool) -> io::Result<()> {
+    let mut file = File::options()
+        .write(true)
+        .open(group.join("cgroup.freeze"))?;
+    file.write_all(if still { b"1" } else { b"0" })
+}
+
 /// Where version 2 is mounted: `/sys/fs/cgroup`, or `/sys/fs/cgroup/unified` on a hybrid machine.
 pub fn cgroup2_mount() -> Option<PathBuf> {
     mount_of(

@@ -13,6 +13,7 @@ mod executable;
 pub mod files;
 mod folder_watch;
 mod hints;
+mod host_name;
 mod inside;
 mod keeper;
 mod lock;
@@ -42,7 +43,8 @@ mod waiter;
 pub use activation::{HandedOver, accepts_over_ip, inherited_sockets, started_by_systemd};
 pub use beneath::place_beneath;
 pub use cgroup::{
-    Cgroup, cgroup_paths, cgroup2_mount, freezer_state, limiting_groups, own_cgroup, stale_cgroups,
+    Cgroup, cgroup_paths, cgroup2_mount, freezer_state, hold, limiting_groups, own_cgroup,
+    stale_cgroups,
 };
 pub use child::{Child, Exit};
 pub use clock::{clock_is_synchronised, moment_ms, now_ms, rfc3339};
@@ -54,6 +56,7 @@ pub use executable::{is_static, sealed_copy};
 pub use files::FileError;
 pub use folder_watch::{FolderEvent, FolderWatch};
 pub use hints::Hints;
+pub use host_name::host_name;
 pub use inside::InsideRoot;
 pub use keeper::{Keeper, Wake, adopt_orphans, reap, reap_any};
 pub use lock::{DirectoryLock, lock_directory};

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod backups;
 mod completions;
 mod container_copies;
 mod container_files;
@@ -11,6 +12,7 @@ mod disks;
 mod failure;
 mod files;
 mod jobs;
+mod kept_outputs;
 mod library;
 mod logs;
 mod long;
@@ -34,6 +36,7 @@ mod units;
 mod updates;
 
 pub use access::tools as access;
+pub use backups::tools as backups;
 pub use completions::complete;
 pub use container_copies::tools as container_copies;
 pub use container_files::tools as container_files;
@@ -42,6 +45,7 @@ pub use containers::tools as containers;
 pub use disks::tools as disks;
 pub use files::tools as files;
 pub use jobs::tools as jobs;
+pub use kept_outputs::WithOutputs;
 pub use library::tools as library;
 pub use logs::tools as logs;
 pub use network::tools as network;

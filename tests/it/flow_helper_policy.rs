@@ -67,6 +67,7 @@ fn tools_of_a_class_that_is_off_are_not_there_for_anybody() {
         "host_file_reads",
         "host_file_writes",
         "network",
+        "backup",
         "ssh_keys",
         "host_settings",
     ];

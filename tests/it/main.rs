@@ -8,6 +8,7 @@
 )]
 
 mod audit;
+mod backups;
 mod check;
 mod checklist;
 mod container_tools;

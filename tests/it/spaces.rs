@@ -265,7 +265,9 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "snapshot" => json!("snap0"),
         "template" => json!("busybox"),
         "source" => json!("lxc"),
-        "hostname" | "comment" | "after" => json!("abcd"),
+        "hostname" | "comment" | "after" | "root" => json!("abcd"),
+        "backup" => json!(format!("{container}@2026-07-28T09-30-00.000Z")),
+        "freeze" => json!(true),
         // What runs is to run on.
         "on" | "soft" | "force" | "with_snapshots" | "before" => json!(false),
         "refresh" | "security_only" | "allow_removal" => json!(false),

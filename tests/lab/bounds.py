@@ -94,6 +94,7 @@ def defaults():
             tools = gatewren.tools()
             off = {"system_shell", "server_restart", "server_shutdown", "server_cancel_shutdown"}
             off |= {"update_apply", "file_list", "file_search", "file_read", "file_write"}
+            off |= {"backup_list", "backup_create", "backup_restore", "backup_target_list"}
             expect(not tools & off, tools & off)
             expect({"container_shell", "container_start", "update_check", "update_history"} <= tools, tools)
             for tool in off:
@@ -102,7 +103,7 @@ def defaults():
         with check("whoami says what is off"):
             me = gatewren.call("whoami")[1]
             off = ["host_shell", "lxc_manage", "power", "updates = \"apply\"", "units"]
-            off += ["host_file_reads", "host_file_writes", "network", "ssh_keys", "host_settings"]
+            off += ["host_file_reads", "host_file_writes", "network", "backup", "ssh_keys", "host_settings"]
             expect(me["off_on_this_box"] == off, me)
 
 

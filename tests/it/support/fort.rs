@@ -26,7 +26,8 @@ pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncont
                        host_reads = false\nlxc_reads = false\nlxc_writes = false\nlxc_manage = \"off\"\n\
                        power = \"off\"\nupdates = \"off\"\nhost_logs = false\nunits = \"off\"\n\
                        host_settings = \"off\"\n\
-                       host_file_reads = []\nhost_file_writes = []\nnetwork = \"off\"\nssh_keys = []\n";
+                       host_file_reads = []\nhost_file_writes = []\nnetwork = \"off\"\nssh_keys = []\n\
+                       backup = \"off\"\n";
 
 /// Commands may run on the host.
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
@@ -215,12 +216,33 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     all.extend(
         deeds.map(|(_, deed)| json!({ "do": "container_deed", "container": "web", "deed": deed })),
     );
+    all.extend(backups().map(|deed| json!({ "do": "backup", "deed": deed })));
     all.push(json!({ "do": "container_create", "name": "new", "template": "none" }));
     all.push(json!({
         "do": "job_start", "job": "job_0123456789abcdef0123456789abcdef", "owner": "a", "tool": "t",
         "operation": trace
     }));
     all
+}
+
+/// What is done with backups; on no target that there is.
+fn backups() -> [Value; 9] {
+    let (web, path) = (
+        json!({ "container": "web" }),
+        json!({ "path": "/nonexistent" }),
+    );
+    let id = "_host@2026-07-28T09-30-00.000Z";
+    [
+        json!({ "what": "targets" }),
+        json!({ "what": "add_target", "target": "none" }),
+        json!({ "what": "remove_target", "target": "none" }),
+        json!({ "what": "mount", "target": "none" }),
+        json!({ "what": "unmount", "target": "none" }),
+        json!({ "what": "list" }),
+        json!({ "what": "create", "target": "none", "subject": web, "freeze": true }),
+        json!({ "what": "verify", "target": "none", "backup": id }),
+        json!({ "what": "restore", "target": "none", "backup": id, "subject": path }),
+    ]
 }
 
 /// One of each deed, with the class that it belongs to.

@@ -1,0 +1,185 @@
+//! Where backups may be kept, as the owner names it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::shape::List;
+
+/// How places for backups are read.
+pub(super) const PLACES: List<BackupPlace> = List {
+    entry: |text| text.parse().ok(),
+    like: "a name and a place, such as \"local: /srv/backup\", \"usb: disk LABEL=backup\", or \"nas: smb //host/share \
+           credentials=/root/file\"",
+    may_be_empty: true,
+};
+
+/// The longest entry; a longer one is refused.
+const MAX_BYTES: usize = 1024;
+
+/// One place for backups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackupPlace {
+    /// What clients call it.
+    pub name: String,
+    /// What it is.
+    pub store: BackupStore,
+}
+
+/// What a place for backups is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackupStore {
+    /// A directory, by its absolute path.
+    Directory(String),
+    /// A disk to be mounted: `LABEL=...`, `UUID=...` or a path below `/dev`.
+    Disk(String),
+    /// A share of another machine's: `//HOST/SHARE`, and the file with the user and the password.
+    Share {
+        /// The share.
+        share: String,
+        /// The file (mount.cifs(8), `credentials=`).
+        credentials: String,
+    },
+    /// A repository of restic's, and the file with its password.
+    Restic {
+        /// The repository, as restic takes it.
+        repository: String,
+        /// The file.
+        password_file: String,
+    },
+}
+
+/// Why a text is no place for backups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidPlace;
+
+impl FromStr for BackupPlace {
+    type Err = InvalidPlace;
+
+    /// Reads `NAME: /DIRECTORY`, `NAME: disk SOURCE`, `NAME: smb //HOST/SHARE credentials=FILE` or
+    /// `NAME: restic REPOSITORY password-file=FILE`.
+    fn from_str(text: &str) -> Result<Self, InvalidPlace> {
+        let (name, rest) = text.split_once(':').ok_or(InvalidPlace)?;
+        // What a shell or mount(8) would read more into is in none of them.
+        let plain = |c: char| c.is_ascii_graphic() && !"\"'\\$`,;|&<>".contains(c);
+        let good = text.len() <= MAX_BYTES && is_name(name);
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        if !good || !words.iter().all(|word| word.chars().all(plain)) {
+            return Err(InvalidPlace);
+        }
+        let store = match words.as_slice() {
+            [path] => BackupStore::Directory(straight(path).ok_or(InvalidPlace)?),
+            ["disk", source] => BackupStore::Disk(disk(source).ok_or(InvalidPlace)?),
+            ["smb", share, file] if is_share(share) => BackupStore::Share {
+                share: (*share).to_owned(),
+                credentials: named(file, "credentials=").ok_or(InvalidPlace)?,
+            },
+            ["restic", repository, file] if !repository.starts_with('-') => BackupStore::Restic {
+                repository: (*repository).to_owned(),
+                password_file: named(file, "password-file=").ok_or(InvalidPlace)?,
+            },
+            _ => return Err(InvalidPlace),
+        };
+        let name = name.to_owned();
+        Ok(Self { name, store })
+    }
+}
+
+/// As clients may name it: 1 to 32 of `a-z 0-9 _ -`, beginning with a letter or a digit.
+fn is_name(name: &str) -> bool {
+    let small = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let begins_well = name.bytes().next().is_some_and(small);
+    begins_well && name.len() <= 32 && name.bytes().all(|b| small(b) || b"_-".contains(&b))
+}
+
+/// An absolute path in which nothing leads back, and which is not the root.
+fn straight(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let good = !parts.is_empty() && parts.iter().all(|part| *part != "." && *part != "..");
+    good.then(|| format!("/{}", parts.join("/")))
+}
+
+fn disk(source: &str) -> Option<String> {
+    if source.starts_with("/dev/") {
+        return straight(source);
+    }
+    let (key, value) = source.split_once('=')?;
+    let known = ["LABEL", "UUID", "PARTLABEL", "PARTUUID"].contains(&key);
+    (known && !value.is_empty()).then(|| source.to_owned())
+}
+
+fn is_share(share: &str) -> bool {
+    let rest = share.strip_prefix("//");
+    let parts = rest.and_then(|rest| rest.split_once('/'));
+    parts.is_some_and(|(host, share)| !host.is_empty() && !share.is_empty())
+}
+
+fn named(word: &str, key: &str) -> Option<String> {
+    straight(word.strip_prefix(key)?)
+}
+
+impl fmt::Display for BackupPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, store } = self;
+        match store {
+            BackupStore::Directory(path) => write!(f, "{name}: {path}"),
+            BackupStore::Disk(source) => write!(f, "{name}: disk {source}"),
+            BackupStore::Share { share, credentials } => {
+                write!(f, "{name}: smb {share} credentials={credentials}")
+            }
+            BackupStore::Restic {
+                repository,
+                password_file,
+            } => write!(
+                f,
+                "{name}: restic {repository} password-file={password_file}"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_name_and_what_it_stands_for() {
+        for good in [
+            "local: /srv/backup",
+            "usb: disk LABEL=backup",
+            "usb: disk /dev/disk/by-id/usb-X-0:0-part1",
+            "nas: smb //nas/backups/box credentials=/etc/gatewren-nas",
+            "far: restic sftp:me@host:/repo password-file=/root/restic",
+        ] {
+            let place: BackupPlace = good.parse().unwrap();
+            assert_eq!(place.to_string(), good);
+        }
+        let bent: BackupPlace = "a:  /srv//backup/ ".parse().unwrap();
+        assert_eq!(bent.store, BackupStore::Directory("/srv/backup".to_owned()));
+        for bad in [
+            "",
+            "local",
+            "local:",
+            "local: /",
+            "local: srv",
+            "local: /srv/../etc",
+            "Local: /srv",
+            "-a: /srv",
+            "a: /b /c",
+            "a: disk backup",
+            "a: disk LABEL=",
+            "a: disk ID=x",
+            "a: disk LABEL=x,rw",
+            "a: smb //nas credentials=/x",
+            "a: smb //nas/x",
+            "a: smb //nas/x credentials=x",
+            "a: restic --help password-file=/x",
+            "a: restic /repo",
+            "a: restic /repo password-command=/x",
+            "a: /b$(id)",
+            "a: /b\n/c\"",
+        ] {
+            assert_eq!(bad.parse::<BackupPlace>(), Err(InvalidPlace), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What a backup is on its target: an archive and a manifest; reads both, and finds what is not as it was written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::exec::{Backup, BackupId};
+use crate::sys::files::read_bounded;
+
+use super::{
+    archive,
+    backup_places::Target,
+    halt::{Halt, Work},
+    refusal::Refusal,
+};
+
+/// The archive of a backup, in its directory.
+pub const ARCHIVE: &str = "archive.tar.zst";
+
+/// The definition of the container that it is of.
+pub const CONFIG: &str = "config";
+
+/// What says that it is one: written when all else is there.
+pub const MANIFEST: &str = "manifest.json";
+
+/// How this program stores them.
+pub const FORMAT: u32 = 1;
+
+/// The longest manifest.
+const MANIFEST_BYTES: usize = 64 * 1024;
+
+/// What a backup says of itself.
+pub fn manifest(path: &Path, id: &BackupId) -> Result<Backup, String> {
+    let bytes = read_bounded(&path.join(MANIFEST), MANIFEST_BYTES).map_err(|e| e.to_string())?;
+    let backup: Backup =
+        serde_json::from_slice(&bytes).map_err(|e| format!("its manifest cannot be read: {e}"))?;
+    if backup.backup != *id || backup.container.as_ref() != id.container() {
+        return Err("its manifest is of another backup".to_owned());
+    }
+    match &backup.format {
+        Some(format) if format.version == FORMAT => Ok(backup),
+        _ => Err(
+            "it was made by another version of this program, which this one does not read"
+                .to_owned(),
+        ),
+    }
+}
+
+/// A backup that was read from beginning to end.
+pub struct Checked {
+    /// Its directory.
+    pub path: PathBuf,
+    /// What it says of itself; absent when that cannot be read.
+    pub manifest: Option<Backup>,
+    /// What is wrong with it.
+    pub problem: Option<String>,
+    /// Its entries.
+    pub entries: u64,
+}
+
+/// Reads one from beginning to end.
+///
+/// # Errors
+/// When it is not there, or the work has to end; not when something is wrong with it.
+pub async fn check(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Result<Checked, Halt> {
+    let (place, wanted) = (target.clone(), id.clone());
+    let (path, manifest) = work
+        .aside(move || {
+            let path = place.directory()?.join(wanted.to_string());
+            if !path.is_dir() {
+                return Err(place.lacks(&wanted));
+            }
+            let manifest = manifest(&path, &wanted);
+            Ok((path, manifest))
+        })
+        .await?;
+    let mut checked = Checked {
+        path,
+        manifest: None,
+        problem: None,
+        entries: 0,
+    };
+    let backup = match manifest {
+        Ok(backup) => backup,
+        Err(problem) => {
+            checked.problem = Some(problem);
+            return Ok(checked);
+        }
+    };
+    match read_through(work, &checked.path, &backup).await {
+        Ok(entries) => checked.entries = entries,
+        Err(Halt::Refused(problem)) => checked.problem = Some(problem.to_string()),
+        Err(halt) => return Err(halt),
+    }
+    checked.manifest = Some(backup);
+    Ok(checked)
+}
+
+/// Compares every byte with what the manifest says, and counts the entries.
+async fn read_through(work: &mut Work<'_>, path: &Path, backup: &Backup) -> Result<u64, Halt> {
+    let damaged = |what: &str| Halt::Refused(Refusal::failed(what));
+    let format = backup.format.as_ref();
+    let format = format.ok_or_else(|| damaged("its manifest says too little"))?;
+    let file = path.join(ARCHIVE);
+    let bytes = fs::metadata(&file).map(|facts| facts.len());
+    if bytes.ok() != Some(backup.archive_bytes) {
+        return Err(damaged("its archive is missing or not as long as it was"));
+    }
+    if archive::digest(work, &file).await? != format.sha256 {
+        return Err(damaged(
+            "its archive is damaged: some bytes are not as they were written",
+        ));
+    }
+    if let Some(sha256) = &format.config_sha256
+        && archive::digest(work, &path.join(CONFIG)).await? != *sha256
+    {
+        return Err(damaged("the container's definition in it is damaged"));
+    }
+    let entries = archive::count(work, &file).await?;
+    if entries != backup.entries {
+        return Err(damaged("its archive does not hold as many files as it did"));
+    }
+    Ok(entries)
+}

@@ -1,0 +1,250 @@
+//! Makes a backup: an archive, and a manifest when it is whole; what is broken off leaves nothing behind.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::exec::{ArchiveFormat, Backup, BackupId, ContainerName, Subject};
+use crate::sys::files::{FileError, create_private, sync_directory_of, write_private};
+use crate::sys::{now_ms, own_pid, rfc3339};
+
+use super::{
+    archive::{self, Contents},
+    backup_check::{ARCHIVE, CONFIG, FORMAT, MANIFEST},
+    backup_places::Target,
+    claims::Claim,
+    containers::Running,
+    definition, files,
+    frost::Frost,
+    halt::{Halt, Work},
+    host_paths::{Ground, Place},
+    house::House,
+    places::plain,
+    refusal::Refusal,
+    stage::Stage,
+};
+
+/// What a backup is made of.
+struct Source<'a> {
+    contents: Contents,
+    container: Option<Definition<'a>>,
+    /// Held open, so that the directory stays the one that was looked at.
+    _place: Option<Place>,
+}
+
+/// A container that nothing else is done to meanwhile.
+struct Definition<'a> {
+    _claim: Claim<'a>,
+    text: String,
+    directory: PathBuf,
+    mode: Option<u32>,
+    running: Option<Running>,
+}
+
+/// Makes one, and returns its manifest.
+pub async fn create(
+    work: &mut Work<'_>,
+    target: &Target,
+    (subject, freeze): (&Subject, bool),
+) -> Result<Backup, Halt> {
+    let place = target.clone();
+    let (path, _lock) = work.aside(move || place.locked()).await?;
+    let mut source = match subject {
+        Subject::Container(name) => of_container(work, name).await?,
+        Subject::Path(path) => of_host(work, path).await?,
+    };
+    leave_out(&mut source.contents, &path)?;
+    let mut backup = begun(subject);
+    let name = backup.backup.to_string();
+    let stage = Stage::private(&path, &name).await?;
+    let filled = fill(work, stage.path(), (&source, freeze, &mut backup)).await;
+    let done = match filled {
+        Ok(()) => {
+            let (from, to) = (stage.path().to_owned(), path.join(name));
+            work.aside(move || settle(&from, &to, backup)).await
+        }
+        Err(halt) => Err(halt),
+    };
+    stage.clear().await;
+    done.map(|backup| Backup {
+        target: Some(target.name.clone()),
+        format: None,
+        ..backup
+    })
+}
+
+/// A place for backups below what is kept would keep itself.
+fn leave_out(contents: &mut Contents, target: &Path) -> Result<(), Refusal> {
+    let whole = Path::new(&contents.directory).canonicalize();
+    let (Ok(whole), Ok(target)) = (whole, target.canonicalize()) else {
+        return Ok(());
+    };
+    if whole.starts_with(&target) {
+        let message = "a place for backups cannot keep itself; name another target, or a path that is not in it";
+        return Err(Refusal::bad_command(message));
+    }
+    let below = target.strip_prefix(whole).ok();
+    let below = below.map(|path| format!("./{}", path.display()));
+    contents.without.extend(below);
+    Ok(())
+}
+
+/// What is known of a backup before there is anything of it.
+fn begun(subject: &Subject) -> Backup {
+    let (container, path) = match subject {
+        Subject::Container(name) => (Some(name.clone()), None),
+        Subject::Path(path) => (None, Some(path.clone())),
+    };
+    let made = rfc3339(now_ms());
+    Backup {
+        backup: BackupId::new(container.clone(), &made),
+        target: None,
+        container,
+        path,
+        made,
+        host: host(),
+        archive_bytes: 0,
+        entries: 0,
+        was_running: false,
+        was_frozen: false,
+        changed_meanwhile: false,
+        format: None,
+    }
+}
+
+/// Puts all but the manifest into a directory, and into the manifest what there is to say of it.
+async fn fill(
+    work: &mut Work<'_>,
+    stage: &Path,
+    (source, freeze, backup): (&Source<'_>, bool, &mut Backup),
+) -> Result<(), Halt> {
+    let own = source.container.as_ref();
+    let running = own.and_then(|own| own.running.as_ref());
+    let frost = match running {
+        Some(running) if freeze => Frost::hold(work, running).await?,
+        _ => None,
+    };
+    backup.was_running = running.is_some();
+    backup.was_frozen = running.is_some_and(Running::is_frozen);
+    let archive = stage.join(ARCHIVE);
+    let packed = archive::pack(work, &source.contents, &archive).await;
+    drop(frost);
+    let packed = packed?;
+    (backup.entries, backup.changed_meanwhile) = (packed.entries, packed.changed);
+    let mut config_sha256 = None;
+    if let Some(own) = own {
+        let config = stage.join(CONFIG);
+        write(&config, own.text.as_bytes()).map_err(|e| unwritten(&e))?;
+        config_sha256 = Some(archive::digest(work, &config).await?);
+    }
+    backup.archive_bytes = fs::metadata(&archive).map_err(|e| unwritten(&e))?.len();
+    backup.format = Some(ArchiveFormat {
+        version: FORMAT,
+        sha256: archive::digest(work, &archive).await?,
+        config_sha256,
+        directory: own.map(|own| own.directory.display().to_string()),
+        directory_mode: own.and_then(|own| own.mode),
+    });
+    Ok(())
+}
+
+/// Writes the manifest, and gives the whole its name in one step.
+fn settle(from: &Path, to: &Path, backup: Backup) -> Result<Backup, Refusal> {
+    let kept = || {
+        let archive = from.join(ARCHIVE);
+        File::open(&archive)
+            .and_then(|file| file.sync_all())
+            .map_err(|cause| FileError::new("keep", &archive, cause))?;
+        let mut manifest = serde_json::to_vec_pretty(&backup).unwrap_or_default();
+        manifest.push(b'\n');
+        write_private(&from.join(MANIFEST), &manifest)?;
+        fs::rename(from, to).map_err(|cause| FileError::new("keep", to, cause))?;
+        sync_directory_of(to)
+    };
+    kept().map_err(|e| unwritten(&e))?;
+    Ok(backup)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let mut file = create_private(path)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    written.map_err(|cause| FileError::new("write", path, cause))
+}
+
+fn unwritten(cause: &dyn std::fmt::Display) -> Refusal {
+    Refusal::failed(format!("the backup cannot be kept: {cause}"))
+}
+
+fn host() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+async fn of_container<'a>(work: &mut Work<'a>, name: &ContainerName) -> Result<Source<'a>, Halt> {
+    let house: &'a House = work.house;
+    let config = plain(house, name)?;
+    let claim = house.claims.take(name)?;
+    if !files::is_directory(&config) {
+        let message = format!(
+            "the root file system of '{name}' is no directory; this can be done with its storage's own means alone"
+        );
+        return Err(Refusal::failed(message).into());
+    }
+    let standing = work.pump.wait(house.containers.ask(name)).await;
+    let running = standing.map_err(Halt::Killed)??.running;
+    let directory = house.containers.definitions().directory(name);
+    let mode = fs::metadata(&directory).map(|facts| facts.mode() & 0o7777);
+    Ok(Source {
+        contents: Contents {
+            directory: files::root_of(&config)?.display().to_string(),
+            name: ".".to_owned(),
+            without: Vec::new(),
+        },
+        container: Some(Definition {
+            _claim: claim,
+            text: definition::read(&config)?,
+            mode: mode.ok(),
+            directory,
+            running,
+        }),
+        _place: None,
+    })
+}
+
+async fn of_host<'a>(work: &mut Work<'a>, path: &str) -> Result<Source<'a>, Halt> {
+    let policy = work.house.policy.now();
+    let ground = Ground::new(work.house, "backup_paths", policy.backup_paths.clone());
+    let path = path.to_owned();
+    let (place, contents) = work
+        .aside(move || {
+            let place = ground.find(&path)?;
+            if place.facts.is_dir() {
+                let without = ground.kept_below(&place.path);
+                return Ok((place, (".".to_owned(), without)));
+            }
+            let split = Path::new(&path);
+            let (Some(parent), Some(name)) = (split.parent(), split.file_name()) else {
+                return Err(place.is_no("directory"));
+            };
+            let name = format!("./{}", name.to_string_lossy());
+            Ok((ground.find(&parent.to_string_lossy())?, (name, Vec::new())))
+        })
+        .await?;
+    let (name, without) = contents;
+    // Seen from who packs it, the directory is whatever it was when it was looked at.
+    let handle = place.handle();
+    let number = handle.file_name().unwrap_or_default().to_string_lossy();
+    Ok(Source {
+        contents: Contents {
+            directory: format!("/proc/{}/fd/{number}", own_pid()),
+            name,
+            without: without
+                .iter()
+                .map(|path| format!("./{}", path.display()))
+                .collect(),
+        },
+        container: None,
+        _place: Some(place),
+    })
+}

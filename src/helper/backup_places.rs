@@ -1,0 +1,373 @@
+//! Where backups are kept: what the owner's file names, and directories that were added below what it lets be added to.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::config::{BackupStore, HELPER_POLICY_FILE};
+use crate::exec::{BackupId, BackupTarget, Ending, RefusalCode, TargetKind, TargetName};
+use crate::sys::files::{private_dir, read_bounded, write_private};
+use crate::sys::{DirectoryLock, disk_space, lock_directory, mount_places, own_uid};
+
+use super::{
+    answers::to_its_end,
+    commands::require_root,
+    house::House,
+    printing::print,
+    programs::find,
+    pump::Pump,
+    refusal::Refusal,
+    stage::{PREFIX, remove},
+    tools::{self, Tool},
+};
+
+/// The file that says which were added, in the helper's own directory: their names with the directories they are below.
+const ADDED: &str = "backup-targets.json";
+
+/// The most that it holds; no more are added then.
+const ADDED_BYTES: usize = 16 * 1024;
+
+/// Where disks and shares are mounted, in the helper's own directory.
+const MOUNTS: &str = "mounts";
+
+/// What nothing on a disk of somebody else's can do.
+const HARMLESS: &str = "nosuid,nodev,noexec";
+
+/// In a mode: who is not the owner may write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// In a mode: who is not the owner may do anything.
+const OF_OTHERS: u32 = 0o077;
+
+/// A place for backups.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Its name.
+    pub name: TargetName,
+    /// What it is.
+    pub store: BackupStore,
+    of_the_owner: bool,
+    /// Where it is mounted, if it is to be.
+    mount: Option<PathBuf>,
+}
+
+/// Those that there are, sorted by name. An added one counts as long as the owner's file names what it is below.
+pub fn all(house: &House) -> Vec<Target> {
+    let policy = house.policy.now();
+    let mut found = BTreeMap::new();
+    for (name, root) in added(house) {
+        if policy.backup_roots.contains(&root) {
+            let store = BackupStore::Directory(format!("{root}/{name}"));
+            found.insert(name.clone(), target(house, name, (store, false)));
+        }
+    }
+    for place in &policy.backup_targets {
+        // The owner's file has the same rule for names.
+        if let Ok(name) = place.name.parse::<TargetName>() {
+            let target = target(house, name.clone(), (place.store.clone(), true));
+            found.insert(name, target);
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The one of a name.
+pub fn named(house: &House, name: &TargetName) -> Result<Target, Refusal> {
+    require_root()?;
+    let all = all(house);
+    let known = !all.is_empty();
+    let found = all.into_iter().find(|target| target.name == *name);
+    found.ok_or_else(|| {
+        Refusal::bad_command(if known {
+            format!("there is no backup target '{name}'; backup_target_list names those that there are")
+        } else {
+            format!(
+                "there is no backup target '{name}', nor any other: the owner of this box names them as \
+                 backup_targets in {HELPER_POLICY_FILE}"
+            )
+        })
+    })
+}
+
+fn target(house: &House, name: TargetName, (store, of_the_owner): (BackupStore, bool)) -> Target {
+    let mount = match store {
+        BackupStore::Disk(_) | BackupStore::Share { .. } => {
+            let state = house.state.as_ref();
+            state.map(|state| state.join(MOUNTS).join(name.as_str()))
+        }
+        _ => None,
+    };
+    Target {
+        name,
+        store,
+        of_the_owner,
+        mount,
+    }
+}
+
+fn added(house: &House) -> BTreeMap<TargetName, String> {
+    let file = house.state.as_ref().map(|state| state.join(ADDED));
+    let bytes = file.and_then(|file| read_bounded(&file, ADDED_BYTES).ok());
+    bytes
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default()
+}
+
+impl Target {
+    /// The directory in which its backups are, if it can be used now. May wait for a disk.
+    ///
+    /// # Errors
+    /// Says what is in the way, and what to do about it.
+    pub fn directory(&self) -> Result<PathBuf, Refusal> {
+        let name = &self.name;
+        let path = match (&self.store, &self.mount) {
+            (BackupStore::Directory(path), _) => PathBuf::from(path),
+            (BackupStore::Restic { .. }, _) => {
+                let message = format!("backup target '{name}' is no directory");
+                return Err(Refusal::failed(message));
+            }
+            (_, Some(mount)) if is_mounted(mount) => mount.clone(),
+            (_, Some(_)) => {
+                let message = format!(
+                    "backup target '{name}' is not mounted; do that first (backup_target_mount)"
+                );
+                return Err(Refusal::failed(message));
+            }
+            (_, None) => return Err(no_state()),
+        };
+        own(&path)?;
+        Ok(path)
+    }
+
+    /// The same, and nobody else writes there while the second is held. What an earlier one has left half is removed.
+    pub fn locked(&self) -> Result<(PathBuf, DirectoryLock), Refusal> {
+        let path = self.directory()?;
+        let lock = lock_directory(&path).map_err(|cause| {
+            let name = &self.name;
+            if cause.kind() == io::ErrorKind::WouldBlock {
+                let message =
+                    format!("a backup is just being written to '{name}'; try again later");
+                return Refusal::new(RefusalCode::Busy, message);
+            }
+            Refusal::failed(format!("nothing can be written to '{name}': {cause}"))
+        })?;
+        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+                let removed = remove(&entry.path());
+                tracing::warn!(path = ?entry.path(), ?removed, "what was left of a backup");
+            }
+        }
+        Ok((path, lock))
+    }
+
+    /// Says that a backup is not there.
+    pub fn lacks(&self, backup: &BackupId) -> Refusal {
+        let name = &self.name;
+        Refusal::bad_command(format!(
+            "there is no backup '{backup}' on '{name}'; backup_list names those that there are"
+        ))
+    }
+
+    fn told(&self) -> BackupTarget {
+        let (kind, place) = match &self.store {
+            BackupStore::Directory(path) => (TargetKind::Directory, path),
+            BackupStore::Disk(source) => (TargetKind::Disk, source),
+            BackupStore::Share { share, .. } => (TargetKind::Share, share),
+            BackupStore::Restic { repository, .. } => (TargetKind::Restic, repository),
+        };
+        let ready = self.directory();
+        let space = ready.as_ref().ok().and_then(|path| disk_space(path).ok());
+        let obstacle = ready.as_ref().err().map(Refusal::to_string);
+        BackupTarget {
+            target: self.name.clone(),
+            kind,
+            place: Some(place.clone()),
+            of_the_owner: self.of_the_owner,
+            ready: ready.is_ok(),
+            obstacle,
+            free_bytes: space.map(|space| space.available_bytes),
+            total_bytes: space.map(|space| space.total_bytes),
+        }
+    }
+}
+
+/// Refuses a directory into which somebody else could put what is taken for a backup, or out of which take one.
+pub fn own(path: &Path) -> Result<(), Refusal> {
+    let shown = path.display();
+    let facts = fs::metadata(path).map_err(|e| Refusal::failed(format!("{shown}: {e}")))?;
+    if !facts.is_dir() {
+        return Err(Refusal::failed(format!("{shown} is no directory")));
+    }
+    if facts.uid() != own_uid() || facts.mode() & WRITABLE_BY_OTHERS != 0 {
+        let message = format!(
+            "{shown} is not root's alone; run on the box: chown root {shown} && chmod go-w {shown}"
+        );
+        return Err(Refusal::failed(message));
+    }
+    Ok(())
+}
+
+/// Refuses a file with a password that others can read.
+pub fn private(path: &str) -> Result<(), Refusal> {
+    let facts = fs::metadata(path).map_err(|e| Refusal::failed(format!("{path}: {e}")))?;
+    if !facts.is_file() || facts.uid() != own_uid() || facts.mode() & OF_OTHERS != 0 {
+        let message = format!(
+            "{path} is not root's alone; run on the box: chown root {path} && chmod 600 {path}"
+        );
+        return Err(Refusal::failed(message));
+    }
+    Ok(())
+}
+
+fn is_mounted(place: &Path) -> bool {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mount_places(&table).any(|mounted| Path::new(&mounted) == place)
+}
+
+fn no_state() -> Refusal {
+    Refusal::failed("this helper has no directory of its own (StateDirectory=, --state-dir)")
+}
+
+/// Prints them.
+pub async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
+    require_root()?;
+    let all = all(house);
+    print(pump, move || {
+        let told: Vec<BackupTarget> = all.iter().map(Target::told).collect();
+        // Plain numbers and words: there is nothing that JSON cannot hold.
+        Ok(serde_json::to_vec(&told).unwrap_or_default())
+    })
+    .await
+}
+
+/// Adds a directory below one that the owner lets places be added to.
+pub async fn add(house: &House, name: &TargetName, root: Option<&str>) -> Result<Ending, Refusal> {
+    require_root()?;
+    let policy = house.policy.now();
+    let root = match root {
+        None => policy.backup_roots.first(),
+        Some(root) => policy.backup_roots.iter().find(|known| *known == root),
+    };
+    let root = root.cloned().ok_or_else(|| {
+        let message = format!(
+            "a backup target can be added below a directory of backup_roots in {HELPER_POLICY_FILE} alone; only the \
+             owner of this box can change that"
+        );
+        Refusal::bad_command(message)
+    })?;
+    if all(house).iter().any(|known| known.name == *name) {
+        let message = format!("there is a backup target '{name}' already; take another name");
+        return Err(Refusal::bad_command(message));
+    }
+    let place = PathBuf::from(format!("{root}/{name}"));
+    change(house, name.clone(), move |all, name| {
+        own(Path::new(&root))?;
+        private_dir(&place).map_err(|e| Refusal::failed(e.to_string()))?;
+        own(&place)?;
+        all.insert(name, root);
+        Ok(())
+    })
+    .await
+}
+
+/// Forgets one that was added; its backups stay.
+pub async fn forget(house: &House, name: &TargetName) -> Result<Ending, Refusal> {
+    if named(house, name)?.of_the_owner {
+        let message = format!(
+            "backup target '{name}' stands in {HELPER_POLICY_FILE}; only the owner of this box can remove it"
+        );
+        return Err(Refusal::bad_command(message));
+    }
+    change(house, name.clone(), |all, name| {
+        all.remove(&name);
+        Ok(())
+    })
+    .await
+}
+
+/// Writes down anew which were added.
+async fn change(
+    house: &House,
+    name: TargetName,
+    change: impl FnOnce(&mut BTreeMap<TargetName, String>, TargetName) -> Result<(), Refusal>
+    + Send
+    + 'static,
+) -> Result<Ending, Refusal> {
+    let state = house.state.clone().ok_or_else(no_state)?;
+    let mut all = added(house);
+    to_its_end(move || {
+        change(&mut all, name)?;
+        let bytes = serde_json::to_vec(&all).unwrap_or_default();
+        if bytes.len() > ADDED_BYTES {
+            let message = "there are as many backup targets as there may be; remove one first";
+            return Err(Refusal::failed(message));
+        }
+        let written = private_dir(&state).and_then(|()| write_private(&state.join(ADDED), &bytes));
+        written.map_err(|e| Refusal::failed(e.to_string()))
+    })
+    .await?;
+    Ok(Ending::Exited { code: 0 })
+}
+
+/// Mounts the disk or share of one; nothing when it is mounted already.
+pub async fn mount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<Ending, Refusal> {
+    let target = named(house, name)?;
+    let place = to_be_mounted(&target)?.to_owned();
+    if is_mounted(&place) {
+        return Ok(Ending::Exited { code: 0 });
+    }
+    let mut args: Vec<String> = match &target.store {
+        BackupStore::Share { share, credentials } => {
+            find("mount.cifs")?;
+            private(credentials)?;
+            let options =
+                format!("credentials={credentials},file_mode=0600,dir_mode=0700,{HARMLESS}");
+            ["-t", "cifs", "-o", &options, "--source", share]
+                .map(str::to_owned)
+                .into()
+        }
+        // Programs beside the kernel's own file systems would have to stay.
+        BackupStore::Disk(source) => ["-i", "-o", HARMLESS, "--source", source]
+            .map(str::to_owned)
+            .into(),
+        _ => Vec::new(),
+    };
+    let made = place.clone();
+    to_its_end(move || private_dir(&made).map_err(|e| Refusal::failed(e.to_string()))).await?;
+    args.extend(["--target".to_owned(), place.display().to_string()]);
+    let tool = Tool {
+        name: "mount",
+        args,
+    };
+    tools::carry(&tool, pump, &house.strays).await
+}
+
+/// Unmounts it; nothing when it is not mounted.
+pub async fn unmount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<Ending, Refusal> {
+    let target = named(house, name)?;
+    let place = to_be_mounted(&target)?;
+    if !is_mounted(place) {
+        return Ok(Ending::Exited { code: 0 });
+    }
+    let tool = Tool {
+        name: "umount",
+        args: vec!["--".to_owned(), place.display().to_string()],
+    };
+    tools::carry(&tool, pump, &house.strays).await
+}
+
+fn to_be_mounted(target: &Target) -> Result<&Path, Refusal> {
+    match (&target.store, &target.mount) {
+        (BackupStore::Disk(_) | BackupStore::Share { .. }, None) => Err(no_state()),
+        (_, Some(place)) => Ok(place),
+        _ => {
+            let name = &target.name;
+            let message = format!(
+                "backup target '{name}' is neither a disk nor a share; nothing is mounted for it"
+            );
+            Err(Refusal::bad_command(message))
+        }
+    }
+}

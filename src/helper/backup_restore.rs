@@ -1,0 +1,259 @@
+//! Brings a backup back: to the stopped container that it is of, to a new one, or to a new directory of the host.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use crate::exec::{Backup, BackupId, ContainerName, Ending, Subject};
+use crate::sys::random_bytes;
+
+use super::{
+    answers::to_its_end,
+    archive,
+    backup_check::{ARCHIVE, CONFIG, Checked, check},
+    backup_places::{Target, own},
+    copies::{check_new, settle},
+    definition, definitions, files,
+    halt::{Halt, Work, ending},
+    host_paths::Ground,
+    long::went_well,
+    places::{plain, stopped},
+    refusal::Refusal,
+    snapshots::{ROOTFS, exchange},
+    stage::Stage,
+};
+
+/// The permissions of a container's directory as LXC makes it.
+const MODE: u32 = 0o770;
+
+/// Brings one back, when every byte of it is as it was written.
+pub async fn restore(
+    work: &mut Work<'_>,
+    target: &Target,
+    (id, subject): (&BackupId, &Subject),
+) -> Result<Ending, Refusal> {
+    match (id.container(), subject) {
+        (Some(_), Subject::Container(to)) => container(work, target, (id, to)).await,
+        (None, Subject::Path(path)) => directory(work, target, (id, path)).await,
+        (Some(_), Subject::Path(_)) => Err(Refusal::bad_command(
+            "this backup is of a container; say as which container it comes back",
+        )),
+        (None, Subject::Container(_)) => Err(Refusal::bad_command(
+            "this backup is of the host; say to which new directory it comes back",
+        )),
+    }
+}
+
+/// As a container: nothing of one that is there is touched before the other is whole.
+async fn container(
+    work: &mut Work<'_>,
+    target: &Target,
+    (id, to): (&BackupId, &ContainerName),
+) -> Result<Ending, Refusal> {
+    let house = work.house;
+    let _claim = house.claims.take(to)?;
+    let definitions = house.containers.definitions();
+    let directory = definitions.directory(to);
+    let is_there = definitions.file(to).exists();
+    if is_there && id.container() == Some(to) {
+        let config = plain(house, to)?;
+        stopped(house, to).await?;
+        if files::root_of(&config).ok() != Some(directory.join(ROOTFS)) {
+            return Err(Refusal::failed(format!(
+                "the root file system of '{to}' is not in its own directory; let the backup come back under a new name"
+            )));
+        }
+    } else {
+        check_new(house, to)?;
+    }
+    let checked = match whole(work, target, id).await {
+        Ok(checked) => checked,
+        Err(halt) => return ending(Err(halt)),
+    };
+    if !is_there {
+        let stage = Stage::below(house.containers.lxcpath(), to.as_str()).await?;
+        let filled = fill(work, stage.path(), (&checked, to)).await;
+        return settle(house, stage, to, ending(filled)).await;
+    }
+    let stage = Stage::below(&directory, "restore").await?;
+    let mut done = ending(fill(work, stage.path(), (&checked, to)).await);
+    if done.as_ref().is_ok_and(went_well) {
+        let (from, rest) = (stage.path().join(to.as_str()), stage.path().join("old"));
+        let exchanged = to_its_end(move || exchange(&from, &directory, &rest)).await;
+        done = exchanged.and(done);
+    }
+    stage.clear().await;
+    done
+}
+
+/// A backup that nothing is wrong with.
+async fn whole(
+    work: &mut Work<'_>,
+    target: &Target,
+    id: &BackupId,
+) -> Result<(Checked, Backup), Halt> {
+    let mut checked = check(work, target, id).await?;
+    let manifest = checked.manifest.take();
+    match (&checked.problem, manifest) {
+        (None, Some(manifest)) => Ok((checked, manifest)),
+        (problem, _) => {
+            let problem = problem.as_deref().unwrap_or("it says nothing of itself");
+            let message = format!("nothing was changed: the backup cannot be used, for {problem}");
+            Err(Refusal::failed(message).into())
+        }
+    }
+}
+
+/// Makes the container in a stage, with its definition.
+async fn fill(
+    work: &mut Work<'_>,
+    stage: &Path,
+    ((checked, manifest), to): (&(Checked, Backup), &ContainerName),
+) -> Result<(), Halt> {
+    let from = stage.join(to.as_str());
+    let format = manifest.format.as_ref();
+    let mode = format
+        .and_then(|format| format.directory_mode)
+        .unwrap_or(MODE);
+    let place = from.clone();
+    work.aside(move || {
+        let there = fs::create_dir_all(place.join(ROOTFS));
+        there
+            .and_then(|()| fs::set_permissions(&place, Permissions::from_mode(mode)))
+            .map_err(|e| Refusal::failed(format!("no place for the container: {e}")))
+    })
+    .await?;
+    let rootfs = from.join(ROOTFS).display().to_string();
+    archive::unpack(work, &checked.path.join(ARCHIVE), &rootfs).await?;
+    let text = definition::read(&checked.path.join(CONFIG))?;
+    let directory = format.and_then(|format| format.directory.clone());
+    let is_new = manifest.container.as_ref() != Some(to);
+    let text = moved(&text, (directory.as_deref(), &from), is_new.then_some(to))?;
+    definition::write(&from.join(definitions::CONFIG), &text)?;
+    Ok(())
+}
+
+/// A definition that was for one directory and is for another now; under another name the container has a host name and
+/// hardware addresses of its own.
+fn moved(
+    text: &str,
+    (from, to): (Option<&str>, &Path),
+    name: Option<&ContainerName>,
+) -> Result<String, Refusal> {
+    let to = to.display();
+    let text = match from {
+        Some(from) => text.replace(&format!("{from}/"), &format!("{to}/")),
+        None => text.to_owned(),
+    };
+    let rootfs = ("lxc.rootfs.path", Some(format!("dir:{to}/{ROOTFS}")));
+    let hostname = name.map(|name| ("lxc.uts.name", Some(name.to_string())));
+    let settings: Vec<_> = [Some(rootfs), hostname].into_iter().flatten().collect();
+    let text = definition::edited(&text, &settings);
+    if name.is_none() {
+        return Ok(text);
+    }
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let key = line.split('=').next().unwrap_or_default().trim();
+        let is_address = key.starts_with("lxc.net.") && key.ends_with(".hwaddr");
+        lines.push(if is_address {
+            format!("{key} = {}\n", hardware_address()?)
+        } else {
+            format!("{line}\n")
+        });
+    }
+    Ok(lines.concat())
+}
+
+/// One of those that LXC gives.
+fn hardware_address() -> Result<String, Refusal> {
+    let [a, b, c] = random_bytes::<3>().map_err(|e| Refusal::failed(e.to_string()))?;
+    Ok(format!("00:16:3e:{a:02x}:{b:02x}:{c:02x}"))
+}
+
+/// As a new directory of the host.
+async fn directory(
+    work: &mut Work<'_>,
+    target: &Target,
+    (id, path): (&BackupId, &str),
+) -> Result<Ending, Refusal> {
+    let policy = work.house.policy.now();
+    let key = "host_file_writes";
+    let ground = Ground::new(work.house, key, policy.host_file_writes.clone());
+    let asked = path.to_owned();
+    let found = work.aside(move || {
+        let path = Path::new(&asked);
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Refusal::bad_command("the path names no directory"));
+        };
+        let parent = ground.find(&parent.to_string_lossy())?;
+        // Else somebody could put a link in the place of what is unpacked.
+        own(&parent.path)?;
+        let to = parent.path.join(name);
+        if fs::symlink_metadata(&to).is_ok() {
+            let message = format!("{asked} is there already; name a directory that is not");
+            return Err(Refusal::bad_command(message));
+        }
+        if ground.keeps_out(&to, &parent.facts) {
+            return Err(Refusal::bad_command("nothing is brought back to there"));
+        }
+        Ok((parent.path, to))
+    });
+    let (parent, to) = match found.await {
+        Ok(found) => found,
+        Err(halt) => return ending(Err(halt)),
+    };
+    let (checked, _) = match whole(work, target, id).await {
+        Ok(checked) => checked,
+        Err(halt) => return ending(Err(halt)),
+    };
+    let stage = Stage::private(&parent, "restore").await?;
+    let from = stage.path().join("new");
+    let unpacked = unpack(work, &checked, &from).await;
+    let mut done = ending(unpacked);
+    if done.as_ref().is_ok_and(went_well) {
+        let moved = to_its_end(move || {
+            fs::rename(&from, &to)
+                .map_err(|e| Refusal::failed(format!("it cannot be brought to its place: {e}")))
+        });
+        done = moved.await.and(done);
+    }
+    stage.clear().await;
+    done
+}
+
+async fn unpack(work: &mut Work<'_>, checked: &Checked, to: &Path) -> Result<(), Halt> {
+    fs::create_dir(to).map_err(|e| Refusal::failed(format!("no place for the files: {e}")))?;
+    archive::unpack(work, &checked.path.join(ARCHIVE), &to.display().to_string()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn under_another_name_it_is_somebody_else() {
+        let text = "lxc.uts.name = web\nlxc.rootfs.path = dir:/old/web/rootfs\nlxc.net.0.hwaddr = 00:16:3e:00:00:01\n\
+                    lxc.mount.entry = /old/web/data srv none bind\n";
+        let same = moved(text, (Some("/old/web"), Path::new("/new/web")), None).unwrap();
+        let expected = text.replace("/old/", "/new/");
+        assert_eq!(same, expected);
+        let robin = "robin".parse().unwrap();
+        let other = moved(
+            text,
+            (Some("/old/web"), Path::new("/new/robin")),
+            Some(&robin),
+        )
+        .unwrap();
+        assert!(other.contains("lxc.uts.name = robin\n"), "{other}");
+        assert!(
+            other.contains("lxc.rootfs.path = dir:/new/robin/rootfs\n"),
+            "{other}"
+        );
+        assert!(other.contains("lxc.net.0.hwaddr = 00:16:3e:"), "{other}");
+        assert!(!other.contains("00:16:3e:00:00:01") && other.contains("/new/robin/data"));
+        let elsewhere = "lxc.rootfs.path = overlay:/a:/b\n";
+        let moved = moved(elsewhere, (None, Path::new("/n")), None).unwrap();
+        assert_eq!(moved, "lxc.rootfs.path = dir:/n/rootfs\n");
+    }
+}

@@ -1,0 +1,91 @@
+//! Why work of several steps does not come to its end: somebody ordered so, or something is in the way.
+
+use std::collections::BTreeMap;
+
+use crate::exec::{Command, Ending, KillReason, Program, Stream};
+
+use super::{
+    answers::to_its_end, commands::heard_on_host, house::House, programs::find, pump::Pump,
+    refusal::Refusal,
+};
+
+/// The most of a program's complaints that is kept; what follows is not told.
+const COMPLAINT_BYTES: usize = 2048;
+
+/// Why a step was the last.
+#[derive(Debug)]
+pub enum Halt {
+    /// Something is in the way.
+    Refused(Refusal),
+    /// Whoever began it, the time or the helper's own end.
+    Killed(KillReason),
+}
+
+impl From<Refusal> for Halt {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// How an operation ends whose steps end so.
+pub fn ending(done: Result<(), Halt>) -> Result<Ending, Refusal> {
+    match done {
+        Ok(()) => Ok(Ending::Exited { code: 0 }),
+        Err(Halt::Killed(why)) => Ok(Ending::Killed { why }),
+        Err(Halt::Refused(refusal)) => Err(refusal),
+    }
+}
+
+/// What the steps of one operation work with.
+pub struct Work<'a> {
+    /// The helper's common goods.
+    pub house: &'a House,
+    /// Where they hear that they have to end.
+    pub pump: &'a mut Pump,
+    /// The most processes of each program.
+    pub processes: u32,
+}
+
+impl Work<'_> {
+    /// Does on a thread of its own what may wait for a disk.
+    pub async fn aside<T: Send + 'static>(
+        &mut self,
+        step: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Halt> {
+        let done = self.pump.wait(to_its_end(step)).await;
+        done.map_err(Halt::Killed)?.map_err(Halt::Refused)
+    }
+
+    /// Runs a program that may start others, and hears what it prints: all of them end with the operation. Returns its
+    /// exit code, and what it complains of.
+    pub async fn run(
+        &mut self,
+        (name, args): (&'static str, Vec<String>),
+        mut hear: impl FnMut(&[u8]) + Send,
+    ) -> Result<(i32, String), Halt> {
+        let program = find(name)?.to_string_lossy().into_owned();
+        let command = Command {
+            program: Program::Argv([program].into_iter().chain(args).collect()),
+            user: None,
+            cwd: Some("/".to_owned()),
+            env: BTreeMap::new(),
+        };
+        let mut complaint = Vec::new();
+        let mut heard = |which: Stream, bytes: &[u8]| match which {
+            Stream::Stdout => hear(bytes),
+            Stream::Stderr => {
+                let room = COMPLAINT_BYTES.saturating_sub(complaint.len());
+                complaint.extend(bytes.iter().take(room));
+            }
+        };
+        let run = (&command, &mut heard as &mut (dyn FnMut(_, &[u8]) + Send));
+        let ended = heard_on_host(self.house, self.pump, run, self.processes).await?;
+        match ended {
+            Ending::Exited { code } => {
+                Ok((code, String::from_utf8_lossy(&complaint).trim().to_owned()))
+            }
+            Ending::Killed { why } => Err(Halt::Killed(why)),
+            other => Err(Refusal::failed(format!("{name} did not end by itself: {other}")).into()),
+        }
+    }
+}

@@ -1,0 +1,913 @@
+//! Backups: of containers and of the host's directories, made, checked, brought back, broken off and damaged.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::command::tell_by;
+use crate::support::container::Containers;
+use crate::support::helper::{Helper, LONG_MS};
+use crate::support::machine::{IN_TIME, call_cgroups, cgroup2, is_alive, marked, skip, wait_until};
+use crate::support::server::{Directory, Server, server};
+
+/// Files of all kinds: owners, permissions, links of both sorts, holes, attributes, odd names.
+const MAKE: &str = r#"
+import os, sys
+root = sys.argv[1]
+at = lambda *parts: os.path.join(root, *parts)
+os.makedirs(at('data/empty'))
+for name, content, owner, mode in [
+    ('plain', b'of then\n', (0, 0), 0o644), ('private', bytes(range(256)) * 300, (1000, 1001), 0o600),
+    ('tool', b'#!/bin/sh\n', (65534, 0), 0o4755), ('none', b'', (123456, 7), 0o000),
+    (b'odd \xff\n name', b'x', (0, 0), 0o644), ('-rf', b'an option\n', (0, 0), 0o644)]:
+    path = os.path.join(os.fsencode(at('data')), name if isinstance(name, bytes) else name.encode())
+    with open(path, 'wb') as file: file.write(content)
+    os.chown(path, *owner); os.chmod(path, mode)
+with open(at('data/holes'), 'wb') as file:
+    file.seek(8 << 20); file.write(b'end'); file.truncate(64 << 20)
+os.link(at('data/plain'), at('data/twin'))
+os.symlink('plain', at('data/link')); os.symlink('/etc/passwd', at('data/out')); os.symlink('../..', at('data/up'))
+os.lchown(at('data/link'), 1000, 1000)
+os.mkfifo(at('data/pipe'), 0o620); os.mknod(at('data/null'), 0o20600, os.makedev(1, 3))
+os.chmod(at('data/empty'), 0o1777); os.chown(at('data/empty'), 33, 33)
+for path, name, value in [('data/plain', 'trusted.gatewren', b'\0\xff'), ('data/plain', 'user.note', b'kept'),
+        ('data/tool', 'security.capability', b'\x01\0\0\x02\x00\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\0')]:
+    try: os.setxattr(at(path), name, value)
+    except OSError as cause: print(name, cause)
+for path in ['data/plain', 'data/private', 'data/empty']: os.utime(at(path), (1500000000, 1600000000))
+"#;
+
+/// A line for each file below a directory with all that is known of it.
+const LOOK: &str = r#"
+import os, sys, hashlib
+root = os.fsencode(sys.argv[1]); first = {}
+for folder, folders, files in os.walk(root):
+    folders.sort()
+    for name in [b'.'] + sorted(files + [f for f in folders if os.path.islink(os.path.join(folder, f))]):
+        path = os.path.join(folder, name); s = os.lstat(path)
+        short = os.path.relpath(path, root)
+        kind = s.st_mode & 0o170000
+        inside = hashlib.sha256(open(path, 'rb').read()).hexdigest() if kind == 0o100000 else ''
+        link = os.readlink(path) if kind == 0o120000 else ''
+        twin = first.setdefault(s.st_ino, short) if kind != 0o040000 else ''
+        xattrs = [(x, os.getxattr(path, x, follow_symlinks=False)) for x in sorted(os.listxattr(path, follow_symlinks=False))]
+        size = s.st_size if kind == 0o100000 else 0
+        print(short, oct(s.st_mode), s.st_uid, s.st_gid, size, s.st_rdev, int(s.st_mtime), inside, link, twin, xattrs)
+"#;
+
+fn python(script: &str, path: &Path) -> String {
+    let output = Command::new("python3")
+        .args(["-c", script])
+        .arg(path)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A box with containers of the test's own and a place for backups, and an agent that may do everything without asking.
+struct Home {
+    containers: Containers,
+    files: Directory,
+    server: Server,
+    agent: Client,
+}
+
+impl Home {
+    fn new() -> Option<Self> {
+        Self::with_targets("")
+    }
+
+    /// The same with more places, as the owner's file lists them.
+    fn with_targets(more: &str) -> Option<Self> {
+        let containers = Containers::new()?;
+        for program in ["tar", "zstd", "python3"] {
+            if Command::new(program).arg("--version").output().is_err() {
+                skip(&format!("there is no program {program}"));
+                return None;
+            }
+        }
+        let files = Directory::new();
+        for folder in ["kept", "more", "data", "back"] {
+            fs::create_dir(files.join(folder)).unwrap();
+            fs::set_permissions(files.join(folder), Permissions::from_mode(0o755)).unwrap();
+        }
+        let at = |name: &str| files.join(name).display().to_string();
+        let bounds = format!(
+            "backup = \"on\"\nlxc_manage = \"on\"\nbackup_targets = [\"local: {}\"{more}]\nbackup_roots = [\"{}\"]\n\
+             backup_paths = [\"{}\"]\nhost_file_writes = [\"{}\"]\n",
+            at("kept"),
+            at("more"),
+            at("data"),
+            at("back"),
+        );
+        let settings = Self::settings(&containers);
+        let server = server()
+            .policy("admin")
+            .settings(&settings)
+            .bounds(&bounds)
+            .start();
+        let agent = keeper(&server, &[]);
+        Some(Self {
+            containers,
+            files,
+            server,
+            agent,
+        })
+    }
+
+    fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.agent.call(tool, arguments).send().data()
+    }
+
+    /// The settings of its server.
+    fn settings(containers: &Containers) -> String {
+        format!("[lxc]\nlxcpath = \"{}\"\n", containers.lxcpath().display())
+    }
+
+    /// Why a call did nothing.
+    fn refused(&self, tool: &str, arguments: Value) -> String {
+        self.agent.call(tool, arguments).send().failure()
+    }
+
+    /// A backup of a container; its id, and where it is.
+    fn kept(&self, container: &str) -> (String, PathBuf) {
+        let made = self.call(
+            "backup_create",
+            json!({ "target": "local", "container": container }),
+        );
+        let id = made["backup"].as_str().unwrap().to_owned();
+        let place = self.files.join("kept").join(&id);
+        assert!(place.join("manifest.json").exists());
+        (id, place)
+    }
+
+    fn directory(&self, name: &str) -> PathBuf {
+        self.containers.lxcpath().join(name)
+    }
+
+    fn config(&self, name: &str) -> String {
+        fs::read_to_string(self.directory(name).join("config")).unwrap()
+    }
+}
+
+/// An agent that may do everything without asking, within what the options say.
+fn keeper(server: &Server, options: &[&str]) -> Client {
+    let name = format!("keeper{}", options.len());
+    let args = ["agent", "add", &name, "--policy", "admin"];
+    let modes = ["read", "write", "disrupt", "execute", "reveal", "persist"];
+    let modes = modes.map(|class| format!("{class}=allow"));
+    let modes = modes.iter().flat_map(|mode| ["--mode", mode.as_str()]);
+    let args: Vec<&str> = args
+        .into_iter()
+        .chain(modes)
+        .chain(options.iter().copied())
+        .collect();
+    let said = tell_by(&server.settings_file(), &args);
+    let agent = server.client().with_token(said["token"].as_str().unwrap());
+    let list = agent.modern("tools/list");
+    wait_until("it comes in, and the helper is heard", IN_TIME, || {
+        let answer = list.send();
+        answer.status == 200 && answer.names("tools").contains(&"backup_list".to_owned())
+    });
+    agent
+}
+
+/// What stands in a directory, sorted.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().flatten();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_container_comes_back_as_it_was() {
+    let Some(mut home) = Home::new() else { return };
+    let root = home.containers.make("wren");
+    print!("{}", python(MAKE, &root));
+    let (before, config) = (python(LOOK, &root), home.config("wren"));
+    assert!(before.contains("security.capability"), "{before}");
+    let made = home.call(
+        "backup_create",
+        json!({ "target": "local", "container": "wren" }),
+    );
+    assert_eq!(
+        (&made["container"], &made["was_running"]),
+        (&json!("wren"), &json!(false))
+    );
+    assert_eq!(made["entries"], before.lines().count());
+    assert!(made.get("format").is_none(), "{made}");
+    let id = made["backup"].as_str().unwrap();
+    let place = home.files.join("kept").join(id);
+    assert_eq!(
+        names(&place),
+        ["archive.tar.zst", "config", "manifest.json"]
+    );
+    let facts = fs::metadata(&place).unwrap();
+    assert_eq!(facts.permissions().mode() & 0o777, 0o700);
+    let list = home.call("backup_list", json!({}));
+    assert_eq!(
+        (&list["backups"][0]["backup"], &list["total"]),
+        (&json!(id), &json!(1))
+    );
+    let verified = home.call("backup_verify", json!({ "target": "local", "backup": id }));
+    assert_eq!(
+        (&verified["whole"], &verified["entries"]),
+        (&json!(true), &made["entries"])
+    );
+
+    fs::remove_dir_all(root.join("data")).unwrap();
+    fs::write(root.join("root/new"), "of later").unwrap();
+    fs::set_permissions(root.join("etc"), Permissions::from_mode(0o700)).unwrap();
+    home.call(
+        "container_autostart",
+        json!({ "container": "wren", "on": true }),
+    );
+    home.call("container_start", json!({ "container": "wren" }));
+    home.containers.until_ready("wren");
+    let back = || json!({ "target": "local", "backup": id, "container": "wren" });
+    let said = home.refused("backup_restore", back());
+    assert!(said.contains("container_stop"), "{said}");
+    home.call(
+        "container_stop",
+        json!({ "container": "wren", "grace_s": 0 }),
+    );
+    let restored = home.call("backup_restore", back());
+    assert_eq!(
+        (&restored["backup"], &restored["container"]),
+        (&json!(id), &json!("wren"))
+    );
+    assert_eq!(python(LOOK, &root), before);
+    assert_eq!(home.config("wren"), config);
+    assert_eq!(
+        names(&home.directory("wren")),
+        ["config", "config.old", "rootfs", "wren.log"]
+    );
+    home.call("container_start", json!({ "container": "wren" }));
+    home.containers.until_ready("wren");
+}
+
+#[test]
+fn a_container_that_runs_stands_still_meanwhile_and_goes_on() {
+    let Some(mut home) = Home::new() else { return };
+    home.containers.make("wren");
+    home.call("container_start", json!({ "container": "wren" }));
+    home.containers.until_ready("wren");
+    let has_freezer = cgroup2().is_some();
+    for freeze in [true, false] {
+        let asked = json!({ "target": "local", "container": "wren", "freeze": freeze });
+        let made = home.call("backup_create", asked);
+        assert_eq!(made["was_running"], true);
+        assert_eq!(made["was_frozen"], freeze && has_freezer, "{made}");
+        wait_until("it goes on", IN_TIME, || {
+            home.containers.state("wren") == "RUNNING"
+        });
+    }
+    home.call("container_freeze", json!({ "container": "wren" }));
+    let made = home.call(
+        "backup_create",
+        json!({ "target": "local", "container": "wren" }),
+    );
+    assert_eq!(made["was_frozen"], true);
+    assert_eq!(
+        home.containers.state("wren"),
+        "FROZEN",
+        "it stays as somebody wanted it"
+    );
+    home.call("container_unfreeze", json!({ "container": "wren" }));
+    let list = home.call("backup_list", json!({ "container": "wren", "limit": 2 }));
+    assert_eq!(
+        (&list["total"], &list["next_offset"]),
+        (&json!(3), &json!(2))
+    );
+    assert_eq!(
+        list["backups"][0]["backup"], made["backup"],
+        "the newest first"
+    );
+}
+
+#[test]
+fn a_container_comes_back_under_another_name_and_after_it_has_gone() {
+    let Some(mut home) = Home::new() else { return };
+    let root = home.containers.make("wren");
+    python(MAKE, &root);
+    let (before, text) = (python(LOOK, &root), home.config("wren"));
+    let (id, _) = home.kept("wren");
+    // Without an id it is the newest of the container that is named: there is none of robin.
+    let robin = || json!({ "target": "local", "container": "robin" });
+    let said = home.refused("backup_restore", robin());
+    assert!(said.contains("no backup of 'robin'"), "{said}");
+    let mut asked = robin();
+    asked["backup"] = json!(id);
+    home.call("container_start", json!({ "container": "wren" }));
+    home.containers.until_ready("wren");
+    home.call("backup_restore", asked.clone());
+    let place = home.directory("robin");
+    assert_eq!(python(LOOK, &place.join("rootfs")), before);
+    let other = home.config("robin");
+    assert!(other.contains("lxc.uts.name = robin\n"), "{other}");
+    assert!(
+        other.contains(&format!(
+            "lxc.rootfs.path = dir:{}/rootfs\n",
+            place.display()
+        )),
+        "{other}"
+    );
+    let said = home.refused("backup_restore", asked);
+    assert!(said.contains("already"), "{said}");
+    assert_eq!(names(home.containers.lxcpath()), ["robin", "wren"]);
+    home.call("container_destroy", json!({ "container": "robin" }));
+
+    home.call(
+        "container_destroy",
+        json!({ "container": "wren", "force": true }),
+    );
+    assert_eq!(names(home.containers.lxcpath()), [""; 0]);
+    home.call(
+        "backup_restore",
+        json!({ "target": "local", "container": "wren" }),
+    );
+    assert_eq!(python(LOOK, &root), before);
+    assert_eq!(home.config("wren"), text);
+    home.call("container_start", json!({ "container": "wren" }));
+}
+
+#[test]
+fn a_damaged_backup_is_found_and_never_brought_back() {
+    let Some(mut home) = Home::new() else { return };
+    let root = home.containers.make("wren");
+    let before = python(LOOK, &root);
+    let (id, place) = home.kept("wren");
+    let (archive, config) = (place.join("archive.tar.zst"), place.join("config"));
+    let whole = fs::read(&archive).unwrap();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    let settings = fs::read(&config).unwrap();
+    let asked = || json!({ "target": "local", "backup": id });
+    let damaged = |what: &str| {
+        let verified = home.call("backup_verify", asked());
+        assert_eq!(verified["whole"], false, "{what}");
+        assert!(
+            verified["problem"].as_str().unwrap().contains(what),
+            "{verified}"
+        );
+        let mut back = asked();
+        back["container"] = json!("wren");
+        let said = home.refused("backup_restore", back.clone());
+        assert!(
+            said.contains("nothing was changed") && said.contains(what),
+            "{said}"
+        );
+        back["container"] = json!("robin");
+        home.refused("backup_restore", back);
+        assert_eq!(python(LOOK, &root), before);
+        assert_eq!(names(home.containers.lxcpath()), ["wren"]);
+        assert_eq!(names(&home.directory("wren")), ["config", "rootfs"]);
+    };
+    fs::write(&archive, &flipped).unwrap();
+    damaged("not as they were written");
+    fs::write(&archive, &whole[..whole.len() - 1]).unwrap();
+    damaged("not as long as it was");
+    fs::write(&archive, &whole).unwrap();
+    fs::write(&config, "lxc.hook.pre-start = /bin/true\n").unwrap();
+    damaged("definition");
+    fs::write(&config, &settings).unwrap();
+    assert_eq!(home.call("backup_verify", asked())["whole"], true);
+    // What says of itself that it is another, or says nothing, is none.
+    let other = place.with_file_name("robin@2026-07-28T09-30-00.000Z");
+    fs::rename(&place, &other).unwrap();
+    assert_eq!(home.call("backup_list", json!({}))["total"], 0);
+    let said = home.refused("backup_verify", asked());
+    assert!(said.contains("backup_list"), "{said}");
+    fs::rename(&other, &place).unwrap();
+    fs::write(place.join("manifest.json"), "{").unwrap();
+    assert_eq!(home.call("backup_list", json!({}))["total"], 0);
+    damaged("manifest");
+}
+
+/// An archive in which one entry would be written elsewhere: into the directory of the second argument.
+const HOSTILE: &str = r#"
+import io, os, subprocess, sys, tarfile
+archive, canary, kind = sys.argv[1].rsplit('|', 2)
+plain = archive + '.tar'
+with tarfile.open(plain, 'w', format=tarfile.PAX_FORMAT) as tar:
+    def add(name, kind=tarfile.REGTYPE, link='', content=b'owned\n'):
+        info = tarfile.TarInfo(name); info.type = kind; info.linkname = link
+        info.size = len(content) if kind == tarfile.REGTYPE else 0
+        tar.addfile(info, io.BytesIO(content) if info.size else None)
+    add('.', tarfile.DIRTYPE)
+    up = '../' * 12 + canary.lstrip('/')
+    if kind == 'above': add('./a/' + up + '/file')
+    if kind == 'absolute': add(canary + '/file')
+    if kind == 'link': add('./out', tarfile.SYMTYPE, canary); add('./out/file')
+    if kind == 'upward link': add('./out', tarfile.SYMTYPE, up); add('./out/file')
+    if kind == 'hard link': add('./out', tarfile.LNKTYPE, up + '/there'); add('./out')
+    if kind == 'absolute hard link': add('./out', tarfile.LNKTYPE, canary + '/there'); add('./out')
+    entries = len(tar.getmembers())
+subprocess.run(['zstd', '-q', '-f', '--rm', plain, '-o', archive], check=True)
+print(entries)
+"#;
+
+#[test]
+fn no_entry_of_an_archive_is_written_elsewhere() {
+    let Some(mut home) = Home::new() else { return };
+    home.containers.make("wren");
+    let (id, place) = home.kept("wren");
+    let canary = home.files.join("canary");
+    fs::create_dir(&canary).unwrap();
+    fs::write(canary.join("there"), "mine").unwrap();
+    let archive = place.join("archive.tar.zst");
+    let manifest = fs::read(place.join("manifest.json")).unwrap();
+    for kind in [
+        "above",
+        "absolute",
+        "link",
+        "upward link",
+        "hard link",
+        "absolute hard link",
+    ] {
+        let asked = format!("{}|{}|{kind}", archive.display(), canary.display());
+        let entries = python(HOSTILE, Path::new(&asked));
+        let sum = Command::new("sha256sum").arg(&archive).output().unwrap();
+        let sum = String::from_utf8(sum.stdout).unwrap();
+        // Whoever can write there can write a manifest that fits as well.
+        let mut forged: Value = serde_json::from_slice(&manifest).unwrap();
+        forged["archive_bytes"] = json!(fs::metadata(&archive).unwrap().len());
+        forged["entries"] = json!(entries.trim().parse::<u64>().unwrap());
+        forged["format"]["sha256"] = json!(sum.split(' ').next().unwrap());
+        fs::write(place.join("manifest.json"), forged.to_string()).unwrap();
+        let back = json!({ "target": "local", "backup": id, "container": "robin" });
+        let said = home.refused("backup_restore", back);
+        assert!(said.contains("archive"), "{kind}: {said}");
+        assert_eq!(names(&canary), ["there"], "{kind}");
+        assert_eq!(fs::read(canary.join("there")).unwrap(), b"mine", "{kind}");
+        assert_eq!(names(home.containers.lxcpath()), ["wren"], "{kind}");
+    }
+}
+
+/// A helper with a place for backups, and a container that runs.
+struct Bare {
+    containers: Containers,
+    files: Directory,
+}
+
+impl Bare {
+    fn new() -> Option<Self> {
+        let Home {
+            mut containers,
+            files,
+            ..
+        } = Home::new()?;
+        containers.make("wren");
+        containers.tool("lxc-start", "wren", &["-d"]);
+        containers.until_ready("wren");
+        let kept = files.join("kept").display().to_string();
+        let policy = files.join("helper.toml");
+        fs::write(
+            &policy,
+            format!("backup = \"on\"\nbackup_targets = [\"local: {kept}\"]\n"),
+        )
+        .unwrap();
+        fs::set_permissions(&policy, Permissions::from_mode(0o644)).unwrap();
+        Some(Self { containers, files })
+    }
+
+    fn helper(&self) -> Helper {
+        Helper::start_as(self.containers.lxcpath(), |command| {
+            command.arg("--policy").arg(self.files.join("helper.toml"));
+            command.arg("--state-dir").arg(self.files.join("state"));
+        })
+    }
+
+    /// Runs something until tar is seen at work in it, and has tar stand still then; nothing when it was over before.
+    fn halted<T>(&self, word: &str, mut begin: impl FnMut() -> T) -> Option<(T, i32)> {
+        let marker = self.files.join("kept").display().to_string();
+        for megabytes in [32, 128, 512] {
+            let root = self.containers.lxcpath().join("wren/rootfs/root/much");
+            let mut much = File::create(&root).unwrap();
+            let mut chance = File::open("/dev/urandom").unwrap().take(megabytes << 20);
+            io::copy(&mut chance, &mut much).unwrap();
+            let begun = begin();
+            let mut found = None;
+            let is_over = || {
+                names(&self.files.join("kept"))
+                    .iter()
+                    .any(|name| name.starts_with("wren@"))
+            };
+            while found.is_none() && (word == "--extract" || !is_over()) {
+                found = marked(&marker).into_iter().find(|pid| {
+                    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                    String::from_utf8_lossy(&line).contains(word)
+                });
+            }
+            let pid = Pid::from_raw(found.unwrap_or(0));
+            if found.is_some() && kill(pid, Signal::SIGSTOP).is_ok() && is_alive(pid.as_raw()) {
+                return Some((begun, pid.as_raw()));
+            }
+        }
+        skip("this machine packs faster than its processes can be found");
+        None
+    }
+
+    /// Whether the container's processes stand still, as its cgroup says: LXC may look at another freezer.
+    fn stands_still(&self) -> bool {
+        let init = self.containers.tool("lxc-info", "wren", &["-pH"]);
+        let groups = fs::read_to_string(format!("/proc/{}/cgroup", init.trim())).unwrap();
+        let group = groups.lines().find_map(|line| line.strip_prefix("0::"));
+        let group = group.unwrap().trim_start_matches('/');
+        let events = cgroup2().unwrap().join(group).join("cgroup.events");
+        fs::read_to_string(events).unwrap().contains("frozen 1")
+    }
+
+    fn create(&self) -> Value {
+        let subject = json!({ "container": "wren" });
+        let deed =
+            json!({ "what": "create", "target": "local", "subject": subject, "freeze": true });
+        json!({ "do": "backup", "deed": deed })
+    }
+
+    /// Nothing runs any more, nothing is left, and the container goes on.
+    fn is_clean(&self, helper: &Helper, tar: i32) {
+        wait_until("tar has ended", IN_TIME, || !is_alive(tar));
+        wait_until("all of it has ended", IN_TIME, || {
+            call_cgroups(helper.pid()).is_empty()
+        });
+        wait_until("nothing is left", IN_TIME, || {
+            names(&self.files.join("kept")) == ["lock"]
+        });
+        wait_until("the container goes on", IN_TIME, || {
+            cgroup2().is_none() || !self.stands_still()
+        });
+    }
+}
+
+#[test]
+fn a_backup_that_is_broken_off_leaves_nothing_behind() {
+    let Some(bare) = Bare::new() else { return };
+    let helper = bare.helper();
+    let Some((call, tar)) = bare.halted("--create", || helper.ask(&bare.create(), LONG_MS)) else {
+        return;
+    };
+    if cgroup2().is_some() {
+        assert!(bare.stands_still());
+    }
+    call.cancel();
+    assert_eq!(
+        call.finish().ending,
+        json!({ "killed": { "why": "cancelled" } })
+    );
+    bare.is_clean(&helper, tar);
+    // The same of a job, which its own operation ends.
+    fs::remove_file(bare.files.join("kept/lock")).unwrap();
+    let id = "job_0123456789abcdef0123456789abcdef";
+    let start = json!({ "do": "job_start", "job": id, "owner": "a", "tool": "backup_create", "detached": true,
+        "operation": bare.create() });
+    let Some((_, tar)) = bare.halted("--create", || helper.run(&start)) else {
+        return;
+    };
+    helper.run(&json!({ "do": "job_cancel", "job": id, "owner": "a" }));
+    bare.is_clean(&helper, tar);
+    assert_eq!(
+        helper.run(&bare.create()).ending,
+        json!({ "exited": { "code": 0 } })
+    );
+}
+
+#[test]
+fn a_container_goes_on_although_the_helper_was_killed() {
+    let Some(bare) = Bare::new() else { return };
+    let mut helper = bare.helper();
+    let Some((_call, tar)) = bare.halted("--create", || helper.ask(&bare.create(), LONG_MS)) else {
+        return;
+    };
+    helper.process.kill().unwrap();
+    helper.process.wait().unwrap();
+    wait_until("tar has ended with it", IN_TIME, || !is_alive(tar));
+    let next = bare.helper();
+    wait_until("the container goes on", IN_TIME, || {
+        cgroup2().is_none() || !bare.stands_still()
+    });
+    let made = next.run(&bare.create());
+    assert_eq!(
+        made.ending,
+        json!({ "exited": { "code": 0 } }),
+        "{}",
+        made.stdout()
+    );
+    let left = names(&bare.files.join("kept"));
+    assert!(
+        left.len() == 2 && left[1].starts_with("wren@"),
+        "what was left is gone: {left:?}"
+    );
+}
+
+#[test]
+fn a_way_back_that_is_broken_off_changes_nothing() {
+    let Some(bare) = Bare::new() else { return };
+    let helper = bare.helper();
+    let root = bare.containers.lxcpath().join("wren/rootfs");
+    let mut before = String::new();
+    let mut begin = || {
+        for entry in fs::read_dir(bare.files.join("kept")).unwrap().flatten() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+        bare.containers.tool("lxc-start", "wren", &["-d"]);
+        bare.containers.until_ready("wren");
+        let made = helper.run(&bare.create());
+        let id = serde_json::from_slice::<Value>(&made.stdout).unwrap()["backup"].clone();
+        bare.containers.tool("lxc-stop", "wren", &["-k"]);
+        bare.containers.until_stopped("wren");
+        fs::write(root.join("root/later"), "x").unwrap();
+        before = python(LOOK, &root);
+        let deed = json!({ "what": "restore", "target": "local", "backup": id, "subject": { "container": "wren" } });
+        helper.ask(&json!({ "do": "backup", "deed": deed }), LONG_MS)
+    };
+    bare.containers.tool("lxc-stop", "wren", &["-k"]);
+    bare.containers.until_stopped("wren");
+    let Some((call, tar)) = bare.halted("--extract", &mut begin) else {
+        return;
+    };
+    call.cancel();
+    assert_eq!(
+        call.finish().ending,
+        json!({ "killed": { "why": "cancelled" } })
+    );
+    wait_until("tar has ended", IN_TIME, || !is_alive(tar));
+    wait_until("all of it has ended", IN_TIME, || {
+        call_cgroups(helper.pid()).is_empty()
+    });
+    assert_eq!(python(LOOK, &root), before);
+    let left = names(&bare.containers.lxcpath().join("wren"));
+    assert!(!left.iter().any(|name| name.starts_with('.')), "{left:?}");
+}
+
+#[test]
+fn a_directory_of_the_host_comes_back_to_a_new_one() {
+    let Some(home) = Home::new() else { return };
+    let data = home.files.join("data");
+    python(MAKE, &data);
+    let before = python(LOOK, &data.join("data"));
+    let path = |name: &str| json!(home.files.join(name).display().to_string());
+    let made = home.call(
+        "backup_create",
+        json!({ "target": "local", "path": path("data/data") }),
+    );
+    let id = &made["backup"];
+    assert!(id.as_str().unwrap().starts_with("_host@"), "{made}");
+    assert_eq!(made["entries"], before.lines().count());
+    let back = |to: &str| json!({ "target": "local", "backup": id, "path": path(to) });
+    home.call("backup_restore", back("back/new"));
+    assert_eq!(python(LOOK, &home.files.join("back/new")), before);
+    for (to, why) in [
+        ("back/new", "already"),
+        ("data/new", "host_file_writes"),
+        ("back/../x", ".."),
+    ] {
+        let said = home.refused("backup_restore", back(to));
+        assert!(said.contains(why), "{to}: {said}");
+    }
+    let said = home.refused(
+        "backup_restore",
+        json!({ "target": "local", "backup": id, "container": "wren" }),
+    );
+    assert!(said.contains("of the host"), "{said}");
+    assert_eq!(names(&home.files.join("back")), ["new"]);
+    let one = home.call(
+        "backup_create",
+        json!({ "target": "local", "path": path("data/data/private") }),
+    );
+    assert_eq!(one["entries"], 1);
+    for (from, why) in [("kept", "backup_paths"), ("data/none", "does not exist")] {
+        let said = home.refused(
+            "backup_create",
+            json!({ "target": "local", "path": path(from) }),
+        );
+        assert!(said.contains(why), "{from}: {said}");
+    }
+    let said = home.refused("backup_create", json!({ "target": "local" }));
+    assert!(said.contains("either"), "{said}");
+    // A directory into which somebody else may put links is no place to unpack in.
+    fs::set_permissions(home.files.join("back"), Permissions::from_mode(0o777)).unwrap();
+    let said = home.refused("backup_restore", back("back/other"));
+    assert!(said.contains("root's alone"), "{said}");
+}
+
+#[test]
+fn places_are_added_below_what_the_owner_names_and_the_owners_own_stay() {
+    let Some(mut home) = Home::new() else { return };
+    home.containers.make("wren");
+    let list = home.call("backup_target_list", json!({}));
+    let local = &list["targets"][0];
+    assert_eq!(
+        (&local["target"], &local["kind"]),
+        (&json!("local"), &json!("directory"))
+    );
+    assert_eq!(
+        (&local["of_the_owner"], &local["ready"]),
+        (&json!(true), &json!(true))
+    );
+    assert!(local["free_bytes"].as_u64().unwrap() > 0);
+    let own = || json!({ "target": "own" });
+    let added = home.call("backup_target_add", own());
+    assert_eq!(
+        (&added["of_the_owner"], &added["ready"]),
+        (&json!(false), &json!(true)),
+        "{added}"
+    );
+    assert_eq!(
+        added["place"],
+        home.files.join("more/own").display().to_string()
+    );
+    let made = home.call(
+        "backup_create",
+        json!({ "target": "own", "container": "wren" }),
+    );
+    let id = made["backup"].clone();
+    for (tool, target, why) in [
+        ("backup_target_add", "own", "already"),
+        ("backup_target_add", "local", "already"),
+        ("backup_target_remove", "local", "owner of this box"),
+        ("backup_target_remove", "none", "no backup target"),
+        ("backup_target_mount", "local", "nothing is mounted"),
+    ] {
+        let said = home.refused(tool, json!({ "target": target }));
+        assert!(said.contains(why), "{tool} {target}: {said}");
+    }
+    let said = home.refused(
+        "backup_target_add",
+        json!({ "target": "other", "root": "/etc" }),
+    );
+    assert!(said.contains("backup_roots"), "{said}");
+    home.call("backup_target_remove", own());
+    assert_eq!(home.call("backup_list", json!({}))["total"], 0);
+    home.call("backup_target_add", own());
+    assert_eq!(
+        home.call("backup_list", json!({}))["backups"][0]["backup"],
+        id
+    );
+    // What others may write is no place for what root unpacks.
+    fs::set_permissions(home.files.join("kept"), Permissions::from_mode(0o777)).unwrap();
+    let said = home.refused(
+        "backup_create",
+        json!({ "target": "local", "container": "wren" }),
+    );
+    assert!(said.contains("chmod go-w"), "{said}");
+    let list = home.call("backup_list", json!({}));
+    assert_eq!(list["unseen"][0]["target"], "local", "{list}");
+}
+
+#[test]
+fn an_agent_within_a_space_has_the_backups_of_its_containers_alone() {
+    let Some(mut home) = Home::new() else { return };
+    for name in ["wren", "vault"] {
+        home.containers.make(name);
+    }
+    let (wren, vault) = (home.kept("wren").0, home.kept("vault").0);
+    let path = home.files.join("data").display().to_string();
+    let of_host = home.call("backup_create", json!({ "target": "local", "path": path }));
+    let space = "[spaces.birds]\ncontainers = [\"wren\", \"robin\"]\nhost = false\n";
+    let settings = Home::settings(&home.containers);
+    home.server.reload_with(&format!("{settings}{space}"));
+    let agent = keeper(&home.server, &["--space", "birds"]);
+    let call = |tool: &str, arguments: Value| agent.call(tool, arguments).send();
+    let list = call("backup_list", json!({})).data();
+    assert_eq!(
+        (&list["total"], &list["backups"][0]["backup"]),
+        (&json!(1), &json!(wren))
+    );
+    let targets = call("backup_target_list", json!({})).data();
+    assert!(targets["targets"][0].get("place").is_none(), "{targets}");
+    let none = vault.replace("vault", "never");
+    for (tool, more) in [
+        ("backup_verify", json!({})),
+        ("backup_restore", json!({ "container": "robin" })),
+    ] {
+        let asked = |id: &str| {
+            let mut asked = more.clone();
+            (asked["target"], asked["backup"]) = (json!("local"), json!(id));
+            call(tool, asked).failure()
+        };
+        assert_eq!(
+            asked(&vault).replace("vault", "never"),
+            asked(&none),
+            "{tool}"
+        );
+        let said = asked(of_host["backup"].as_str().unwrap());
+        assert!(tool == "backup_restore" || said.contains("reach"), "{said}");
+    }
+    let outside = json!({ "target": "local", "backup": wren, "container": "vault" });
+    call("backup_restore", outside).failure();
+    let said = call("backup_create", json!({ "target": "local", "path": path })).failure();
+    assert!(said.contains("reach"), "{said}");
+    let create = |name: &str| {
+        call(
+            "backup_create",
+            json!({ "target": "local", "container": name }),
+        )
+        .failure()
+    };
+    assert_eq!(create("vault").replace("vault", "never"), create("never"));
+    call(
+        "backup_restore",
+        json!({ "target": "local", "backup": wren, "container": "robin" }),
+    )
+    .data();
+}
+
+#[test]
+fn a_disk_is_mounted_kept_on_and_unmounted() {
+    let file = Directory::new();
+    let Some(disk) = Disk::new(&file.join("disk.img")) else {
+        return;
+    };
+    let more = format!(
+        ", \"usb: disk {}\", \"gone: disk LABEL=no-such-disk\"",
+        disk.0
+    );
+    let Some(mut home) = Home::with_targets(&more) else {
+        return;
+    };
+    home.containers.make("wren");
+    let usb = || json!({ "target": "usb" });
+    let asked = json!({ "target": "usb", "container": "wren" });
+    let said = home.refused("backup_create", asked.clone());
+    assert!(said.contains("backup_target_mount"), "{said}");
+    let mounted = home.call("backup_target_mount", usb());
+    assert_eq!(
+        (&mounted["kind"], &mounted["ready"]),
+        (&json!("disk"), &json!(true))
+    );
+    assert!(
+        mounted["total_bytes"].as_u64().unwrap() < 64 << 20,
+        "the disk's own size: {mounted}"
+    );
+    let id = home.call("backup_create", asked)["backup"].clone();
+    home.call("backup_target_mount", usb());
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let lines = table.lines().filter(|line| line.contains(&disk.0));
+    let lines: Vec<&str> = lines.collect();
+    assert!(
+        lines.len() == 1 && lines[0].contains("nosuid,nodev,noexec"),
+        "{lines:?}"
+    );
+    assert_eq!(home.call("backup_target_umount", usb())["ready"], false);
+    assert_eq!(home.call("backup_list", json!({}))["total"], 0);
+    home.call("backup_target_mount", usb());
+    let verified = home.call("backup_verify", json!({ "target": "usb", "backup": id }));
+    assert_eq!(verified["whole"], true);
+    home.call("backup_target_umount", usb());
+    home.call("backup_target_umount", usb());
+    home.refused("backup_target_mount", json!({ "target": "gone" }));
+}
+
+/// A loop device with a file system, gone at the end.
+struct Disk(String);
+
+impl Disk {
+    fn new(file: &Path) -> Option<Self> {
+        File::create(file).unwrap().set_len(48 << 20).unwrap();
+        let made = Command::new("mkfs.ext4")
+            .args(["-q", "-F"])
+            .arg(file)
+            .output();
+        if !made.is_ok_and(|made| made.status.success()) {
+            skip("there is no mkfs.ext4");
+            return None;
+        }
+        let device = Command::new("losetup")
+            .args(["--find", "--show"])
+            .arg(file)
+            .output();
+        match device {
+            Ok(device) if device.status.success() => Some(Self(
+                String::from_utf8(device.stdout).unwrap().trim().to_owned(),
+            )),
+            _ => {
+                skip("there is no loop device to be had");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // One that a failed test has left mounted.
+        let _ = Command::new("umount").arg(&self.0).output();
+        let _ = Command::new("losetup").args(["--detach", &self.0]).output();
+    }
+}
