@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::backends::{
-    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Ssh,
+    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Setup, Shell, Ssh,
     Storage, Systemd, SystemdUnits, Updates,
 };
 use crate::dispatch::{SessionDesk, WithChanges, change_tools, session_tools};
@@ -37,6 +37,8 @@ pub struct Backends {
     pub storage: Storage,
     /// Restarts and shutdowns.
     pub power: Power,
+    /// What the host is called, and where it is.
+    pub settings: Setup,
     /// What apt could upgrade.
     pub updates: Updates,
     /// Backups of containers and directories.
@@ -67,6 +69,24 @@ impl Rows {
     fn have(self, found: bool) -> bool {
         found || self == Self::All
     }
+}
+
+/// What of the host's settings there is to be set here.
+fn add_settings(
+    catalog: &mut Catalog,
+    settings: Arc<Setup>,
+    rows: Rows,
+) -> Result<(), CatalogError> {
+    if rows.have(Systemd::runs_here()) {
+        catalog.add(toolsets::settings(settings.clone()))?;
+    }
+    if rows.have(Setup::have_keyboards()) {
+        catalog.add(toolsets::keyboard_tools(settings.clone()))?;
+    }
+    if rows.have(Setup::have_governors()) {
+        catalog.add(toolsets::governor_tools(settings))?;
+    }
+    Ok(())
 }
 
 /// Everything that clients may ask for on this box.
@@ -141,6 +161,7 @@ fn on_backends(catalog: &mut Catalog, on: Backends, rows: Rows) -> Result<(), Ca
         catalog.add(toolsets::units(Arc::new(on.units)))?;
         catalog.add(toolsets::power(Arc::new(on.power)))?;
     }
+    add_settings(catalog, Arc::new(on.settings), rows)?;
     if rows.have(Journal::is_here()) {
         catalog.add(toolsets::logs(journal))?;
     }

@@ -42,11 +42,13 @@ pub enum HelperClass {
     Backup,
     /// Looking at and changing who may log in over SSH.
     SshKeys,
+    /// Changing the host's settings.
+    HostSettings,
 }
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -64,6 +66,7 @@ impl HelperClass {
         Self::Storage,
         Self::Backup,
         Self::SshKeys,
+        Self::HostSettings,
     ];
 
     /// What it is called between programs: its key in the file, but where a key has more values than off and on.
@@ -86,6 +89,7 @@ impl HelperClass {
             Self::Storage => "storage",
             Self::Backup => "backup",
             Self::SshKeys => "ssh_keys",
+            Self::HostSettings => "host_settings",
         }
     }
 }

@@ -85,6 +85,8 @@ pub struct HelperPolicy {
     pub storage: Switch,
     /// The accounts, or files, whose SSH keys may be seen and changed.
     pub ssh_keys: Vec<String>,
+    /// Changing the host's settings.
+    pub host_settings: Switch,
     /// Making backups and bringing them back.
     pub backup: Switch,
     /// Where backups are kept.
@@ -138,6 +140,7 @@ impl HelperPolicy {
             network: Switch::On,
             storage: Switch::On,
             ssh_keys: vec!["root".to_owned()],
+            host_settings: Switch::On,
             backup: Switch::On,
             backup_paths: vec!["/".to_owned()],
             ..Self::default()
@@ -163,6 +166,7 @@ impl HelperPolicy {
             HelperClass::Network => self.network == Switch::On,
             HelperClass::Storage => self.storage == Switch::On,
             HelperClass::SshKeys => !self.ssh_keys.is_empty(),
+            HelperClass::HostSettings => self.host_settings == Switch::On,
             HelperClass::Backup => self.backup == Switch::On,
         }
     }
@@ -239,6 +243,9 @@ Every value below is the default: uncomment a line to change it.";
             "Whose SSH keys may be seen, added and removed: none, or users such as [\"root\"], whose keys are in\n\
              .ssh/authorized_keys of their homes; the absolute path of such a file is taken too. Whoever may add a key\n\
              for root logs in as root. Keys that were not added so are never changed."),
+        key!("", "host_settings", host_settings, Word,
+            "Changing what this box is called, its time zone, language and keyboard, and how its processors choose\n\
+             their frequency: \"off\" or \"on\"."),
         key!("", "backup", backup, Word,
             "Making backups of containers, and of directories that backup_paths names, checking them and bringing\n\
              them back, to the places that backup_targets names: \"off\" or \"on\". Who may do this may put a container\n\
@@ -293,6 +300,7 @@ impl Default for HelperPolicy {
             network: Switch::Off,
             storage: Switch::Off,
             ssh_keys: Vec::new(),
+            host_settings: Switch::Off,
             backup: Switch::Off,
             backup_targets: Vec::new(),
             backup_roots: Vec::new(),

@@ -9,6 +9,7 @@ mod device;
 mod ending;
 mod frame;
 mod host_files;
+mod host_setting;
 mod host_view;
 mod inside;
 mod job;
@@ -41,6 +42,7 @@ pub use host_files::{
     FileEntry, FileFacts, FileKind, FileList, FileMatch, FileMatches, FileWritten, HostFileList,
     HostFileRead, HostFileSearch, HostFileWrite,
 };
+pub use host_setting::{HostName, HostSetting, Keyboard, SettingWord};
 pub use host_view::HostView;
 pub use inside::{InsideEntry, InsideKind, InsidePath};
 pub use job::{Job, JobId, JobPiece};

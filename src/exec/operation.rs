@@ -8,6 +8,7 @@ use super::{
     deed::Deed,
     device::{DiskName, TunnelName},
     host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrite},
+    host_setting::HostSetting,
     job::JobId,
     limits::Limits,
     log_query::LogQuery,
@@ -308,6 +309,11 @@ pub enum Operation {
     /// Look through a file system, an array or a pool for damage, repair what can be repaired, and print what came of it
     /// as JSON ([`Repaired`](super::repair::Repaired)).
     HostRepair(HostRepair),
+    /// Change a setting of the host.
+    HostSetting {
+        /// Which, and to what.
+        setting: HostSetting,
+    },
     /// Print `WireGuard`'s tunnels as a JSON list ([`Tunnel`](super::tunnels::Tunnel)).
     HostTunnels {},
     /// Do something with backups, or look at them.
@@ -423,6 +429,7 @@ impl Operation {
             Self::HostPools {} => "host_pools",
             Self::HostBtrfs { .. } => "host_btrfs",
             Self::HostRepair(_) => "host_repair",
+            Self::HostSetting { setting } => setting.name(),
             Self::HostTunnels {} => "host_tunnels",
             Self::HostTunnelUp { .. } => "host_tunnel_up",
             Self::HostTunnelDown { .. } => "host_tunnel_down",
@@ -460,6 +467,7 @@ impl Operation {
                 | Self::JobForget { .. }
                 | Self::HostFileWrite(_)
                 | Self::HostRepair(_)
+                | Self::HostSetting { .. }
                 | Self::HostTunnelUp { .. }
                 | Self::HostTunnelDown { .. }
                 | Self::SshKeyAdd { .. }
@@ -523,6 +531,7 @@ impl Operation {
             | Self::HostPools {}
             | Self::HostBtrfs { .. }
             | Self::HostRepair(_)
+            | Self::HostSetting { .. }
             | Self::HostTunnels {}
             | Self::HostTunnelUp { .. }
             | Self::HostTunnelDown { .. }

@@ -73,6 +73,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => {
             Some(HelperClass::Power)
         }
+        Operation::HostSetting { .. } => Some(HelperClass::HostSettings),
         Operation::UpdateCheck { .. } | Operation::UpdateHistory { .. } => {
             Some(HelperClass::Updates)
         }
@@ -149,6 +150,7 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::HostFileWrites => "writing files of the host is refused",
         HelperClass::SshKeys => "looking at and changing who may log in over SSH is refused",
         HelperClass::Network => "changing the host's network is refused",
+        HelperClass::HostSettings => "changing the host's settings is refused",
         HelperClass::Backup => "making backups and bringing them back is refused",
         HelperClass::Storage => "repairing the host's disks is refused",
     }
@@ -160,8 +162,8 @@ mod tests {
     use crate::config::{ConfigError, Updates};
     use crate::exec::{
         Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
-        HostFileWrite, HostProbe, HostRepair, JobId, LogQuery, PowerPlan, Probe, ProcessOrder,
-        Program, UnitChange, UnitName, UpdateOrder, UpdateScope,
+        HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, LogQuery, PowerPlan, Probe,
+        ProcessOrder, Program, UnitChange, UnitName, UpdateOrder, UpdateScope,
     };
     use crate::sys::Scratch;
 
@@ -453,6 +455,9 @@ mod tests {
                 grace_s: 1,
             },
         ];
+        let setting = HostSetting::Timezone {
+            zone: "UTC".to_owned().try_into().unwrap(),
+        };
         let rest = [
             (Operation::Ping {}, None),
             (Operation::Bounds {}, None),
@@ -464,6 +469,10 @@ mod tests {
             (
                 job(Operation::ContainerList {}),
                 Some(HelperClass::LxcReads),
+            ),
+            (
+                Operation::HostSetting { setting },
+                Some(HelperClass::HostSettings),
             ),
             (Operation::HostView {}, Some(HelperClass::HostReads)),
             (
@@ -524,6 +533,7 @@ mod tests {
                 | HelperClass::Units
                 | HelperClass::Network
                 | HelperClass::Backup
+                | HelperClass::HostSettings
                 | HelperClass::Storage => ["\"off\"", "\"on\""],
                 HelperClass::Updates | HelperClass::UpdatesApply => ["\"off\"", "\"apply\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],

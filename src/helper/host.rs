@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::exec::{Ending, Operation};
 
 use super::{
-    host_files, host_network, host_storage, host_view, house::House, printing::print, processes,
-    pump::Pump, refusal::Refusal, repair, ssh_keys, tunnels,
+    host_files, host_network, host_settings, host_storage, host_view, house::House,
+    printing::print, processes, pump::Pump, refusal::Refusal, repair, ssh_keys, tunnels,
 };
 
 /// Does one of the operations on the host that are no command.
@@ -43,6 +43,7 @@ pub async fn perform(
             ssh_keys::perform(house, pump, operation).await
         }
         Operation::HostRepair(what) => repair::perform(house, pump, what).await,
+        Operation::HostSetting { setting } => host_settings::perform(house, pump, setting).await,
         Operation::HostTunnels {} => tunnels::list(house, pump).await,
         Operation::HostTunnelUp { tunnel } => tunnels::switch(house, pump, (tunnel, "up")).await,
         Operation::HostTunnelDown { tunnel } => {

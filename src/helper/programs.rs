@@ -54,6 +54,9 @@ fn package(name: &str) -> &'static str {
     match name {
         "busctl" | "journalctl" => "systemd",
         "apt-get" => "apt",
+        "locale" => "libc-bin",
+        "locale-gen" => "locales",
+        "setupcon" => "console-setup",
         "du" | "sha256sum" => "coreutils",
         "mount" | "umount" => "mount",
         "mount.cifs" => "cifs-utils",

@@ -66,6 +66,7 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         keys if keys.starts_with("ssh_key_") => {
             ("ssh_keys", "[\"/nonexistent/.ssh/authorized_keys\"]")
         }
+        "host_setting" => ("host_settings", "\"on\""),
         "backup" => ("backup", "\"on\""),
         "host_file_write" => ("host_file_writes", "[\"/\"]"),
         looks if looks.starts_with("host_file_") => ("host_file_reads", "[\"/\"]"),
@@ -87,7 +88,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
     let open = NOTHING.replace("containers = []", "containers = [\"*\"]");
     let all = everything(&host("true"));
     let classes: BTreeSet<_> = all.iter().skip(1).map(class).collect();
-    assert_eq!(classes.len(), 17);
+    assert_eq!(classes.len(), 18);
     for (key, on) in classes {
         let lines = open.lines().map(|line| match line.split_once(" = ") {
             Some((name, _)) if name == key => format!("{key} = {on}\n"),

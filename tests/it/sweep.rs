@@ -49,6 +49,7 @@ const FREE: &[(&str, &str)] = &[
     ),
     ("cwd", "a directory, entered when the command is run"),
     ("reason", "words for a person, shown as data"),
+    ("pretty_name", "a name for people, checked when it is set"),
     (
         "text",
         "what a file holds then, or words that are looked for",

@@ -25,6 +25,7 @@ pub const FRAME_BYTES: u32 = 256 * 1024;
 pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\n\
                        host_reads = false\nlxc_reads = false\nlxc_writes = false\nlxc_manage = \"off\"\n\
                        power = \"off\"\nupdates = \"off\"\nhost_logs = false\nunits = \"off\"\n\
+                       host_settings = \"off\"\n\
                        host_file_reads = []\nhost_file_writes = []\nnetwork = \"off\"\nssh_keys = []\n\
                        backup = \"off\"\nstorage = \"off\"\n";
 
@@ -200,6 +201,9 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     all.extend(["restart", "shutdown"].map(|what| json!({ "do": what, "plan": plan })));
     all.extend(["cancel_shutdown", "update_check"].map(|what| json!({ "do": what })));
     // Of a container that is not there: nothing may come of this on the machine of the tests.
+    all.push(
+        json!({ "do": "host_setting", "setting": { "what": "timezone", "zone": "No/Where" } }),
+    );
     all.extend([
         json!({ "do": "update_refresh", "container": "web" }),
         json!({ "do": "update_history", "container": "web", "file": 0 }),
