@@ -91,7 +91,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let units = Units::new(&systemd, live.clone());
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let watching = observer.handle();
-    recording_ends(&helper, &vault, directory.join("vault.db"), &stop);
+    recording_ends(&helper, (&vault, &state), directory.join("vault.db"), &stop);
     let backends = backends((lxc, systemd), helper, watching, (&bounds, &stop));
     let (guard, sessions) = door(&vault, &state, &live).await?;
     let desk: Arc<SessionDesk> = sessions.clone();
@@ -209,12 +209,17 @@ fn followed(helper: &Helper, stop: &watch::Sender<bool>) -> Bounds {
 }
 
 /// Has the ends of jobs written into the audit until the house stops.
-fn recording_ends(helper: &Helper, vault: &Vault, audit: PathBuf, stop: &watch::Sender<bool>) {
+fn recording_ends(
+    helper: &Helper,
+    (vault, state): (&Vault, &State),
+    audit: PathBuf,
+    stop: &watch::Sender<bool>,
+) {
     let jobs = Jobs::new(helper.clone(), stop.subscribe());
-    let (vault, mut stop) = (vault.clone(), stop.subscribe());
+    let (stores, mut stop) = ((vault.clone(), state.clone()), stop.subscribe());
     tokio::spawn(async move {
         tokio::select! {
-            () = record_job_ends(jobs, vault, audit) => {}
+            () = record_job_ends(jobs, stores, audit) => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
     });

@@ -10,7 +10,7 @@ use crate::dispatch::{SessionDesk, WithChanges, change_tools, session_tools};
 use crate::observer::ObserverHandle;
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError, Dialect, ResourceSource};
-use crate::state::{State, Ui, Views};
+use crate::state::{Notifications, State, Ui, Views};
 use crate::toolsets::{self, StateResources, WithOutputs};
 use crate::vault::Vault;
 
@@ -212,6 +212,8 @@ fn on_stores(
 ) -> Result<(), CatalogError> {
     catalog.add(toolsets::state(Arc::new(views.clone())))?;
     catalog.add(toolsets::state_put(Arc::new(Ui::new(state.clone()))))?;
+    let notifications = Notifications::new(state.clone());
+    catalog.add(toolsets::notifications(Arc::new(notifications)))?;
     catalog.add(change_tools(Arc::new(vault.clone())))?;
     catalog.add(session_tools(sessions))
 }

@@ -9,6 +9,7 @@ use tokio::time::sleep;
 
 use crate::backends::{JobEnd, Jobs};
 use crate::config::Risk;
+use crate::state::{Author, Notice, Notifications, State};
 use crate::vault::{AuditReader, AuditWanted, Entry, Outcome, Promise, Vault, VaultError};
 
 /// What the end of a job is called in the audit.
@@ -21,7 +22,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 const KNOWN: u32 = 1000;
 
 /// Writes down each end that the helper tells of and that is not written yet, for as long as it is awaited.
-pub async fn record_job_ends(jobs: Jobs, vault: Vault, file: PathBuf) {
+pub async fn record_job_ends(jobs: Jobs, (vault, state): (Vault, State), file: PathBuf) {
+    let notifications = Notifications::new(state);
     let known = tokio::task::spawn_blocking(move || known(&file)).await;
     let mut known: VecDeque<String> = known.unwrap_or_default();
     loop {
@@ -36,6 +38,7 @@ pub async fn record_job_ends(jobs: Jobs, vault: Vault, file: PathBuf) {
                     tracing::error!(%cause, job = id, "the end of a job could not be written into the audit");
                     break;
                 }
+                tell(&notifications, &end).await;
                 known.push_back(id);
                 if known.len() > KNOWN as usize {
                     known.pop_front();
@@ -63,6 +66,34 @@ fn known(file: &Path) -> VecDeque<String> {
         .rev()
         .filter_map(|call| call.target)
         .collect()
+}
+
+/// Has the owner hear of a job that failed, unless its agent had it ended.
+async fn tell(notifications: &Notifications, end: &JobEnd) {
+    let standing = &end.standing;
+    if standing.state == "done" || standing.killed_because == Some("cancelled") {
+        return;
+    }
+    let code = standing.exit_code.map(|code| format!(", exit code {code}"));
+    let why = standing
+        .killed_because
+        .map(|why| format!(", because of {why}"));
+    let notice = Notice {
+        container: standing.container.as_ref().map(ToString::to_string),
+        level: "error",
+        title: format!("a job of {} failed", standing.tool),
+        message: format!(
+            "{} {}{}{}. Its agent reads with job_output what it printed.",
+            standing.job,
+            standing.state,
+            code.unwrap_or_default(),
+            why.unwrap_or_default()
+        ),
+    };
+    let author = Author::observer().because(end.reference.clone());
+    if let Err(cause) = notifications.add(&author, notice).await {
+        tracing::warn!(%cause, "a notification could not be kept");
+    }
 }
 
 async fn record(vault: &Vault, end: &JobEnd) -> Result<(), VaultError> {

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{inside::InsidePath, name::ContainerName, snapshot_name::SnapshotName};
+use super::{
+    host_setting::HostName, inside::InsidePath, name::ContainerName, snapshot_name::SnapshotName,
+};
 
 /// One thing that is done to a container, or looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,7 +101,7 @@ pub enum Deed {
 #[serde(deny_unknown_fields, default)]
 pub struct Changes {
     /// Its own host name.
-    pub hostname: Option<String>,
+    pub hostname: Option<HostName>,
     /// The most memory, in bytes; 0 for any.
     pub memory_limit_bytes: Option<u64>,
     /// The most processor time, in percent of one processor; 0 for any.

@@ -11,6 +11,7 @@
 //! |---|---|---|
 //! | `container_watch` | `/public/packageData`, `/public/observer/containers` | states (`lxc-monitor`) and definitions (inotify), through the helper |
 //! | `host_watch` | `/public/serverInfo` | netlink (addresses, links, routes, disks), files of `/proc` that poll, inotify |
+//! | `notices` | `/public/notifications` | the state itself: what an owner should hear of |
 //! | `unit_watch` | `/public/units`, `/public/observer/units` | D-Bus signals of systemd |
 //!
 //! # What a watcher is given
@@ -51,6 +52,7 @@ mod handle;
 mod host_facts;
 mod host_watch;
 mod level;
+mod notices;
 mod pace;
 mod rate;
 mod scribe;

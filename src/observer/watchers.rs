@@ -10,6 +10,7 @@ use crate::state::State;
 use super::container_watch::ContainerWatch;
 use super::handle::{Nudges, ObserverHandle};
 use super::host_watch::HostWatch;
+use super::notices::Notices;
 use super::scribe::Scribe;
 use super::unit_watch::UnitWatch;
 use super::units::Units;
@@ -20,6 +21,7 @@ pub struct Observer {
     containers: ContainerWatch,
     host: HostWatch,
     units: UnitWatch,
+    notices: Notices,
     handle: ObserverHandle,
 }
 
@@ -33,6 +35,7 @@ impl Observer {
             containers: ContainerWatch::new(lxc, scribe(), nudges.requests()),
             host: HostWatch::new(host, scribe(), nudges.requests()),
             units: UnitWatch::new(units, scribe(), nudges.requests()),
+            notices: Notices::new(state.clone()),
             handle: nudges.handle(state),
         }
     }
@@ -48,6 +51,7 @@ impl Observer {
         watchers.spawn(self.containers.run());
         watchers.spawn(self.host.run());
         watchers.spawn(self.units.run());
+        watchers.spawn(self.notices.run());
         stop.await;
         watchers.shutdown().await;
     }

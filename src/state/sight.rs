@@ -119,6 +119,11 @@ impl Sight {
             ["public", "serverInfo", ..] | ["public", "observer", "units", ..] => {
                 if_so(host, Whole)
             }
+            ["public", "notifications"] | ["public", "notifications", "containers"] => Part,
+            ["public", "notifications", "containers", name, ..] => {
+                if_so(self.reach.container(name), Whole)
+            }
+            ["public", "notifications", "host", ..] => if_so(host, Whole),
             ["public", "units", name, ..] => if_so(host && self.reach.unit(name), Whole),
             _ => Nothing,
         }
@@ -136,7 +141,9 @@ impl Sight {
                     }
                     place.pop();
                 }
-                Some(Value::Object(kept))
+                // That there are some of others is nobody's business either.
+                let tells = kept.is_empty() && place.get(1) == Some(&"notifications");
+                (!tells).then_some(Value::Object(kept))
             }
             // Where there should be an object whose keys decide, anything else is nothing.
             (Extent::Part | Extent::Nothing, _) => None,

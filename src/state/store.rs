@@ -122,13 +122,6 @@ impl State {
     /// Applies `patch` as one revision, whole or not at all; says which revision holds it.
     ///
     /// One that changes nothing makes no revision.
-    #[cfg_attr(
-        not(test),
-        expect(
-            dead_code,
-            reason = "tools put values, and other programs write their patches"
-        )
-    )]
     pub async fn apply(&self, author: &Author, patch: Patch) -> Result<u64, StateError> {
         self.wish(author, Wish::Apply(patch)).await
     }

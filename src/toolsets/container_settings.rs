@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::failure::failed;
-use crate::backends::{Changes, ContainerDefinition, ContainerDetails, ContainerName, Lxc};
+use crate::backends::{
+    Changes, ContainerDefinition, ContainerDetails, ContainerName, HostName, Lxc,
+};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The group, as a table.
@@ -120,7 +122,7 @@ struct ConfigSet {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
     /// Its own host name.
-    hostname: Option<String>,
+    hostname: Option<HostName>,
     /// The most memory that it may use, in bytes; 0 for no limit.
     memory_limit_bytes: Option<u64>,
     /// The most processor time that it may use, in percent of one processor; 0 for no limit.

@@ -65,7 +65,7 @@ impl JsonSchema for Json {
 
 #[derive(Serialize, JsonSchema)]
 struct Written {
-    /// The revision from which on it stands there; an older one where it did already.
+    /// A revision that has it: the one that this call made, unless it stood there already.
     revision: u64,
     /// The pointer, from the whole document.
     pointer: String,

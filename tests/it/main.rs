@@ -57,6 +57,7 @@ mod hostile_container;
 mod house_rules;
 mod killing;
 mod manuals;
+mod notifications;
 mod ownership;
 mod prompts;
 mod secrets;

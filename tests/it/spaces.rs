@@ -237,6 +237,9 @@ pub fn value(parameter: &str, container: &str) -> Value {
             )
         }
         "fingerprint" => json!("SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ"),
+        "ids" => json!([1]),
+        "seen" => json!(true),
+        "up_to" | "below" => json!(1),
         "tunnel" => json!("nosuchtunnel"),
         "disk" | "array" | "pool" => json!("nosuchdisk0"),
         "argv" => json!(["true"]),

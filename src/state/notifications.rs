@@ -1,0 +1,289 @@
+//! `/public/notifications`: what an owner should hear of, kept until somebody has seen it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
+
+use super::author::Author;
+use super::error::StateError;
+use super::operation::Operation;
+use super::patch::Patch;
+use super::pointer::Pointer;
+use super::store::State;
+use super::view::Views;
+use crate::config::Reach;
+use crate::sys::now_ms;
+
+/// The most that are kept; the oldest goes when there would be one more.
+const MOST: usize = 200;
+
+/// The longest text of one, in letters; what is longer is cut.
+const MAX_LETTERS: usize = 500;
+
+/// The notifications of a box; clones share them.
+#[derive(Debug, Clone)]
+pub struct Notifications {
+    state: State,
+    views: Views,
+    /// Held from the look until it is written: two that are added at once would have one number.
+    turn: Arc<Mutex<()>>,
+}
+
+/// Something that an owner should hear of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The container that it is about; the host when absent. Who does not reach it does not see this.
+    pub container: Option<String>,
+    /// `info`, `warning` or `error`.
+    pub level: &'static str,
+    /// A few words.
+    pub title: String,
+    /// A sentence or two.
+    pub message: String,
+}
+
+/// One of them as it is kept, and where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    /// Its number: later ones have larger ones.
+    pub id: u64,
+    /// The container that it is about.
+    pub container: Option<String>,
+    /// What stands there: `at_ms`, `level`, `title`, `message`, `seen`.
+    pub value: Value,
+    place: Pointer,
+}
+
+/// What becomes of some of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// They are marked as seen, or as not seen.
+    Seen(bool),
+    /// They are taken away.
+    Remove,
+}
+
+impl Notifications {
+    /// Over this state.
+    pub fn new(state: State) -> Self {
+        Self {
+            views: Views::new(state.clone()),
+            state,
+            turn: Arc::default(),
+        }
+    }
+
+    /// Keeps another one; its number.
+    pub async fn add(&self, author: &Author, notice: Notice) -> Result<u64, StateError> {
+        let _turn = self.turn.lock().await;
+        let all = self.list("", &Reach::everything());
+        for oldest in all.iter().skip(MOST - 1) {
+            self.state.put(author, &oldest.place, None).await?;
+        }
+        let newest = all.first().map_or(0, |newest| newest.id);
+        // Each is a revision, so no later one has this number; not even when the newest was removed.
+        let id = (self.state.document().revision + 1).max(newest + 1);
+        let top = Self::place();
+        let group = match &notice.container {
+            Some(name) => top.child("containers").child(name),
+            None => top.child("host"),
+        };
+        let value = json!({
+            "at_ms": now_ms(),
+            "level": notice.level,
+            "title": cut(&notice.title),
+            "message": cut(&notice.message),
+            "seen": false,
+        });
+        let place = group.child(id.to_string());
+        self.state.put(author, &place, Some(value)).await?;
+        Ok(id)
+    }
+
+    /// Those that an agent sees, the newest first.
+    pub fn list(&self, agent: &str, reach: &Reach) -> Vec<Kept> {
+        let view = self.views.seen_by(agent, reach);
+        let place = Self::place();
+        let mut all = view.at(&place, |value, _| kept(value)).unwrap_or_default();
+        all.sort_by(|one, other| other.id.cmp(&one.id));
+        all
+    }
+
+    /// Changes those that an agent sees and that are meant; how many were changed, and the revision that shows it.
+    pub async fn change(
+        &self,
+        author: &Author,
+        (agent, reach): (&str, &Reach),
+        change: Change,
+        is_meant: impl Fn(&Kept) -> bool,
+    ) -> Result<(usize, u64), StateError> {
+        let _turn = self.turn.lock().await;
+        let all = self.list(agent, reach).into_iter();
+        let operations: Vec<_> = all
+            .filter(|one| is_meant(one))
+            .filter_map(|one| one.changed(change))
+            .collect();
+        let count = operations.len();
+        if count == 0 {
+            return Ok((0, self.views.seen_by(agent, reach).revision()));
+        }
+        let revision = self.state.apply(author, Patch::new(operations)).await?;
+        Ok((count, revision))
+    }
+
+    fn place() -> Pointer {
+        Pointer::root().child("public").child("notifications")
+    }
+}
+
+impl Kept {
+    /// Whether somebody has seen it.
+    pub fn is_seen(&self) -> bool {
+        self.value.get("seen") == Some(&Value::Bool(true))
+    }
+
+    fn changed(self, change: Change) -> Option<Operation> {
+        let path = self.place.clone();
+        match change {
+            Change::Remove => Some(Operation::Remove { path }),
+            Change::Seen(seen) if seen != self.is_seen() => Some(Operation::Add {
+                path: path.child("seen"),
+                value: Value::Bool(seen),
+            }),
+            Change::Seen(_) => None,
+        }
+    }
+}
+
+/// What stands at the place, in no order; other programs may write there, and what is none is passed over.
+fn kept(value: &Value) -> Vec<Kept> {
+    let place = Notifications::place();
+    let host = object(value.get("host"));
+    let host = host.map(|(id, value)| (None, place.child("host"), id, value));
+    let containers = object(value.get("containers")).flat_map(|(name, value)| {
+        let group = place.child("containers").child(name);
+        object(Some(value)).map(move |(id, value)| (Some(name.clone()), group.clone(), id, value))
+    });
+    let all = host.chain(containers).filter(|one| one.3.is_object());
+    let all = all.filter_map(|(container, group, id, value)| {
+        Some(Kept {
+            id: id.parse().ok()?,
+            container,
+            value: value.clone(),
+            place: group.child(id),
+        })
+    });
+    all.collect()
+}
+
+fn object(value: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
+    value
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::iter)
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(MAX_LETTERS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Space;
+    use crate::sys::Scratch;
+
+    use super::*;
+
+    fn notice(container: Option<&str>) -> Notice {
+        Notice {
+            container: container.map(str::to_owned),
+            level: "warning",
+            title: "something".into(),
+            message: "happened".into(),
+        }
+    }
+
+    fn ids(all: &[Kept]) -> Vec<u64> {
+        all.iter().map(|one| one.id).collect()
+    }
+
+    #[tokio::test]
+    async fn each_agent_sees_marks_and_removes_those_within_its_reach() {
+        let scratch = Scratch::new();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let notifications = Notifications::new(state);
+        let (author, all) = (Author::observer(), Reach::everything());
+        let web = Reach::of(&Space {
+            containers: "web".parse().into_iter().collect(),
+            host: false,
+        });
+        let host = notifications.add(&author, notice(None)).await.unwrap();
+        assert_eq!(
+            notifications.list("a", &web),
+            [],
+            "not even that there are others"
+        );
+        let view = notifications.views.seen_by("a", &web);
+        assert!(view.at(&Notifications::place(), |_, _| ()).is_none());
+        let own = notifications
+            .add(&author, notice(Some("web")))
+            .await
+            .unwrap();
+        let db = notifications
+            .add(&author, notice(Some("db")))
+            .await
+            .unwrap();
+        assert_eq!(ids(&notifications.list("a", &web)), [own]);
+        assert_eq!(ids(&notifications.list("a", &all)), [db, own, host]);
+        let shown = view
+            .at(&Notifications::place(), |value, _| value.clone())
+            .unwrap();
+        assert!(!shown.to_string().contains("db") && shown.get("host").is_none());
+
+        let seen = Change::Seen(true);
+        let done = notifications
+            .change(&author, ("a", &web), seen, |_| true)
+            .await;
+        assert_eq!(done.unwrap().0, 1);
+        let unseen = |one: &&Kept| !one.is_seen();
+        let left = notifications.list("a", &all);
+        assert_eq!(left.iter().filter(unseen).count(), 2);
+        let again = notifications
+            .change(&author, ("a", &web), seen, |_| true)
+            .await;
+        assert_eq!(again.unwrap().0, 0);
+        let gone = notifications
+            .change(&author, ("a", &web), Change::Remove, |_| true)
+            .await;
+        assert_eq!(gone.unwrap().0, 1);
+        assert_eq!(ids(&notifications.list("a", &all)), [db, host]);
+        let removed =
+            notifications.change(&author, ("a", &all), Change::Remove, |one| one.id == db);
+        assert_eq!(removed.await.unwrap().0, 1);
+        let next = notifications.add(&author, notice(None)).await.unwrap();
+        assert!(next > db, "a number means one");
+    }
+
+    #[tokio::test]
+    async fn there_is_a_bounded_number_of_them() {
+        let scratch = Scratch::new();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let notifications = Notifications::new(state.clone());
+        let author = Author::observer();
+        let first = notifications.add(&author, notice(None)).await.unwrap();
+        for _ in 0..MOST {
+            notifications.add(&author, notice(None)).await.unwrap();
+        }
+        let all = notifications.list("", &Reach::everything());
+        assert_eq!(all.len(), MOST);
+        assert!(all.iter().all(|one| one.id > first));
+        // What another program has written is no obstacle.
+        let odd = json!({ "host": { "x": {}, "7": 1 }, "containers": [] });
+        state
+            .put(&author, &Notifications::place(), Some(odd))
+            .await
+            .unwrap();
+        assert_eq!(notifications.list("", &Reach::everything()), []);
+    }
+}
