@@ -255,7 +255,7 @@ def elsewhere():
             with check("but of a container that the owner's file leaves out nothing is"):
                 units, rest, monitors = seen(gatewren)
                 expect(units == ["lxc@web.service"] and rest == here, (units, rest))
-                expect([one.endswith(" web") for one in monitors] == [True], monitors)
+                expect(["/lxc web" in one for one in monitors] == [True], monitors)
             with check("and its unit has no lines"):
                 wrong, page = gatewren.call("logs_query", unit="lxc@vault.service")
                 expect(not wrong and page["lines"] == [], page)
