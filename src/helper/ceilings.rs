@@ -91,9 +91,8 @@ pub fn limits(asked: Limits, operation: &Operation) -> Limits {
         | Operation::JobStart { .. }
         | Operation::JobWait { .. } => Duration::MAX,
         Operation::HostCommand { .. } | Operation::ContainerCommand { .. } => COMMAND_TIME,
-        Operation::ContainerCreate { .. } => COPY_TIME,
-        // Whose second half is not ended by this either.
-        Operation::UpdateApply(_) => COPY_TIME,
+        // The second half of an upgrade is not ended by this either.
+        Operation::ContainerCreate { .. } | Operation::UpdateApply(_) => COPY_TIME,
         Operation::UpdateRefresh { .. } => REFRESH_TIME,
         Operation::HostRepair(_) => REPAIR_TIME,
         Operation::ContainerDeed { deed, .. } if deed.is_long() => COPY_TIME,
