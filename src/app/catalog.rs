@@ -11,7 +11,7 @@ use crate::observer::ObserverHandle;
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError, Dialect, ResourceSource};
 use crate::state::{State, Ui, Views};
-use crate::toolsets::{self, StateResources};
+use crate::toolsets::{self, StateResources, WithOutputs};
 use crate::vault::Vault;
 
 /// What a model is told of this server first.
@@ -93,37 +93,12 @@ pub fn catalog_of(
     catalog.dialect = dialect;
     let views = Views::new(state.clone());
     catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
-    let host = Arc::new(on.host);
-    catalog.add(toolsets::server(host.clone()))?;
-    catalog.add(toolsets::processes(Arc::new(on.processes)))?;
-    catalog.add(toolsets::network(host.clone()))?;
-    catalog.add(toolsets::disks(host))?;
-    let network = Arc::new(on.network);
-    catalog.add(toolsets::probes(network.clone()))?;
-    catalog.add(toolsets::tunnels(network))?;
-    catalog.add(toolsets::storage(Arc::new(on.storage)))?;
-    catalog.add(toolsets::ssh(Arc::new(on.ssh)))?;
-    catalog.add(toolsets::files(Arc::new(on.files)))?;
-    let lxc = Arc::new(on.lxc);
-    catalog.add(toolsets::containers(lxc.clone()))?;
-    catalog.add(toolsets::container_settings(lxc.clone()))?;
-    catalog.add(toolsets::container_copies(lxc.clone()))?;
-    catalog.add(toolsets::container_files(lxc))?;
-    catalog.add(toolsets::shell(Arc::new(on.shell)))?;
-    catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;
-    if rows.have(Systemd::runs_here()) {
-        catalog.add(toolsets::units(Arc::new(on.units)))?;
-        catalog.add(toolsets::power(Arc::new(on.power)))?;
-    }
-    if rows.have(Journal::is_here()) {
-        catalog.add(toolsets::logs(Arc::new(on.journal)))?;
-    }
-    if rows.have(Updates::are_here()) {
-        catalog.add(toolsets::updates(Arc::new(on.updates)))?;
-    }
-    if rows.have(Backups::are_here()) {
-        catalog.add(toolsets::backups(Arc::new(on.backups)))?;
-    }
+    let (bounds, observer, outputs) = (
+        on.bounds.clone(),
+        on.observer.clone(),
+        on.shell.outputs().clone(),
+    );
+    on_backends(&mut catalog, on, rows)?;
     on_stores(&mut catalog, (state, vault, sessions), &views)?;
     for prompt in toolsets::prompts() {
         catalog.add_prompt(prompt);
@@ -133,20 +108,79 @@ pub fn catalog_of(
         toolsets::complete(&completed, viewer, asked)
     }));
     let resources = StateResources::new(views, INSTRUCTIONS.to_owned(), dialect);
+    let resources = WithOutputs::new(Arc::new(resources), outputs);
     let resources = WithChanges::new(Arc::new(resources), vault.clone());
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);
     catalog.add(toolsets::library(resources.clone()))?;
     catalog.add(toolsets::proposals())?;
     catalog.require_portable_names()?;
     catalog.offer_tool_changes();
-    let bounds = on.bounds;
     catalog.bound_by(Box::new(move |class| bounds.allows(class)));
     catalog.set_resources(resources);
-    let observer = on.observer;
     catalog.set_settle(Box::new(move |audit_id| {
         Box::pin(observer.begin(audit_id).seen())
     }));
     Ok(catalog)
+}
+
+/// What stands on the box.
+fn on_backends(catalog: &mut Catalog, on: Backends, rows: Rows) -> Result<(), CatalogError> {
+    let host = Arc::new(on.host);
+    catalog.add(toolsets::server(host.clone()))?;
+    catalog.add(toolsets::processes(Arc::new(on.processes)))?;
+    catalog.add(toolsets::network(host.clone()))?;
+    catalog.add(toolsets::disks(host))?;
+    add_hardware(catalog, (on.network, on.storage), rows)?;
+    catalog.add(toolsets::ssh(Arc::new(on.ssh)))?;
+    catalog.add(toolsets::files(Arc::new(on.files)))?;
+    let journal = Arc::new(on.journal);
+    add_containers(catalog, Arc::new(on.lxc), journal.clone())?;
+    catalog.add(toolsets::shell(Arc::new(on.shell)))?;
+    catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;
+    if rows.have(Systemd::runs_here()) {
+        catalog.add(toolsets::units(Arc::new(on.units)))?;
+        catalog.add(toolsets::power(Arc::new(on.power)))?;
+    }
+    if rows.have(Journal::is_here()) {
+        catalog.add(toolsets::logs(journal))?;
+    }
+    if rows.have(Updates::are_here()) {
+        catalog.add(toolsets::updates(Arc::new(on.updates)))?;
+    }
+    if rows.have(Backups::are_here()) {
+        catalog.add(toolsets::backups(Arc::new(on.backups)))?;
+    }
+    Ok(())
+}
+
+fn add_containers(
+    catalog: &mut Catalog,
+    lxc: Arc<Lxc>,
+    journal: Arc<Journal>,
+) -> Result<(), CatalogError> {
+    catalog.add(toolsets::containers(lxc.clone()))?;
+    catalog.add(toolsets::container_settings(lxc.clone()))?;
+    catalog.add(toolsets::container_copies(lxc.clone()))?;
+    catalog.add(toolsets::container_files(lxc.clone()))?;
+    catalog.add(toolsets::container_logs(lxc, journal))
+}
+
+/// What stands on programs and hardware that a box may lack.
+fn add_hardware(
+    catalog: &mut Catalog,
+    (network, storage): (Network, Storage),
+    rows: Rows,
+) -> Result<(), CatalogError> {
+    let (network, storage) = (Arc::new(network), Arc::new(storage));
+    let with_firewall = rows.have(Network::has_firewall());
+    catalog.add(toolsets::probes(network.clone(), with_firewall))?;
+    if rows.have(Network::has_tunnels()) {
+        catalog.add(toolsets::tunnels(network))?;
+    }
+    if rows.have(Storage::has_repair()) {
+        catalog.add(toolsets::repairs(storage.clone()))?;
+    }
+    catalog.add(toolsets::storage(storage, rows.have(Storage::has_health())))
 }
 
 /// What stands on what this server keeps itself.

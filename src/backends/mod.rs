@@ -5,7 +5,6 @@ mod ask;
 mod backups;
 mod bounds;
 mod bus;
-mod elsewhere;
 mod error;
 mod files;
 mod host;
@@ -15,6 +14,7 @@ mod job_standing;
 mod jobs;
 mod journal;
 mod keep;
+mod kept_outputs;
 mod lxc;
 mod network;
 mod os_release;
@@ -47,6 +47,7 @@ pub use job_standing::{JobStanding, JobStandings};
 pub use jobs::{Jobs, JobsView};
 pub use journal::{Boot, Journal, LogLine, LogMoment, LogPage, LogSearch};
 pub use keep::{Ear, Keep};
+pub use kept_outputs::{KEPT_FOR, KeptOutputs};
 pub use lxc::{
     ContainerDefinition, ContainerDetails, ContainerEvents, ContainerNews, ContainerState,
     ContainerStatus, DirectoryPage, InsidePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES,
@@ -70,12 +71,12 @@ pub use updates::{UpdateCheck, Updates, Wanted};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
-    Backup, BackupId, BackupTarget, BootName, Changes, ContainerName, FileEntry, FileFacts,
-    FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch, InsidePath, JobId,
-    Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, PackageName,
-    ProcessOrder, Program, PublicKey, SnapshotName, SshAccount, SshKeyChange,
-    Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
-    UnseenTarget, UpdateScope, Usage, Verified, Vitals,
+    Backup, BackupId, BackupTarget, BootName, Captured, Changes, ContainerName, FileEntry,
+    FileFacts, FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch, HostRepair,
+    InsidePath, JobId, Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery,
+    PackageName, ProcessOrder, Program, PublicKey, Repaired, SnapshotName, SshAccount,
+    SshKeyChange, Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName, UnitChange,
+    UnitName, UnseenTarget, UpdateScope, Usage, Verified, Vitals,
 };
 pub use crate::sys::neutralise;
 

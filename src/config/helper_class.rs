@@ -36,6 +36,8 @@ pub enum HelperClass {
     HostFileWrites,
     /// Changing the host's network.
     Network,
+    /// Looking for damage on the host's disks and repairing it.
+    Storage,
     /// Making backups and bringing them back.
     Backup,
     /// Looking at and changing who may log in over SSH.
@@ -44,7 +46,7 @@ pub enum HelperClass {
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -59,6 +61,7 @@ impl HelperClass {
         Self::HostFileReads,
         Self::HostFileWrites,
         Self::Network,
+        Self::Storage,
         Self::Backup,
         Self::SshKeys,
     ];
@@ -80,6 +83,7 @@ impl HelperClass {
             Self::HostFileReads => "host_file_reads",
             Self::HostFileWrites => "host_file_writes",
             Self::Network => "network",
+            Self::Storage => "storage",
             Self::Backup => "backup",
             Self::SshKeys => "ssh_keys",
         }

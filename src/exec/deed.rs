@@ -62,15 +62,6 @@ pub enum Deed {
         /// The most bytes of it.
         bytes: u32,
     },
-    /// Print the last lines of its journal, or those after a cursor, and the cursor behind them, as its own
-    /// `journalctl` does.
-    Journal {
-        /// The most lines of it.
-        lines: u32,
-        /// Behind which line it begins.
-        #[serde(default)]
-        cursor: Option<String>,
-    },
     /// Print what a directory in it holds, a JSON object ([`InsideEntry`](super::inside::InsideEntry)) a line,
     /// sorted by name.
     ListFiles {
@@ -169,7 +160,6 @@ impl Deed {
             Self::Clone { .. } => "container_clone",
             Self::Destroy { .. } => "container_destroy",
             Self::Log { .. } => "container_log",
-            Self::Journal { .. } => "container_journal",
             Self::ListFiles { .. } => "container_list_files",
             Self::ReadFile { .. } => "container_read_file",
             Self::WriteFile { .. } => "container_write_file",
@@ -180,11 +170,7 @@ impl Deed {
     pub fn only_looks(&self) -> bool {
         matches!(
             self,
-            Self::Snapshots {}
-                | Self::Log { .. }
-                | Self::Journal { .. }
-                | Self::ListFiles { .. }
-                | Self::ReadFile { .. }
+            Self::Snapshots {} | Self::Log { .. } | Self::ListFiles { .. } | Self::ReadFile { .. }
         )
     }
 

@@ -14,6 +14,7 @@ use super::{
     name::ContainerName,
     probe::HostProbe,
     processes::ProcessOrder,
+    repair::HostRepair,
     ssh_keys::{Fingerprint, PublicKey},
     unit_change::UnitChange,
     unit_name::UnitName,
@@ -304,6 +305,9 @@ pub enum Operation {
         /// Where it is mounted.
         path: String,
     },
+    /// Look through a file system, an array or a pool for damage, repair what can be repaired, and print what came of it
+    /// as JSON ([`Repaired`](super::repair::Repaired)).
+    HostRepair(HostRepair),
     /// Print `WireGuard`'s tunnels as a JSON list ([`Tunnel`](super::tunnels::Tunnel)).
     HostTunnels {},
     /// Do something with backups, or look at them.
@@ -418,6 +422,7 @@ impl Operation {
             Self::HostSmart { .. } => "host_smart",
             Self::HostPools {} => "host_pools",
             Self::HostBtrfs { .. } => "host_btrfs",
+            Self::HostRepair(_) => "host_repair",
             Self::HostTunnels {} => "host_tunnels",
             Self::HostTunnelUp { .. } => "host_tunnel_up",
             Self::HostTunnelDown { .. } => "host_tunnel_down",
@@ -454,6 +459,7 @@ impl Operation {
                 | Self::JobCancel { .. }
                 | Self::JobForget { .. }
                 | Self::HostFileWrite(_)
+                | Self::HostRepair(_)
                 | Self::HostTunnelUp { .. }
                 | Self::HostTunnelDown { .. }
                 | Self::SshKeyAdd { .. }
@@ -516,6 +522,7 @@ impl Operation {
             | Self::HostSmart { .. }
             | Self::HostPools {}
             | Self::HostBtrfs { .. }
+            | Self::HostRepair(_)
             | Self::HostTunnels {}
             | Self::HostTunnelUp { .. }
             | Self::HostTunnelDown { .. }

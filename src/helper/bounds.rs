@@ -53,6 +53,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::HostTunnelUp { .. } | Operation::HostTunnelDown { .. } => {
             Some(HelperClass::Network)
         }
+        Operation::HostRepair(_) => Some(HelperClass::Storage),
         Operation::ContainerList {}
         | Operation::ContainerInfo { .. }
         | Operation::ContainerConfig { .. }
@@ -90,7 +91,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
 
 fn class_of(deed: &Deed) -> HelperClass {
     match deed {
-        Deed::Snapshots {} | Deed::Log { .. } | Deed::Journal { .. } => HelperClass::LxcReads,
+        Deed::Snapshots {} | Deed::Log { .. } => HelperClass::LxcReads,
         Deed::Freeze {} | Deed::Unfreeze {} | Deed::Autostart { .. } => HelperClass::LxcWrites,
         Deed::Configure { .. }
         | Deed::Snapshot { .. }
@@ -149,6 +150,7 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::SshKeys => "looking at and changing who may log in over SSH is refused",
         HelperClass::Network => "changing the host's network is refused",
         HelperClass::Backup => "making backups and bringing them back is refused",
+        HelperClass::Storage => "repairing the host's disks is refused",
     }
 }
 
@@ -158,8 +160,8 @@ mod tests {
     use crate::config::{ConfigError, Updates};
     use crate::exec::{
         Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
-        HostFileWrite, HostProbe, JobId, LogQuery, PowerPlan, Probe, ProcessOrder, Program,
-        UnitChange, UnitName, UpdateOrder, UpdateScope,
+        HostFileWrite, HostProbe, HostRepair, JobId, LogQuery, PowerPlan, Probe, ProcessOrder,
+        Program, UnitChange, UnitName, UpdateOrder, UpdateScope,
     };
     use crate::sys::Scratch;
 
@@ -206,7 +208,6 @@ mod tests {
         let all = [
             (r#"{"what":"snapshots"}"#, reads),
             (r#"{"what":"log","log":"lxc","bytes":1}"#, reads),
-            (r#"{"what":"journal","lines":1}"#, reads),
             (r#"{"what":"freeze"}"#, writes),
             (r#"{"what":"unfreeze"}"#, writes),
             (r#"{"what":"autostart","on":true}"#, writes),
@@ -384,6 +385,17 @@ mod tests {
         ]
     }
 
+    /// What repairs the host's disks.
+    fn repairs() -> [Operation; 4] {
+        [
+            HostRepair::Mounted("/srv".to_owned()),
+            HostRepair::Disk("sdb1".to_owned().try_into().unwrap()),
+            HostRepair::Array("md0".to_owned().try_into().unwrap()),
+            HostRepair::Pool("tank".to_owned().try_into().unwrap()),
+        ]
+        .map(Operation::HostRepair)
+    }
+
     /// What is about updates.
     fn updates() -> [(Operation, Option<HelperClass>); 4] {
         let (looks, applies) = (Some(HelperClass::Updates), Some(HelperClass::UpdatesApply));
@@ -483,6 +495,7 @@ mod tests {
             .chain(backups())
             .chain(switches().map(|switch| (switch, Some(HelperClass::Network))))
             .chain(keys().map(|key| (key, Some(HelperClass::SshKeys))))
+            .chain(repairs().map(|repair| (repair, Some(HelperClass::Storage))))
             .chain(looks().map(|look| (look, Some(HelperClass::HostReads))))
             .collect()
     }
@@ -510,7 +523,8 @@ mod tests {
                 | HelperClass::Power
                 | HelperClass::Units
                 | HelperClass::Network
-                | HelperClass::Backup => ["\"off\"", "\"on\""],
+                | HelperClass::Backup
+                | HelperClass::Storage => ["\"off\"", "\"on\""],
                 HelperClass::Updates | HelperClass::UpdatesApply => ["\"off\"", "\"apply\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
                 HelperClass::SshKeys => ["[]", "[\"root\"]"],

@@ -63,6 +63,9 @@ fn package(name: &str) -> &'static str {
         "smartctl" => "smartmontools",
         "zpool" => "zfsutils-linux",
         "btrfs" => "btrfs-progs",
+        "e2fsck" | "tune2fs" | "dumpe2fs" => "e2fsprogs",
+        "xfs_repair" => "xfsprogs",
+        "blkid" => "util-linux",
         "wg" | "wg-quick" => "wireguard-tools",
         _ => "lxc",
     }

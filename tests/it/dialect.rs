@@ -18,7 +18,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("auth.session.kill", &["ids"]),
     ("auth.session.list", &[]),
     ("db.dump", &[]),
-    ("db.put.ui", &["pointer", "value"]),
+    ("db.put.ui", &["pointer"]),
     ("db.put.ui", &["pointer"]),
     ("disk.list", &[]),
     ("net.dns.dump-table", &[]),

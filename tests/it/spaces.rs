@@ -238,6 +238,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         }
         "fingerprint" => json!("SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ"),
         "tunnel" => json!("nosuchtunnel"),
+        "disk" | "array" | "pool" => json!("nosuchdisk0"),
         "argv" => json!(["true"]),
         "user" => json!("root"),
         "cwd" => json!("/"),

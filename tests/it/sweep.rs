@@ -361,7 +361,7 @@ fn what_changes_a_container_answers_as_its_schema_says() {
     if place.containers.is_none() {
         return;
     }
-    for class in ["write", "disrupt", "execute", "reveal", "persist"] {
+    for class in ["write", "disrupt", "execute", "persist"] {
         let mode = format!("{class}=allow");
         tell_by(
             &place.server.settings_file(),

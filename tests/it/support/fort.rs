@@ -26,7 +26,7 @@ pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncont
                        host_reads = false\nlxc_reads = false\nlxc_writes = false\nlxc_manage = \"off\"\n\
                        power = \"off\"\nupdates = \"off\"\nhost_logs = false\nunits = \"off\"\n\
                        host_file_reads = []\nhost_file_writes = []\nnetwork = \"off\"\nssh_keys = []\n\
-                       backup = \"off\"\n";
+                       backup = \"off\"\nstorage = \"off\"\n";
 
 /// Commands may run on the host.
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
@@ -183,6 +183,7 @@ pub fn everything(trace: &Value) -> Vec<Value> {
         json!({ "do": "host_pools" }),
         json!({ "do": "host_btrfs", "path": "/nonexistent" }),
         json!({ "do": "host_tunnels" }),
+        json!({ "do": "host_repair", "mounted": "/nosuchplace" }),
         json!({ "do": "host_tunnel_up", "tunnel": "nosuchtunnel" }),
         json!({ "do": "host_tunnel_down", "tunnel": "nosuchtunnel" }),
         json!({ "do": "host_disk_usage", "path": "/nonexistent", "depth": 1 }),
@@ -251,7 +252,6 @@ pub fn deeds() -> Vec<(&'static str, Value)> {
             "lxc_reads",
             json!({ "what": "log", "log": "lxc", "bytes": 100 }),
         ),
-        ("lxc_reads", json!({ "what": "journal", "lines": 10 })),
         alone("lxc_writes", "freeze"),
         alone("lxc_writes", "unfreeze"),
         ("lxc_writes", json!({ "what": "autostart", "on": true })),
