@@ -60,7 +60,6 @@ fn package(name: &str) -> &'static str {
         "du" | "sha256sum" => "coreutils",
         "mount" | "umount" => "mount",
         "mount.cifs" => "cifs-utils",
-        "restic" => "restic",
         "tar" => "tar",
         "zstd" => "zstd",
         "nft" => "nftables",

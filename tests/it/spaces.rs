@@ -253,7 +253,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "order" => json!("memory"),
         "since" | "until" => json!("2026-07-28"),
         "cursor" => json!("s=1"),
-        "open" | "only_new" => json!(true),
+        "open" | "only_new" | "freeze" => json!(true),
         "packages" => json!(["nosuchpackage"]),
         "timezone" => json!("No/Where"),
         "language" | "layout" | "variant" | "model" | "set" => json!("xx"),
@@ -271,7 +271,6 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "source" => json!("lxc"),
         "hostname" | "comment" | "after" | "root" => json!("abcd"),
         "backup" => json!(format!("{container}@2026-07-28T09-30-00.000Z")),
-        "freeze" => json!(true),
         // What runs is to run on.
         "on" | "soft" | "force" | "with_snapshots" | "before" => json!(false),
         "refresh" | "security_only" | "allow_removal" => json!(false),
