@@ -11,7 +11,7 @@ use crate::observer::ObserverHandle;
 use crate::protocol::Implementation;
 use crate::registry::{Catalog, CatalogError, Dialect, ResourceSource};
 use crate::state::{Notifications, State, Ui, Views};
-use crate::toolsets::{self, StateResources};
+use crate::toolsets::{self, StateResources, WithOutputs};
 use crate::vault::Vault;
 
 /// What a model is told of this server first.
@@ -93,6 +93,38 @@ pub fn catalog_of(
     catalog.dialect = dialect;
     let views = Views::new(state.clone());
     catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
+    let (bounds, observer, outputs) = (
+        on.bounds.clone(),
+        on.observer.clone(),
+        on.shell.outputs().clone(),
+    );
+    on_backends(&mut catalog, on, rows)?;
+    on_stores(&mut catalog, (state, vault, sessions), &views)?;
+    for prompt in toolsets::prompts() {
+        catalog.add_prompt(prompt);
+    }
+    let completed = views.clone();
+    catalog.set_completer(Box::new(move |viewer, asked| {
+        toolsets::complete(&completed, viewer, asked)
+    }));
+    let resources = StateResources::new(views, INSTRUCTIONS.to_owned(), dialect);
+    let resources = WithOutputs::new(Arc::new(resources), outputs);
+    let resources = WithChanges::new(Arc::new(resources), vault.clone());
+    let resources: Arc<dyn ResourceSource> = Arc::new(resources);
+    catalog.add(toolsets::library(resources.clone()))?;
+    catalog.add(toolsets::proposals())?;
+    catalog.require_portable_names()?;
+    catalog.offer_tool_changes();
+    catalog.bound_by(Box::new(move |class| bounds.allows(class)));
+    catalog.set_resources(resources);
+    catalog.set_settle(Box::new(move |audit_id| {
+        Box::pin(observer.begin(audit_id).seen())
+    }));
+    Ok(catalog)
+}
+
+/// What stands on the box.
+fn on_backends(catalog: &mut Catalog, on: Backends, rows: Rows) -> Result<(), CatalogError> {
     let host = Arc::new(on.host);
     catalog.add(toolsets::server(host.clone()))?;
     catalog.add(toolsets::processes(Arc::new(on.processes)))?;
@@ -124,29 +156,7 @@ pub fn catalog_of(
     if rows.have(Backups::are_here()) {
         catalog.add(toolsets::backups(Arc::new(on.backups)))?;
     }
-    on_stores(&mut catalog, (state, vault, sessions), &views)?;
-    for prompt in toolsets::prompts() {
-        catalog.add_prompt(prompt);
-    }
-    let completed = views.clone();
-    catalog.set_completer(Box::new(move |viewer, asked| {
-        toolsets::complete(&completed, viewer, asked)
-    }));
-    let resources = StateResources::new(views, INSTRUCTIONS.to_owned(), dialect);
-    let resources = WithChanges::new(Arc::new(resources), vault.clone());
-    let resources: Arc<dyn ResourceSource> = Arc::new(resources);
-    catalog.add(toolsets::library(resources.clone()))?;
-    catalog.add(toolsets::proposals())?;
-    catalog.require_portable_names()?;
-    catalog.offer_tool_changes();
-    let bounds = on.bounds;
-    catalog.bound_by(Box::new(move |class| bounds.allows(class)));
-    catalog.set_resources(resources);
-    let observer = on.observer;
-    catalog.set_settle(Box::new(move |audit_id| {
-        Box::pin(observer.begin(audit_id).seen())
-    }));
-    Ok(catalog)
+    Ok(())
 }
 
 /// What stands on what this server keeps itself.

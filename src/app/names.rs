@@ -2,15 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::sys::interface_addresses;
+use crate::sys::{host_name, interface_addresses};
 
 /// The names: those of the settings, or the system's, always with `localhost`.
 pub fn box_names(configured: &[String]) -> Vec<String> {
     let mut names = configured.to_vec();
     if names.is_empty()
-        && let Ok(host) = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        && let Some(host) = host_name()
     {
-        let host = host.trim().to_owned();
         let short = host.split('.').next().unwrap_or_default().to_owned();
         names.extend([format!("{short}.local"), short, host]);
     }

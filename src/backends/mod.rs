@@ -15,6 +15,7 @@ mod job_standing;
 mod jobs;
 mod journal;
 mod keep;
+mod kept_outputs;
 mod lxc;
 mod network;
 mod os_release;
@@ -47,6 +48,7 @@ pub use job_standing::{JobStanding, JobStandings};
 pub use jobs::{Jobs, JobsView};
 pub use journal::{Boot, Journal, LogLine, LogMoment, LogPage, LogSearch};
 pub use keep::{Ear, Keep};
+pub use kept_outputs::{KEPT_FOR, KeptOutputs};
 pub use lxc::{
     ContainerDefinition, ContainerDetails, ContainerEvents, ContainerNews, ContainerState,
     ContainerStatus, DirectoryPage, InsidePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES,
@@ -70,9 +72,9 @@ pub use updates::{UpdateCheck, Updates, Wanted};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
-    Backup, BackupId, BackupTarget, BootName, Changes, ContainerName, FileEntry, FileFacts,
-    FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch, InsidePath, JobId,
-    Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, PackageName,
+    Backup, BackupId, BackupTarget, BootName, Captured, Changes, ContainerName, FileEntry,
+    FileFacts, FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch, InsidePath,
+    JobId, Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, PackageName,
     ProcessOrder, Program, PublicKey, SnapshotName, SshAccount, SshKeyChange,
     Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
     UnseenTarget, UpdateScope, Usage, Verified, Vitals,

@@ -8,7 +8,7 @@ use crate::helper_client::{Capture, Captured, Ending, Finished, KillReason};
 use super::error::BackendError;
 
 /// What is kept of both outputs together: 40 kB, the beginning and the end.
-pub const INLINE: Capture = Capture {
+const INLINE: Capture = Capture {
     head: 24 * 1024,
     tail: 16 * 1024,
 };
@@ -42,6 +42,9 @@ pub struct ShellOutcome {
     /// Standard output as it was printed, where all of it is here and it is not UTF-8.
     #[serde(skip)]
     pub stdout_raw: Option<Vec<u8>>,
+    /// What more is known of both outputs than is shown above, by their names.
+    #[serde(skip)]
+    pub longer: Vec<(&'static str, Captured)>,
 }
 
 impl ShellOutcome {
@@ -58,7 +61,9 @@ impl ShellOutcome {
             Ending::Refused { code, message } => return Err(BackendError::refused(code, message)),
         }
         let (mut stdout, mut stderr) = (finished.stdout, finished.stderr);
+        let whole = [stdout.clone(), stderr.clone()];
         share(&mut stdout, &mut stderr);
+        let longer = longer(whole, [&stdout, &stderr]);
         Ok(Self {
             exit_code,
             signal: by_signal,
@@ -71,8 +76,18 @@ impl ShellOutcome {
             stdout_bytes: stdout.total_bytes,
             stderr_bytes: stderr.total_bytes,
             stdout_raw: raw(stdout),
+            longer,
         })
     }
+}
+
+/// Those that had to be cut further to be shown.
+fn longer(whole: [Captured; 2], shown: [&Captured; 2]) -> Vec<(&'static str, Captured)> {
+    let named = ["stdout", "stderr"].into_iter().zip(whole).zip(shown);
+    let cut = named.filter(|((_, whole), shown)| {
+        whole.head.len() + whole.tail.len() > shown.head.len() + shown.tail.len()
+    });
+    cut.map(|(whole, _)| whole).collect()
 }
 
 fn raw(output: Captured) -> Option<Vec<u8>> {

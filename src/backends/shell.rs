@@ -10,7 +10,8 @@ use crate::helper_client::{Command, ContainerName, Helper, Limits, Operation, Pr
 
 use super::{
     error::BackendError,
-    outcome::{INLINE, ShellOutcome},
+    kept_outputs::{KEPT, KeptOutputs},
+    outcome::ShellOutcome,
     threshold::{Threshold, told},
 };
 
@@ -43,6 +44,7 @@ pub struct ShellCall {
 pub struct Shell {
     helper: Helper,
     stop: watch::Receiver<bool>,
+    outputs: KeptOutputs,
 }
 
 /// Runs commands within somebody's reach. To drop the future of a call is to kill what it runs.
@@ -57,7 +59,17 @@ impl Shell {
     /// Over this helper. When `stop` turns true, a command has [`GRACE`] to end by itself; then it is
     /// killed and what it printed is its answer.
     pub fn new(helper: Helper, stop: watch::Receiver<bool>) -> Self {
-        Self { helper, stop }
+        let outputs = KeptOutputs::default();
+        Self {
+            helper,
+            stop,
+            outputs,
+        }
+    }
+
+    /// What its commands printed beyond what their answers show.
+    pub fn outputs(&self) -> &KeptOutputs {
+        &self.outputs
     }
 
     /// As far as it is within reach; `reference` names the call in the helper's log.
@@ -107,7 +119,7 @@ impl ShellView<'_> {
     ) -> Result<ShellOutcome, BackendError> {
         let helper = &self.shell.helper;
         let running = helper.start(operation, limits, self.reference).await?;
-        ShellOutcome::of(finish(running, limits, INLINE, self.stopped()).await?)
+        ShellOutcome::of(finish(running, limits, KEPT, self.stopped()).await?)
     }
 
     async fn stopped(&self) {

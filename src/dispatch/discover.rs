@@ -6,6 +6,7 @@ use super::{
     call::{Call, Outcome},
     engine::Engine,
     results::Caching,
+    welcome::instructions,
 };
 use crate::protocol::{MODERN_VERSIONS, RpcError, TASKS_EXTENSION};
 
@@ -14,7 +15,7 @@ const TTL_MS: u64 = 3_600_000;
 
 /// Answers `server/discover`.
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every row")]
-pub fn discover(engine: &Engine, _: &Call) -> Result<Outcome, RpcError> {
+pub fn discover(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let mut capabilities = engine.catalog.capabilities().to_object();
     // Log messages are asked for by each request here, and deprecated; a session still can.
     if !engine.catalog.capabilities().logging {
@@ -27,7 +28,7 @@ pub fn discover(engine: &Engine, _: &Call) -> Result<Outcome, RpcError> {
     let mut result = Map::new();
     result.insert("supportedVersions".into(), json!(MODERN_VERSIONS));
     result.insert("capabilities".into(), Value::Object(capabilities));
-    if let Some(instructions) = &engine.catalog.instructions {
+    if let Some(instructions) = instructions(&engine.catalog, &call.context.who) {
         result.insert("instructions".into(), json!(instructions));
     }
     Ok(engine.complete(Value::Object(result), Caching::Private(TTL_MS)))

@@ -40,6 +40,7 @@ mod tasks;
 mod tool_list;
 mod tools;
 mod under_way;
+mod welcome;
 
 pub use call::{Call, Context, Held, Outcome, Reply};
 pub use change_resources::WithChanges;
@@ -53,6 +54,7 @@ pub use listener::{Event, Listener};
 pub use listing::Listing;
 pub use session_tools::{OpenSession, OpenSessions, SessionDesk, session_tools};
 pub use tasks::{TaskLimits, end_abandoned_tasks};
+pub use welcome::instructions;
 
 #[cfg(feature = "fuzzing")]
 pub use sealed::{Sealer, digest_of};

@@ -49,6 +49,7 @@ pub struct BackupTarget {
 
 /// What a backup says of itself: its manifest, written when all else of it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(clippy::struct_field_names, reason = "the tools take it as `backup`")]
 pub struct Backup {
     /// Its id.
     pub backup: BackupId,

@@ -295,7 +295,7 @@ async fn change(
     + Send
     + 'static,
 ) -> Result<Ending, Refusal> {
-    let file = house.state.as_ref().ok_or_else(no_state)?.join(ADDED);
+    let state = house.state.clone().ok_or_else(no_state)?;
     let mut all = added(house);
     to_its_end(move || {
         change(&mut all, name)?;
@@ -304,7 +304,8 @@ async fn change(
             let message = "there are as many backup targets as there may be; remove one first";
             return Err(Refusal::failed(message));
         }
-        write_private(&file, &bytes).map_err(|e| Refusal::failed(e.to_string()))
+        let written = private_dir(&state).and_then(|()| write_private(&state.join(ADDED), &bytes));
+        written.map_err(|e| Refusal::failed(e.to_string()))
     })
     .await?;
     Ok(Ending::Exited { code: 0 })

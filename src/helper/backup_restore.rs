@@ -117,8 +117,9 @@ async fn fill(
         .unwrap_or(MODE);
     let place = from.clone();
     work.aside(move || {
-        let made = fs::create_dir_all(place.join(ROOTFS));
-        made.and_then(|()| fs::set_permissions(&place, Permissions::from_mode(mode)))
+        let there = fs::create_dir_all(place.join(ROOTFS));
+        there
+            .and_then(|()| fs::set_permissions(&place, Permissions::from_mode(mode)))
             .map_err(|e| Refusal::failed(format!("no place for the container: {e}")))
     })
     .await?;

@@ -31,12 +31,12 @@ impl Stage {
         Self::with_mode(parent, name, PRIVATE).await
     }
 
-    async fn with_mode(parent: &Path, name: &str, mode: u32) -> Result<Self, Refusal> {
+    async fn with_mode(parent: &Path, name: &str, permissions: u32) -> Result<Self, Refusal> {
         let path = parent.join(format!("{PREFIX}{name}"));
         let place = path.clone();
         to_its_end(move || {
-            let made =
-                remove(&place).and_then(|()| fs::DirBuilder::new().mode(mode).create(&place));
+            let made = remove(&place)
+                .and_then(|()| fs::DirBuilder::new().mode(permissions).create(&place));
             made.map_err(|e| Refusal::failed(format!("no place for the copy: {e}")))
         })
         .await?;

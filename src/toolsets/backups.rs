@@ -100,9 +100,8 @@ fn one_alone<'de, D: Deserializer<'de>>(
         Name(String),
         List([String; 1]),
     }
-    let name = match Option::<Form>::deserialize(from)? {
-        Some(Form::Name(name) | Form::List([name])) => name,
-        None => return Ok(None),
+    let Some(Form::Name(name) | Form::List([name])) = Option::<Form>::deserialize(from)? else {
+        return Ok(None);
     };
     name.parse().map(Some).map_err(D::Error::custom)
 }

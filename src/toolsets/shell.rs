@@ -8,8 +8,12 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::kept_outputs::OUTPUTS;
 use super::{failure::failed, number::Number};
-use crate::backends::{ContainerName, Program, Shell, ShellCall, ShellOutcome, neutralise};
+use crate::backends::{
+    Captured, ContainerName, KEPT_FOR, KeptOutputs, Program, Shell, ShellCall, ShellOutcome,
+    neutralise,
+};
 use crate::protocol::ResourceContents;
 use crate::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset, is_text};
 
@@ -72,8 +76,10 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
         cwd: asked.cwd,
         env: asked.env,
     };
+    let kept = shell.outputs().clone();
     let shell = shell.seen_by(&cx.caller().reach, cx.reference());
-    answer(&shell.host(call).await.map_err(failed)?)
+    let outcome = shell.host(call).await.map_err(failed)?;
+    answer(&kept, outcome, &cx)
 }
 
 /// Runs a command in a running LXC container with `/bin/sh -c`, in a clean environment, without input or terminal.
@@ -108,9 +114,10 @@ async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<A
         cwd: asked.cwd,
         env: asked.env,
     };
+    let kept = shell.outputs().clone();
     let shell = shell.seen_by(&cx.caller().reach, cx.reference());
     let outcome = shell.container(&asked.container, call).await;
-    answer(&outcome.map_err(failed)?)
+    answer(&kept, outcome.map_err(failed)?, &cx)
 }
 
 /// What is to be run: one of the two.
@@ -131,18 +138,24 @@ pub fn program(
 }
 
 /// The text is for reading: terminal control sequences would act on whoever shows it.
-fn answer(outcome: &ShellOutcome) -> Result<Answer> {
+fn answer(kept: &KeptOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<Answer> {
     let mut text = String::new();
-    let _ = writeln!(text, "{}", summary(outcome));
+    let _ = writeln!(text, "{}", summary(&outcome));
     for (name, output) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
         if !output.is_empty() {
             let _ = writeln!(text, "--- {name}\n{}", neutralise(output));
         }
     }
-    let data = serde_json::to_value(outcome).map_err(|cause| {
+    let data = serde_json::to_value(&outcome).map_err(|cause| {
         ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
     })?;
-    let answer = Answer::text(text).with_data(data);
+    let mut answer = Answer::text(text).with_data(data);
+    for (name, output) in std::mem::take(&mut outcome.longer) {
+        let words = link_words(name, &output);
+        if let Some(id) = kept.keep(&cx.caller().agent, output) {
+            answer = answer.with_link(&format!("{OUTPUTS}{id}"), name, &words);
+        }
+    }
     Ok(match outcome.stdout_raw.as_deref() {
         Some(bytes) if !is_text(bytes) => {
             let kind = "application/octet-stream";
@@ -150,6 +163,18 @@ fn answer(outcome: &ShellOutcome) -> Result<Answer> {
         }
         _ => answer,
     })
+}
+
+/// What stands where a link to an output leads.
+fn link_words(name: &str, output: &Captured) -> String {
+    let bytes = output.head.len() + output.tail.len();
+    let minutes = KEPT_FOR.as_secs() / 60;
+    let part = if output.truncated() {
+        format!("{bytes} of the {} bytes", output.total_bytes)
+    } else {
+        format!("all {bytes} bytes")
+    };
+    format!("{part} of {name}, for {minutes} minutes and for this agent alone")
 }
 
 /// How it ended, in a line.

@@ -31,8 +31,8 @@ impl<'a> Hello<'a> {
         declared.cloned().unwrap_or_default()
     }
 
-    /// The result.
-    pub fn answer(&self, engine: &Engine) -> Value {
+    /// The result, with what the model is told first.
+    pub fn answer(&self, engine: &Engine, instructions: Option<String>) -> Value {
         let catalog = &engine.catalog;
         let mut server = json!(catalog.server);
         if self.version < Version::V2025_06_18
@@ -45,7 +45,7 @@ impl<'a> Hello<'a> {
             "capabilities": catalog.capabilities().to_object(),
             "serverInfo": server,
         });
-        if let (Some(text), Some(object)) = (&catalog.instructions, result.as_object_mut()) {
+        if let (Some(text), Some(object)) = (instructions, result.as_object_mut()) {
             object.insert("instructions".into(), json!(text));
         }
         result

@@ -22,7 +22,7 @@ use super::{
     session::Session,
     stateless, wire,
 };
-use crate::dispatch::{Context, Held};
+use crate::dispatch::{Context, Held, instructions};
 use crate::guard::Refusal;
 use crate::protocol::{
     Body, Id, IncomingNotification, Message, Request, RequestMeta, RpcError, progress_token,
@@ -206,7 +206,9 @@ impl Link {
         let agent = self.sender.who.agent_id().as_str();
         let claims = Claims::new(agent, hello.version, &hello.declared());
         self.session = Some(Session::of_connection(claims));
-        let result = hello.answer(self.endpoint.engine());
+        let engine = self.endpoint.engine();
+        let told = instructions(&engine.catalog, &self.sender.who);
+        let result = hello.answer(engine, told);
         Ok(wire::answer(Some(&request.id), Ok(&result)))
     }
 

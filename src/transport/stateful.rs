@@ -18,6 +18,7 @@ use super::{
     stream::{Accepts, Form, decide},
     wire,
 };
+use crate::dispatch::instructions;
 use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, empty, json as json_response};
 use crate::protocol::{Message, Request, progress_token};
@@ -102,7 +103,10 @@ async fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request)
         let status = StatusCode::SERVICE_UNAVAILABLE;
         return Refusal::later(status, "too_many_sessions", words, 5).to_response();
     };
-    let result = hello.answer(endpoint.engine());
+    let result = hello.answer(
+        endpoint.engine(),
+        instructions(&endpoint.engine().catalog, admitted.who()),
+    );
     let mut response = json_response(StatusCode::OK, wire::answer(Some(&request.id), Ok(&result)));
     if let Ok(id) = HeaderValue::from_str(&session.id) {
         response.headers_mut().insert(SESSION, id);

@@ -1,16 +1,20 @@
 //! Backups: of containers and of the host's directories, made, checked, brought back, broken off and damaged.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::command::tell_by;
 use crate::support::container::Containers;
-use crate::support::machine::{IN_TIME, skip, wait_until};
+use crate::support::helper::{Helper, LONG_MS};
+use crate::support::machine::{IN_TIME, call_cgroups, cgroup2, is_alive, marked, skip, wait_until};
 use crate::support::server::{Directory, Server, server};
 
 /// Files of all kinds: owners, permissions, links of both sorts, holes, attributes, odd names.
@@ -82,6 +86,11 @@ struct Home {
 
 impl Home {
     fn new() -> Option<Self> {
+        Self::with_targets("")
+    }
+
+    /// The same with more places, as the owner's file lists them.
+    fn with_targets(more: &str) -> Option<Self> {
         let containers = Containers::new()?;
         for program in ["tar", "zstd", "python3"] {
             if Command::new(program).arg("--version").output().is_err() {
@@ -96,15 +105,14 @@ impl Home {
         }
         let at = |name: &str| files.join(name).display().to_string();
         let bounds = format!(
-            "backup = \"on\"\nlxc_manage = \"on\"\nbackup_targets = [\"local: {}\"]\nbackup_roots = [\"{}\"]\n\
+            "backup = \"on\"\nlxc_manage = \"on\"\nbackup_targets = [\"local: {}\"{more}]\nbackup_roots = [\"{}\"]\n\
              backup_paths = [\"{}\"]\nhost_file_writes = [\"{}\"]\n",
             at("kept"),
             at("more"),
             at("data"),
             at("back"),
         );
-        let lxcpath = containers.lxcpath().display();
-        let settings = format!("[lxc]\nlxcpath = \"{lxcpath}\"\n");
+        let settings = Self::settings(&containers);
         let server = server()
             .policy("admin")
             .settings(&settings)
@@ -121,6 +129,11 @@ impl Home {
 
     fn call(&self, tool: &str, arguments: Value) -> Value {
         self.agent.call(tool, arguments).send().data()
+    }
+
+    /// The settings of its server.
+    fn settings(containers: &Containers) -> String {
+        format!("[lxc]\nlxcpath = \"{}\"\n", containers.lxcpath().display())
     }
 
     /// Why a call did nothing.
@@ -254,13 +267,15 @@ fn a_container_that_runs_stands_still_meanwhile_and_goes_on() {
     home.containers.make("wren");
     home.call("container_start", json!({ "container": "wren" }));
     home.containers.until_ready("wren");
-    let has_freezer = crate::support::machine::cgroup2().is_some();
+    let has_freezer = cgroup2().is_some();
     for freeze in [true, false] {
         let asked = json!({ "target": "local", "container": "wren", "freeze": freeze });
         let made = home.call("backup_create", asked);
         assert_eq!(made["was_running"], true);
         assert_eq!(made["was_frozen"], freeze && has_freezer, "{made}");
-        assert_eq!(home.containers.state("wren"), "RUNNING");
+        wait_until("it goes on", IN_TIME, || {
+            home.containers.state("wren") == "RUNNING"
+        });
     }
     home.call("container_freeze", json!({ "container": "wren" }));
     let made = home.call(
@@ -382,4 +397,517 @@ fn a_damaged_backup_is_found_and_never_brought_back() {
     fs::write(place.join("manifest.json"), "{").unwrap();
     assert_eq!(home.call("backup_list", json!({}))["total"], 0);
     damaged("manifest");
+}
+
+/// An archive in which one entry would be written elsewhere: into the directory of the second argument.
+const HOSTILE: &str = r#"
+import io, os, subprocess, sys, tarfile
+archive, canary, kind = sys.argv[1].rsplit('|', 2)
+plain = archive + '.tar'
+with tarfile.open(plain, 'w', format=tarfile.PAX_FORMAT) as tar:
+    def add(name, kind=tarfile.REGTYPE, link='', content=b'owned\n'):
+        info = tarfile.TarInfo(name); info.type = kind; info.linkname = link
+        info.size = len(content) if kind == tarfile.REGTYPE else 0
+        tar.addfile(info, io.BytesIO(content) if info.size else None)
+    add('.', tarfile.DIRTYPE)
+    up = '../' * 12 + canary.lstrip('/')
+    if kind == 'above': add('./a/' + up + '/file')
+    if kind == 'absolute': add(canary + '/file')
+    if kind == 'link': add('./out', tarfile.SYMTYPE, canary); add('./out/file')
+    if kind == 'upward link': add('./out', tarfile.SYMTYPE, up); add('./out/file')
+    if kind == 'hard link': add('./out', tarfile.LNKTYPE, up + '/there'); add('./out')
+    if kind == 'absolute hard link': add('./out', tarfile.LNKTYPE, canary + '/there'); add('./out')
+    entries = len(tar.getmembers())
+subprocess.run(['zstd', '-q', '-f', '--rm', plain, '-o', archive], check=True)
+print(entries)
+"#;
+
+#[test]
+fn no_entry_of_an_archive_is_written_elsewhere() {
+    let Some(mut home) = Home::new() else { return };
+    home.containers.make("wren");
+    let (id, place) = home.kept("wren");
+    let canary = home.files.join("canary");
+    fs::create_dir(&canary).unwrap();
+    fs::write(canary.join("there"), "mine").unwrap();
+    let archive = place.join("archive.tar.zst");
+    let manifest = fs::read(place.join("manifest.json")).unwrap();
+    for kind in [
+        "above",
+        "absolute",
+        "link",
+        "upward link",
+        "hard link",
+        "absolute hard link",
+    ] {
+        let asked = format!("{}|{}|{kind}", archive.display(), canary.display());
+        let entries = python(HOSTILE, Path::new(&asked));
+        let sum = Command::new("sha256sum").arg(&archive).output().unwrap();
+        let sum = String::from_utf8(sum.stdout).unwrap();
+        // Whoever can write there can write a manifest that fits as well.
+        let mut forged: Value = serde_json::from_slice(&manifest).unwrap();
+        forged["archive_bytes"] = json!(fs::metadata(&archive).unwrap().len());
+        forged["entries"] = json!(entries.trim().parse::<u64>().unwrap());
+        forged["format"]["sha256"] = json!(sum.split(' ').next().unwrap());
+        fs::write(place.join("manifest.json"), forged.to_string()).unwrap();
+        let back = json!({ "target": "local", "backup": id, "container": "robin" });
+        let said = home.refused("backup_restore", back);
+        assert!(said.contains("archive"), "{kind}: {said}");
+        assert_eq!(names(&canary), ["there"], "{kind}");
+        assert_eq!(fs::read(canary.join("there")).unwrap(), b"mine", "{kind}");
+        assert_eq!(names(home.containers.lxcpath()), ["wren"], "{kind}");
+    }
+}
+
+/// A helper with a place for backups, and a container that runs.
+struct Bare {
+    containers: Containers,
+    files: Directory,
+}
+
+impl Bare {
+    fn new() -> Option<Self> {
+        let Home {
+            mut containers,
+            files,
+            ..
+        } = Home::new()?;
+        containers.make("wren");
+        containers.tool("lxc-start", "wren", &["-d"]);
+        containers.until_ready("wren");
+        let kept = files.join("kept").display().to_string();
+        let policy = files.join("helper.toml");
+        fs::write(
+            &policy,
+            format!("backup = \"on\"\nbackup_targets = [\"local: {kept}\"]\n"),
+        )
+        .unwrap();
+        fs::set_permissions(&policy, Permissions::from_mode(0o644)).unwrap();
+        Some(Self { containers, files })
+    }
+
+    fn helper(&self) -> Helper {
+        Helper::start_as(self.containers.lxcpath(), |command| {
+            command.arg("--policy").arg(self.files.join("helper.toml"));
+            command.arg("--state-dir").arg(self.files.join("state"));
+        })
+    }
+
+    /// Runs something until tar is seen at work in it, and has tar stand still then; nothing when it was over before.
+    fn halted<T>(&self, word: &str, mut begin: impl FnMut() -> T) -> Option<(T, i32)> {
+        let marker = self.files.join("kept").display().to_string();
+        for megabytes in [32, 128, 512] {
+            let root = self.containers.lxcpath().join("wren/rootfs/root/much");
+            let mut much = File::create(&root).unwrap();
+            let mut chance = File::open("/dev/urandom").unwrap().take(megabytes << 20);
+            io::copy(&mut chance, &mut much).unwrap();
+            let begun = begin();
+            let mut found = None;
+            let is_over = || {
+                names(&self.files.join("kept"))
+                    .iter()
+                    .any(|name| name.starts_with("wren@"))
+            };
+            while found.is_none() && (word == "--extract" || !is_over()) {
+                found = marked(&marker).into_iter().find(|pid| {
+                    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                    String::from_utf8_lossy(&line).contains(word)
+                });
+            }
+            let pid = Pid::from_raw(found.unwrap_or(0));
+            if found.is_some() && kill(pid, Signal::SIGSTOP).is_ok() && is_alive(pid.as_raw()) {
+                return Some((begun, pid.as_raw()));
+            }
+        }
+        skip("this machine packs faster than its processes can be found");
+        None
+    }
+
+    /// Whether the container's processes stand still, as its cgroup says: LXC may look at another freezer.
+    fn stands_still(&self) -> bool {
+        let init = self.containers.tool("lxc-info", "wren", &["-pH"]);
+        let groups = fs::read_to_string(format!("/proc/{}/cgroup", init.trim())).unwrap();
+        let group = groups.lines().find_map(|line| line.strip_prefix("0::"));
+        let group = group.unwrap().trim_start_matches('/');
+        let events = cgroup2().unwrap().join(group).join("cgroup.events");
+        fs::read_to_string(events).unwrap().contains("frozen 1")
+    }
+
+    fn create(&self) -> Value {
+        let subject = json!({ "container": "wren" });
+        let deed =
+            json!({ "what": "create", "target": "local", "subject": subject, "freeze": true });
+        json!({ "do": "backup", "deed": deed })
+    }
+
+    /// Nothing runs any more, nothing is left, and the container goes on.
+    fn is_clean(&self, helper: &Helper, tar: i32) {
+        wait_until("tar has ended", IN_TIME, || !is_alive(tar));
+        wait_until("all of it has ended", IN_TIME, || {
+            call_cgroups(helper.pid()).is_empty()
+        });
+        wait_until("nothing is left", IN_TIME, || {
+            names(&self.files.join("kept")) == ["lock"]
+        });
+        wait_until("the container goes on", IN_TIME, || {
+            cgroup2().is_none() || !self.stands_still()
+        });
+    }
+}
+
+#[test]
+fn a_backup_that_is_broken_off_leaves_nothing_behind() {
+    let Some(bare) = Bare::new() else { return };
+    let helper = bare.helper();
+    let Some((call, tar)) = bare.halted("--create", || helper.ask(&bare.create(), LONG_MS)) else {
+        return;
+    };
+    if cgroup2().is_some() {
+        assert!(bare.stands_still());
+    }
+    call.cancel();
+    assert_eq!(
+        call.finish().ending,
+        json!({ "killed": { "why": "cancelled" } })
+    );
+    bare.is_clean(&helper, tar);
+    // The same of a job, which its own operation ends.
+    fs::remove_file(bare.files.join("kept/lock")).unwrap();
+    let id = "job_0123456789abcdef0123456789abcdef";
+    let start = json!({ "do": "job_start", "job": id, "owner": "a", "tool": "backup_create", "detached": true,
+        "operation": bare.create() });
+    let Some((_, tar)) = bare.halted("--create", || helper.run(&start)) else {
+        return;
+    };
+    helper.run(&json!({ "do": "job_cancel", "job": id, "owner": "a" }));
+    bare.is_clean(&helper, tar);
+    assert_eq!(
+        helper.run(&bare.create()).ending,
+        json!({ "exited": { "code": 0 } })
+    );
+}
+
+#[test]
+fn a_container_goes_on_although_the_helper_was_killed() {
+    let Some(bare) = Bare::new() else { return };
+    let mut helper = bare.helper();
+    let Some((_call, tar)) = bare.halted("--create", || helper.ask(&bare.create(), LONG_MS)) else {
+        return;
+    };
+    helper.process.kill().unwrap();
+    helper.process.wait().unwrap();
+    wait_until("tar has ended with it", IN_TIME, || !is_alive(tar));
+    let next = bare.helper();
+    wait_until("the container goes on", IN_TIME, || {
+        cgroup2().is_none() || !bare.stands_still()
+    });
+    let made = next.run(&bare.create());
+    assert_eq!(
+        made.ending,
+        json!({ "exited": { "code": 0 } }),
+        "{}",
+        made.stdout()
+    );
+    let left = names(&bare.files.join("kept"));
+    assert!(
+        left.len() == 2 && left[1].starts_with("wren@"),
+        "what was left is gone: {left:?}"
+    );
+}
+
+#[test]
+fn a_way_back_that_is_broken_off_changes_nothing() {
+    let Some(bare) = Bare::new() else { return };
+    let helper = bare.helper();
+    let root = bare.containers.lxcpath().join("wren/rootfs");
+    let mut before = String::new();
+    let mut begin = || {
+        for entry in fs::read_dir(bare.files.join("kept")).unwrap().flatten() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+        bare.containers.tool("lxc-start", "wren", &["-d"]);
+        bare.containers.until_ready("wren");
+        let made = helper.run(&bare.create());
+        let id = serde_json::from_slice::<Value>(&made.stdout).unwrap()["backup"].clone();
+        bare.containers.tool("lxc-stop", "wren", &["-k"]);
+        bare.containers.until_stopped("wren");
+        fs::write(root.join("root/later"), "x").unwrap();
+        before = python(LOOK, &root);
+        let deed = json!({ "what": "restore", "target": "local", "backup": id, "subject": { "container": "wren" } });
+        helper.ask(&json!({ "do": "backup", "deed": deed }), LONG_MS)
+    };
+    bare.containers.tool("lxc-stop", "wren", &["-k"]);
+    bare.containers.until_stopped("wren");
+    let Some((call, tar)) = bare.halted("--extract", &mut begin) else {
+        return;
+    };
+    call.cancel();
+    assert_eq!(
+        call.finish().ending,
+        json!({ "killed": { "why": "cancelled" } })
+    );
+    wait_until("tar has ended", IN_TIME, || !is_alive(tar));
+    wait_until("all of it has ended", IN_TIME, || {
+        call_cgroups(helper.pid()).is_empty()
+    });
+    assert_eq!(python(LOOK, &root), before);
+    let left = names(&bare.containers.lxcpath().join("wren"));
+    assert!(!left.iter().any(|name| name.starts_with('.')), "{left:?}");
+}
+
+#[test]
+fn a_directory_of_the_host_comes_back_to_a_new_one() {
+    let Some(home) = Home::new() else { return };
+    let data = home.files.join("data");
+    python(MAKE, &data);
+    let before = python(LOOK, &data.join("data"));
+    let path = |name: &str| json!(home.files.join(name).display().to_string());
+    let made = home.call(
+        "backup_create",
+        json!({ "target": "local", "path": path("data/data") }),
+    );
+    let id = &made["backup"];
+    assert!(id.as_str().unwrap().starts_with("_host@"), "{made}");
+    assert_eq!(made["entries"], before.lines().count());
+    let back = |to: &str| json!({ "target": "local", "backup": id, "path": path(to) });
+    home.call("backup_restore", back("back/new"));
+    assert_eq!(python(LOOK, &home.files.join("back/new")), before);
+    for (to, why) in [
+        ("back/new", "already"),
+        ("data/new", "host_file_writes"),
+        ("back/../x", ".."),
+    ] {
+        let said = home.refused("backup_restore", back(to));
+        assert!(said.contains(why), "{to}: {said}");
+    }
+    let said = home.refused(
+        "backup_restore",
+        json!({ "target": "local", "backup": id, "container": "wren" }),
+    );
+    assert!(said.contains("of the host"), "{said}");
+    assert_eq!(names(&home.files.join("back")), ["new"]);
+    let one = home.call(
+        "backup_create",
+        json!({ "target": "local", "path": path("data/data/private") }),
+    );
+    assert_eq!(one["entries"], 1);
+    for (from, why) in [("kept", "backup_paths"), ("data/none", "does not exist")] {
+        let said = home.refused(
+            "backup_create",
+            json!({ "target": "local", "path": path(from) }),
+        );
+        assert!(said.contains(why), "{from}: {said}");
+    }
+    let said = home.refused("backup_create", json!({ "target": "local" }));
+    assert!(said.contains("either"), "{said}");
+    // A directory into which somebody else may put links is no place to unpack in.
+    fs::set_permissions(home.files.join("back"), Permissions::from_mode(0o777)).unwrap();
+    let said = home.refused("backup_restore", back("back/other"));
+    assert!(said.contains("root's alone"), "{said}");
+}
+
+#[test]
+fn places_are_added_below_what_the_owner_names_and_the_owners_own_stay() {
+    let Some(mut home) = Home::new() else { return };
+    home.containers.make("wren");
+    let list = home.call("backup_target_list", json!({}));
+    let local = &list["targets"][0];
+    assert_eq!(
+        (&local["target"], &local["kind"]),
+        (&json!("local"), &json!("directory"))
+    );
+    assert_eq!(
+        (&local["of_the_owner"], &local["ready"]),
+        (&json!(true), &json!(true))
+    );
+    assert!(local["free_bytes"].as_u64().unwrap() > 0);
+    let own = || json!({ "target": "own" });
+    let added = home.call("backup_target_add", own());
+    assert_eq!(
+        (&added["of_the_owner"], &added["ready"]),
+        (&json!(false), &json!(true)),
+        "{added}"
+    );
+    assert_eq!(
+        added["place"],
+        home.files.join("more/own").display().to_string()
+    );
+    let made = home.call(
+        "backup_create",
+        json!({ "target": "own", "container": "wren" }),
+    );
+    let id = made["backup"].clone();
+    for (tool, target, why) in [
+        ("backup_target_add", "own", "already"),
+        ("backup_target_add", "local", "already"),
+        ("backup_target_remove", "local", "owner of this box"),
+        ("backup_target_remove", "none", "no backup target"),
+        ("backup_target_mount", "local", "nothing is mounted"),
+    ] {
+        let said = home.refused(tool, json!({ "target": target }));
+        assert!(said.contains(why), "{tool} {target}: {said}");
+    }
+    let said = home.refused(
+        "backup_target_add",
+        json!({ "target": "other", "root": "/etc" }),
+    );
+    assert!(said.contains("backup_roots"), "{said}");
+    home.call("backup_target_remove", own());
+    assert_eq!(home.call("backup_list", json!({}))["total"], 0);
+    home.call("backup_target_add", own());
+    assert_eq!(
+        home.call("backup_list", json!({}))["backups"][0]["backup"],
+        id
+    );
+    // What others may write is no place for what root unpacks.
+    fs::set_permissions(home.files.join("kept"), Permissions::from_mode(0o777)).unwrap();
+    let said = home.refused(
+        "backup_create",
+        json!({ "target": "local", "container": "wren" }),
+    );
+    assert!(said.contains("chmod go-w"), "{said}");
+    let list = home.call("backup_list", json!({}));
+    assert_eq!(list["unseen"][0]["target"], "local", "{list}");
+}
+
+#[test]
+fn an_agent_within_a_space_has_the_backups_of_its_containers_alone() {
+    let Some(mut home) = Home::new() else { return };
+    for name in ["wren", "vault"] {
+        home.containers.make(name);
+    }
+    let (wren, vault) = (home.kept("wren").0, home.kept("vault").0);
+    let path = home.files.join("data").display().to_string();
+    let of_host = home.call("backup_create", json!({ "target": "local", "path": path }));
+    let space = "[spaces.birds]\ncontainers = [\"wren\", \"robin\"]\nhost = false\n";
+    let settings = Home::settings(&home.containers);
+    home.server.reload_with(&format!("{settings}{space}"));
+    let agent = keeper(&home.server, &["--space", "birds"]);
+    let call = |tool: &str, arguments: Value| agent.call(tool, arguments).send();
+    let list = call("backup_list", json!({})).data();
+    assert_eq!(
+        (&list["total"], &list["backups"][0]["backup"]),
+        (&json!(1), &json!(wren))
+    );
+    let targets = call("backup_target_list", json!({})).data();
+    assert!(targets["targets"][0].get("place").is_none(), "{targets}");
+    let none = vault.replace("vault", "never");
+    for (tool, more) in [
+        ("backup_verify", json!({})),
+        ("backup_restore", json!({ "container": "robin" })),
+    ] {
+        let asked = |id: &str| {
+            let mut asked = more.clone();
+            (asked["target"], asked["backup"]) = (json!("local"), json!(id));
+            call(tool, asked).failure()
+        };
+        assert_eq!(
+            asked(&vault).replace("vault", "never"),
+            asked(&none),
+            "{tool}"
+        );
+        let said = asked(of_host["backup"].as_str().unwrap());
+        assert!(tool == "backup_restore" || said.contains("reach"), "{said}");
+    }
+    let outside = json!({ "target": "local", "backup": wren, "container": "vault" });
+    call("backup_restore", outside).failure();
+    let said = call("backup_create", json!({ "target": "local", "path": path })).failure();
+    assert!(said.contains("reach"), "{said}");
+    let create = |name: &str| {
+        call(
+            "backup_create",
+            json!({ "target": "local", "container": name }),
+        )
+        .failure()
+    };
+    assert_eq!(create("vault").replace("vault", "never"), create("never"));
+    call(
+        "backup_restore",
+        json!({ "target": "local", "backup": wren, "container": "robin" }),
+    )
+    .data();
+}
+
+#[test]
+fn a_disk_is_mounted_kept_on_and_unmounted() {
+    let file = Directory::new();
+    let Some(disk) = Disk::new(&file.join("disk.img")) else {
+        return;
+    };
+    let more = format!(
+        ", \"usb: disk {}\", \"gone: disk LABEL=no-such-disk\"",
+        disk.0
+    );
+    let Some(mut home) = Home::with_targets(&more) else {
+        return;
+    };
+    home.containers.make("wren");
+    let usb = || json!({ "target": "usb" });
+    let asked = json!({ "target": "usb", "container": "wren" });
+    let said = home.refused("backup_create", asked.clone());
+    assert!(said.contains("backup_target_mount"), "{said}");
+    let mounted = home.call("backup_target_mount", usb());
+    assert_eq!(
+        (&mounted["kind"], &mounted["ready"]),
+        (&json!("disk"), &json!(true))
+    );
+    assert!(
+        mounted["total_bytes"].as_u64().unwrap() < 64 << 20,
+        "the disk's own size: {mounted}"
+    );
+    let id = home.call("backup_create", asked)["backup"].clone();
+    home.call("backup_target_mount", usb());
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let lines = table.lines().filter(|line| line.contains(&disk.0));
+    let lines: Vec<&str> = lines.collect();
+    assert!(
+        lines.len() == 1 && lines[0].contains("nosuid,nodev,noexec"),
+        "{lines:?}"
+    );
+    assert_eq!(home.call("backup_target_umount", usb())["ready"], false);
+    assert_eq!(home.call("backup_list", json!({}))["total"], 0);
+    home.call("backup_target_mount", usb());
+    let verified = home.call("backup_verify", json!({ "target": "usb", "backup": id }));
+    assert_eq!(verified["whole"], true);
+    home.call("backup_target_umount", usb());
+    home.call("backup_target_umount", usb());
+    home.refused("backup_target_mount", json!({ "target": "gone" }));
+}
+
+/// A loop device with a file system, gone at the end.
+struct Disk(String);
+
+impl Disk {
+    fn new(file: &Path) -> Option<Self> {
+        File::create(file).unwrap().set_len(48 << 20).unwrap();
+        let made = Command::new("mkfs.ext4")
+            .args(["-q", "-F"])
+            .arg(file)
+            .output();
+        if !made.is_ok_and(|made| made.status.success()) {
+            skip("there is no mkfs.ext4");
+            return None;
+        }
+        let device = Command::new("losetup")
+            .args(["--find", "--show"])
+            .arg(file)
+            .output();
+        match device {
+            Ok(device) if device.status.success() => Some(Self(
+                String::from_utf8(device.stdout).unwrap().trim().to_owned(),
+            )),
+            _ => {
+                skip("there is no loop device to be had");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // One that a failed test has left mounted.
+        let _ = Command::new("umount").arg(&self.0).output();
+        let _ = Command::new("losetup").args(["--detach", &self.0]).output();
+    }
 }

@@ -159,12 +159,10 @@ fn d1_discover_says_what_the_server_can_do() {
         result["capabilities"].get("logging").is_none(),
         "no messages are served"
     );
-    assert!(
-        result["instructions"]
-            .as_str()
-            .unwrap()
-            .contains("container_shell")
-    );
+    let told = result["instructions"].as_str().unwrap();
+    assert!(told.starts_with("You are the agent "), "{told}");
+    assert!(told.contains("the policy `observe`"), "{told}");
+    assert!(told.contains("container_shell"), "{told}");
 }
 
 #[test]

@@ -1,0 +1,21 @@
+//! The machine's own name, as the kernel has it.
+
+use std::fs;
+
+/// Its name; nothing where it has none, or none that can be read.
+pub fn host_name() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    let name = name.trim();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_what_uname_says() {
+        let name = nix::unistd::gethostname().unwrap();
+        assert_eq!(host_name(), name.into_string().ok());
+    }
+}

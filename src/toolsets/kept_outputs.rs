@@ -1,0 +1,108 @@
+//! `gatewren:///outputs/{id}`: what an agent's own commands printed, where that was more than an answer shows.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::backends::{Captured, KeptOutputs};
+use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
+use crate::registry::{BoxFuture, ResourceSource, Viewer, is_text};
+
+/// Where they are.
+pub const OUTPUTS: &str = "gatewren:///outputs/";
+
+/// A source of resources with the outputs of whoever looks beside.
+pub struct WithOutputs {
+    inner: Arc<dyn ResourceSource>,
+    outputs: KeptOutputs,
+}
+
+impl WithOutputs {
+    /// These resources and these outputs.
+    pub fn new(inner: Arc<dyn ResourceSource>, outputs: KeptOutputs) -> Self {
+        Self { inner, outputs }
+    }
+}
+
+/// As text where it is some, else its bytes; a gap is named in a text, and ends what is given of bytes.
+fn contents(uri: &str, output: &Captured) -> ResourceContents {
+    if is_text(&output.head) && is_text(&output.tail) {
+        return ResourceContents {
+            uri: uri.to_owned(),
+            mime_type: Some("text/plain".to_owned()),
+            text: Some(output.text_lossy()),
+            ..ResourceContents::default()
+        };
+    }
+    let mut bytes = output.head.clone();
+    if !output.truncated() {
+        bytes.extend_from_slice(&output.tail);
+    }
+    ResourceContents::of_bytes(uri, "application/octet-stream", &bytes)
+}
+
+impl ResourceSource for WithOutputs {
+    fn resources(&self, viewer: &Viewer) -> Vec<Resource> {
+        self.inner.resources(viewer)
+    }
+
+    fn templates(&self, viewer: &Viewer) -> Vec<ResourceTemplate> {
+        let mut templates = self.inner.templates(viewer);
+        templates.push(ResourceTemplate {
+            uri_template: format!("{OUTPUTS}{{id}}"),
+            name: "output".to_owned(),
+            description: Some(
+                "What a command of this agent printed, where its answer links to it".to_owned(),
+            ),
+            ..ResourceTemplate::default()
+        });
+        templates
+    }
+
+    fn read(
+        &self,
+        viewer: &Viewer,
+        uri: &str,
+    ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
+        let Some(id) = uri.strip_prefix(OUTPUTS) else {
+            return self.inner.read(viewer, uri);
+        };
+        let found = self.outputs.find(&viewer.agent, id);
+        let read = found.map(|output| vec![contents(uri, &output)]);
+        Box::pin(std::future::ready(Ok(read)))
+    }
+
+    fn can_watch(&self, viewer: &Viewer, uri: &str) -> bool {
+        !uri.starts_with(OUTPUTS) && self.inner.can_watch(viewer, uri)
+    }
+
+    fn bell(&self) -> watch::Receiver<u64> {
+        self.inner.bell()
+    }
+
+    fn newest(&self, viewer: &Viewer) -> u64 {
+        self.inner.newest(viewer)
+    }
+
+    fn is_apart(&self, uri: &str) -> bool {
+        self.inner.is_apart(uri)
+    }
+
+    fn newest_apart(&self) -> u64 {
+        self.inner.newest_apart()
+    }
+
+    fn bell_apart(&self) -> Option<watch::Receiver<u64>> {
+        self.inner.bell_apart()
+    }
+
+    fn touched(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
+        self.inner.touched(viewer, uri, after)
+    }
+
+    fn patches(&self, viewer: &Viewer, uri: &str, revisions: RangeInclusive<u64>) -> Option<Value> {
+        self.inner.patches(viewer, uri, revisions)
+    }
+}
