@@ -51,7 +51,7 @@ pub use operation::{HostDiskUsage, Operation, PowerPlan, Request};
 pub use probe::{Answered, HostProbe, Probe, Probed};
 pub use processes::{ProcessOrder, ProcessSeen, Processes};
 pub use snapshot_name::SnapshotName;
-pub use ssh_keys::{Fingerprint, PublicKey, SshAccount, SshKey, SshKeyChange};
+pub use ssh_keys::{Fingerprint, PublicKey, SshAccount, SshKey, SshKeyChange, SshKeyDeed};
 pub use tunnels::{Tunnel, TunnelPeer};
 pub use unit_change::UnitChange;
 pub use unit_name::UnitName;

@@ -14,7 +14,7 @@ use super::{
     name::ContainerName,
     probe::HostProbe,
     processes::ProcessOrder,
-    ssh_keys::{Fingerprint, PublicKey},
+    ssh_keys::SshKeyDeed,
     unit_change::UnitChange,
     unit_name::UnitName,
     update::UpdateOrder,
@@ -321,24 +321,10 @@ pub enum Operation {
         /// Which.
         tunnel: TunnelName,
     },
-    /// Print the SSH keys of the accounts that the owner's file names, as a JSON list
-    /// ([`SshAccount`](super::ssh_keys::SshAccount)).
-    SshKeyList {},
-    /// Let a key log in, and print what was done ([`SshKeyChange`](super::ssh_keys::SshKeyChange)).
-    SshKeyAdd {
-        /// As whom: an entry of the owner's file; its only one when absent.
-        #[serde(default)]
-        account: Option<String>,
-        /// Which.
-        key: PublicKey,
-    },
-    /// No longer let a key log in that was added so, and print the same.
-    SshKeyRemove {
-        /// As whom.
-        #[serde(default)]
-        account: Option<String>,
-        /// Which.
-        fingerprint: Fingerprint,
+    /// Look at the SSH keys of the accounts that the owner's file names, or change them.
+    SshKeys {
+        /// What.
+        deed: SshKeyDeed,
     },
 }
 
@@ -421,9 +407,7 @@ impl Operation {
             Self::HostTunnels {} => "host_tunnels",
             Self::HostTunnelUp { .. } => "host_tunnel_up",
             Self::HostTunnelDown { .. } => "host_tunnel_down",
-            Self::SshKeyList {} => "ssh_key_list",
-            Self::SshKeyAdd { .. } => "ssh_key_add",
-            Self::SshKeyRemove { .. } => "ssh_key_remove",
+            Self::SshKeys { deed } => deed.name(),
             Self::Backup { deed } => deed.name(),
         }
     }
@@ -456,8 +440,9 @@ impl Operation {
                 | Self::HostFileWrite(_)
                 | Self::HostTunnelUp { .. }
                 | Self::HostTunnelDown { .. }
-                | Self::SshKeyAdd { .. }
-                | Self::SshKeyRemove { .. }
+                | Self::SshKeys {
+                    deed: SshKeyDeed::Add { .. } | SshKeyDeed::Remove { .. }
+                }
         )
     }
 
@@ -519,9 +504,7 @@ impl Operation {
             | Self::HostTunnels {}
             | Self::HostTunnelUp { .. }
             | Self::HostTunnelDown { .. }
-            | Self::SshKeyList {}
-            | Self::SshKeyAdd { .. }
-            | Self::SshKeyRemove { .. } => None,
+            | Self::SshKeys { .. } => None,
         }
     }
 }

@@ -47,9 +47,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         | Operation::HostPools {}
         | Operation::HostBtrfs { .. }
         | Operation::HostTunnels {} => Some(HelperClass::HostReads),
-        Operation::SshKeyList {} | Operation::SshKeyAdd { .. } | Operation::SshKeyRemove { .. } => {
-            Some(HelperClass::SshKeys)
-        }
+        Operation::SshKeys { .. } => Some(HelperClass::SshKeys),
         Operation::HostTunnelUp { .. } | Operation::HostTunnelDown { .. } => {
             Some(HelperClass::Network)
         }
@@ -159,7 +157,7 @@ mod tests {
     use crate::exec::{
         Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
         HostFileWrite, HostProbe, JobId, LogQuery, PowerPlan, Probe, ProcessOrder, Program,
-        UnitChange, UnitName, UpdateOrder, UpdateScope,
+        SshKeyDeed, UnitChange, UnitName, UpdateOrder, UpdateScope,
     };
     use crate::sys::Scratch;
 
@@ -408,14 +406,28 @@ mod tests {
             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
         let fingerprint = "SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ";
         [
-            Operation::SshKeyList {},
-            Operation::SshKeyAdd {
+            SshKeyDeed::List {},
+            SshKeyDeed::Add {
                 account: None,
                 key: key.to_owned().try_into().unwrap(),
             },
-            Operation::SshKeyRemove {
+            SshKeyDeed::Remove {
                 account: None,
                 fingerprint: fingerprint.to_owned().try_into().unwrap(),
+            },
+        ]
+        .map(|deed| Operation::SshKeys { deed })
+    }
+
+    /// What starts and stops containers.
+    fn writes(container: impl Fn() -> ContainerName) -> [Operation; 2] {
+        [
+            Operation::ContainerStart {
+                container: container(),
+            },
+            Operation::ContainerStop {
+                container: container(),
+                grace_s: 1,
             },
         ]
     }
@@ -432,15 +444,6 @@ mod tests {
             container,
             command: command(),
         };
-        let writes = [
-            Operation::ContainerStart {
-                container: container(),
-            },
-            Operation::ContainerStop {
-                container: container(),
-                grace_s: 1,
-            },
-        ];
         let rest = [
             (Operation::Ping {}, None),
             (Operation::Bounds {}, None),
@@ -471,7 +474,7 @@ mod tests {
             (one(container()), Some(HelperClass::ContainerShell)),
         ];
         let reads = reads(container).map(|read| (read, Some(HelperClass::LxcReads)));
-        let writes = writes.map(|write| (write, Some(HelperClass::LxcWrites)));
+        let writes = writes(container).map(|write| (write, Some(HelperClass::LxcWrites)));
         let power = power().map(|power| (power, Some(HelperClass::Power)));
         let containers = reads.into_iter().chain(writes).chain(deeds());
         let containers = containers.chain(of_systemd());

@@ -39,9 +39,7 @@ pub async fn perform(
         | Operation::HostSmart { .. }
         | Operation::HostPools {}
         | Operation::HostBtrfs { .. } => host_storage::perform(house, pump, operation).await,
-        Operation::SshKeyList {} | Operation::SshKeyAdd { .. } | Operation::SshKeyRemove { .. } => {
-            ssh_keys::perform(house, pump, operation).await
-        }
+        Operation::SshKeys { deed } => ssh_keys::perform(house, pump, deed).await,
         Operation::HostTunnels {} => tunnels::list(house, pump).await,
         Operation::HostTunnelUp { tunnel } => tunnels::switch(house, pump, (tunnel, "up")).await,
         Operation::HostTunnelDown { tunnel } => {

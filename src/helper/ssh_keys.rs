@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::config::HELPER_POLICY_FILE;
 use crate::exec::{
-    Ending, Fingerprint, Operation, PublicKey, RefusalCode, SshAccount, SshKey, SshKeyChange,
+    Ending, Fingerprint, PublicKey, RefusalCode, SshAccount, SshKey, SshKeyChange, SshKeyDeed,
 };
 
 use super::{
@@ -34,20 +34,20 @@ const MOST_TOLD: usize = 256;
 pub async fn perform(
     house: &Arc<House>,
     pump: &mut Pump,
-    operation: &Operation,
+    deed: &SshKeyDeed,
 ) -> Result<Ending, Refusal> {
     require_root()?;
     let entries = house.policy.now().ssh_keys.clone();
-    match operation.clone() {
-        Operation::SshKeyList {} => print(pump, move || Ok(json(&list(&entries)))).await,
-        Operation::SshKeyAdd { account, key } => {
+    match deed.clone() {
+        SshKeyDeed::List {} => print(pump, move || Ok(json(&list(&entries)))).await,
+        SshKeyDeed::Add { account, key } => {
             let entry = meant(&entries, account.as_deref())?;
             print(pump, move || {
                 in_turn(|| add(&entry, &key)).map(|done| json(&done))
             })
             .await
         }
-        Operation::SshKeyRemove {
+        SshKeyDeed::Remove {
             account,
             fingerprint,
         } => {
@@ -57,7 +57,6 @@ pub async fn perform(
             })
             .await
         }
-        _ => Err(Refusal::failed("this is nothing about keys")),
     }
 }
 

@@ -24,6 +24,6 @@ pub use crate::exec::{
     JobPiece, KillReason, Limits, Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority,
     LogQuery, Operation, PackageName, PowerPlan, Probe, Probed, ProcessOrder, ProcessSeen,
     Processes, Program, PublicKey, RefusalCode, SnapshotFacts, SnapshotName, SshAccount,
-    SshKeyChange, Stream, Subject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
-    UnseenTarget, UpdateOrder, UpdateScope, Usage, Verified, Vitals,
+    SshKeyChange, SshKeyDeed, Stream, Subject, TargetName, Transport, Tunnel, TunnelName,
+    UnitChange, UnitName, UnseenTarget, UpdateOrder, UpdateScope, Usage, Verified, Vitals,
 };

@@ -62,9 +62,7 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "unit_change" => ("units", "\"on\""),
         "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
         "host_tunnel_up" | "host_tunnel_down" => ("network", "\"on\""),
-        keys if keys.starts_with("ssh_key_") => {
-            ("ssh_keys", "[\"/nonexistent/.ssh/authorized_keys\"]")
-        }
+        "ssh_keys" => ("ssh_keys", "[\"/nonexistent/.ssh/authorized_keys\"]"),
         "backup" => ("backup", "\"on\""),
         "host_file_write" => ("host_file_writes", "[\"/\"]"),
         looks if looks.starts_with("host_file_") => ("host_file_reads", "[\"/\"]"),
