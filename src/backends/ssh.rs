@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::helper_client::{Fingerprint, Helper, Operation, PublicKey, SshAccount, SshKeyChange};
+use crate::helper_client::{
+    Fingerprint, Helper, Operation, PublicKey, SshAccount, SshKeyChange, SshKeyDeed,
+};
 use crate::sys::neutralise;
 
 use super::{ask::ask_json, error::BackendError};
@@ -27,7 +29,8 @@ impl Ssh {
     /// # Errors
     /// When the owner's file does not let them be seen.
     pub async fn keys(&self, reference: &str) -> Result<Vec<SshAccount>, BackendError> {
-        let asked = Operation::SshKeyList {};
+        let deed = SshKeyDeed::List {};
+        let asked = Operation::SshKeys { deed };
         let mut accounts: Vec<SshAccount> =
             ask_json(&self.helper, asked, PATIENCE, reference).await?;
         for key in accounts.iter_mut().flat_map(|account| &mut account.keys) {
@@ -47,7 +50,8 @@ impl Ssh {
         key: PublicKey,
         reference: &str,
     ) -> Result<SshKeyChange, BackendError> {
-        let asked = Operation::SshKeyAdd { account, key };
+        let deed = SshKeyDeed::Add { account, key };
+        let asked = Operation::SshKeys { deed };
         ask_json(&self.helper, asked, PATIENCE, reference).await
     }
 
@@ -61,10 +65,11 @@ impl Ssh {
         fingerprint: Fingerprint,
         reference: &str,
     ) -> Result<SshKeyChange, BackendError> {
-        let asked = Operation::SshKeyRemove {
+        let deed = SshKeyDeed::Remove {
             account,
             fingerprint,
         };
+        let asked = Operation::SshKeys { deed };
         ask_json(&self.helper, asked, PATIENCE, reference).await
     }
 }

@@ -16,7 +16,7 @@ use super::{
     probe::HostProbe,
     processes::ProcessOrder,
     repair::HostRepair,
-    ssh_keys::{Fingerprint, PublicKey},
+    ssh_keys::SshKeyDeed,
     unit_change::UnitChange,
     unit_name::UnitName,
     update::UpdateOrder,
@@ -331,24 +331,10 @@ pub enum Operation {
         /// Which.
         tunnel: TunnelName,
     },
-    /// Print the SSH keys of the accounts that the owner's file names, as a JSON list
-    /// ([`SshAccount`](super::ssh_keys::SshAccount)).
-    SshKeyList {},
-    /// Let a key log in, and print what was done ([`SshKeyChange`](super::ssh_keys::SshKeyChange)).
-    SshKeyAdd {
-        /// As whom: an entry of the owner's file; its only one when absent.
-        #[serde(default)]
-        account: Option<String>,
-        /// Which.
-        key: PublicKey,
-    },
-    /// No longer let a key log in that was added so, and print the same.
-    SshKeyRemove {
-        /// As whom.
-        #[serde(default)]
-        account: Option<String>,
-        /// Which.
-        fingerprint: Fingerprint,
+    /// Look at the SSH keys of the accounts that the owner's file names, or change them.
+    SshKeys {
+        /// What.
+        deed: SshKeyDeed,
     },
 }
 
@@ -371,173 +357,4 @@ pub struct PowerPlan {
     /// What those hear who are logged in.
     #[serde(default)]
     pub reason: Option<String>,
-}
-
-impl Operation {
-    /// Its name, as in the wire form and in the log.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Ping {} => "ping",
-            Self::Bounds {} => "bounds",
-            Self::HostView {} => "host_view",
-            Self::HostSpace { .. } => "host_space",
-            Self::HostPrograms { .. } => "host_programs",
-            Self::HostCommand { .. } => "host_command",
-            Self::ContainerCommand { .. } => "container_command",
-            Self::ContainerList {} => "container_list",
-            Self::ContainerInfo { .. } => "container_info",
-            Self::ContainerConfig { .. } => "container_config",
-            Self::ContainerOsRelease { .. } => "container_os_release",
-            Self::ContainerVitals { .. } => "container_vitals",
-            Self::ContainerDisk { .. } => "container_disk",
-            Self::ContainerStart { .. } => "container_start",
-            Self::ContainerStop { .. } => "container_stop",
-            Self::ContainerDeed { deed, .. } => deed.name(),
-            Self::ContainerCreate { .. } => "container_create",
-            Self::ContainerEvents {} => "container_events",
-            Self::Restart { .. } => "restart",
-            Self::Shutdown { .. } => "shutdown",
-            Self::CancelShutdown {} => "cancel_shutdown",
-            Self::UpdateCheck { .. } => "update_check",
-            Self::UpdateRefresh { .. } => "update_refresh",
-            Self::UpdateApply(_) => "update_apply",
-            Self::UpdateHistory { .. } => "update_history",
-            Self::HostLog { .. } => "host_log",
-            Self::ContainerLog { .. } => "container_log",
-            Self::HostBoots {} => "host_boots",
-            Self::ContainerBoots { .. } => "container_boots",
-            Self::HostProcesses { .. } => "host_processes",
-            Self::UnitChange { .. } => "unit_change",
-            Self::ContainerUnitList { .. } => "container_unit_list",
-            Self::ContainerUnit { .. } => "container_unit",
-            Self::ContainerUnitChange { .. } => "container_unit_change",
-            Self::JobStart { .. } => "job_start",
-            Self::JobList { .. } => "job_list",
-            Self::JobWait { .. } => "job_wait",
-            Self::JobOutput { .. } => "job_output",
-            Self::JobCancel { .. } => "job_cancel",
-            Self::JobForget { .. } => "job_forget",
-            Self::JobEnds {} => "job_ends",
-            Self::HostFileList(_) => "host_file_list",
-            Self::HostFileSearch(_) => "host_file_search",
-            Self::HostFileRead(_) => "host_file_read",
-            Self::HostFileWrite(_) => "host_file_write",
-            Self::HostProbe(_) => "host_probe",
-            Self::HostFirewall {} => "host_firewall",
-            Self::HostDiskUsage(_) => "host_disk_usage",
-            Self::HostSmart { .. } => "host_smart",
-            Self::HostPools {} => "host_pools",
-            Self::HostBtrfs { .. } => "host_btrfs",
-            Self::HostRepair(_) => "host_repair",
-            Self::HostSetting { setting } => setting.name(),
-            Self::HostTunnels {} => "host_tunnels",
-            Self::HostTunnelUp { .. } => "host_tunnel_up",
-            Self::HostTunnelDown { .. } => "host_tunnel_down",
-            Self::SshKeyList {} => "ssh_key_list",
-            Self::SshKeyAdd { .. } => "ssh_key_add",
-            Self::SshKeyRemove { .. } => "ssh_key_remove",
-            Self::Backup { deed } => deed.name(),
-        }
-    }
-
-    /// Whether it changes nothing.
-    pub fn only_looks(&self) -> bool {
-        if let Self::ContainerDeed { deed, .. } = self {
-            return deed.only_looks();
-        }
-        if let Self::Backup { deed } = self {
-            return deed.only_looks();
-        }
-        !matches!(
-            self,
-            Self::HostCommand { .. }
-                | Self::ContainerCommand { .. }
-                | Self::ContainerStart { .. }
-                | Self::ContainerStop { .. }
-                | Self::ContainerCreate { .. }
-                | Self::Restart { .. }
-                | Self::Shutdown { .. }
-                | Self::CancelShutdown {}
-                | Self::UpdateRefresh { .. }
-                | Self::UpdateApply(_)
-                | Self::UnitChange { .. }
-                | Self::ContainerUnitChange { .. }
-                | Self::JobStart { .. }
-                | Self::JobCancel { .. }
-                | Self::JobForget { .. }
-                | Self::HostFileWrite(_)
-                | Self::HostRepair(_)
-                | Self::HostSetting { .. }
-                | Self::HostTunnelUp { .. }
-                | Self::HostTunnelDown { .. }
-                | Self::SshKeyAdd { .. }
-                | Self::SshKeyRemove { .. }
-        )
-    }
-
-    /// The container it is about, if it is about one.
-    pub fn container(&self) -> Option<&ContainerName> {
-        match self {
-            Self::ContainerCommand { container, .. }
-            | Self::ContainerInfo { container }
-            | Self::ContainerConfig { container }
-            | Self::ContainerOsRelease { container }
-            | Self::ContainerDisk { container }
-            | Self::ContainerStart { container }
-            | Self::ContainerStop { container, .. }
-            | Self::ContainerDeed { container, .. }
-            | Self::ContainerLog { container, .. }
-            | Self::ContainerBoots { container }
-            | Self::ContainerUnitList { container }
-            | Self::ContainerUnit { container, .. }
-            | Self::ContainerUnitChange { container, .. } => Some(container),
-            Self::ContainerVitals { container }
-            | Self::UpdateCheck { container }
-            | Self::UpdateRefresh { container }
-            | Self::UpdateHistory { container, .. } => container.as_ref(),
-            Self::UpdateApply(order) => order.container.as_ref(),
-            Self::Backup { deed } => deed.container(),
-            Self::JobStart { operation, .. } => operation.container(),
-            Self::Ping {}
-            | Self::HostView {}
-            | Self::HostSpace { .. }
-            | Self::HostPrograms { .. }
-            | Self::HostCommand { .. }
-            | Self::ContainerList {}
-            | Self::ContainerCreate { .. }
-            | Self::ContainerEvents {}
-            | Self::Bounds {}
-            | Self::Restart { .. }
-            | Self::Shutdown { .. }
-            | Self::CancelShutdown {}
-            | Self::HostLog { .. }
-            | Self::HostBoots {}
-            | Self::HostProcesses { .. }
-            | Self::UnitChange { .. }
-            | Self::JobList { .. }
-            | Self::JobWait { .. }
-            | Self::JobOutput { .. }
-            | Self::JobCancel { .. }
-            | Self::JobForget { .. }
-            | Self::JobEnds {}
-            | Self::HostFileList(_)
-            | Self::HostFileSearch(_)
-            | Self::HostFileRead(_)
-            | Self::HostFileWrite(_)
-            | Self::HostProbe(_)
-            | Self::HostFirewall {}
-            | Self::HostDiskUsage(_)
-            | Self::HostSmart { .. }
-            | Self::HostPools {}
-            | Self::HostBtrfs { .. }
-            | Self::HostRepair(_)
-            | Self::HostSetting { .. }
-            | Self::HostTunnels {}
-            | Self::HostTunnelUp { .. }
-            | Self::HostTunnelDown { .. }
-            | Self::SshKeyList {}
-            | Self::SshKeyAdd { .. }
-            | Self::SshKeyRemove { .. } => None,
-        }
-    }
 }

@@ -36,6 +36,30 @@ pub struct PublicKey {
 #[serde(try_from = "String", into = "String")]
 pub struct Fingerprint(String);
 
+/// What is done about keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SshKeyDeed {
+    /// Print those of all accounts, as a JSON list ([`SshAccount`]).
+    List {},
+    /// Let a key log in, and print what was done ([`SshKeyChange`]).
+    Add {
+        /// As whom: an entry of the owner's file; its only one when absent.
+        #[serde(default)]
+        account: Option<String>,
+        /// Which.
+        key: PublicKey,
+    },
+    /// No longer let a key log in that was added so, and print the same.
+    Remove {
+        /// As whom.
+        #[serde(default)]
+        account: Option<String>,
+        /// Which.
+        fingerprint: Fingerprint,
+    },
+}
+
 /// Why a text is no key, or no fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InvalidKey {
@@ -95,6 +119,17 @@ pub struct SshKeyChange {
     pub fingerprint: String,
     /// Whether anything was changed: a key that is there already is not added again.
     pub changed: bool,
+}
+
+impl SshKeyDeed {
+    /// The name of the operation that it is.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::List {} => "ssh_key_list",
+            Self::Add { .. } => "ssh_key_add",
+            Self::Remove { .. } => "ssh_key_remove",
+        }
+    }
 }
 
 impl PublicKey {

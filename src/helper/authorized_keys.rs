@@ -24,6 +24,9 @@ const FILE_BYTES: u64 = 256 * 1024;
 /// Two changes at once would each undo what the other has done.
 static TURN: Mutex<()> = Mutex::new(());
 
+/// A user and its group, by number.
+type Owner = (u32, u32);
+
 /// An account's file, found and looked after, with its directory held open: what is renamed meanwhile does not matter.
 #[derive(Debug)]
 pub struct KeyFile {
@@ -166,7 +169,7 @@ pub fn in_turn<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// The directory, the name in it, and whose it is: of a login name its home's, at a path whoever owns the directory.
-fn place(entry: &str) -> Result<(PathBuf, PathBuf, Option<(u32, u32)>), Refusal> {
+fn place(entry: &str) -> Result<(PathBuf, PathBuf, Option<Owner>), Refusal> {
     if entry.starts_with('/') {
         let path = Path::new(entry);
         let parts = path.parent().zip(path.file_name());
@@ -197,7 +200,7 @@ fn opened(folder: &Path) -> io::Result<File> {
     place_beneath(&File::open(above)?, Path::new(name), true)
 }
 
-fn make_folder(folder: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
+fn make_folder(folder: &Path, owner: Option<Owner>) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Ok(()) => {
             let (uid, gid) = owner.unzip();

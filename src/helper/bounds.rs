@@ -21,70 +21,38 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Refusal
 }
 
 /// An operation's class; none for what does nothing. Each operation is named, so that none can be forgotten.
+#[rustfmt::skip] // a table
 fn class(operation: &Operation) -> Option<HelperClass> {
     match operation {
         // What can be asked of a job was allowed when it began.
-        Operation::Ping {}
-        | Operation::Bounds {}
-        | Operation::JobList { .. }
-        | Operation::JobWait { .. }
-        | Operation::JobOutput { .. }
-        | Operation::JobCancel { .. }
-        | Operation::JobForget { .. }
-        | Operation::JobEnds {} => None,
+        Operation::Ping {} | Operation::Bounds {} | Operation::JobList { .. }
+        | Operation::JobWait { .. } | Operation::JobOutput { .. } | Operation::JobCancel { .. }
+        | Operation::JobForget { .. } | Operation::JobEnds {} => None,
         // As if it ran directly.
         Operation::JobStart { operation, .. } => class(operation),
         Operation::HostCommand { .. } => Some(HelperClass::HostShell),
         Operation::ContainerCommand { .. } => Some(HelperClass::ContainerShell),
-        Operation::HostView {}
-        | Operation::HostSpace { .. }
-        | Operation::HostPrograms { .. }
-        | Operation::HostProcesses { .. }
-        | Operation::HostProbe(_)
-        | Operation::HostFirewall {}
-        | Operation::HostDiskUsage(_)
-        | Operation::HostSmart { .. }
-        | Operation::HostPools {}
-        | Operation::HostBtrfs { .. }
-        | Operation::HostTunnels {} => Some(HelperClass::HostReads),
-        Operation::SshKeyList {} | Operation::SshKeyAdd { .. } | Operation::SshKeyRemove { .. } => {
-            Some(HelperClass::SshKeys)
-        }
-        Operation::HostTunnelUp { .. } | Operation::HostTunnelDown { .. } => {
-            Some(HelperClass::Network)
-        }
+        Operation::HostView {} | Operation::HostSpace { .. } | Operation::HostPrograms { .. }
+        | Operation::HostProcesses { .. } | Operation::HostProbe(_) | Operation::HostFirewall {}
+        | Operation::HostDiskUsage(_) | Operation::HostSmart { .. } | Operation::HostPools {}
+        | Operation::HostBtrfs { .. } | Operation::HostTunnels {} => Some(HelperClass::HostReads),
+        Operation::SshKeys { .. } => Some(HelperClass::SshKeys),
+        Operation::HostTunnelUp { .. } | Operation::HostTunnelDown { .. } => Some(HelperClass::Network),
         Operation::HostRepair(_) => Some(HelperClass::Storage),
-        Operation::ContainerList {}
-        | Operation::ContainerInfo { .. }
-        | Operation::ContainerConfig { .. }
-        | Operation::ContainerOsRelease { .. }
-        | Operation::ContainerVitals { .. }
-        | Operation::ContainerDisk { .. }
-        | Operation::ContainerLog { .. }
-        | Operation::ContainerBoots { .. }
-        | Operation::ContainerUnitList { .. }
-        | Operation::ContainerUnit { .. }
-        | Operation::ContainerEvents {} => Some(HelperClass::LxcReads),
-        Operation::ContainerStart { .. }
-        | Operation::ContainerStop { .. }
-        | Operation::ContainerUnitChange { .. } => Some(HelperClass::LxcWrites),
+        Operation::ContainerList {} | Operation::ContainerInfo { .. } | Operation::ContainerConfig { .. }
+        | Operation::ContainerOsRelease { .. } | Operation::ContainerVitals { .. } | Operation::ContainerDisk { .. }
+        | Operation::ContainerLog { .. } | Operation::ContainerBoots { .. } | Operation::ContainerUnitList { .. }
+        | Operation::ContainerUnit { .. } | Operation::ContainerEvents {} => Some(HelperClass::LxcReads),
+        Operation::ContainerStart { .. } | Operation::ContainerStop { .. } | Operation::ContainerUnitChange { .. } => Some(HelperClass::LxcWrites),
         Operation::ContainerDeed { deed, .. } => Some(class_of(deed)),
         Operation::ContainerCreate { .. } => Some(HelperClass::LxcManage),
-        Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => {
-            Some(HelperClass::Power)
-        }
+        Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => Some(HelperClass::Power),
         Operation::HostSetting { .. } => Some(HelperClass::HostSettings),
-        Operation::UpdateCheck { .. } | Operation::UpdateHistory { .. } => {
-            Some(HelperClass::Updates)
-        }
-        Operation::UpdateRefresh { .. } | Operation::UpdateApply(_) => {
-            Some(HelperClass::UpdatesApply)
-        }
+        Operation::UpdateCheck { .. } | Operation::UpdateHistory { .. } => Some(HelperClass::Updates),
+        Operation::UpdateRefresh { .. } | Operation::UpdateApply(_) => Some(HelperClass::UpdatesApply),
         Operation::HostLog { .. } | Operation::HostBoots {} => Some(HelperClass::HostLogs),
         Operation::UnitChange { .. } => Some(HelperClass::Units),
-        Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => {
-            Some(HelperClass::HostFileReads)
-        }
+        Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => Some(HelperClass::HostFileReads),
         Operation::HostFileWrite(_) => Some(HelperClass::HostFileWrites),
         Operation::Backup { .. } => Some(HelperClass::Backup),
     }
@@ -163,7 +131,7 @@ mod tests {
     use crate::exec::{
         Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
         HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, LogQuery, PowerPlan, Probe,
-        ProcessOrder, Program, UnitChange, UnitName, UpdateOrder, UpdateScope,
+        ProcessOrder, Program, SshKeyDeed, UnitChange, UnitName, UpdateOrder, UpdateScope,
     };
     use crate::sys::Scratch;
 
@@ -422,16 +390,36 @@ mod tests {
             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
         let fingerprint = "SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ";
         [
-            Operation::SshKeyList {},
-            Operation::SshKeyAdd {
+            SshKeyDeed::List {},
+            SshKeyDeed::Add {
                 account: None,
                 key: key.to_owned().try_into().unwrap(),
             },
-            Operation::SshKeyRemove {
+            SshKeyDeed::Remove {
                 account: None,
                 fingerprint: fingerprint.to_owned().try_into().unwrap(),
             },
         ]
+        .map(|deed| Operation::SshKeys { deed })
+    }
+
+    /// What starts and stops containers.
+    fn writes(container: impl Fn() -> ContainerName) -> [Operation; 2] {
+        [
+            Operation::ContainerStart {
+                container: container(),
+            },
+            Operation::ContainerStop {
+                container: container(),
+                grace_s: 1,
+            },
+        ]
+    }
+
+    fn zone() -> Operation {
+        let zone = "UTC".to_owned().try_into().unwrap();
+        let setting = HostSetting::Timezone { zone };
+        Operation::HostSetting { setting }
     }
 
     fn everything() -> Vec<(Operation, Option<HelperClass>)> {
@@ -446,18 +434,6 @@ mod tests {
             container,
             command: command(),
         };
-        let writes = [
-            Operation::ContainerStart {
-                container: container(),
-            },
-            Operation::ContainerStop {
-                container: container(),
-                grace_s: 1,
-            },
-        ];
-        let setting = HostSetting::Timezone {
-            zone: "UTC".to_owned().try_into().unwrap(),
-        };
         let rest = [
             (Operation::Ping {}, None),
             (Operation::Bounds {}, None),
@@ -470,10 +446,7 @@ mod tests {
                 job(Operation::ContainerList {}),
                 Some(HelperClass::LxcReads),
             ),
-            (
-                Operation::HostSetting { setting },
-                Some(HelperClass::HostSettings),
-            ),
+            (zone(), Some(HelperClass::HostSettings)),
             (Operation::HostView {}, Some(HelperClass::HostReads)),
             (
                 Operation::HostSpace { places: Vec::new() },
@@ -492,7 +465,7 @@ mod tests {
             (one(container()), Some(HelperClass::ContainerShell)),
         ];
         let reads = reads(container).map(|read| (read, Some(HelperClass::LxcReads)));
-        let writes = writes.map(|write| (write, Some(HelperClass::LxcWrites)));
+        let writes = writes(container).map(|write| (write, Some(HelperClass::LxcWrites)));
         let power = power().map(|power| (power, Some(HelperClass::Power)));
         let containers = reads.into_iter().chain(writes).chain(deeds());
         let containers = containers.chain(of_systemd());

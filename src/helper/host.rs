@@ -39,9 +39,7 @@ pub async fn perform(
         | Operation::HostSmart { .. }
         | Operation::HostPools {}
         | Operation::HostBtrfs { .. } => host_storage::perform(house, pump, operation).await,
-        Operation::SshKeyList {} | Operation::SshKeyAdd { .. } | Operation::SshKeyRemove { .. } => {
-            ssh_keys::perform(house, pump, operation).await
-        }
+        Operation::SshKeys { deed } => ssh_keys::perform(house, pump, deed).await,
         Operation::HostRepair(what) => repair::perform(house, pump, what).await,
         Operation::HostSetting { setting } => host_settings::perform(house, pump, setting).await,
         Operation::HostTunnels {} => tunnels::list(house, pump).await,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::config::HELPER_POLICY_FILE;
-use crate::exec::{Ending, Fingerprint, Operation, PublicKey, SshAccount, SshKey, SshKeyChange};
+use crate::exec::{Ending, Fingerprint, PublicKey, SshAccount, SshKey, SshKeyChange, SshKeyDeed};
 
 use super::{
     authorized_keys::{KeyFile, in_turn},
@@ -32,20 +32,20 @@ const MOST_TOLD: usize = 256;
 pub async fn perform(
     house: &Arc<House>,
     pump: &mut Pump,
-    operation: &Operation,
+    deed: &SshKeyDeed,
 ) -> Result<Ending, Refusal> {
     require_root()?;
     let entries = house.policy.now().ssh_keys.clone();
-    match operation.clone() {
-        Operation::SshKeyList {} => print(pump, move || Ok(json(&list(&entries)))).await,
-        Operation::SshKeyAdd { account, key } => {
+    match deed.clone() {
+        SshKeyDeed::List {} => print(pump, move || Ok(json(&list(&entries)))).await,
+        SshKeyDeed::Add { account, key } => {
             let entry = meant(&entries, account.as_deref())?;
             print(pump, move || {
                 in_turn(|| add(&entry, &key)).map(|done| json(&done))
             })
             .await
         }
-        Operation::SshKeyRemove {
+        SshKeyDeed::Remove {
             account,
             fingerprint,
         } => {
@@ -55,7 +55,6 @@ pub async fn perform(
             })
             .await
         }
-        _ => Err(Refusal::failed("this is nothing about keys")),
     }
 }
 

@@ -25,6 +25,6 @@ pub use crate::exec::{
     LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, Operation, PackageName,
     PowerPlan, Probe, Probed, ProcessOrder, ProcessSeen, Processes, Program, PublicKey,
     RefusalCode, Repaired, SettingWord, SnapshotFacts, SnapshotName, SshAccount, SshKeyChange,
-    Stream, Subject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName, UnseenTarget,
-    UpdateOrder, UpdateScope, Usage, Verified, Vitals,
+    SshKeyDeed, Stream, Subject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
+    UnseenTarget, UpdateOrder, UpdateScope, Usage, Verified, Vitals,
 };

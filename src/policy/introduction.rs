@@ -1,5 +1,7 @@
 //! What an agent is told of itself: who it is, what it sees, and what becomes of its calls.
 
+use std::fmt::Write as _;
+
 use super::rules::{class, lists_briefly};
 use crate::auth::Principal;
 use crate::config::{Mode, Preset, Risk};
@@ -16,7 +18,8 @@ pub fn introduce(who: &Principal, name: Option<&str>) -> String {
     if who.reach().is_everything() {
         text += ".";
     } else {
-        text += &format!(
+        let _ = write!(
+            text,
             ", and see of it what is in the space {:?}: the rest does not exist for you.",
             who.space()
         );
@@ -37,7 +40,7 @@ pub fn introduce(who: &Principal, name: Option<&str>) -> String {
     ] {
         let classes = of(mode);
         if !classes.is_empty() {
-            text += &format!(" Tools of the class {classes} {words}.");
+            let _ = write!(text, " Tools of the class {classes} {words}.");
         }
     }
     if lists_briefly(policy) {

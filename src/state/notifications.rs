@@ -106,7 +106,7 @@ impl Notifications {
         let view = self.views.seen_by(agent, reach);
         let place = Self::place();
         let mut all = view.at(&place, |value, _| kept(value)).unwrap_or_default();
-        all.sort_by(|one, other| other.id.cmp(&one.id));
+        all.sort_by_key(|one| std::cmp::Reverse(one.id));
         all
     }
 

@@ -109,7 +109,10 @@ impl Sight {
         }
         let host = self.reach.host();
         match tokens {
-            [] | ["public"] | ["public", "packageData"] => Part,
+            []
+            | ["public"]
+            | ["public", "packageData" | "notifications"]
+            | ["public", "notifications", "containers"] => Part,
             ["public", "packageData", name, ..] => if_so(self.reach.container(name), Whole),
             ["public", "serverInfo" | "units" | "observer"]
             | ["public", "serverInfo", "mounts"] => if_so(host, Part),
@@ -119,7 +122,6 @@ impl Sight {
             ["public", "serverInfo", ..] | ["public", "observer", "units", ..] => {
                 if_so(host, Whole)
             }
-            ["public", "notifications"] | ["public", "notifications", "containers"] => Part,
             ["public", "notifications", "containers", name, ..] => {
                 if_so(self.reach.container(name), Whole)
             }

@@ -62,7 +62,7 @@ struct Add {
 
 async fn add(ssh: Arc<Ssh>, asked: Add, cx: Cx) -> Result<SshKeyChange> {
     let done = ssh.add(asked.account, asked.key, cx.reference()).await;
-    Ok(done.map_err(failed)?)
+    done.map_err(failed)
 }
 
 /// Takes a key away that was added here, and returns what was done: it can no longer log in; who is logged in with it
@@ -80,5 +80,5 @@ async fn remove(ssh: Arc<Ssh>, asked: Remove, cx: Cx) -> Result<SshKeyChange> {
     let done = ssh
         .remove(asked.account, asked.fingerprint, cx.reference())
         .await;
-    Ok(done.map_err(failed)?)
+    done.map_err(failed)
 }

@@ -63,9 +63,7 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
         "host_repair" => ("storage", "\"on\""),
         "host_tunnel_up" | "host_tunnel_down" => ("network", "\"on\""),
-        keys if keys.starts_with("ssh_key_") => {
-            ("ssh_keys", "[\"/nonexistent/.ssh/authorized_keys\"]")
-        }
+        "ssh_keys" => ("ssh_keys", "[\"/nonexistent/.ssh/authorized_keys\"]"),
         "host_setting" => ("host_settings", "\"on\""),
         "backup" => ("backup", "\"on\""),
         "host_file_write" => ("host_file_writes", "[\"/\"]"),
