@@ -19,7 +19,7 @@ use super::{
 };
 use crate::auth::{Agents, Logins};
 use crate::backends::{
-    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Ssh,
+    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Setup, Shell, Ssh,
     Storage, SystemBus, Systemd, SystemdUnits, Updates,
 };
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
@@ -141,6 +141,7 @@ pub fn backends(
         network: Network::new(helper.clone(), SystemBus::new()),
         storage: Storage::new(helper.clone()),
         power: Power::new(helper.clone()),
+        settings: Setup::new(helper.clone()),
         processes: Processes::new(helper.clone()),
         journal: Journal::new(helper.clone()),
         units: SystemdUnits::new(systemd, helper.clone()),

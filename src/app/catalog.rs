@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::backends::{
-    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Shell, Ssh,
+    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Setup, Shell, Ssh,
     Storage, Systemd, SystemdUnits, Updates,
 };
 use crate::dispatch::{SessionDesk, WithChanges, change_tools, session_tools};
@@ -37,6 +37,8 @@ pub struct Backends {
     pub storage: Storage,
     /// Restarts and shutdowns.
     pub power: Power,
+    /// What the host is called, and where it is.
+    pub settings: Setup,
     /// What apt could upgrade.
     pub updates: Updates,
     /// Backups of containers and directories.
@@ -67,6 +69,24 @@ impl Rows {
     fn have(self, found: bool) -> bool {
         found || self == Self::All
     }
+}
+
+/// What of the host's settings there is to be set here.
+fn add_settings(
+    catalog: &mut Catalog,
+    settings: Arc<Setup>,
+    rows: Rows,
+) -> Result<(), CatalogError> {
+    if rows.have(Systemd::runs_here()) {
+        catalog.add(toolsets::settings(settings.clone()))?;
+    }
+    if rows.have(Setup::have_keyboards()) {
+        catalog.add(toolsets::keyboard_tools(settings.clone()))?;
+    }
+    if rows.have(Setup::have_governors()) {
+        catalog.add(toolsets::governor_tools(settings))?;
+    }
+    Ok(())
 }
 
 /// Everything that clients may ask for on this box.
@@ -130,25 +150,20 @@ fn on_backends(catalog: &mut Catalog, on: Backends, rows: Rows) -> Result<(), Ca
     catalog.add(toolsets::processes(Arc::new(on.processes)))?;
     catalog.add(toolsets::network(host.clone()))?;
     catalog.add(toolsets::disks(host))?;
-    let network = Arc::new(on.network);
-    catalog.add(toolsets::probes(network.clone()))?;
-    catalog.add(toolsets::tunnels(network))?;
-    catalog.add(toolsets::storage(Arc::new(on.storage)))?;
+    add_hardware(catalog, (on.network, on.storage), rows)?;
     catalog.add(toolsets::ssh(Arc::new(on.ssh)))?;
     catalog.add(toolsets::files(Arc::new(on.files)))?;
-    let lxc = Arc::new(on.lxc);
-    catalog.add(toolsets::containers(lxc.clone()))?;
-    catalog.add(toolsets::container_settings(lxc.clone()))?;
-    catalog.add(toolsets::container_copies(lxc.clone()))?;
-    catalog.add(toolsets::container_files(lxc))?;
+    let journal = Arc::new(on.journal);
+    add_containers(catalog, Arc::new(on.lxc), journal.clone())?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;
     if rows.have(Systemd::runs_here()) {
         catalog.add(toolsets::units(Arc::new(on.units)))?;
         catalog.add(toolsets::power(Arc::new(on.power)))?;
     }
+    add_settings(catalog, Arc::new(on.settings), rows)?;
     if rows.have(Journal::is_here()) {
-        catalog.add(toolsets::logs(Arc::new(on.journal)))?;
+        catalog.add(toolsets::logs(journal))?;
     }
     if rows.have(Updates::are_here()) {
         catalog.add(toolsets::updates(Arc::new(on.updates)))?;
@@ -157,6 +172,36 @@ fn on_backends(catalog: &mut Catalog, on: Backends, rows: Rows) -> Result<(), Ca
         catalog.add(toolsets::backups(Arc::new(on.backups)))?;
     }
     Ok(())
+}
+
+fn add_containers(
+    catalog: &mut Catalog,
+    lxc: Arc<Lxc>,
+    journal: Arc<Journal>,
+) -> Result<(), CatalogError> {
+    catalog.add(toolsets::containers(lxc.clone()))?;
+    catalog.add(toolsets::container_settings(lxc.clone()))?;
+    catalog.add(toolsets::container_copies(lxc.clone()))?;
+    catalog.add(toolsets::container_files(lxc.clone()))?;
+    catalog.add(toolsets::container_logs(lxc, journal))
+}
+
+/// What stands on programs and hardware that a box may lack.
+fn add_hardware(
+    catalog: &mut Catalog,
+    (network, storage): (Network, Storage),
+    rows: Rows,
+) -> Result<(), CatalogError> {
+    let (network, storage) = (Arc::new(network), Arc::new(storage));
+    let with_firewall = rows.have(Network::has_firewall());
+    catalog.add(toolsets::probes(network.clone(), with_firewall))?;
+    if rows.have(Network::has_tunnels()) {
+        catalog.add(toolsets::tunnels(network))?;
+    }
+    if rows.have(Storage::has_repair()) {
+        catalog.add(toolsets::repairs(storage.clone()))?;
+    }
+    catalog.add(toolsets::storage(storage, rows.have(Storage::has_health())))
 }
 
 /// What stands on what this server keeps itself.

@@ -5,7 +5,6 @@ mod ask;
 mod backups;
 mod bounds;
 mod bus;
-mod elsewhere;
 mod error;
 mod files;
 mod host;
@@ -22,6 +21,7 @@ mod os_release;
 mod outcome;
 mod power;
 mod processes;
+mod settings;
 mod shell;
 mod source;
 mod ssh;
@@ -58,6 +58,7 @@ pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
 pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
 pub use processes::{Processes, TopProcesses};
+pub use settings::{Governors, HostSettings, Setup};
 pub use shell::{Shell, ShellCall};
 pub use ssh::Ssh;
 pub use storage::{DiskHealth, DiskUsage, Storage};
@@ -73,11 +74,12 @@ pub use updates::{UpdateCheck, Updates, Wanted};
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
     Backup, BackupId, BackupTarget, BootName, Captured, Changes, ContainerName, FileEntry,
-    FileFacts, FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch, InsidePath,
-    JobId, Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, PackageName,
-    ProcessOrder, Program, PublicKey, SnapshotName, SshAccount, SshKeyChange,
-    Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
-    UnseenTarget, UpdateScope, Usage, Verified, Vitals,
+    FileFacts, FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch, HostName,
+    HostRepair, HostSetting, InsidePath, JobId, Keyboard, Listener, LogCursor, LogFile, LogOrder,
+    LogPattern, LogPriority, LogQuery, PackageName, ProcessOrder, Program, PublicKey, Repaired,
+    SettingWord, SnapshotName, SshAccount, SshKeyChange, Subject as BackupSubject, TargetName,
+    Transport, Tunnel, TunnelName, UnitChange, UnitName, UnseenTarget, UpdateScope, Usage,
+    Verified, Vitals,
 };
 pub use crate::sys::neutralise;
 

@@ -12,7 +12,6 @@ use crate::helper_client::{
 };
 
 use super::ask::ask;
-use super::elsewhere::Elsewhere;
 use super::error::{BackendError, ErrorKind};
 use super::host::{container_of_group, unit_of_group, users};
 use super::source::Tree;
@@ -109,7 +108,6 @@ impl ProcessesView {
         most: usize,
     ) -> Result<TopProcesses, BackendError> {
         self.threshold.host()?;
-        let elsewhere = Elsewhere::of(&self.helper, &self.threshold, &self.reference).await?;
         let operation = Operation::HostProcesses { order, most: MOST };
         let told = ask(&self.helper, operation, PATIENCE, &self.reference).await?;
         let seen: SeenProcesses = serde_json::from_str(&told).map_err(|cause| {
@@ -119,23 +117,17 @@ impl ProcessesView {
             )
         })?;
         let users = users(&Tree::of_this_machine());
-        let all = seen.processes.iter().map(|one| process(one, &users));
-        let shown = all.filter(|one| self.shows(one, &elsewhere));
+        let shown = seen.processes.iter().filter(|one| self.shows(one));
+        let told = shown.map(|one| process(one, &users));
         Ok(TopProcesses {
-            processes: shown.take(most).collect(),
-            total: (!elsewhere.is_bounded()).then_some(seen.total),
+            processes: told.take(most).collect(),
+            total: self.threshold.everything().is_ok().then_some(seen.total),
         })
     }
 
-    fn shows(&self, one: &Process, elsewhere: &Elsewhere) -> bool {
-        let container = one.container.as_deref().is_none_or(|name| {
-            // A name that none of ours could have is one of those that are elsewhere.
-            name.parse()
-                .map_or(!elsewhere.is_bounded(), |name| self.threshold.shows(&name))
-        });
-        let unit = one.unit.as_deref();
-        let unit = unit.is_none_or(|unit| self.threshold.shows_unit(unit));
-        container && unit && !elsewhere.is_in(&one.name) && !elsewhere.is_in(&one.command)
+    fn shows(&self, one: &ProcessSeen) -> bool {
+        let mut texts = [&one.cgroup, &one.name, &one.command].into_iter();
+        texts.all(|text| self.threshold.shows_text(text))
     }
 }
 
@@ -163,8 +155,8 @@ mod tests {
     use super::*;
     use crate::config::Space;
 
-    fn seen(name: &str, cgroup: &str) -> Process {
-        let seen = ProcessSeen {
+    fn seen(name: &str, cgroup: &str) -> ProcessSeen {
+        ProcessSeen {
             pid: 7,
             parent: 1,
             uid: 33,
@@ -176,17 +168,21 @@ mod tests {
             threads: 1,
             age_s: 1,
             cgroup: cgroup.to_owned(),
-        };
-        process(&seen, &BTreeMap::from([(33, "www-data".to_owned())]))
+        }
+    }
+
+    fn told(name: &str, cgroup: &str) -> Process {
+        let users = BTreeMap::from([(33, "www-data".to_owned())]);
+        process(&seen(name, cgroup), &users)
     }
 
     #[test]
     fn a_process_is_told_with_what_it_belongs_to() {
-        let one = seen("nginx\u{1b}", "/lxc.payload.web/system.slice/nginx.service");
+        let one = told("nginx\u{1b}", "/lxc.payload.web/system.slice/nginx.service");
         assert_eq!(one.container.as_deref(), Some("web"));
         assert_eq!((one.unit.as_deref(), one.user.as_str()), (None, "www-data"));
         assert_eq!(one.name, "nginx^[");
-        let one = seen("sshd", "/system.slice/ssh.service");
+        let one = told("sshd", "/system.slice/ssh.service");
         assert_eq!(one.unit.as_deref(), Some("ssh.service"));
     }
 
@@ -198,23 +194,22 @@ mod tests {
         };
         let processes = Processes::new(Helper::connect_to("/nonexistent".into()));
         let view = processes.seen_by(&Reach::of(&space), "r");
-        let elsewhere = Elsewhere::with("vault");
         for (name, cgroup, is_shown) in [
             ("sshd", "/system.slice/ssh.service", true),
             ("nginx", "/lxc.payload.web/init.scope", true),
             ("nginx", "/lxc.payload.vault/init.scope", false),
-            ("lxc vault", "/lxc.monitor.x", false),
+            ("vault", "/system.slice/vault.service", true),
+            ("lxc-start -n vault", "/user.slice", false),
+            ("lxc-start -n web", "/user.slice", true),
+            ("lxc-autostart", "/user.slice", false),
+            ("sh", "/lxc.monitor.vault", false),
             (
                 "lxc-start",
                 "/system.slice/system-lxc.slice/lxc@vault.service",
                 false,
             ),
         ] {
-            assert_eq!(
-                view.shows(&seen(name, cgroup), &elsewhere),
-                is_shown,
-                "{name} {cgroup}"
-            );
+            assert_eq!(view.shows(&seen(name, cgroup)), is_shown, "{name} {cgroup}");
         }
     }
 }

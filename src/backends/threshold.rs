@@ -1,6 +1,8 @@
 //! The threshold that every question about a container crosses: what is beyond somebody's reach is not there.
 
-use crate::config::Reach;
+use serde_json::{Map, Value};
+
+use crate::config::{Reach, Traces};
 use crate::helper_client::ContainerName;
 
 use super::error::{BackendError, ErrorKind};
@@ -28,6 +30,16 @@ impl Threshold {
     /// Whether a unit of systemd is, which may stand for a container.
     pub fn shows_unit(&self, name: &str) -> bool {
         self.0.unit(name)
+    }
+
+    /// Whether a text of the host says nothing of containers beyond reach.
+    pub fn shows_text(&self, text: &str) -> bool {
+        self.0.is_everything() || Traces::show(text, |name| self.0.container(name))
+    }
+
+    /// The same for a line of the host's journal, of a machine with this id.
+    pub fn shows_line(&self, line: &Map<String, Value>, machine: &str) -> bool {
+        self.0.is_everything() || Traces::show_line(line, machine, |name| self.0.container(name))
     }
 
     /// The name under which a container is asked about: its own, or one that none has.

@@ -39,13 +39,6 @@ pub enum BackupStore {
         /// The file (mount.cifs(8), `credentials=`).
         credentials: String,
     },
-    /// A repository of restic's, and the file with its password.
-    Restic {
-        /// The repository, as restic takes it.
-        repository: String,
-        /// The file.
-        password_file: String,
-    },
 }
 
 /// Why a text is no place for backups.
@@ -55,8 +48,7 @@ pub struct InvalidPlace;
 impl FromStr for BackupPlace {
     type Err = InvalidPlace;
 
-    /// Reads `NAME: /DIRECTORY`, `NAME: disk SOURCE`, `NAME: smb //HOST/SHARE credentials=FILE` or
-    /// `NAME: restic REPOSITORY password-file=FILE`.
+    /// Reads `NAME: /DIRECTORY`, `NAME: disk SOURCE` or `NAME: smb //HOST/SHARE credentials=FILE`.
     fn from_str(text: &str) -> Result<Self, InvalidPlace> {
         let (name, rest) = text.split_once(':').ok_or(InvalidPlace)?;
         // What a shell or mount(8) would read more into is in none of them.
@@ -72,10 +64,6 @@ impl FromStr for BackupPlace {
             ["smb", share, file] if is_share(share) => BackupStore::Share {
                 share: (*share).to_owned(),
                 credentials: named(file, "credentials=").ok_or(InvalidPlace)?,
-            },
-            ["restic", repository, file] if !repository.starts_with('-') => BackupStore::Restic {
-                repository: (*repository).to_owned(),
-                password_file: named(file, "password-file=").ok_or(InvalidPlace)?,
             },
             _ => return Err(InvalidPlace),
         };
@@ -127,13 +115,6 @@ impl fmt::Display for BackupPlace {
             BackupStore::Share { share, credentials } => {
                 write!(f, "{name}: smb {share} credentials={credentials}")
             }
-            BackupStore::Restic {
-                repository,
-                password_file,
-            } => write!(
-                f,
-                "{name}: restic {repository} password-file={password_file}"
-            ),
         }
     }
 }
@@ -149,7 +130,6 @@ mod tests {
             "usb: disk LABEL=backup",
             "usb: disk /dev/disk/by-id/usb-X-0:0-part1",
             "nas: smb //nas/backups/box credentials=/etc/gatewren-nas",
-            "far: restic sftp:me@host:/repo password-file=/root/restic",
         ] {
             let place: BackupPlace = good.parse().unwrap();
             assert_eq!(place.to_string(), good);
@@ -173,9 +153,8 @@ mod tests {
             "a: smb //nas credentials=/x",
             "a: smb //nas/x",
             "a: smb //nas/x credentials=x",
-            "a: restic --help password-file=/x",
-            "a: restic /repo",
-            "a: restic /repo password-command=/x",
+            "a: smb //nas/x password=x",
+            "a: nfs nas:/x",
             "a: /b$(id)",
             "a: /b\n/c\"",
         ] {

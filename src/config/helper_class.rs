@@ -36,15 +36,19 @@ pub enum HelperClass {
     HostFileWrites,
     /// Changing the host's network.
     Network,
+    /// Looking for damage on the host's disks and repairing it.
+    Storage,
     /// Making backups and bringing them back.
     Backup,
     /// Looking at and changing who may log in over SSH.
     SshKeys,
+    /// Changing the host's settings.
+    HostSettings,
 }
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -59,8 +63,10 @@ impl HelperClass {
         Self::HostFileReads,
         Self::HostFileWrites,
         Self::Network,
+        Self::Storage,
         Self::Backup,
         Self::SshKeys,
+        Self::HostSettings,
     ];
 
     /// What it is called between programs: its key in the file, but where a key has more values than off and on.
@@ -80,8 +86,10 @@ impl HelperClass {
             Self::HostFileReads => "host_file_reads",
             Self::HostFileWrites => "host_file_writes",
             Self::Network => "network",
+            Self::Storage => "storage",
             Self::Backup => "backup",
             Self::SshKeys => "ssh_keys",
+            Self::HostSettings => "host_settings",
         }
     }
 }

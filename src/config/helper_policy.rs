@@ -8,10 +8,10 @@ use super::backup_target::{BackupPlace, PLACES};
 use super::error::{ConfigError, UnknownWord};
 use super::glob::Glob;
 use super::helper_class::HelperClass;
+use super::helper_lists::{ACCOUNTS, DIRECTORIES, GLOBS, TEMPLATES};
 use super::key::{Key, key};
 use super::reading;
-use super::shape::{Flag, List, Shape as _, Word};
-use super::space::container_of_unit;
+use super::shape::{Flag, Shape as _, Word};
 use super::template::Template;
 use super::trust::doubt;
 
@@ -81,8 +81,12 @@ pub struct HelperPolicy {
     pub host_file_writes: Vec<String>,
     /// Changing the host's network.
     pub network: Switch,
+    /// Whether the host's disks may be looked through and repaired.
+    pub storage: Switch,
     /// The accounts, or files, whose SSH keys may be seen and changed.
     pub ssh_keys: Vec<String>,
+    /// Changing the host's settings.
+    pub host_settings: Switch,
     /// Making backups and bringing them back.
     pub backup: Switch,
     /// Where backups are kept.
@@ -134,7 +138,9 @@ impl HelperPolicy {
             host_file_reads: vec!["/".to_owned()],
             host_file_writes: vec!["/".to_owned()],
             network: Switch::On,
+            storage: Switch::On,
             ssh_keys: vec!["root".to_owned()],
+            host_settings: Switch::On,
             backup: Switch::On,
             backup_paths: vec!["/".to_owned()],
             ..Self::default()
@@ -158,23 +164,11 @@ impl HelperPolicy {
             HelperClass::HostFileReads => !self.host_file_reads.is_empty(),
             HelperClass::HostFileWrites => !self.host_file_writes.is_empty(),
             HelperClass::Network => self.network == Switch::On,
+            HelperClass::Storage => self.storage == Switch::On,
             HelperClass::SshKeys => !self.ssh_keys.is_empty(),
+            HelperClass::HostSettings => self.host_settings == Switch::On,
             HelperClass::Backup => self.backup == Switch::On,
         }
-    }
-
-    /// Whether a container may be seen and touched.
-    pub fn allows_container(&self, name: &str) -> bool {
-        self.containers.iter().any(|glob| glob.matches(name))
-    }
-
-    /// Whether a unit of systemd touches no container that may not be touched: some stand for one, some for all.
-    pub fn allows_unit(&self, name: &str) -> bool {
-        if let Some(container) = container_of_unit(name) {
-            return self.lxc_writes && self.allows_container(&container);
-        }
-        let all = || self.containers.iter().any(|glob| glob.to_string() == "*");
-        !OF_ALL_CONTAINERS.contains(&name) || self.lxc_writes && all()
     }
 
     pub(super) const INTRODUCTION: &'static str = "\
@@ -197,7 +191,9 @@ Every value below is the default: uncomment a line to change it.";
             "Commands in containers as root there: \"full\" or \"off\". The root of a container without id\n\
              maps is not far from the host's."),
         key!("", "containers", containers, GLOBS,
-            "Containers that may be seen and touched; * stands for any run of characters, ? for one."),
+            "Containers that may be seen and touched; * stands for any run of characters, ? for one. What the\n\
+             host's journal and its list of processes have of others is left out, and so is what is about some\n\
+             container and does not say which."),
         key!("", "host_reads", host_reads, Flag,
             "Whether the host may be looked at beyond what any user sees of it: what is mounted and how full\n\
              that is, how much its directories hold, whether something keeps its clock right, which programs have\n\
@@ -239,10 +235,17 @@ Every value below is the default: uncomment a line to change it.";
         key!("", "network", network, Word,
             "Changing the host's network: \"off\" or \"on\". WireGuard tunnels that have a profile here are brought up\n\
              and taken down, with the commands that stand in it. It can cut off whoever does it."),
+        key!("", "storage", storage, Word,
+            "Looking through file systems, md arrays and ZFS pools of the host for damage, and repairing what can\n\
+             be repaired, at once or at the next boot: \"off\" or \"on\". It takes hours on a large disk, slows it down,\n\
+             and a repair may give up files that cannot be saved."),
         key!("", "ssh_keys", ssh_keys, ACCOUNTS,
             "Whose SSH keys may be seen, added and removed: none, or users such as [\"root\"], whose keys are in\n\
              .ssh/authorized_keys of their homes; the absolute path of such a file is taken too. Whoever may add a key\n\
              for root logs in as root. Keys that were not added so are never changed."),
+        key!("", "host_settings", host_settings, Word,
+            "Changing what this box is called, its time zone, language and keyboard, and how its processors choose\n\
+             their frequency: \"off\" or \"on\"."),
         key!("", "backup", backup, Word,
             "Making backups of containers, and of directories that backup_paths names, checking them and bringing\n\
              them back, to the places that backup_targets names: \"off\" or \"on\". Who may do this may put a container\n\
@@ -275,51 +278,6 @@ impl HelperPolicy {
     }
 }
 
-const GLOBS: List<Glob> = List {
-    entry: |text| text.parse().ok(),
-    like: "a container's name or a pattern, such as \"web\" or \"arr-*\"",
-    may_be_empty: true,
-};
-
-const TEMPLATES: List<Template> = List {
-    entry: |text| text.parse().ok(),
-    like: "a template of LXC's, such as \"busybox\" or \"debian: download -d debian -r trixie -a amd64\"",
-    may_be_empty: true,
-};
-
-/// The longest path of a directory.
-const DIRECTORY_BYTES: usize = 1024;
-
-const DIRECTORIES: List<String> = List {
-    entry: directory,
-    like: "an absolute path of a directory, without \"..\", such as \"/srv\"",
-    may_be_empty: true,
-};
-
-const ACCOUNTS: List<String> = List {
-    entry: account,
-    like: "a user's name, such as \"root\", or the absolute path of a file",
-    may_be_empty: true,
-};
-
-/// A login name as useradd(8) takes it, or a path.
-fn account(text: &str) -> Option<String> {
-    if text.starts_with('/') {
-        return directory(text).filter(|path| path != "/");
-    }
-    let begins_well = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
-    let all = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
-    (begins_well && text.len() <= 32 && text.bytes().all(all)).then(|| text.to_owned())
-}
-
-fn directory(text: &str) -> Option<String> {
-    let plain = |c: char| !c.is_control() && c != '"' && c != '\\';
-    let good = text.starts_with('/') && text.len() <= DIRECTORY_BYTES && text.chars().all(plain);
-    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
-    let straight = parts.iter().all(|part| *part != "." && *part != "..");
-    (good && straight).then(|| format!("/{}", parts.join("/")))
-}
-
 /// What looks at containers and runs in them is on, what makes and removes them and what is about the host is off:
 /// this holds where nothing else was written.
 impl Default for HelperPolicy {
@@ -340,7 +298,9 @@ impl Default for HelperPolicy {
             host_file_reads: Vec::new(),
             host_file_writes: Vec::new(),
             network: Switch::Off,
+            storage: Switch::Off,
             ssh_keys: Vec::new(),
+            host_settings: Switch::Off,
             backup: Switch::Off,
             backup_targets: Vec::new(),
             backup_roots: Vec::new(),
@@ -348,16 +308,6 @@ impl Default for HelperPolicy {
         }
     }
 }
-
-/// Units of the host on which every container hangs.
-const OF_ALL_CONTAINERS: [&str; 6] = [
-    "lxc-monitord.service",
-    "lxc-net.service",
-    "lxc.service",
-    "lxcfs.service",
-    "pve-cluster.service",
-    "pve-guests.service",
-];
 
 /// How the values of a key are written.
 macro_rules! words {
@@ -504,38 +454,11 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_named_straight() {
-        assert_eq!(directory("/srv//data/").as_deref(), Some("/srv/data"));
-        assert_eq!(directory("/").as_deref(), Some("/"));
-        for bad in ["", "srv", "/srv/../etc", "/a/./b", "/a\"b", "/a\nb"] {
-            assert_eq!(directory(bad), None, "{bad:?}");
-        }
-    }
-
-    #[test]
     fn no_container_is_allowed_by_an_empty_list() {
         let scratch = Scratch::new();
         let policy = HelperPolicy::load(&written(&scratch, "containers = []\n")).unwrap();
         assert!(!policy.allows_container("web"));
         assert!(HelperPolicy::default().allows_container("web"));
-    }
-
-    #[test]
-    fn a_unit_is_no_way_around_the_containers_that_are_allowed() {
-        let some = HelperPolicy {
-            containers: vec!["web".parse().unwrap()],
-            ..HelperPolicy::default()
-        };
-        assert!(some.allows_unit("lxc@web.service") && some.allows_unit("ssh.service"));
-        for other in ["lxc@vault.service", "lxc.service", "lxcfs.service"] {
-            assert!(!some.allows_unit(other), "{other}");
-            assert!(HelperPolicy::default().allows_unit(other), "{other}");
-        }
-        let none = HelperPolicy {
-            lxc_writes: false,
-            ..HelperPolicy::default()
-        };
-        assert!(!none.allows_unit("lxc@web.service") && !none.allows_unit("lxc.service"));
     }
 
     #[test]

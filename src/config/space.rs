@@ -17,6 +17,16 @@ pub struct Space {
     pub host: bool,
 }
 
+/// Units of the host on which every container hangs.
+pub(super) const OF_ALL_CONTAINERS: [&str; 6] = [
+    "lxc-monitord.service",
+    "lxc-net.service",
+    "lxc.service",
+    "lxcfs.service",
+    "pve-cluster.service",
+    "pve-guests.service",
+];
+
 /// Every space, by its name.
 pub type Spaces = BTreeMap<String, Space>;
 

@@ -52,7 +52,7 @@ pub(super) fn is_there(engine: &Engine, who: &Principal, prompt: &PromptRow) -> 
             .tool(name)
             .is_some_and(|tool| sees(who, tool))
     };
-    prompt.needs.is_none_or(tool)
+    prompt.needs.iter().all(|name| tool(name))
 }
 
 async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<Outcome, RpcError> {

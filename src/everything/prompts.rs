@@ -74,7 +74,7 @@ pub fn row(
     };
     PromptRow {
         definition,
-        needs: None,
+        needs: &[],
         function: Box::new(function),
     }
 }

@@ -18,8 +18,6 @@ pub enum TargetKind {
     Disk,
     /// A share of another machine's (SMB) that is mounted for it.
     Share,
-    /// A repository of restic's.
-    Restic,
 }
 
 /// Where backups may be kept.
@@ -29,7 +27,7 @@ pub struct BackupTarget {
     pub target: TargetName,
     /// How it keeps them.
     pub kind: TargetKind,
-    /// Its directory, device, share or repository; told to those who reach the host.
+    /// Its directory, device or share; told to those who reach the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// Whether the owner of this box has named it, so that it cannot be removed here.

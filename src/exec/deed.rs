@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{inside::InsidePath, name::ContainerName, snapshot_name::SnapshotName};
+use super::{
+    host_setting::HostName, inside::InsidePath, name::ContainerName, snapshot_name::SnapshotName,
+};
 
 /// One thing that is done to a container, or looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,15 +64,6 @@ pub enum Deed {
         /// The most bytes of it.
         bytes: u32,
     },
-    /// Print the last lines of its journal, or those after a cursor, and the cursor behind them, as its own
-    /// `journalctl` does.
-    Journal {
-        /// The most lines of it.
-        lines: u32,
-        /// Behind which line it begins.
-        #[serde(default)]
-        cursor: Option<String>,
-    },
     /// Print what a directory in it holds, a JSON object ([`InsideEntry`](super::inside::InsideEntry)) a line,
     /// sorted by name.
     ListFiles {
@@ -108,7 +101,7 @@ pub enum Deed {
 #[serde(deny_unknown_fields, default)]
 pub struct Changes {
     /// Its own host name.
-    pub hostname: Option<String>,
+    pub hostname: Option<HostName>,
     /// The most memory, in bytes; 0 for any.
     pub memory_limit_bytes: Option<u64>,
     /// The most processor time, in percent of one processor; 0 for any.
@@ -169,7 +162,6 @@ impl Deed {
             Self::Clone { .. } => "container_clone",
             Self::Destroy { .. } => "container_destroy",
             Self::Log { .. } => "container_log",
-            Self::Journal { .. } => "container_journal",
             Self::ListFiles { .. } => "container_list_files",
             Self::ReadFile { .. } => "container_read_file",
             Self::WriteFile { .. } => "container_write_file",
@@ -180,11 +172,7 @@ impl Deed {
     pub fn only_looks(&self) -> bool {
         matches!(
             self,
-            Self::Snapshots {}
-                | Self::Log { .. }
-                | Self::Journal { .. }
-                | Self::ListFiles { .. }
-                | Self::ReadFile { .. }
+            Self::Snapshots {} | Self::Log { .. } | Self::ListFiles { .. } | Self::ReadFile { .. }
         )
     }
 

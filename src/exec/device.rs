@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a disk as `/sys/block` has it, such as `sda` or `nvme0n1`: small letters and digits, beginning with a
-/// letter; never an option, never a path.
+/// The name of a disk or partition as the kernel has it, such as `sda`, `nvme0n1p1` or `dm-0`: small letters, digits and
+/// `-`, beginning with a letter; never an option, never a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DiskName(String);
@@ -14,6 +14,11 @@ pub struct DiskName(String);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TunnelName(String);
+
+/// The name of a pool of ZFS: 1 to 63 of `A-Z a-z 0-9 _ : . -`, beginning with a letter.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PoolName(String);
 
 /// A text is no such name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +46,30 @@ impl TunnelName {
     }
 }
 
+impl PoolName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for PoolName {
+    type Error = InvalidDevice;
+
+    fn try_from(name: String) -> Result<Self, InvalidDevice> {
+        let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
+        let all = |b: u8| b.is_ascii_alphanumeric() || b"_:.-".contains(&b);
+        let fits = begins_well && name.len() <= 63 && name.bytes().all(all);
+        fits.then_some(Self(name)).ok_or(InvalidDevice)
+    }
+}
+
 impl TryFrom<String> for DiskName {
     type Error = InvalidDevice;
 
     fn try_from(name: String) -> Result<Self, InvalidDevice> {
         let begins_well = name.starts_with(|c: char| c.is_ascii_lowercase());
-        let all = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let all = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         let fits = begins_well && name.len() <= 31 && name.bytes().all(all);
         fits.then_some(Self(name)).ok_or(InvalidDevice)
     }
@@ -69,6 +92,12 @@ impl From<DiskName> for String {
     }
 }
 
+impl From<PoolName> for String {
+    fn from(PoolName(name): PoolName) -> Self {
+        name
+    }
+}
+
 impl From<TunnelName> for String {
     fn from(TunnelName(name): TunnelName) -> Self {
         name
@@ -83,9 +112,13 @@ mod tests {
     fn a_name_is_neither_an_option_nor_a_path() {
         let disk = |name: &str| DiskName::try_from(name.to_owned()).is_ok();
         let tunnel = |name: &str| TunnelName::try_from(name.to_owned()).is_ok();
-        assert!(disk("sda") && disk("nvme0n1") && tunnel("wg0") && tunnel("home_v6.1"));
-        for bad in ["", "-a", "a/b", "..", "a b", "a\0", "ä", &"a".repeat(32)] {
-            assert!(!disk(bad) && !tunnel(bad), "{bad:?}");
+        let pool = |name: &str| PoolName::try_from(name.to_owned()).is_ok();
+        assert!(pool("tank") && pool("Data_2") && !pool("2tank") && !disk(&"a".repeat(32)));
+        assert!(
+            disk("sda") && disk("nvme0n1") && disk("dm-0") && tunnel("wg0") && tunnel("home_v6.1")
+        );
+        for bad in ["", "-a", "a/b", "..", "a b", "a\0", "ä", &"a".repeat(64)] {
+            assert!(!disk(bad) && !tunnel(bad) && !pool(bad), "{bad:?}");
         }
         assert!(!disk("Sda") && !tunnel(".wg0") && !tunnel("wg0123456789abcd"));
     }

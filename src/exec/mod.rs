@@ -9,6 +9,7 @@ mod device;
 mod ending;
 mod frame;
 mod host_files;
+mod host_setting;
 mod host_view;
 mod inside;
 mod job;
@@ -19,6 +20,7 @@ mod name;
 mod operation;
 mod probe;
 mod processes;
+mod repair;
 mod snapshot_name;
 mod ssh_keys;
 mod tunnels;
@@ -40,6 +42,7 @@ pub use host_files::{
     FileEntry, FileFacts, FileKind, FileList, FileMatch, FileMatches, FileWritten, HostFileList,
     HostFileRead, HostFileSearch, HostFileWrite,
 };
+pub use host_setting::{HostName, HostSetting, Keyboard, SettingWord};
 pub use host_view::HostView;
 pub use inside::{InsideEntry, InsideKind, InsidePath};
 pub use job::{Job, JobId, JobPiece};
@@ -50,6 +53,7 @@ pub use name::ContainerName;
 pub use operation::{HostDiskUsage, Operation, PowerPlan, Request};
 pub use probe::{Answered, HostProbe, Probe, Probed};
 pub use processes::{ProcessOrder, ProcessSeen, Processes};
+pub use repair::{HostRepair, RepairOutcome, Repaired};
 pub use snapshot_name::SnapshotName;
 pub use ssh_keys::{Fingerprint, PublicKey, SshAccount, SshKey, SshKeyChange, SshKeyDeed};
 pub use tunnels::{Tunnel, TunnelPeer};

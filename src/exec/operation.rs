@@ -8,12 +8,14 @@ use super::{
     deed::Deed,
     device::{DiskName, TunnelName},
     host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrite},
+    host_setting::HostSetting,
     job::JobId,
     limits::Limits,
     log_query::LogQuery,
     name::ContainerName,
     probe::HostProbe,
     processes::ProcessOrder,
+    repair::HostRepair,
     ssh_keys::SshKeyDeed,
     unit_change::UnitChange,
     unit_name::UnitName,
@@ -304,6 +306,14 @@ pub enum Operation {
         /// Where it is mounted.
         path: String,
     },
+    /// Look through a file system, an array or a pool for damage, repair what can be repaired, and print what came of it
+    /// as JSON ([`Repaired`](super::repair::Repaired)).
+    HostRepair(HostRepair),
+    /// Change a setting of the host.
+    HostSetting {
+        /// Which, and to what.
+        setting: HostSetting,
+    },
     /// Print `WireGuard`'s tunnels as a JSON list ([`Tunnel`](super::tunnels::Tunnel)).
     HostTunnels {},
     /// Do something with backups, or look at them.
@@ -404,6 +414,8 @@ impl Operation {
             Self::HostSmart { .. } => "host_smart",
             Self::HostPools {} => "host_pools",
             Self::HostBtrfs { .. } => "host_btrfs",
+            Self::HostRepair(_) => "host_repair",
+            Self::HostSetting { setting } => setting.name(),
             Self::HostTunnels {} => "host_tunnels",
             Self::HostTunnelUp { .. } => "host_tunnel_up",
             Self::HostTunnelDown { .. } => "host_tunnel_down",
@@ -438,6 +450,8 @@ impl Operation {
                 | Self::JobCancel { .. }
                 | Self::JobForget { .. }
                 | Self::HostFileWrite(_)
+                | Self::HostRepair(_)
+                | Self::HostSetting { .. }
                 | Self::HostTunnelUp { .. }
                 | Self::HostTunnelDown { .. }
                 | Self::SshKeys {
@@ -501,6 +515,8 @@ impl Operation {
             | Self::HostSmart { .. }
             | Self::HostPools {}
             | Self::HostBtrfs { .. }
+            | Self::HostRepair(_)
+            | Self::HostSetting { .. }
             | Self::HostTunnels {}
             | Self::HostTunnelUp { .. }
             | Self::HostTunnelDown { .. }

@@ -97,7 +97,7 @@ fn target(house: &House, name: TargetName, (store, of_the_owner): (BackupStore, 
             let state = house.state.as_ref();
             state.map(|state| state.join(MOUNTS).join(name.as_str()))
         }
-        _ => None,
+        BackupStore::Directory(_) => None,
     };
     Target {
         name,
@@ -124,10 +124,6 @@ impl Target {
         let name = &self.name;
         let path = match (&self.store, &self.mount) {
             (BackupStore::Directory(path), _) => PathBuf::from(path),
-            (BackupStore::Restic { .. }, _) => {
-                let message = format!("backup target '{name}' is no directory");
-                return Err(Refusal::failed(message));
-            }
             (_, Some(mount)) if is_mounted(mount) => mount.clone(),
             (_, Some(_)) => {
                 let message = format!(
@@ -175,7 +171,6 @@ impl Target {
             BackupStore::Directory(path) => (TargetKind::Directory, path),
             BackupStore::Disk(source) => (TargetKind::Disk, source),
             BackupStore::Share { share, .. } => (TargetKind::Share, share),
-            BackupStore::Restic { repository, .. } => (TargetKind::Restic, repository),
         };
         let ready = self.directory();
         let space = ready.as_ref().ok().and_then(|path| disk_space(path).ok());
@@ -320,8 +315,8 @@ pub async fn mount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<
     }
     let mut args: Vec<String> = match &target.store {
         BackupStore::Share { share, credentials } => {
-            find("mount.cifs")?;
             private(credentials)?;
+            find("mount.cifs")?;
             let options =
                 format!("credentials={credentials},file_mode=0600,dir_mode=0700,{HARMLESS}");
             ["-t", "cifs", "-o", &options, "--source", share]
@@ -332,7 +327,7 @@ pub async fn mount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<
         BackupStore::Disk(source) => ["-i", "-o", HARMLESS, "--source", source]
             .map(str::to_owned)
             .into(),
-        _ => Vec::new(),
+        BackupStore::Directory(_) => Vec::new(),
     };
     let made = place.clone();
     to_its_end(move || private_dir(&made).map_err(|e| Refusal::failed(e.to_string()))).await?;

@@ -51,6 +51,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::HostTunnelUp { .. } | Operation::HostTunnelDown { .. } => {
             Some(HelperClass::Network)
         }
+        Operation::HostRepair(_) => Some(HelperClass::Storage),
         Operation::ContainerList {}
         | Operation::ContainerInfo { .. }
         | Operation::ContainerConfig { .. }
@@ -70,6 +71,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => {
             Some(HelperClass::Power)
         }
+        Operation::HostSetting { .. } => Some(HelperClass::HostSettings),
         Operation::UpdateCheck { .. } | Operation::UpdateHistory { .. } => {
             Some(HelperClass::Updates)
         }
@@ -88,7 +90,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
 
 fn class_of(deed: &Deed) -> HelperClass {
     match deed {
-        Deed::Snapshots {} | Deed::Log { .. } | Deed::Journal { .. } => HelperClass::LxcReads,
+        Deed::Snapshots {} | Deed::Log { .. } => HelperClass::LxcReads,
         Deed::Freeze {} | Deed::Unfreeze {} | Deed::Autostart { .. } => HelperClass::LxcWrites,
         Deed::Configure { .. }
         | Deed::Snapshot { .. }
@@ -146,7 +148,9 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::HostFileWrites => "writing files of the host is refused",
         HelperClass::SshKeys => "looking at and changing who may log in over SSH is refused",
         HelperClass::Network => "changing the host's network is refused",
+        HelperClass::HostSettings => "changing the host's settings is refused",
         HelperClass::Backup => "making backups and bringing them back is refused",
+        HelperClass::Storage => "repairing the host's disks is refused",
     }
 }
 
@@ -156,8 +160,8 @@ mod tests {
     use crate::config::{ConfigError, Updates};
     use crate::exec::{
         Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
-        HostFileWrite, HostProbe, JobId, LogQuery, PowerPlan, Probe, ProcessOrder, Program,
-        SshKeyDeed, UnitChange, UnitName, UpdateOrder, UpdateScope,
+        HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, LogQuery, PowerPlan, Probe,
+        ProcessOrder, Program, SshKeyDeed, UnitChange, UnitName, UpdateOrder, UpdateScope,
     };
     use crate::sys::Scratch;
 
@@ -204,7 +208,6 @@ mod tests {
         let all = [
             (r#"{"what":"snapshots"}"#, reads),
             (r#"{"what":"log","log":"lxc","bytes":1}"#, reads),
-            (r#"{"what":"journal","lines":1}"#, reads),
             (r#"{"what":"freeze"}"#, writes),
             (r#"{"what":"unfreeze"}"#, writes),
             (r#"{"what":"autostart","on":true}"#, writes),
@@ -382,6 +385,17 @@ mod tests {
         ]
     }
 
+    /// What repairs the host's disks.
+    fn repairs() -> [Operation; 4] {
+        [
+            HostRepair::Mounted("/srv".to_owned()),
+            HostRepair::Disk("sdb1".to_owned().try_into().unwrap()),
+            HostRepair::Array("md0".to_owned().try_into().unwrap()),
+            HostRepair::Pool("tank".to_owned().try_into().unwrap()),
+        ]
+        .map(Operation::HostRepair)
+    }
+
     /// What is about updates.
     fn updates() -> [(Operation, Option<HelperClass>); 4] {
         let (looks, applies) = (Some(HelperClass::Updates), Some(HelperClass::UpdatesApply));
@@ -444,6 +458,9 @@ mod tests {
             container,
             command: command(),
         };
+        let setting = HostSetting::Timezone {
+            zone: "UTC".to_owned().try_into().unwrap(),
+        };
         let rest = [
             (Operation::Ping {}, None),
             (Operation::Bounds {}, None),
@@ -455,6 +472,10 @@ mod tests {
             (
                 job(Operation::ContainerList {}),
                 Some(HelperClass::LxcReads),
+            ),
+            (
+                Operation::HostSetting { setting },
+                Some(HelperClass::HostSettings),
             ),
             (Operation::HostView {}, Some(HelperClass::HostReads)),
             (
@@ -486,6 +507,7 @@ mod tests {
             .chain(backups())
             .chain(switches().map(|switch| (switch, Some(HelperClass::Network))))
             .chain(keys().map(|key| (key, Some(HelperClass::SshKeys))))
+            .chain(repairs().map(|repair| (repair, Some(HelperClass::Storage))))
             .chain(looks().map(|look| (look, Some(HelperClass::HostReads))))
             .collect()
     }
@@ -513,7 +535,9 @@ mod tests {
                 | HelperClass::Power
                 | HelperClass::Units
                 | HelperClass::Network
-                | HelperClass::Backup => ["\"off\"", "\"on\""],
+                | HelperClass::Backup
+                | HelperClass::HostSettings
+                | HelperClass::Storage => ["\"off\"", "\"on\""],
                 HelperClass::Updates | HelperClass::UpdatesApply => ["\"off\"", "\"apply\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
                 HelperClass::SshKeys => ["[]", "[\"root\"]"],

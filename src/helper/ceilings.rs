@@ -40,6 +40,8 @@ const COPY_TIME: Duration = Duration::from_hours(2);
 const REFRESH_TIME: Duration = Duration::from_mins(20);
 /// The longest that a backup may be made, read or brought back: some terabytes take as long.
 const BACKUP_TIME: Duration = Duration::from_hours(12);
+/// The longest that a disk may be looked through.
+const REPAIR_TIME: Duration = Duration::from_hours(48);
 
 /// The longest grace of a stop; a longer one is cut to this.
 pub const GRACE_SECONDS: u32 = 120;
@@ -89,10 +91,10 @@ pub fn limits(asked: Limits, operation: &Operation) -> Limits {
         | Operation::JobStart { .. }
         | Operation::JobWait { .. } => Duration::MAX,
         Operation::HostCommand { .. } | Operation::ContainerCommand { .. } => COMMAND_TIME,
-        Operation::ContainerCreate { .. } => COPY_TIME,
-        // Whose second half is not ended by this either.
-        Operation::UpdateApply(_) => COPY_TIME,
+        // The second half of an upgrade is not ended by this either.
+        Operation::ContainerCreate { .. } | Operation::UpdateApply(_) => COPY_TIME,
         Operation::UpdateRefresh { .. } => REFRESH_TIME,
+        Operation::HostRepair(_) => REPAIR_TIME,
         Operation::ContainerDeed { deed, .. } if deed.is_long() => COPY_TIME,
         Operation::Backup { deed } if deed.is_long() => BACKUP_TIME,
         _ => TOOL_TIME,

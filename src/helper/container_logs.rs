@@ -1,25 +1,18 @@
-//! What a container has to tell of itself: its journal, its console, and what LXC says of it.
+//! What was written of a container into files of the host: its console, and what LXC says of it.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::exec::{Command, ContainerName, Ending, Excerpt, LogFile, Program};
+use crate::exec::{ContainerName, Ending, Excerpt, LogFile};
 
 use super::{
-    answers::line, commands::in_container, files, house::House, places::existing, printing::print,
-    pump::Pump, refusal::Refusal,
+    answers::line, files, house::House, places::existing, printing::print, pump::Pump,
+    refusal::Refusal,
 };
 
 /// The most of a log that one answer has; more is cut.
 const MOST_BYTES: u32 = 256 * 1024;
-
-/// The most lines of a journal that one answer has; more is cut.
-const MOST_LINES: u32 = 5000;
-
-/// The longest cursor; journald's have some 140 bytes.
-const CURSOR_BYTES: usize = 512;
 
 /// Where LXC writes its logs for containers in its usual place.
 const USUAL: (&str, &str) = ("/var/lib/lxc", "/var/log/lxc");
@@ -45,37 +38,6 @@ pub async fn log(
         }
     })
     .await
-}
-
-/// Has the container's own `journalctl` print its last lines.
-pub async fn journal(
-    house: &House,
-    pump: &mut Pump,
-    (container, (lines, cursor)): (&ContainerName, (u32, Option<&str>)),
-    processes: u32,
-) -> Result<Ending, Refusal> {
-    let good = |c: &str| c.len() <= CURSOR_BYTES && c.bytes().all(|b| b.is_ascii_graphic());
-    if !cursor.is_none_or(good) {
-        let words = "a cursor is what container_logs answered as such, and nothing else";
-        return Err(Refusal::bad_command(words));
-    }
-    let lines = format!("--lines={}", lines.min(MOST_LINES));
-    let fixed = [
-        "journalctl",
-        "--no-pager",
-        "--quiet",
-        "--output=short-iso",
-        "--show-cursor",
-    ];
-    let argv = fixed.into_iter().map(str::to_owned).chain([lines]);
-    let after = cursor.map(|cursor| format!("--after-cursor={cursor}"));
-    let command = Command {
-        program: Program::Argv(argv.chain(after).collect()),
-        user: None,
-        cwd: Some("/".to_owned()),
-        env: BTreeMap::new(),
-    };
-    in_container(house, pump, (container, &command), processes).await
 }
 
 /// The first of the places where LXC may write, as its definition and LXC have them, that is there.

@@ -73,10 +73,6 @@ async fn one(
         Deed::Log { log, offset, bytes } => {
             container_logs::log(house, pump, container, (*log, *offset, *bytes)).await
         }
-        Deed::Journal { lines, cursor } => {
-            let part = (*lines, cursor.as_deref());
-            container_logs::journal(house, pump, (container, part), processes).await
-        }
         Deed::ListFiles { path, after, limit } => {
             let part = (after.clone(), *limit);
             container_files::list(house, pump, (container, path), part).await

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::exec::{Ending, Operation};
 
 use super::{
-    host_files, host_network, host_storage, host_view, house::House, printing::print, processes,
-    pump::Pump, refusal::Refusal, ssh_keys, tunnels,
+    host_files, host_network, host_settings, host_storage, host_view, house::House,
+    printing::print, processes, pump::Pump, refusal::Refusal, repair, ssh_keys, tunnels,
 };
 
 /// Does one of the operations on the host that are no command.
@@ -26,8 +26,8 @@ pub async fn perform(
             print(pump, move || Ok(host_view::programs(&sockets))).await
         }
         Operation::HostProcesses { order, most } => {
-            let (order, most) = (*order, *most);
-            print(pump, move || Ok(processes::seen(order, most))).await
+            let (order, most, policy) = (*order, *most, house.policy.now());
+            print(pump, move || Ok(processes::seen(order, most, &policy))).await
         }
         Operation::HostFileList(_)
         | Operation::HostFileSearch(_)
@@ -40,6 +40,8 @@ pub async fn perform(
         | Operation::HostPools {}
         | Operation::HostBtrfs { .. } => host_storage::perform(house, pump, operation).await,
         Operation::SshKeys { deed } => ssh_keys::perform(house, pump, deed).await,
+        Operation::HostRepair(what) => repair::perform(house, pump, what).await,
+        Operation::HostSetting { setting } => host_settings::perform(house, pump, setting).await,
         Operation::HostTunnels {} => tunnels::list(house, pump).await,
         Operation::HostTunnelUp { tunnel } => tunnels::switch(house, pump, (tunnel, "up")).await,
         Operation::HostTunnelDown { tunnel } => {

@@ -1,19 +1,27 @@
 //! Reads the journal of the host, or a container's own: `journalctl` with options that no caller writes.
 
 use std::collections::BTreeMap;
+use std::fs;
 
+use crate::config::{TRACED_FIELDS, Traces};
 use crate::exec::{Command, Ending, LogOrder, LogQuery, Operation, Program};
 
-use super::{commands::in_container, house::House, pump::Pump, refusal::Refusal, tools};
+use super::{
+    commands::in_container, house::House, pump::Pump, refusal::Refusal, sieve::Sieve, tools,
+};
 
 /// The program, on the host and in containers.
 const JOURNALCTL: &str = "journalctl";
 
-/// What of a line is printed, beside its cursor, its times and its boot.
-const FIELDS: &str = "MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_COMM,_PID,_SYSTEMD_UNIT,UNIT,_TRANSPORT";
+/// What of a line is printed, beside its cursor, its times, its boot, and what tells which container it is about.
+const FIELDS: &str = "PRIORITY,_PID,_TRANSPORT";
+
+/// Which machine this is, as its journal's lines say (machine-id(5)).
+const MACHINE_ID: &str = "/etc/machine-id";
 
 /// Prints lines, a JSON object a line, until there are no more or the caller hangs up; or the boots that a journal
-/// knows. A container's own journal is read by its own `journalctl`.
+/// knows. A container's own journal is read by its own `journalctl`. Of the host's those lines are left out that are
+/// about containers of which the owner's file lets nothing be known.
 pub async fn read(
     house: &House,
     pump: &mut Pump,
@@ -34,7 +42,17 @@ pub async fn read(
         name: JOURNALCTL,
         args,
     };
-    tools::carry(&tool, pump, &house.strays).await
+    let policy = house.policy.now();
+    if policy.shows_all_containers() || !matches!(operation, Operation::HostLog { .. }) {
+        return tools::carry(&tool, pump, &house.strays).await;
+    }
+    let machine = fs::read_to_string(MACHINE_ID).unwrap_or_default();
+    let sieve = Sieve::new(move |line| {
+        let fields = serde_json::from_slice(line);
+        let shows = |name: &str| policy.shows_container(name);
+        fields.is_ok_and(|fields| Traces::show_line(&fields, machine.trim(), shows))
+    });
+    tools::carry_sifted(&tool, pump, &house.strays, sieve).await
 }
 
 /// A program of systemd's in a container, which speaks plain English, and of times in UTC.
@@ -63,7 +81,8 @@ fn arguments(query: &LogQuery) -> Vec<String> {
         .map(str::to_owned)
         .into();
     let mut option = |name: &str, value: &str| args.push(format!("--{name}={value}"));
-    option("output-fields", FIELDS);
+    let fields = format!("{FIELDS},{}", TRACED_FIELDS.join(","));
+    option("output-fields", &fields);
     if let Some(unit) = &query.unit {
         option("unit", unit.as_str());
     }

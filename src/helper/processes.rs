@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::config::{HelperPolicy, Traces};
 use crate::exec::{ProcessOrder, ProcessSeen, Processes};
 use crate::sys::source::{field, names, text};
 use crate::telemetry::redact_text;
@@ -22,8 +23,8 @@ const COMMAND_CHARS: usize = 200;
 /// Ticks a second of the times in `/proc/PID/stat`, on every architecture that programs are built for today.
 const TICKS: f64 = 100.0;
 
-/// Those that use most, as JSON.
-pub fn seen(order: ProcessOrder, most: u32) -> Vec<u8> {
+/// Those that use most, as JSON; none of containers of which the owner's file lets nothing be known.
+pub fn seen(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
     let proc = Path::new("/proc");
     let (before, begun) = (times(proc), Instant::now());
     thread::sleep(SAMPLE);
@@ -39,6 +40,7 @@ pub fn seen(order: ProcessOrder, most: u32) -> Vec<u8> {
     };
     let mut all: Vec<(i32, f64, u64)> = after
         .iter()
+        .filter(|(pid, _)| is_shown(&proc.join(pid.to_string()), policy))
         .map(used)
         .map(|(pid, cpu)| (pid, cpu, memory(&proc.join(pid.to_string()))))
         .collect();
@@ -56,6 +58,16 @@ pub fn seen(order: ProcessOrder, most: u32) -> Vec<u8> {
     };
     // Numbers and text: there is nothing that JSON cannot hold.
     serde_json::to_vec(&told).unwrap_or_default()
+}
+
+/// Of a process that belongs to a container, runs one, or is about one, each of its groups, its name and its whole
+/// command line say so.
+fn is_shown(process: &Path, policy: &HelperPolicy) -> bool {
+    policy.shows_all_containers()
+        || ["cgroup", "comm", "cmdline"].iter().all(|file| {
+            let text = text(process.join(file)).unwrap_or_default();
+            Traces::show(&text, |name| policy.shows_container(name))
+        })
 }
 
 /// What a process has used so far, and when it began, in ticks since boot.
@@ -145,7 +157,7 @@ fn command(process: &Path) -> String {
 fn cgroup(process: &Path) -> String {
     let groups = text(process.join("cgroup")).unwrap_or_default();
     let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
-    let of_lxc = groups.lines().find(|line| line.contains("/lxc.payload."));
+    let of_lxc = groups.lines().find(|line| !Traces::in_text(line).is_none());
     let unified = || groups.lines().find(|line| line.starts_with("0::"));
     of_lxc.or_else(unified).and_then(path).unwrap_or_default()
 }
@@ -174,7 +186,8 @@ mod tests {
     #[test]
     fn those_that_use_most_come_first() {
         for order in [ProcessOrder::Cpu, ProcessOrder::Memory] {
-            let told: Processes = serde_json::from_slice(&seen(order, 5)).unwrap();
+            let told: Processes =
+                serde_json::from_slice(&seen(order, 5, &HelperPolicy::default())).unwrap();
             assert!((1..=5).contains(&told.processes.len()), "{told:?}");
             let keys = told.processes.iter().map(|one| match order {
                 ProcessOrder::Cpu => -one.cpu_percent,
@@ -187,7 +200,7 @@ mod tests {
                 "{told:?}"
             );
         }
-        assert!(seen(ProcessOrder::Cpu, 0).ends_with(b"}"));
+        assert!(seen(ProcessOrder::Cpu, 0, &HelperPolicy::default()).ends_with(b"}"));
     }
 
     #[test]

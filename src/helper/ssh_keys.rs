@@ -5,9 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::config::HELPER_POLICY_FILE;
-use crate::exec::{
-    Ending, Fingerprint, PublicKey, RefusalCode, SshAccount, SshKey, SshKeyChange, SshKeyDeed,
-};
+use crate::exec::{Ending, Fingerprint, PublicKey, SshAccount, SshKey, SshKeyChange, SshKeyDeed};
 
 use super::{
     authorized_keys::{KeyFile, in_turn},
@@ -72,7 +70,7 @@ fn meant(entries: &[String], account: Option<&str>) -> Result<String, Refusal> {
             "say which account: ssh_keys in {HELPER_POLICY_FILE} names {}; only the owner of this box can change that",
             entries.join(", ")
         );
-        Refusal::new(RefusalCode::Forbidden, message)
+        Refusal::bad_command(message)
     })
 }
 

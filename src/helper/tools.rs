@@ -18,6 +18,7 @@ use super::{
     programs::{find, path_variable},
     pump::Pump,
     refusal::Refusal,
+    sieve::Sieve,
     strays::{Kept, Strays},
 };
 
@@ -38,7 +39,23 @@ pub struct Tool {
 
 /// Runs a tool and carries its output to the caller; killed when the call has to end.
 pub async fn carry(tool: &Tool, pump: &mut Pump, strays: &Arc<Strays>) -> Result<Ending, Refusal> {
+    let started = start(tool, strays)?;
+    Ok(carried(started, pump).await)
+}
+
+/// The same without the lines that do not come through a sieve.
+pub async fn carry_sifted(
+    tool: &Tool,
+    pump: &mut Pump,
+    strays: &Arc<Strays>,
+    sieve: Sieve,
+) -> Result<Ending, Refusal> {
     let (child, mut outputs) = start(tool, strays)?;
+    outputs.sift(sieve);
+    Ok(carried((child, outputs), pump).await)
+}
+
+async fn carried((child, mut outputs): (Kept, Outputs), pump: &mut Pump) -> Ending {
     let ended = async {
         child
             .wait()
@@ -51,7 +68,7 @@ pub async fn carry(tool: &Tool, pump: &mut Pump, strays: &Arc<Strays>) -> Result
         let _ = child.wait().await;
     }
     pump.drain(&mut outputs).await;
-    Ok(ending)
+    ending
 }
 
 /// What a tool prints; for questions of the helper's own.
@@ -82,6 +99,37 @@ pub async fn output(tool: &Tool, strays: &Arc<Strays>) -> Result<String, Refusal
     }
     text.extend(outputs.rest(Stream::Stdout).flatten());
     Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Runs a tool to its end, however long that takes; how it ended, and the end of what it printed, its complaints behind.
+/// To be spawned where it must not be cut off.
+pub async fn whole(tool: Tool, strays: Arc<Strays>) -> Result<(Exit, String), Refusal> {
+    let (child, mut outputs) = start(&tool, &strays)?;
+    let (mut said, mut complained) = (Vec::new(), Vec::new());
+    let exit = loop {
+        tokio::select! {
+            exit = child.wait() => break exit,
+            (which, bytes) = outputs.next() => match which {
+                Stream::Stdout => put(&mut said, &bytes),
+                Stream::Stderr => put(&mut complained, &bytes),
+            },
+        }
+    };
+    for bytes in outputs.rest(Stream::Stdout) {
+        put(&mut said, &bytes);
+    }
+    for bytes in outputs.rest(Stream::Stderr) {
+        put(&mut complained, &bytes);
+    }
+    let name = tool.name;
+    let exit = exit.map_err(|e| Refusal::failed(format!("{name} cannot be waited for: {e}")))?;
+    said.extend(complained);
+    Ok((exit, String::from_utf8_lossy(&said).into_owned()))
+}
+
+fn put(kept: &mut Vec<u8>, bytes: &[u8]) {
+    kept.extend(bytes);
+    kept.drain(..kept.len().saturating_sub(ANSWER_BYTES));
 }
 
 /// Starts a tool; one that is dropped before its end is killed.

@@ -142,7 +142,7 @@ fn peer((endpoint, allowed, handshake): (&str, &str, &str), bytes: (&str, &str))
 mod tests {
     use super::*;
 
-    /// What `wg show all dump` of wireguard-tools 1.0.20210914 prints for a tunnel with two peers; the keys are made up.
+    /// In the format of `wg show all dump` of wireguard-tools 1.0.20210914 (wg(8)), for a tunnel with two peers.
     const DUMP: &str = "wg0\tcHJpdmF0ZQ==\tcHVibGlj\t51820\toff\n\
         wg0\tcGVlcjE=\tc2hhcmVk\t192.0.2.9:51820\t10.9.0.0/24,fd09::/64\t1785230400\t123\t456\t25\n\
         wg0\tcGVlcjI=\t(none)\t(none)\t(none)\t0\t0\t0\toff\n";

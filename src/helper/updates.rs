@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::exec::{Command, ContainerName, Ending, Operation, Program, UpdateOrder, UpdateScope};
+use crate::exec::{
+    Command, ContainerName, Ending, Operation, PackageName, Program, UpdateOrder, UpdateScope,
+};
 
 use super::{
     commands::{in_container, on_host, require_root},
@@ -99,7 +101,7 @@ fn words(order: &UpdateOrder) -> Result<Vec<String>, Refusal> {
     let agent = order.agent.bytes().all(plain) && order.agent.len() <= AGENT_BYTES;
     let agent = if agent { order.agent.as_str() } else { "" };
     let removals = if order.removals { "allow" } else { "keep" };
-    let names = names.iter().map(|name| name.as_str());
+    let names = names.iter().map(PackageName::as_str);
     let words = [scope, removals, agent].into_iter().chain(names);
     Ok(words.map(str::to_owned).collect())
 }

@@ -21,7 +21,7 @@ pub struct PromptRow {
     /// What `prompts/list` shows.
     pub definition: Prompt,
     /// The tool that it stands on: for an agent that does not see that, there is no such prompt either.
-    pub needs: Option<&'static str>,
+    pub needs: &'static [&'static str],
     /// Writes the messages.
     pub function: Box<Function>,
 }

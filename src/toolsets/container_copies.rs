@@ -1,5 +1,6 @@
 //! `container_*`: containers that are kept as snapshots, brought back, copied, made and taken away.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -224,7 +225,41 @@ struct Create {
     /// The new container's name; it must be free.
     container: ContainerName,
     /// The template's name.
-    template: String,
+    template: TemplateName,
+}
+
+/// What the owner calls a template: 1 to 64 letters, digits, `.`, `_` and `-`, beginning with a letter or digit.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct TemplateName(String);
+
+impl TryFrom<String> for TemplateName {
+    type Error = &'static str;
+
+    fn try_from(name: String) -> std::result::Result<Self, &'static str> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+        let begins = name
+            .bytes()
+            .next()
+            .is_some_and(|b| b.is_ascii_alphanumeric());
+        let good = begins && name.len() <= 64 && name.bytes().all(plain);
+        good.then_some(Self(name))
+            .ok_or("a template is named by letters, digits and . _ -, such as busybox")
+    }
+}
+
+impl JsonSchema for TemplateName {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "TemplateName".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" })
+    }
 }
 
 async fn create(
@@ -236,7 +271,7 @@ async fn create(
     cx: Cx,
 ) -> Result<ContainerDetails> {
     let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
-    lxc.create(&container, template).await.map_err(failed)?;
+    lxc.create(&container, template.0).await.map_err(failed)?;
     lxc.info(&container).await.map_err(failed)
 }
 

@@ -1,14 +1,13 @@
-//! `container_*`: how containers are set, what holds them, and what they say.
+//! `container_*`: how containers are set, and what holds them.
 
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{failure::failed, number::Number};
+use super::failure::failed;
 use crate::backends::{
-    Changes, ContainerDefinition, ContainerDetails, ContainerName, ErrorKind, LogFile, LogPart,
-    LogSource, Lxc, LxcView,
+    Changes, ContainerDefinition, ContainerDetails, ContainerName, HostName, Lxc,
 };
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -31,11 +30,6 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .through(HelperClass::LxcWrites)
         .titled("Start a container with the box")
         .syncs_state()
-        .tool("container_logs", Risk::Read, logs)
-        .about(Scope::Container("container"))
-        .through(HelperClass::LxcReads)
-        .titled("Logs of a container")
-        .startos("package.logs", &[("id", "container"), ("limit", "lines")])
         .tool("container_config_get", Risk::Read, config_get)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcReads)
@@ -102,61 +96,6 @@ async fn autostart(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Shows the last lines of a container's log: of the journal inside while it runs and has one, else of its console,
-/// else of what LXC says of it. With the `cursor` or `next_offset` of one answer the next shows only what is newer.
-/// `logs_query` searches the journal.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Logs {
-    /// The container's name, as `container_list` shows it.
-    container: ContainerName,
-    /// Which log; the first that there is when absent. LXC's tells why a start failed.
-    source: Option<LogSource>,
-    /// How many lines, at most 1000.
-    #[serde(default)]
-    lines: Number<1, 1000, 100>,
-    /// Of a journal: only lines behind this one, as an answer named it.
-    cursor: Option<String>,
-    /// Of a file: from this byte on.
-    offset: Option<u64>,
-}
-
-async fn logs(lxc: Arc<Lxc>, asked: Logs, cx: Cx) -> Result<LogPart> {
-    let lxc = lxc.seen_by(&cx.caller().reach, cx.reference());
-    if let Some(source) = asked.source {
-        return log(&lxc, &asked, source).await.map_err(failed);
-    }
-    let journal = log(&lxc, &asked, LogSource::Journal).await;
-    match journal {
-        Err(cause) if matches!(cause.kind, ErrorKind::NotFound | ErrorKind::Unavailable) => {
-            return Err(failed(cause));
-        }
-        Ok(part) => return Ok(part),
-        // It does not run, or has none.
-        Err(_) => {}
-    }
-    match log(&lxc, &asked, LogSource::Console).await {
-        Ok(part) => Ok(part),
-        Err(_) => log(&lxc, &asked, LogSource::Lxc).await.map_err(failed),
-    }
-}
-
-async fn log(
-    lxc: &LxcView,
-    asked: &Logs,
-    source: LogSource,
-) -> std::result::Result<LogPart, crate::backends::BackendError> {
-    let (container, lines) = (&asked.container, asked.lines.get());
-    let file = match source {
-        LogSource::Journal => {
-            return lxc.journal(container, lines, asked.cursor.clone()).await;
-        }
-        LogSource::Console => LogFile::Console,
-        LogSource::Lxc => LogFile::Lxc,
-    };
-    lxc.log_file(container, file, (lines, asked.offset)).await
-}
-
 /// Shows what a container's definition says: host name, autostart, limits, networks, mounts and where its files are.
 /// Only known keys are shown. `container_config_set` changes some of them.
 #[derive(Deserialize, JsonSchema)]
@@ -183,7 +122,7 @@ struct ConfigSet {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
     /// Its own host name.
-    hostname: Option<String>,
+    hostname: Option<HostName>,
     /// The most memory that it may use, in bytes; 0 for no limit.
     memory_limit_bytes: Option<u64>,
     /// The most processor time that it may use, in percent of one processor; 0 for no limit.

@@ -244,13 +244,7 @@ fn answer(page: &LogPage) -> Result<Answer> {
     let mut text = String::new();
     // Writing to a string does not fail.
     for line in &page.lines {
-        let priority = line.priority.map_or("-", LogPriority::as_str);
-        let who = line.identifier.as_deref().or(line.unit.as_deref());
-        let _ = write!(text, "{} {priority} {}", line.time, who.unwrap_or("-"));
-        let _ = match line.pid {
-            Some(pid) => writeln!(text, "[{pid}]: {}", line.message),
-            None => writeln!(text, ": {}", line.message),
-        };
+        let _ = writeln!(text, "{line}");
     }
     if page.lines.is_empty() {
         text.push_str("No line fits.\n");

@@ -12,7 +12,7 @@ use crate::backends::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnsw
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
 /// The group, as a table.
-pub fn tools(network: Arc<Network>) -> Toolset<Network> {
+pub fn tools(network: Arc<Network>, with_firewall: bool) -> Toolset<Network> {
     let set = Toolset::over(network)
         .named("network")
         .tool("network_ping", Risk::Read, ping)
@@ -30,7 +30,7 @@ pub fn tools(network: Arc<Network>) -> Toolset<Network> {
         .about(Scope::Host)
         .titled("How names are looked up")
         .startos("net.dns.dump-table", &[]);
-    if !Network::has_firewall() {
+    if !with_firewall {
         return set;
     }
     set.tool("firewall_rules", Risk::Read, firewall)

@@ -14,7 +14,7 @@ struct Row {
     /// What it takes, with its meaning.
     argument: Option<(&'static str, &'static str)>,
     /// The tool without which there is nothing to say.
-    needs: &'static str,
+    needs: &'static [&'static str],
     /// What is to be done.
     task: &'static str,
     /// What is looked at, from the argument.
@@ -29,7 +29,7 @@ const ROWS: [Row; 4] = [
         description: "How a container stands, what it uses, its ports, logs and latest changes, to find out what is \
                       wrong with it",
         argument: Some(("container", "The container's name")),
-        needs: "container_info",
+        needs: &["container_info"],
         task: "Find out whether something is wrong with this container, and what. Say what you see that speaks for \
                it, what you would look at next and with which tool, and what you would change. Change nothing yet.",
         looks: |container| {
@@ -51,7 +51,7 @@ const ROWS: [Row; 4] = [
             "change",
             "The number of a revision, or the id of a proposal (chg_...)",
         )),
-        needs: "state_get",
+        needs: &["state_get"],
         task: "Explain to the owner of this box, in plain words, what this change did, who made it and why, and what \
                follows from it. Say what the data does not tell.",
         looks: |change| match change.parse::<u64>() {
@@ -67,7 +67,7 @@ const ROWS: [Row; 4] = [
         title: "Plan the updates",
         description: "What could be upgraded, what runs here and what waits for a reboot, for a plan of updates",
         argument: None,
-        needs: "update_check",
+        needs: &["update_check", "server_info"],
         task: "Plan the updates of this box: which to install first and why, what may be interrupted and for how \
                long, whether a reboot is needed, and how to check afterwards that everything runs. Change nothing yet.",
         looks: |_| {
@@ -84,7 +84,7 @@ const ROWS: [Row; 4] = [
         title: "Make room on the disks",
         description: "The disks, how full they are and what the containers hold, to find what could go",
         argument: None,
-        needs: "disk_list",
+        needs: &["disk_list"],
         task: "Find what could be removed from the disks of this box, beginning with what frees most at the least \
                risk. Say for each how to find out whether it is still needed. Remove nothing yet.",
         looks: |_| {
@@ -115,7 +115,7 @@ fn row(row: Row) -> PromptRow {
             description: Some(row.description.to_owned()),
             arguments: argument.into_iter().collect(),
         },
-        needs: Some(row.needs),
+        needs: row.needs,
         function: Box::new(move |arguments, cx| {
             let named = row
                 .argument

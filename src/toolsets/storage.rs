@@ -10,7 +10,7 @@ use crate::backends::{DiskHealth, DiskUsage, HostDiskUsage, Storage};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The group, as a table.
-pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
+pub fn tools(storage: Arc<Storage>, with_health: bool) -> Toolset<Storage> {
     let set = Toolset::over(storage)
         .named("storage")
         .tool("disk_usage", Risk::Read, usage)
@@ -18,7 +18,7 @@ pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
         .through(HelperClass::HostReads)
         .titled("Biggest directories")
         .offers_task();
-    if !Storage::has_health() {
+    if !with_health {
         return set;
     }
     set.tool("disk_health", Risk::Read, health)

@@ -9,13 +9,11 @@ use super::failure::failed;
 use crate::backends::{Network, Tunnel, TunnelName};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
-/// The group, as a table; empty on a box without `WireGuard`.
+/// The group, as a table, for a box with `WireGuard`.
 pub fn tools(network: Arc<Network>) -> Toolset<Network> {
-    let set = Toolset::over(network).named("network");
-    if !Network::has_tunnels() {
-        return set;
-    }
-    set.tool("tunnel_list", Risk::Read, list)
+    Toolset::over(network)
+        .named("network")
+        .tool("tunnel_list", Risk::Read, list)
         .about(Scope::Host)
         .through(HelperClass::HostReads)
         .titled("WireGuard tunnels")
@@ -30,7 +28,7 @@ pub fn tools(network: Arc<Network>) -> Toolset<Network> {
 }
 
 /// Lists the host's `WireGuard` tunnels: which have a profile, which are up, and of each other end where it is, what is
-/// reached through it, when it was heard last, and how much went through. Keys are not told.
+/// reached through it, when it was heard last, and how much went through. Keys are not told. `tunnel_up` brings one up.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
@@ -47,7 +45,8 @@ async fn list(network: Arc<Network>, List {}: List, cx: Cx) -> Result<Tunnels> {
 }
 
 /// Brings up a `WireGuard` tunnel of the host from its profile in `/etc/wireguard`, with the routes and commands that
-/// stand there: a profile that takes all traffic may cut this connection off. `tunnel_list` names the profiles.
+/// stand there, and returns that it is up. It fails where there is no such profile; one that takes all traffic may cut
+/// this connection off. `tunnel_list` names the profiles.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Up {
@@ -55,7 +54,8 @@ struct Up {
     tunnel: String,
 }
 
-/// Takes down a `WireGuard` tunnel of the host: whoever is reached through it, this client perhaps, is cut off.
+/// Takes down a `WireGuard` tunnel of the host, and returns that it is down. It fails where there is no such profile;
+/// whoever is reached through it, this client perhaps, is cut off. `tunnel_up` brings it up again.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Down {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,7 +18,7 @@ use crate::support::machine::{IN_TIME, call_cgroups, cgroup2, is_alive, marked, 
 use crate::support::server::{Directory, Server, server};
 
 /// Files of all kinds: owners, permissions, links of both sorts, holes, attributes, odd names.
-const MAKE: &str = r#"
+const MAKE: &str = r"
 import os, sys
 root = sys.argv[1]
 at = lambda *parts: os.path.join(root, *parts)
@@ -42,10 +42,10 @@ for path, name, value in [('data/plain', 'trusted.gatewren', b'\0\xff'), ('data/
     try: os.setxattr(at(path), name, value)
     except OSError as cause: print(name, cause)
 for path in ['data/plain', 'data/private', 'data/empty']: os.utime(at(path), (1500000000, 1600000000))
-"#;
+";
 
 /// A line for each file below a directory with all that is known of it.
-const LOOK: &str = r#"
+const LOOK: &str = r"
 import os, sys, hashlib
 root = os.fsencode(sys.argv[1]); first = {}
 for folder, folders, files in os.walk(root):
@@ -60,7 +60,7 @@ for folder, folders, files in os.walk(root):
         xattrs = [(x, os.getxattr(path, x, follow_symlinks=False)) for x in sorted(os.listxattr(path, follow_symlinks=False))]
         size = s.st_size if kind == 0o100000 else 0
         print(short, oct(s.st_mode), s.st_uid, s.st_gid, size, s.st_rdev, int(s.st_mtime), inside, link, twin, xattrs)
-"#;
+";
 
 fn python(script: &str, path: &Path) -> String {
     let output = Command::new("python3")
@@ -217,8 +217,7 @@ fn a_container_comes_back_as_it_was() {
         names(&place),
         ["archive.tar.zst", "config", "manifest.json"]
     );
-    let facts = fs::metadata(&place).unwrap();
-    assert_eq!(facts.permissions().mode() & 0o777, 0o700);
+    assert_eq!(fs::metadata(&place).unwrap().mode() & 0o777, 0o700);
     let list = home.call("backup_list", json!({}));
     assert_eq!(
         (&list["backups"][0]["backup"], &list["total"]),
@@ -258,7 +257,6 @@ fn a_container_comes_back_as_it_was() {
         ["config", "config.old", "rootfs", "wren.log"]
     );
     home.call("container_start", json!({ "container": "wren" }));
-    home.containers.until_ready("wren");
 }
 
 #[test]
@@ -400,7 +398,7 @@ fn a_damaged_backup_is_found_and_never_brought_back() {
 }
 
 /// An archive in which one entry would be written elsewhere: into the directory of the second argument.
-const HOSTILE: &str = r#"
+const HOSTILE: &str = r"
 import io, os, subprocess, sys, tarfile
 archive, canary, kind = sys.argv[1].rsplit('|', 2)
 plain = archive + '.tar'
@@ -420,7 +418,7 @@ with tarfile.open(plain, 'w', format=tarfile.PAX_FORMAT) as tar:
     entries = len(tar.getmembers())
 subprocess.run(['zstd', '-q', '-f', '--rm', plain, '-o', archive], check=True)
 print(entries)
-"#;
+";
 
 #[test]
 fn no_entry_of_an_archive_is_written_elsewhere() {
@@ -494,14 +492,14 @@ impl Bare {
     }
 
     /// Runs something until tar is seen at work in it, and has tar stand still then; nothing when it was over before.
-    fn halted<T>(&self, word: &str, mut begin: impl FnMut() -> T) -> Option<(T, i32)> {
+    fn halted<T>(&self, word: &str, mut start: impl FnMut() -> T) -> Option<(T, i32)> {
         let marker = self.files.join("kept").display().to_string();
         for megabytes in [32, 128, 512] {
             let root = self.containers.lxcpath().join("wren/rootfs/root/much");
             let mut much = File::create(&root).unwrap();
             let mut chance = File::open("/dev/urandom").unwrap().take(megabytes << 20);
             io::copy(&mut chance, &mut much).unwrap();
-            let begun = begin();
+            let begun = start();
             let mut found = None;
             let is_over = || {
                 names(&self.files.join("kept"))
@@ -533,7 +531,7 @@ impl Bare {
         fs::read_to_string(events).unwrap().contains("frozen 1")
     }
 
-    fn create(&self) -> Value {
+    fn create() -> Value {
         let subject = json!({ "container": "wren" });
         let deed =
             json!({ "what": "create", "target": "local", "subject": subject, "freeze": true });
@@ -559,7 +557,7 @@ impl Bare {
 fn a_backup_that_is_broken_off_leaves_nothing_behind() {
     let Some(bare) = Bare::new() else { return };
     let helper = bare.helper();
-    let Some((call, tar)) = bare.halted("--create", || helper.ask(&bare.create(), LONG_MS)) else {
+    let Some((call, tar)) = bare.halted("--create", || helper.ask(&Bare::create(), LONG_MS)) else {
         return;
     };
     if cgroup2().is_some() {
@@ -575,14 +573,14 @@ fn a_backup_that_is_broken_off_leaves_nothing_behind() {
     fs::remove_file(bare.files.join("kept/lock")).unwrap();
     let id = "job_0123456789abcdef0123456789abcdef";
     let start = json!({ "do": "job_start", "job": id, "owner": "a", "tool": "backup_create", "detached": true,
-        "operation": bare.create() });
+        "operation": Bare::create() });
     let Some((_, tar)) = bare.halted("--create", || helper.run(&start)) else {
         return;
     };
     helper.run(&json!({ "do": "job_cancel", "job": id, "owner": "a" }));
     bare.is_clean(&helper, tar);
     assert_eq!(
-        helper.run(&bare.create()).ending,
+        helper.run(&Bare::create()).ending,
         json!({ "exited": { "code": 0 } })
     );
 }
@@ -591,7 +589,8 @@ fn a_backup_that_is_broken_off_leaves_nothing_behind() {
 fn a_container_goes_on_although_the_helper_was_killed() {
     let Some(bare) = Bare::new() else { return };
     let mut helper = bare.helper();
-    let Some((_call, tar)) = bare.halted("--create", || helper.ask(&bare.create(), LONG_MS)) else {
+    let Some((_call, tar)) = bare.halted("--create", || helper.ask(&Bare::create(), LONG_MS))
+    else {
         return;
     };
     helper.process.kill().unwrap();
@@ -601,7 +600,7 @@ fn a_container_goes_on_although_the_helper_was_killed() {
     wait_until("the container goes on", IN_TIME, || {
         cgroup2().is_none() || !bare.stands_still()
     });
-    let made = next.run(&bare.create());
+    let made = next.run(&Bare::create());
     assert_eq!(
         made.ending,
         json!({ "exited": { "code": 0 } }),
@@ -627,7 +626,7 @@ fn a_way_back_that_is_broken_off_changes_nothing() {
         }
         bare.containers.tool("lxc-start", "wren", &["-d"]);
         bare.containers.until_ready("wren");
-        let made = helper.run(&bare.create());
+        let made = helper.run(&Bare::create());
         let id = serde_json::from_slice::<Value>(&made.stdout).unwrap()["backup"].clone();
         bare.containers.tool("lxc-stop", "wren", &["-k"]);
         bare.containers.until_stopped("wren");
@@ -704,6 +703,64 @@ fn a_directory_of_the_host_comes_back_to_a_new_one() {
     fs::set_permissions(home.files.join("back"), Permissions::from_mode(0o777)).unwrap();
     let said = home.refused("backup_restore", back("back/other"));
     assert!(said.contains("root's alone"), "{said}");
+}
+
+#[test]
+fn what_is_nobodys_business_is_in_no_backup_nor_the_backups_themselves() {
+    let Some(Home { files, .. }) = Home::new() else {
+        return;
+    };
+    let data = files.join("data");
+    for folder in ["lxc/vault", "kept", "seen", "deep/lxc"] {
+        fs::create_dir_all(data.join(folder)).unwrap();
+        fs::write(data.join(folder).join("file"), "x").unwrap();
+        fs::set_permissions(data.join(folder), Permissions::from_mode(0o755)).unwrap();
+    }
+    let (policy, shown) = (files.join("helper.toml"), data.display());
+    let text = format!(
+        "backup = \"on\"\nbackup_targets = [\"local: {shown}/kept\"]\nbackup_paths = [\"{shown}\"]\n"
+    );
+    fs::write(&policy, text).unwrap();
+    fs::set_permissions(&policy, Permissions::from_mode(0o644)).unwrap();
+    let helper = Helper::start_as(&data.join("lxc"), |command| {
+        command.arg("--policy").arg(&policy);
+    });
+    let create = |path: String| {
+        let subject = json!({ "path": path });
+        let deed =
+            json!({ "what": "create", "target": "local", "subject": subject, "freeze": true });
+        helper.run(&json!({ "do": "backup", "deed": deed }))
+    };
+    let made = create(shown.to_string());
+    let id = serde_json::from_slice::<Value>(&made.stdout).unwrap()["backup"].clone();
+    let archive = data
+        .join("kept")
+        .join(id.as_str().unwrap())
+        .join("archive.tar.zst");
+    let list = Command::new("tar")
+        .args(["--zstd", "-tf"])
+        .arg(archive)
+        .output()
+        .unwrap();
+    let list = String::from_utf8(list.stdout).unwrap();
+    let mut entries: Vec<&str> = list.lines().collect();
+    entries.sort_unstable();
+    let expected = [
+        "./",
+        "./deep/",
+        "./deep/lxc/",
+        "./deep/lxc/file",
+        "./seen/",
+        "./seen/file",
+    ];
+    assert_eq!(entries, expected);
+    for (path, why) in [
+        ("lxc/vault", "out of reach"),
+        ("kept", "cannot keep itself"),
+    ] {
+        let (_, said) = create(format!("{shown}/{path}")).refusal();
+        assert!(said.contains(why), "{path}: {said}");
+    }
 }
 
 #[test]
@@ -834,8 +891,12 @@ fn a_disk_is_mounted_kept_on_and_unmounted() {
     let Some(disk) = Disk::new(&file.join("disk.img")) else {
         return;
     };
+    let secret = file.join("password");
+    fs::write(&secret, "password=x\n").unwrap();
+    fs::set_permissions(&secret, Permissions::from_mode(0o640)).unwrap();
+    let share = format!("nas: smb //127.0.0.1/x credentials={}", secret.display());
     let more = format!(
-        ", \"usb: disk {}\", \"gone: disk LABEL=no-such-disk\"",
+        ", \"usb: disk {}\", \"gone: disk LABEL=no-such-disk\", \"{share}\"",
         disk.0
     );
     let Some(mut home) = Home::with_targets(&more) else {
@@ -872,6 +933,8 @@ fn a_disk_is_mounted_kept_on_and_unmounted() {
     home.call("backup_target_umount", usb());
     home.call("backup_target_umount", usb());
     home.refused("backup_target_mount", json!({ "target": "gone" }));
+    let said = home.refused("backup_target_mount", json!({ "target": "nas" }));
+    assert!(said.contains("chmod 600"), "{said}");
 }
 
 /// A loop device with a file system, gone at the end.

@@ -67,8 +67,10 @@ fn tools_of_a_class_that_is_off_are_not_there_for_anybody() {
         "host_file_reads",
         "host_file_writes",
         "network",
-        "ssh_keys",
+        "storage",
         "backup",
+        "ssh_keys",
+        "host_settings",
     ];
     assert_eq!(off(&client), json!(strict));
     let (shown, _) = tell(&server.state_dir(), &["agent", "show", "try"]);

@@ -61,8 +61,10 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "host_log" | "host_boots" => ("host_logs", "true"),
         "unit_change" => ("units", "\"on\""),
         "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
+        "host_repair" => ("storage", "\"on\""),
         "host_tunnel_up" | "host_tunnel_down" => ("network", "\"on\""),
         "ssh_keys" => ("ssh_keys", "[\"/nonexistent/.ssh/authorized_keys\"]"),
+        "host_setting" => ("host_settings", "\"on\""),
         "backup" => ("backup", "\"on\""),
         "host_file_write" => ("host_file_writes", "[\"/\"]"),
         looks if looks.starts_with("host_file_") => ("host_file_reads", "[\"/\"]"),
@@ -84,7 +86,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
     let open = NOTHING.replace("containers = []", "containers = [\"*\"]");
     let all = everything(&host("true"));
     let classes: BTreeSet<_> = all.iter().skip(1).map(class).collect();
-    assert_eq!(classes.len(), 16);
+    assert_eq!(classes.len(), 18);
     for (key, on) in classes {
         let lines = open.lines().map(|line| match line.split_once(" = ") {
             Some((name, _)) if name == key => format!("{key} = {on}\n"),
@@ -154,7 +156,8 @@ fn commands_on_the_host_are_off_unless_the_file_switches_them_on() {
 
 #[test]
 fn a_container_that_is_not_in_the_list_is_answered_as_one_that_does_not_exist() {
-    let fort = Fort::new("containers = [\"web\", \"absent\"]\nlxc_manage = \"on\"\n");
+    let fort =
+        Fort::new("containers = [\"web\", \"absent\"]\nlxc_manage = \"on\"\nupdates = \"apply\"\n");
     // Without root and LXC those of the list are answered with what is missing.
     let able = is_root() && Path::new("/usr/bin/lxc-attach").exists();
     let absent = if able { "absent" } else { "other" };

@@ -50,6 +50,7 @@ mod helper;
 mod helper_hostile;
 mod helper_jobs;
 mod helper_reload;
+mod host_disks;
 mod host_files;
 mod host_network;
 mod hostile_container;

@@ -49,6 +49,7 @@ const FREE: &[(&str, &str)] = &[
     ),
     ("cwd", "a directory, entered when the command is run"),
     ("reason", "words for a person, shown as data"),
+    ("pretty_name", "a name for people, checked when it is set"),
     (
         "text",
         "what a file holds then, or words that are looked for",
@@ -361,7 +362,7 @@ fn what_changes_a_container_answers_as_its_schema_says() {
     if place.containers.is_none() {
         return;
     }
-    for class in ["write", "disrupt", "execute", "reveal", "persist"] {
+    for class in ["write", "disrupt", "execute", "persist"] {
         let mode = format!("{class}=allow");
         tell_by(
             &place.server.settings_file(),

@@ -103,7 +103,8 @@ def defaults():
         with check("whoami says what is off"):
             me = gatewren.call("whoami")[1]
             off = ["host_shell", "lxc_manage", "power", "updates = \"apply\"", "units"]
-            off += ["host_file_reads", "host_file_writes", "network", "ssh_keys", "backup"]
+            off += ["host_file_reads", "host_file_writes", "network", "storage", "backup", "ssh_keys"]
+            off += ["host_settings"]
             expect(me["off_on_this_box"] == off, me)
 
 

@@ -217,6 +217,52 @@ def processes(gatewren):
         expect(not wrong and len(sizes) == 5 and sizes[0] > 0, said)
 
 
+def elsewhere():
+    """Of containers that the owner's file leaves out nothing is told, whose line or process it may be."""
+    unit_file("lxc@.service", "[Service]\nType=oneshot\nExecStart=echo egret of a unit\n")
+    unit_file("lxc.payload.vault.service", "[Service]\nType=oneshot\nExecStart=echo egret of a group\n")
+    for name in ("web", "vault"):
+        monitor = f"exec -a '[lxc monitor] /var/lib/lxc {name}' sleep infinity"
+        unit_file(f"lab-{name}.service", f"[Service]\nExecStart=/bin/bash -c \"{monitor}\"\n")
+    run("systemctl", "daemon-reload")
+    run("systemctl", "start", "lxc@web.service", "lxc@vault.service", "lxc.payload.vault.service")
+    run("systemctl", "start", "lab-web.service", "lab-vault.service")
+    say("lab-log", "egret at the door of the vault", "egret oom_memcg=/lxc.payload.vault,task=sh",
+        "egret lxc-web_</var/lib/lxc>", "egret lxc-vault_</var/lib/lxc>")
+    say("lxc-start", "egret that does not say where")
+
+    def seen(gatewren):
+        wrong, page = gatewren.call("logs_query", grep="egret", limit=50)
+        expect(not wrong, page)
+        units = sorted(line["unit"] for line in page["lines"] if line["message"] == "egret of a unit")
+        rest = {text for text in messages(page) if text.startswith("egret") and text != "egret of a unit"}
+        wrong, said = gatewren.call("server_processes", order="memory", limit=50)
+        expect(not wrong, said)
+        monitors = {one["command"] for one in said["processes"] if "lxc monitor" in one["command"]}
+        return units, rest, monitors
+
+    here = {"egret at the door of the vault", "egret lxc-web_</var/lib/lxc>"}
+    hidden = {"egret oom_memcg=/lxc.payload.vault,task=sh", "egret lxc-vault_</var/lib/lxc>",
+              "egret that does not say where", "egret of a group"}
+    try:
+        POLICY.write_text('power = "off"\n')
+        with Gatewren() as gatewren, check("what the journal and the processes have of containers is told"):
+            units, rest, monitors = seen(gatewren)
+            expect(units == ["lxc@vault.service", "lxc@web.service"] and rest == here | hidden, (units, rest))
+            expect(len(monitors) == 2, monitors)
+        POLICY.write_text('containers = ["web"]\n')
+        with Gatewren() as gatewren:
+            with check("but of a container that the owner's file leaves out nothing is"):
+                units, rest, monitors = seen(gatewren)
+                expect(units == ["lxc@web.service"] and rest == here, (units, rest))
+                expect(["/lxc web" in one for one in monitors] == [True], monitors)
+            with check("and its unit has no lines"):
+                wrong, page = gatewren.call("logs_query", unit="lxc@vault.service")
+                expect(not wrong and page["lines"] == [], page)
+    finally:
+        run("systemctl", "stop", "lab-web.service", "lab-vault.service")
+
+
 def main():
     prepare()
     with Gatewren() as gatewren:
@@ -224,6 +270,7 @@ def main():
         logs(gatewren)
         waits(gatewren)
         processes(gatewren)
+    elsewhere()
     POLICY.write_text("host_logs = false\n")
     with Gatewren() as gatewren:
         with check("what is off is not there, or refused in the owner's name"):

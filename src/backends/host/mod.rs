@@ -26,7 +26,7 @@ mod usage;
 mod watchtower;
 
 pub use addresses::ReachableAddress;
-pub use clock::ServerTime;
+pub use clock::{ServerTime, zone};
 pub use disks::{Content, Disk, Partition};
 pub use events::HostEvents;
 pub use facts::{ServerInfo, reboot_packages};

@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn both_ways_of_writing_are_read() {
-        // Recorded from systemd 252 and 257.
+        // In the format of journalctl of systemd 252 and of 257.
         let old = "-1 6a1f0d47c3a10d47c3a10d47c3a10d47 Mon 2026-07-27 08:00:00 UTC—Tue 2026-07-28 09:00:00 UTC\n \
                    0 0d47c3a10d47c3a10d47c3a10d47c3a1 Tue 2026-07-28 09:30:00 UTC—Tue 2026-07-28 10:00:00 UTC\n";
         let new = "IDX BOOT ID                          FIRST ENTRY                 LAST ENTRY\n\

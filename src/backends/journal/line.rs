@@ -1,5 +1,7 @@
 //! One line of a journal, out of what `journalctl -o json` prints of it.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -47,9 +49,8 @@ pub struct LogLine {
 }
 
 impl LogLine {
-    /// Out of an object; nothing of what is none, or does not say where and when it was written.
-    pub fn parse(json: &[u8]) -> Option<Self> {
-        let fields: Map<String, Value> = serde_json::from_slice(json).ok()?;
+    /// Out of its fields; nothing of what does not say where and when it was written.
+    pub fn of(fields: &Map<String, Value>) -> Option<Self> {
         let text = |name: &str| fields.get(name).and_then(text_of);
         let word = |name: &str| text(name).map(|text| short(&text, WORD_CHARS).0);
         let ms = text("__REALTIME_TIMESTAMP")?.parse::<u64>().ok()? / 1000;
@@ -72,6 +73,19 @@ impl LogLine {
             cursor: text("__CURSOR")?.try_into().ok()?,
             ms,
         })
+    }
+}
+
+/// As a log shows it.
+impl fmt::Display for LogLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let priority = self.priority.map_or("-", LogPriority::as_str);
+        let who = self.identifier.as_deref().or(self.unit.as_deref());
+        write!(f, "{} {priority} {}", self.time, who.unwrap_or("-"))?;
+        match self.pid {
+            Some(pid) => write!(f, "[{pid}]: {}", self.message),
+            None => write!(f, ": {}", self.message),
+        }
     }
 }
 
@@ -111,7 +125,7 @@ mod tests {
         for (name, value) in change {
             fields.insert((*name).to_owned(), value.clone());
         }
-        LogLine::parse(&serde_json::to_vec(&fields).unwrap())
+        LogLine::of(&fields)
     }
 
     #[test]
@@ -162,15 +176,13 @@ mod tests {
     fn what_is_no_line_is_none() {
         assert_eq!(line(&[("__CURSOR", "--merge --all".into())]), None);
         assert_eq!(line(&[("__REALTIME_TIMESTAMP", "soon".into())]), None);
-        for odd in ["", "[]", "{}", "-- No entries --", "{\"a\":"] {
-            assert_eq!(LogLine::parse(odd.as_bytes()), None, "{odd}");
-        }
+        assert_eq!(LogLine::of(&Map::new()), None);
     }
 
     #[test]
     fn the_kernel_is_who_it_says() {
         let kernel = r#"{"__REALTIME_TIMESTAMP":"1785231000125000","__CURSOR":"s=1","PRIORITY":"4","MESSAGE":"usb 1-1: reset","_TRANSPORT":"kernel"}"#;
-        let got = LogLine::parse(kernel.as_bytes()).unwrap();
+        let got = LogLine::of(&serde_json::from_str(kernel).unwrap()).unwrap();
         assert_eq!(got.identifier.as_deref(), Some("kernel"));
         assert_eq!((got.unit, got.pid), (None, None));
     }

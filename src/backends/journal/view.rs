@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::config::Reach;
 use crate::helper_client::{
@@ -12,7 +13,6 @@ use crate::helper_client::{
 };
 
 use super::super::ask::ask;
-use super::super::elsewhere::Elsewhere;
 use super::super::error::{BackendError, ErrorKind};
 use super::super::threshold::{Threshold, told};
 use super::boots::{Boot, boots};
@@ -31,6 +31,9 @@ const OUTPUT_BYTES: u64 = 64 << 20;
 /// The most text that one page has, in bytes; further lines are on the next.
 const PAGE_BYTES: usize = 24 * 1024;
 
+/// Where this machine's id is (machine-id(5)).
+const MACHINE_ID: &str = "/etc/machine-id";
+
 /// The journals; what can be asked is asked by a view of them.
 #[derive(Debug, Clone)]
 pub struct Journal {
@@ -38,9 +41,6 @@ pub struct Journal {
 }
 
 /// The journals within somebody's reach.
-///
-/// To who does not reach the whole box the host's journal shows nothing of gatewren's own units, which tell of all
-/// agents, nothing of units that stand for a container elsewhere, and no line with the name of such a container.
 #[derive(Debug, Clone)]
 pub struct JournalView {
     helper: Helper,
@@ -170,16 +170,15 @@ impl JournalView {
         time: Duration,
     ) -> Result<(Vec<LogLine>, bool), BackendError> {
         let (operation, asked) = self.operation(search)?;
-        let elsewhere = self.elsewhere(search.container.is_none()).await?;
-        let found = self.read(operation, (search, time), &elsewhere).await;
+        let found = self.read(operation, search, time).await;
         said_of(search.container.as_ref(), asked.as_ref(), found)
     }
 
     async fn read(
         &self,
         operation: Operation,
-        (search, time): (&LogSearch, Duration),
-        elsewhere: &Elsewhere,
+        search: &LogSearch,
+        time: Duration,
     ) -> Result<(Vec<LogLine>, bool), BackendError> {
         let limits = Limits {
             timeout_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
@@ -189,6 +188,7 @@ impl JournalView {
         let running = self.helper.start(operation, limits, &self.reference);
         let mut reader = Reader::of(running.await?);
         let (mut lines, mut bytes) = (Vec::new(), 0);
+        let machine = search.container.is_none().then(machine_id);
         loop {
             let json = match reader.next().await? {
                 Ok(json) => json,
@@ -198,10 +198,13 @@ impl JournalView {
                 }
                 Err(End::Cut) => return Ok((lines, true)),
             };
-            let Some(line) = LogLine::parse(&json).filter(|line| !self.hides(elsewhere, line))
-            else {
+            let fields: Map<String, Value> = serde_json::from_slice(&json).unwrap_or_default();
+            let Some(line) = LogLine::of(&fields) else {
                 continue;
             };
+            if !self.shows(&fields, machine.as_deref()) {
+                continue;
+            }
             // Beside a cursor journalctl does not take the moment to begin at.
             let too_old = search.query.since_ms.is_some_and(|since| line.ms < since);
             if too_old && search.query.order == LogOrder::Older {
@@ -246,27 +249,23 @@ impl JournalView {
         Ok((operation, Some(container)))
     }
 
-    /// What of the host's journal is not for the caller. In a container's own stands what the container knows.
-    async fn elsewhere(&self, of_host: bool) -> Result<Elsewhere, BackendError> {
-        if of_host {
-            Elsewhere::of(&self.helper, &self.threshold, &self.reference).await
-        } else {
-            Ok(Elsewhere::default())
-        }
+    /// To who does not reach the whole box the host's journal shows nothing of gatewren's own units, which tell of all
+    /// agents, and nothing of containers beyond reach. In a container's own stands what the container knows.
+    fn shows(&self, line: &Map<String, Value>, machine: Option<&str>) -> bool {
+        let Some(machine) = machine.filter(|_| self.threshold.everything().is_err()) else {
+            return true;
+        };
+        let ours = ["_SYSTEMD_UNIT", "UNIT", "SYSLOG_IDENTIFIER", "_COMM"];
+        let begins = |field: &&str| line.get(*field).is_some_and(is_of_ours);
+        !ours.iter().any(begins) && self.threshold.shows_line(line, machine)
     }
+}
 
-    fn hides(&self, elsewhere: &Elsewhere, line: &LogLine) -> bool {
-        if !elsewhere.is_bounded() {
-            return false;
-        }
-        let unit = line.unit.as_deref().unwrap_or_default();
-        let identifier = line.identifier.as_deref().unwrap_or_default();
-        let of_ours = unit.starts_with("gatewren") || identifier.starts_with("gatewren");
-        let texts = [unit, identifier, line.message.as_str()];
-        of_ours
-            || !self.threshold.shows_unit(unit)
-            || texts.iter().any(|text| elsewhere.is_in(text))
-    }
+/// Whether a field names one of gatewren's units or programs; what is no text may.
+fn is_of_ours(field: &Value) -> bool {
+    field
+        .as_str()
+        .is_none_or(|text| text.starts_with("gatewren"))
 }
 
 /// The answer, with the container under the name that it was asked about.
@@ -292,6 +291,12 @@ fn without(name: &ContainerName, error: BackendError) -> BackendError {
     error
 }
 
+/// This machine's id; without one it has no journal either.
+fn machine_id() -> String {
+    let id = std::fs::read_to_string(MACHINE_ID).unwrap_or_default();
+    id.trim().to_owned()
+}
+
 fn too_long() -> BackendError {
     BackendError {
         hint: Some("narrow it with unit, since, until, boot or priority".to_owned()),
@@ -307,14 +312,6 @@ mod tests {
     use super::*;
     use crate::config::Space;
 
-    fn line(unit: &str, message: &str) -> LogLine {
-        let json = serde_json::json!({
-            "__REALTIME_TIMESTAMP": "1785231000125000", "__CURSOR": "s=1",
-            "_SYSTEMD_UNIT": unit, "MESSAGE": message,
-        });
-        LogLine::parse(json.to_string().as_bytes()).unwrap()
-    }
-
     #[test]
     fn who_does_not_reach_everything_hears_nothing_of_what_is_elsewhere() {
         let journal = Journal::new(Helper::connect_to("/nonexistent".into()));
@@ -323,19 +320,20 @@ mod tests {
             host: true,
         };
         let view = journal.seen_by(&Reach::of(&space), "r");
-        let elsewhere = Elsewhere::with("vault");
-        for (unit, message, is_hidden) in [
-            ("ssh.service", "a login", false),
-            ("lxc@web.service", "started", false),
-            ("lxc@vault.service", "started", true),
-            ("gatewren.service", "GATEWREN_AGENT=somebody", true),
-            ("init.scope", "veth of vault: up", true),
-            ("init.scope", "apparmor lxc-vault_</var/lib/lxc>", true),
-            ("init.scope", "vaulted ceilings", false),
+        let everything = journal.seen_by(&Reach::everything(), "r");
+        for (unit, message, is_shown) in [
+            ("ssh.service", "a login", true),
+            ("lxc@web.service", "started", true),
+            ("lxc@vault.service", "started", false),
+            ("gatewren.service", "GATEWREN_AGENT=somebody", false),
+            ("init.scope", "the door of the vault: up", true),
+            ("init.scope", "apparmor lxc-vault_</var/lib/lxc>", false),
+            ("init.scope", "apparmor lxc-web_</var/lib/lxc>", true),
         ] {
-            let line = line(unit, message);
-            assert_eq!(view.hides(&elsewhere, &line), is_hidden, "{unit} {message}");
-            assert!(!view.hides(&Elsewhere::default(), &line));
+            let line = serde_json::json!({ "_SYSTEMD_UNIT": unit, "MESSAGE": message });
+            let line = line.as_object().unwrap();
+            assert_eq!(view.shows(line, Some("0d47")), is_shown, "{unit} {message}");
+            assert!(view.shows(line, None) && everything.shows(line, Some("0d47")));
         }
     }
 }

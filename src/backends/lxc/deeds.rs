@@ -205,13 +205,6 @@ impl LxcView {
     ) -> Result<String, BackendError> {
         if let Deed::Snapshot {
             comment: Some(text),
-        }
-        | Deed::Configure {
-            changes:
-                Changes {
-                    hostname: Some(text),
-                    ..
-                },
         } = &deed
         {
             short(text)?;

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::helper_client::{
-    Capture, ContainerName, Deed, Excerpt, InsideEntry, InsidePath, LogFile, Operation,
+    Capture, ContainerName, Deed, Excerpt, InsideEntry, InsidePath, LogCursor, LogFile, Operation,
 };
 use crate::sys::neutralise;
 
@@ -30,15 +30,6 @@ const CAPTURE: Capture = Capture {
     tail: 0,
 };
 
-/// Of a journal that is too long the end is kept, where its newest lines are.
-const JOURNAL: Capture = Capture {
-    head: 0,
-    tail: PART_BYTES as usize,
-};
-
-/// Before this stands in the last line where a journal goes on.
-const CURSOR: &str = "-- cursor: ";
-
 /// Where a log is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -58,11 +49,11 @@ pub struct LogPart {
     pub source: LogSource,
     /// The lines, the oldest first; control characters are shown and not sent.
     pub text: String,
-    /// Whether there was more than one answer holds, so that lines are missing before these.
+    /// Whether there was more than one answer holds: lines are missing before these, or behind those behind a cursor.
     pub truncated: bool,
     /// Behind the last line of a journal: later lines are asked for with it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
+    pub cursor: Option<LogCursor>,
     /// Where in the file the part begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
@@ -101,33 +92,6 @@ pub struct DirectoryPage {
 }
 
 impl LxcView {
-    /// The last lines of one's journal, or those behind a cursor.
-    pub async fn journal(
-        &self,
-        name: &ContainerName,
-        lines: u32,
-        cursor: Option<String>,
-    ) -> Result<LogPart, BackendError> {
-        cursor.as_deref().map_or(Ok(()), short)?;
-        let (said, truncated) = self
-            .bytes(name, Deed::Journal { lines, cursor }, JOURNAL)
-            .await?;
-        let said = String::from_utf8_lossy(&said);
-        let text = said.trim_end();
-        let (text, cursor) = match text.rsplit_once(CURSOR) {
-            Some((text, cursor)) => (text, Some(cursor.to_owned())),
-            None => (text, None),
-        };
-        Ok(LogPart {
-            source: LogSource::Journal,
-            text: neutralise(text).into_owned(),
-            truncated,
-            cursor,
-            offset: None,
-            next_offset: None,
-        })
-    }
-
     /// A part of a log that is a file: from an offset on, or the last lines.
     pub async fn log_file(
         &self,

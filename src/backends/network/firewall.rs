@@ -203,14 +203,14 @@ mod tests {
 
     use super::*;
 
-    /// What `nft --json list ruleset` 1.0.6 printed on a box with a small firewall.
+    /// What `nft --json list ruleset` 1.0.6 printed in a network namespace with a small firewall.
     fn recorded() -> Value {
         json!({ "nftables": [
-            { "metainfo": { "version": "1.0.6", "json_schema_version": 1 } },
+            { "metainfo": { "version": "1.0.6", "release_name": "Lester Gooch #5", "json_schema_version": 1 } },
             { "table": { "family": "inet", "name": "filter", "handle": 1 } },
             { "chain": { "family": "inet", "table": "filter", "name": "input", "handle": 1, "type": "filter",
                 "hook": "input", "prio": 0, "policy": "drop" } },
-            { "rule": { "family": "inet", "table": "filter", "chain": "input", "handle": 3, "comment": "ssh",
+            { "rule": { "family": "inet", "table": "filter", "chain": "input", "handle": 2, "comment": "ssh",
                 "expr": [{ "match": { "op": "==", "left": { "payload": { "protocol": "tcp", "field": "dport" } },
                 "right": 22 } }, { "accept": null }] } },
             { "table": { "family": "ip", "name": "nat", "handle": 2 } },

@@ -140,7 +140,8 @@ impl Storage {
     }
 }
 
-fn is_here(program: &str) -> bool {
+/// Whether a program is installed.
+pub fn is_here(program: &str) -> bool {
     let mut places = PLACES.iter().map(|place| Path::new(place).join(program));
     places.any(|file| file.exists())
 }

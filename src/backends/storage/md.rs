@@ -111,7 +111,7 @@ fn further_line(array: &mut MdArray, line: &str) {
 mod tests {
     use super::*;
 
-    /// Recorded: `/proc/mdstat` of Linux 6.1 with an array that is rebuilt, one that is well and one that does not run.
+    /// In the format of `/proc/mdstat` of Linux 6.1 (drivers/md/md.c), with an array that is rebuilt, one that is well and one that does not run.
     const MDSTAT: &str = "Personalities : [raid1] [raid6] [raid5] [raid4]\n\
         md127 : active raid5 sde1[4] sdd1[2](F) sdc1[1] sdb1[0]\n      \
         5860144128 blocks super 1.2 level 5, 512k chunk, algorithm 2 [3/2] [UU_]\n      \

@@ -4,6 +4,7 @@ mod disks;
 mod health;
 mod md;
 mod pools;
+mod repair;
 mod smart;
 mod usage;
 

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn pools_of_zfs_are_read() {
-        // Recorded: zpool 2.1 with a pool that is well and one that lacks a disk.
+        // In the format of zpool 2.1 (zpool-list(8), -H and -p), with a pool that is well and one that lacks a disk.
         let said = "tank\tONLINE\t3985729650688\t1992864825344\t7\nold\tDEGRADED\t1000\t10\t-\n";
         let pools = zfs(said);
         assert_eq!(
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn devices_of_btrfs_are_read() {
-        // Recorded: btrfs-progs 6.2.
+        // Recorded from btrfs-progs 6.2, but for the numbers and the place.
         let said = r#"{"__header":{"version":"1"},"device-stats":[{"device":"/dev/sdb","devid":"1","write_io_errs":"0",
             "read_io_errs":"2","flush_io_errs":"0","corruption_errs":"5","generation_errs":"0"}]}"#;
         let devices = btrfs("/srv", said);

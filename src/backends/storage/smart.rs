@@ -116,7 +116,8 @@ pub fn smart(disk: &str, said: &str) -> SmartDisk {
 mod tests {
     use super::*;
 
-    /// Recorded: `smartctl --json=c` 7.3 of a disk with damaged sectors, shortened to what is read here.
+    /// In the format of `smartctl --json=c` 7.3 (smartmontools, ataprint.cpp), of what is read here: a disk with damaged
+    /// sectors.
     const ATA: &str = r#"{"json_format_version":[1,0],"smartctl":{"version":[7,3],"exit_status":4},
         "device":{"name":"/dev/sda","type":"sat","protocol":"ATA"},"model_name":"WDC WD40EFRX-68N32N0",
         "serial_number":"WD-WCC7K0000000","smart_status":{"passed":true},
@@ -126,18 +127,28 @@ mod tests {
         {"id":198,"name":"Offline_Uncorrectable","value":100,"worst":253,"thresh":0,"raw":{"value":0,"string":"0"}}]},
         "power_on_time":{"hours":31337},"temperature":{"current":34}}"#;
 
-    /// Recorded in the same way: one on NVM Express.
+    /// In the format of the same (nvmeprint.cpp): one on NVM Express.
     const NVME: &str = r#"{"smartctl":{"version":[7,3],"exit_status":8},"model_name":"Samsung SSD 980 1TB",
         "smart_status":{"passed":false,"nvme":{"value":4}},"nvme_smart_health_information_log":{"critical_warning":4,
         "temperature":41,"available_spare":3,"percentage_used":102,"power_on_hours":20000,"media_errors":7},
         "temperature":{"current":41},"power_on_time":{"hours":20000}}"#;
 
-    /// Recorded in the same way: a disk that sleeps.
+    /// In the format of the same: a disk that sleeps.
     const ASLEEP: &str = r#"{"smartctl":{"version":[7,3],"messages":[{"string":"Device is in STANDBY mode, exit(2)",
         "severity":"information"}],"exit_status":2},"device":{"name":"/dev/sdb"}}"#;
 
+    /// Recorded: smartctl 7.3 asked about a disk of which it knows nothing.
+    const UNKNOWN: &str = r#"{"json_format_version":[1,0],"smartctl":{"version":[7,3],"svn_revision":"5338",
+        "platform_info":"x86_64-linux","build_info":"(local build)","argv":["smartctl","--json=c","--info","--health",
+        "--attributes","--nocheck=standby","/dev/vda"],"messages":[{"string":"/dev/vda: Unable to detect device type",
+        "severity":"error"}],"exit_status":1},"local_time":{"time_t":1795380712,"asctime":"Sun Nov 22 20:51:52 2026 UTC"}}"#;
+
     #[test]
     fn what_disks_say_is_read() {
+        let unknown = smart("vda", UNKNOWN);
+        let note = unknown.note.as_deref();
+        assert_eq!(note, Some("/dev/vda: Unable to detect device type"));
+        assert!(unknown.problems().is_empty());
         let ata = smart("sda", ATA);
         assert_eq!(
             (ata.passed, ata.power_on_h, ata.temperature_c),

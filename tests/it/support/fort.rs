@@ -25,8 +25,9 @@ pub const FRAME_BYTES: u32 = 256 * 1024;
 pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\n\
                        host_reads = false\nlxc_reads = false\nlxc_writes = false\nlxc_manage = \"off\"\n\
                        power = \"off\"\nupdates = \"off\"\nhost_logs = false\nunits = \"off\"\n\
+                       host_settings = \"off\"\n\
                        host_file_reads = []\nhost_file_writes = []\nnetwork = \"off\"\nssh_keys = []\n\
-                       backup = \"off\"\n";
+                       backup = \"off\"\nstorage = \"off\"\n";
 
 /// Commands may run on the host.
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
@@ -183,6 +184,7 @@ pub fn everything(trace: &Value) -> Vec<Value> {
         json!({ "do": "host_pools" }),
         json!({ "do": "host_btrfs", "path": "/nonexistent" }),
         json!({ "do": "host_tunnels" }),
+        json!({ "do": "host_repair", "mounted": "/nosuchplace" }),
         json!({ "do": "host_tunnel_up", "tunnel": "nosuchtunnel" }),
         json!({ "do": "host_tunnel_down", "tunnel": "nosuchtunnel" }),
         json!({ "do": "host_disk_usage", "path": "/nonexistent", "depth": 1 }),
@@ -200,6 +202,9 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     all.extend(["restart", "shutdown"].map(|what| json!({ "do": what, "plan": plan })));
     all.extend(["cancel_shutdown", "update_check"].map(|what| json!({ "do": what })));
     // Of a container that is not there: nothing may come of this on the machine of the tests.
+    all.push(
+        json!({ "do": "host_setting", "setting": { "what": "timezone", "zone": "No/Where" } }),
+    );
     all.extend([
         json!({ "do": "update_refresh", "container": "web" }),
         json!({ "do": "update_history", "container": "web", "file": 0 }),
@@ -252,7 +257,6 @@ pub fn deeds() -> Vec<(&'static str, Value)> {
             "lxc_reads",
             json!({ "what": "log", "log": "lxc", "bytes": 100 }),
         ),
-        ("lxc_reads", json!({ "what": "journal", "lines": 10 })),
         alone("lxc_writes", "freeze"),
         alone("lxc_writes", "unfreeze"),
         ("lxc_writes", json!({ "what": "autostart", "on": true })),

@@ -1,0 +1,192 @@
+//! Setup of the host: changed through the helper, and told as they are then.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::helper_client::{Helper, HostSetting, Operation};
+
+use super::{ask::ask, error::BackendError, host::zone, source::Tree};
+
+/// How long a change may take: a locale is compiled, which takes a small box a minute.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+/// Where the processors' governors are.
+const PROCESSORS: &str = "sys/devices/system/cpu";
+
+/// How the host is set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HostSettings {
+    /// Its name in the network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    /// Its name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pretty_hostname: Option<String>,
+    /// Its time zone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
+    /// What programs speak that begin from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// The layout of its keyboard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keyboard_layout: Option<String>,
+    /// And its variant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keyboard_variant: Option<String>,
+}
+
+/// How the processors choose their frequency.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Governors {
+    /// What is chosen now; several where processors differ.
+    pub current: Vec<String>,
+    /// What can be chosen.
+    pub available: Vec<String>,
+}
+
+/// The host's settings.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    helper: Helper,
+    tree: Tree,
+}
+
+impl Setup {
+    /// Over this helper.
+    pub fn new(helper: Helper) -> Self {
+        let tree = Tree::of_this_machine();
+        Self { helper, tree }
+    }
+
+    /// Whether keyboards are known here, which a box without a console does without.
+    pub fn have_keyboards() -> bool {
+        Tree::of_this_machine().has("usr/share/X11/xkb/rules/base.lst")
+    }
+
+    /// Whether the processors have governors that can be chosen.
+    pub fn have_governors() -> bool {
+        Tree::of_this_machine().has(&format!("{PROCESSORS}/cpu0/cpufreq/scaling_governor"))
+    }
+
+    /// Changes one, and tells how all of them are then.
+    ///
+    /// # Errors
+    /// When the owner does not let the helper do it, and when there is no such value here.
+    pub async fn set(
+        &self,
+        setting: HostSetting,
+        reference: &str,
+    ) -> Result<HostSettings, BackendError> {
+        let operation = Operation::HostSetting { setting };
+        ask(&self.helper, operation, PATIENCE, reference).await?;
+        Ok(now(&self.tree))
+    }
+
+    /// Chooses a governor, if one is named, and tells which there are.
+    ///
+    /// # Errors
+    /// As for another setting.
+    pub async fn govern(
+        &self,
+        setting: Option<HostSetting>,
+        reference: &str,
+    ) -> Result<Governors, BackendError> {
+        if let Some(setting) = setting {
+            self.set(setting, reference).await?;
+        }
+        Ok(governors(&self.tree))
+    }
+}
+
+fn now(tree: &Tree) -> HostSettings {
+    let value = |file: &str, key: &str| assigned(&tree.text(file)?, key);
+    HostSettings {
+        hostname: tree.word("etc/hostname"),
+        pretty_hostname: value("etc/machine-info", "PRETTY_HOSTNAME"),
+        timezone: zone(tree),
+        language: value("etc/locale.conf", "LANG").or_else(|| value("etc/default/locale", "LANG")),
+        keyboard_layout: value("etc/default/keyboard", "XKBLAYOUT"),
+        keyboard_variant: value("etc/default/keyboard", "XKBVARIANT"),
+    }
+}
+
+/// The value of a shell's assignment, as os-release(5) has them; nothing where it is empty.
+fn assigned(text: &str, key: &str) -> Option<String> {
+    let lines = text.lines().filter_map(|line| line.split_once('='));
+    let mut values = lines.filter(|(name, _)| name.trim() == key);
+    let (_, value) = values.next_back()?;
+    let value = value.trim();
+    let inside = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
+    let value = inside('"').or_else(|| inside('\'')).unwrap_or(value);
+    let plain: String = value
+        .replace('\\', "")
+        .chars()
+        .filter(|c| !c.is_control())
+        .collect();
+    (!plain.is_empty()).then_some(plain)
+}
+
+fn governors(tree: &Tree) -> Governors {
+    let cpus = tree.names(PROCESSORS);
+    let words = |file: &str| {
+        let all = cpus.iter().filter_map(|cpu| {
+            let text = tree.text(&format!("{PROCESSORS}/{cpu}/cpufreq/{file}"))?;
+            Some(
+                text.split_whitespace()
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>(),
+            )
+        });
+        let mut all: Vec<String> = all.flatten().collect();
+        all.sort();
+        all.dedup();
+        all
+    };
+    Governors {
+        current: words("scaling_governor"),
+        available: words("scaling_available_governors"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::sys::Scratch;
+
+    #[test]
+    fn a_value_is_read_without_what_a_shell_needs() {
+        let text =
+            "# x\nPRETTY_HOSTNAME=\"Lena\\'s \\\"box\\\"\"\nLANG=de_AT.UTF-8\nXKBVARIANT=\"\"\n";
+        assert_eq!(
+            assigned(text, "PRETTY_HOSTNAME").as_deref(),
+            Some("Lena's \"box\"")
+        );
+        assert_eq!(assigned(text, "LANG").as_deref(), Some("de_AT.UTF-8"));
+        assert_eq!(assigned(text, "XKBVARIANT"), None);
+        assert_eq!(assigned(text, "XKBMODEL"), None);
+    }
+
+    // A tree in the layout of sysfs: the machines of the tests let nobody choose.
+    #[test]
+    fn governors_are_those_of_all_processors() {
+        let scratch = Scratch::new();
+        for (cpu, now) in [("cpu0", "powersave\n"), ("cpu1", "performance\n")] {
+            let place = scratch.join(PROCESSORS).join(cpu).join("cpufreq");
+            fs::create_dir_all(&place).unwrap();
+            fs::write(place.join("scaling_governor"), now).unwrap();
+            fs::write(
+                place.join("scaling_available_governors"),
+                "performance powersave \n",
+            )
+            .unwrap();
+        }
+        let found = governors(&Tree::below(scratch.path()));
+        assert_eq!(found.current, ["performance", "powersave"]);
+        assert_eq!(found.available, found.current);
+    }
+}

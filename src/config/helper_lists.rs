@@ -1,0 +1,68 @@
+//! The lists that stand in the root helper's file.
+
+use super::glob::Glob;
+use super::shape::List;
+use super::template::Template;
+
+/// Names of containers.
+pub const GLOBS: List<Glob> = List {
+    entry: |text| text.parse().ok(),
+    like: "a container's name or a pattern, such as \"web\" or \"arr-*\"",
+    may_be_empty: true,
+};
+
+/// What containers are made from.
+pub const TEMPLATES: List<Template> = List {
+    entry: |text| text.parse().ok(),
+    like: "a template of LXC's, such as \"busybox\" or \"debian: download -d debian -r trixie -a amd64\"",
+    may_be_empty: true,
+};
+
+/// The longest path of a directory.
+const DIRECTORY_BYTES: usize = 1024;
+
+/// Directories of the host.
+pub const DIRECTORIES: List<String> = List {
+    entry: directory,
+    like: "an absolute path of a directory, without \"..\", such as \"/srv\"",
+    may_be_empty: true,
+};
+
+/// Users, or files of theirs.
+pub const ACCOUNTS: List<String> = List {
+    entry: account,
+    like: "a user's name, such as \"root\", or the absolute path of a file",
+    may_be_empty: true,
+};
+
+/// A login name as useradd(8) takes it, or a path.
+fn account(text: &str) -> Option<String> {
+    if text.starts_with('/') {
+        return directory(text).filter(|path| path != "/");
+    }
+    let begins_well = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    let all = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
+    (begins_well && text.len() <= 32 && text.bytes().all(all)).then(|| text.to_owned())
+}
+
+fn directory(text: &str) -> Option<String> {
+    let plain = |c: char| !c.is_control() && c != '"' && c != '\\';
+    let good = text.starts_with('/') && text.len() <= DIRECTORY_BYTES && text.chars().all(plain);
+    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
+    let straight = parts.iter().all(|part| *part != "." && *part != "..");
+    (good && straight).then(|| format!("/{}", parts.join("/")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_named_straight() {
+        assert_eq!(directory("/srv//data/").as_deref(), Some("/srv/data"));
+        assert_eq!(directory("/").as_deref(), Some("/"));
+        for bad in ["", "srv", "/srv/../etc", "/a/./b", "/a\"b", "/a\nb"] {
+            assert_eq!(directory(bad), None, "{bad:?}");
+        }
+    }
+}

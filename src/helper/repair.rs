@@ -1,0 +1,384 @@
+//! Looks through file systems, arrays and pools for damage, and repairs what can be repaired.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::exec::{DiskName, Ending, HostRepair, KillReason, RepairOutcome, Repaired};
+use crate::sys::source::{field, text, word};
+use crate::sys::{Exit, is_free, unescape_mount};
+
+use super::{
+    answers::line,
+    commands::require_root,
+    house::House,
+    printing::print,
+    pump::Pump,
+    refusal::Refusal,
+    tools::{Tool, output, whole},
+};
+
+/// The most of what a program says that is told.
+const REPORT_BYTES: usize = 4096;
+
+/// So many mounts without a check are too many, where nobody has said another number; the most that tune2fs takes.
+const MOST_MOUNTS: u32 = 16_000;
+
+/// How it ends when it does not come to its end.
+enum Stopped {
+    Killed(KillReason),
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Stopped {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Does it, and prints what came of it. What changes a file system is never cut off: if nobody waits any more, it goes
+/// on to its end all the same.
+pub async fn perform(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    what: &HostRepair,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    let done = match what {
+        HostRepair::Mounted(place) => mounted(house, pump, place).await,
+        HostRepair::Disk(disk) => unmounted(house, pump, disk).await,
+        HostRepair::Array(array) => check_array(array).map_err(Stopped::from),
+        HostRepair::Pool(pool) => {
+            let scrub = tool("zpool", &["scrub", "--", pool.as_str()]);
+            let ended = run(house, pump, scrub).await;
+            ended.and_then(|ended| begun(ended).map_err(Stopped::from))
+        }
+    };
+    match done {
+        Ok(repaired) => print(pump, move || Ok(line(&repaired))).await,
+        Err(Stopped::Killed(why)) => Ok(Ending::Killed { why }),
+        Err(Stopped::Refused(refusal)) => Err(refusal),
+    }
+}
+
+/// One that is mounted.
+async fn mounted(house: &House, pump: &mut Pump, place: &str) -> Result<Repaired, Stopped> {
+    let table = text("/proc/self/mountinfo").unwrap_or_default();
+    let Some(mount) = mount_at(&table, place) else {
+        return Err(refused("nothing is mounted there; disk_list tells where"));
+    };
+    match mount.kind.as_str() {
+        "btrfs" => scrub(house, pump, place).await,
+        "ext2" | "ext3" | "ext4" => {
+            let device = device_of(&mount).ok_or_else(|| refused("its device is not known"))?;
+            plan(house, pump, (place, &device)).await
+        }
+        "xfs" => Err(refused(
+            "a file system of xfs cannot be looked through while it is mounted, and is not at boot: unmount it and \
+             name its disk",
+        )),
+        "zfs" => Err(refused("name its pool: ZFS is looked through pool by pool")),
+        kind => Err(refused(format!("nothing here looks through {kind}"))),
+    }
+}
+
+/// btrfs reads everything that it has and repairs what it has a good copy of; the call ends with it.
+async fn scrub(house: &House, pump: &mut Pump, place: &str) -> Result<Repaired, Stopped> {
+    let start = tool("btrfs", &["scrub", "start", "-B", "-R", "--", place]);
+    let ended = run(house, pump, start).await;
+    if matches!(ended, Err(Stopped::Killed(_))) {
+        // It is the kernel that works, not the program.
+        let cancel = tool("btrfs", &["scrub", "cancel", "--", place]);
+        output(&cancel, &house.strays).await?;
+    }
+    let (code, said) = ended?;
+    Ok(of_scrub(code, &said)?)
+}
+
+fn of_scrub(code: i32, said: &str) -> Result<Repaired, Refusal> {
+    let count = |name| field(said, name, ':').and_then(|n| n.trim().parse::<u64>().ok());
+    let outcome = match (
+        code,
+        count("uncorrectable_errors"),
+        count("corrected_errors"),
+    ) {
+        (0, Some(0), Some(0)) => RepairOutcome::Sound,
+        (0, Some(0), Some(_)) => RepairOutcome::Repaired,
+        // The program's own word for errors that stay.
+        (3, ..) | (0, Some(_), _) => RepairOutcome::Damaged,
+        _ => return Err(Refusal::failed(end_of(said))),
+    };
+    Ok(repaired(outcome, said))
+}
+
+/// The file system of ext2 and its children that is mounted is said to have been mounted too often without a check.
+/// That it has errors would be forgotten when it is unmounted.
+async fn plan(
+    house: &House,
+    pump: &mut Pump,
+    (place, device): (&str, &Path),
+) -> Result<Repaired, Stopped> {
+    let device = device.to_string_lossy();
+    let facts = tool("dumpe2fs", &["-h", "--", &device]);
+    let (_, facts) = run(house, pump, facts).await?;
+    let most = field(&facts, "Maximum mount count", ':');
+    let most = most.and_then(|most| most.trim().parse().ok());
+    let most = most.filter(|most| *most > 0).unwrap_or(MOST_MOUNTS);
+    let most = most.to_string();
+    let set = tool("tune2fs", &["-c", &most, "-C", &most, "--", &device]);
+    let (code, said) = run(house, pump, set).await?;
+    if code != 0 {
+        return Err(refused(end_of(&said)));
+    }
+    let table = text("/etc/fstab").unwrap_or_default();
+    let report = if is_checked_at_boot(&table, place) {
+        ""
+    } else {
+        "But /etc/fstab has it checked by nobody: the sixth word of its line must be 1 for the root directory and 2 \
+         for others."
+    };
+    Ok(repaired(RepairOutcome::Planned, report))
+}
+
+/// One that nobody uses; what can be repaired without asking is.
+async fn unmounted(house: &House, pump: &mut Pump, disk: &DiskName) -> Result<Repaired, Stopped> {
+    let device = format!("/dev/{}", disk.as_str());
+    is_free(Path::new(&device)).map_err(|e| {
+        refused(format!(
+            "{device} must be there and used by nobody, not mounted either: {e}"
+        ))
+    })?;
+    let probe = tool("blkid", &["-p", "-o", "value", "-s", "TYPE", "--", &device]);
+    let (_, kind) = run(house, pump, probe).await?;
+    match kind.trim() {
+        "ext2" | "ext3" | "ext4" => {
+            let check = tool("e2fsck", &["-f", "-p", "--", &device]);
+            let (code, said) = run(house, pump, check).await?;
+            Ok(of_fsck(code, &said)?)
+        }
+        "xfs" => xfs(house, pump, &device).await,
+        "btrfs" => {
+            // Repairs of this kind are for experts; a scrub of the mounted file system repairs what can be.
+            let check = tool("btrfs", &["check", "--readonly", "--", &device]);
+            let (code, said) = run(house, pump, check).await?;
+            let outcome = match code {
+                0 => RepairOutcome::Sound,
+                _ => RepairOutcome::Damaged,
+            };
+            Ok(repaired(outcome, &said))
+        }
+        "" => Err(refused(format!(
+            "{device} holds no file system that is known"
+        ))),
+        kind => Err(refused(format!("nothing here looks through {kind}"))),
+    }
+}
+
+/// The ending of a check, a bit for each thing (fsck(8)).
+fn of_fsck(code: i32, said: &str) -> Result<Repaired, Refusal> {
+    let outcome = match code {
+        0 => RepairOutcome::Sound,
+        1..=3 => RepairOutcome::Repaired,
+        4..=7 => RepairOutcome::Damaged,
+        _ => return Err(Refusal::failed(end_of(said))),
+    };
+    Ok(repaired(outcome, said))
+}
+
+/// Only a first look tells whether there was something to repair (`xfs_repair(8)`).
+async fn xfs(house: &House, pump: &mut Pump, device: &str) -> Result<Repaired, Stopped> {
+    let look = tool("xfs_repair", &["-n", "--", device]);
+    let (code, said) = run(house, pump, look).await?;
+    if code == 0 {
+        return Ok(repaired(RepairOutcome::Sound, &said));
+    }
+    let repair = tool("xfs_repair", &["--", device]);
+    match run(house, pump, repair).await? {
+        (0, said) => Ok(repaired(RepairOutcome::Repaired, &said)),
+        (2, said) => Err(refused(format!(
+            "mount and unmount it first: {}",
+            end_of(&said)
+        ))),
+        (_, said) => Ok(repaired(RepairOutcome::Damaged, &said)),
+    }
+}
+
+/// Has md compare what its disks hold (md(4)); the kernel does it.
+fn check_array(array: &DiskName) -> Result<Repaired, Refusal> {
+    let action = format!("/sys/block/{}/md/sync_action", array.as_str());
+    match word(&action).as_deref() {
+        Some("idle") => {}
+        Some(other) => {
+            let words = format!("the array is busy: {other}; disk_health tells how far it is");
+            return Err(Refusal::failed(words));
+        }
+        None => {
+            let words =
+                "there is no such array that could be looked through; disk_health names them";
+            return Err(Refusal::failed(words));
+        }
+    }
+    fs::write(&action, "check").map_err(|e| Refusal::failed(format!("md does not begin: {e}")))?;
+    Ok(repaired(RepairOutcome::Begun, ""))
+}
+
+fn begun((code, said): (i32, String)) -> Result<Repaired, Refusal> {
+    match code {
+        0 => Ok(repaired(RepairOutcome::Begun, &said)),
+        _ => Err(Refusal::failed(end_of(&said))),
+    }
+}
+
+/// Runs a program, whose end is waited for as long as somebody waits; it is not cut off.
+async fn run(house: &House, pump: &mut Pump, tool: Tool) -> Result<(i32, String), Stopped> {
+    let work = tokio::spawn(whole(tool, Arc::clone(&house.strays)));
+    let ended = pump.wait(work).await.map_err(Stopped::Killed)?;
+    let (exit, said) = ended.map_err(|e| refused(format!("it broke off: {e}")))??;
+    match exit {
+        Exit::Code(code) => Ok((code, said)),
+        Exit::Signal(signal) => Err(refused(format!("it was ended by signal {signal}"))),
+    }
+}
+
+fn tool(name: &'static str, args: &[&str]) -> Tool {
+    Tool {
+        name,
+        args: args.iter().map(|&word| word.to_owned()).collect(),
+    }
+}
+
+fn refused(words: impl Into<String>) -> Stopped {
+    Stopped::Refused(Refusal::failed(words))
+}
+
+fn repaired(outcome: RepairOutcome, said: &str) -> Repaired {
+    Repaired {
+        outcome,
+        report: end_of(said),
+    }
+}
+
+fn end_of(said: &str) -> String {
+    let said = said.trim();
+    let cut = said.len().saturating_sub(REPORT_BYTES);
+    let start = (cut..said.len()).find(|at| said.is_char_boundary(*at));
+    said.get(start.unwrap_or(said.len())..)
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// What is mounted somewhere.
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    /// Major and minor number.
+    numbers: String,
+    kind: String,
+    source: String,
+}
+
+/// The last that was mounted there (proc(5)).
+fn mount_at(table: &str, place: &str) -> Option<Mount> {
+    let mut mounts = table.lines().rev().filter_map(|line| {
+        let (before, behind) = line.split_once(" - ")?;
+        let (mut before, mut behind) = (before.split(' ').skip(2), behind.split(' '));
+        let numbers = before.next()?.to_owned();
+        let at = unescape_mount(before.nth(1)?);
+        (at == place).then_some(())?;
+        Some(Mount {
+            numbers,
+            kind: behind.next()?.to_owned(),
+            source: unescape_mount(behind.next()?),
+        })
+    });
+    mounts.next()
+}
+
+/// The device by its name, or by its number where the table has another word for it.
+fn device_of(mount: &Mount) -> Option<PathBuf> {
+    let by_number = format!("/dev/block/{}", mount.numbers);
+    let is_device = |path: &PathBuf| {
+        let facts = fs::metadata(path);
+        path.starts_with("/dev") && facts.is_ok_and(|facts| facts.file_type().is_block_device())
+    };
+    [mount.source.as_str(), &by_number]
+        .map(PathBuf::from)
+        .into_iter()
+        .find(is_device)
+}
+
+/// Whether a line of fstab(5) has a file system checked.
+fn is_checked_at_boot(table: &str, place: &str) -> bool {
+    let lines = table.lines().map(str::trim);
+    let mut lines = lines.filter(|line| !line.starts_with('#'));
+    lines.any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let at = words.get(1).is_some_and(|at| unescape_mount(at) == place);
+        at && words.get(5).is_some_and(|pass| *pass != "0")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_mount_of_a_place_counts() {
+        let table = "22 1 8:1 / / rw,relatime - ext4 /dev/root rw\n\
+                     40 22 0:40 /@data /srv rw shared:1 - btrfs /dev/sdb rw,space_cache\n\
+                     41 22 0:41 / /a\\040b rw master:2 shared:1 - tmpfs none rw\n\
+                     42 22 8:17 / /srv rw - ext4 /dev/sdb1 rw\n";
+        assert_eq!(mount_at(table, "/").unwrap().numbers, "8:1");
+        assert_eq!(mount_at(table, "/a b").unwrap().kind, "tmpfs");
+        let srv = mount_at(table, "/srv").unwrap();
+        assert_eq!(
+            (srv.kind.as_str(), srv.source.as_str()),
+            ("ext4", "/dev/sdb1")
+        );
+        assert_eq!(mount_at(table, "/sr"), None);
+        assert_eq!(mount_at("x y - z\n", "/"), None);
+    }
+
+    #[test]
+    fn fstab_says_what_is_checked() {
+        let table = "# /dev/sda1 /old ext4 defaults 0 1\n/dev/sda1 / ext4 defaults 0 1\n\
+                     /dev/sdb1 /srv ext4 defaults 0 0\nUUID=1 /home ext4 defaults\n/dev/c /a\\040b ext4 x 0 2\n";
+        for (place, is_checked) in [
+            ("/", true),
+            ("/a b", true),
+            ("/srv", false),
+            ("/home", false),
+            ("/old", false),
+        ] {
+            assert_eq!(is_checked_at_boot(table, place), is_checked, "{place}");
+        }
+    }
+
+    #[test]
+    fn how_a_program_ends_says_what_came_of_it() {
+        let fsck = |code| of_fsck(code, "said").map(|done| done.outcome).ok();
+        assert_eq!(fsck(0), Some(RepairOutcome::Sound));
+        assert_eq!(fsck(1), Some(RepairOutcome::Repaired));
+        assert_eq!((fsck(4), fsck(5)), (Some(RepairOutcome::Damaged), fsck(4)));
+        assert_eq!((fsck(8), fsck(12), fsck(32)), (None, None, None));
+        let scrub = |code, uncorrectable, corrected| {
+            let said = format!(
+                "Status: finished\n\tuncorrectable_errors: {uncorrectable}\n\tcorrected_errors: {corrected}\n"
+            );
+            of_scrub(code, &said).map(|done| done.outcome).ok()
+        };
+        assert_eq!(scrub(0, 0, 0), Some(RepairOutcome::Sound));
+        assert_eq!(scrub(0, 0, 7), Some(RepairOutcome::Repaired));
+        assert_eq!(scrub(3, 2, 7), Some(RepairOutcome::Damaged));
+        assert_eq!(scrub(1, 0, 0), None);
+        assert!(of_scrub(0, "").is_err());
+    }
+
+    #[test]
+    fn of_a_long_report_the_end_is_told() {
+        let long = format!("{}ä the end\n", "ä".repeat(REPORT_BYTES));
+        let told = end_of(&long);
+        assert!(told.len() <= REPORT_BYTES && told.ends_with("ä the end"));
+        assert_eq!(end_of(" \n"), "");
+    }
+}

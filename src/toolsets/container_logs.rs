@@ -1,0 +1,121 @@
+//! `container_logs`: what a container says, in its journal, on its console, or through LXC.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{failure::failed, number::Number};
+use crate::backends::{
+    BackendError, ContainerName, ErrorKind, Journal, LogCursor, LogFile, LogOrder, LogPart,
+    LogQuery, LogSearch, LogSource, Lxc,
+};
+use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
+
+/// Where logs of containers stand.
+pub struct ContainerLogs {
+    lxc: Arc<Lxc>,
+    journal: Arc<Journal>,
+}
+
+/// The group, as a table.
+pub fn tools(lxc: Arc<Lxc>, journal: Arc<Journal>) -> Toolset<ContainerLogs> {
+    Toolset::over(Arc::new(ContainerLogs { lxc, journal }))
+        .named("containers")
+        .tool("container_logs", Risk::Read, logs)
+        .about(Scope::Container("container"))
+        .through(HelperClass::LxcReads)
+        .titled("Logs of a container")
+        .startos("package.logs", &[("id", "container"), ("limit", "lines")])
+}
+
+/// Shows the last lines of a container's log: of the journal inside while it runs and has one, else of its console,
+/// else of what LXC says of it. With the `cursor` or `next_offset` of one answer the next shows only what is newer.
+/// `logs_query` searches the journal.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Logs {
+    /// The container's name, as `container_list` shows it.
+    container: ContainerName,
+    /// Which log; the first that there is when absent. LXC's tells why a start failed.
+    source: Option<LogSource>,
+    /// How many lines, at most 1000.
+    #[serde(default)]
+    lines: Number<1, 1000, 100>,
+    /// Of a journal: only lines behind this one, as an answer named it.
+    cursor: Option<LogCursor>,
+    /// Of a file: from this byte on.
+    offset: Option<u64>,
+}
+
+async fn logs(on: Arc<ContainerLogs>, asked: Logs, cx: Cx) -> Result<LogPart> {
+    if let Some(source) = asked.source {
+        return log(&on, &asked, source, &cx).await.map_err(failed);
+    }
+    match log(&on, &asked, LogSource::Journal, &cx).await {
+        Err(cause) if matches!(cause.kind, ErrorKind::NotFound | ErrorKind::Unavailable) => {
+            return Err(failed(cause));
+        }
+        Ok(part) if asked.cursor.is_some() || !part.text.is_empty() => return Ok(part),
+        // It does not run, or has none.
+        Ok(_) | Err(_) => {}
+    }
+    match log(&on, &asked, LogSource::Console, &cx).await {
+        Ok(part) => Ok(part),
+        Err(_) => log(&on, &asked, LogSource::Lxc, &cx).await.map_err(failed),
+    }
+}
+
+async fn log(
+    on: &ContainerLogs,
+    asked: &Logs,
+    source: LogSource,
+    cx: &Cx,
+) -> std::result::Result<LogPart, BackendError> {
+    let log = match source {
+        LogSource::Journal => return journal(&on.journal, asked, cx).await,
+        LogSource::Console => LogFile::Console,
+        LogSource::Lxc => LogFile::Lxc,
+    };
+    let lxc = on.lxc.seen_by(&cx.caller().reach, cx.reference());
+    let part = (asked.lines.get(), asked.offset);
+    lxc.log_file(&asked.container, log, part).await
+}
+
+/// The last lines of a journal, or the first behind a cursor.
+async fn journal(
+    journal: &Journal,
+    asked: &Logs,
+    cx: &Cx,
+) -> std::result::Result<LogPart, BackendError> {
+    let cursor = asked.cursor.clone();
+    let search = LogSearch {
+        container: Some(asked.container.clone()),
+        most: usize::try_from(asked.lines.get()).unwrap_or(1),
+        query: LogQuery {
+            order: if cursor.is_some() {
+                LogOrder::Newer
+            } else {
+                LogOrder::Older
+            },
+            cursor: cursor.clone(),
+            ..LogQuery::default()
+        },
+    };
+    let journal = journal.seen_by(&cx.caller().reach, cx.reference());
+    let page = journal.search(&search).await?;
+    let mut text = String::new();
+    for line in &page.lines {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{line}");
+    }
+    Ok(LogPart {
+        source: LogSource::Journal,
+        text,
+        truncated: page.truncated,
+        cursor: page.end_cursor.or(cursor),
+        offset: None,
+        next_offset: None,
+    })
+}
