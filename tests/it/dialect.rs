@@ -130,7 +130,11 @@ fn house(containers: Option<&Containers>) -> Server {
     let lxc = containers.map(|all| format!("[lxc]\nlxcpath = \"{}\"\n", all.lxcpath().display()));
     let settings = "[tools]\ndialect = \"startos\"\n[limits]\nupdate_interval = \"1ms\"\n";
     let settings = settings.to_owned() + &lxc.unwrap_or_default();
-    server().policy("admin").settings(&settings).start()
+    // Whose SSH keys may be seen is off in a helper.toml that does not name somebody.
+    let bounds = "host_shell = \"full\"\nlxc_manage = \"on\"\ntemplates = [\"busybox\"]\n\
+                  ssh_keys = [\"/nonexistent/keys\"]\n";
+    let server = server().policy("admin").settings(&settings);
+    server.bounds(bounds).start()
 }
 
 #[test]
