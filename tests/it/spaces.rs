@@ -209,6 +209,7 @@ impl Agent {
 
 /// A value for a parameter of a tool, or of a template, that is about a container where it can be about one. Whoever
 /// adds a parameter of another name says here what fits it.
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub fn value(parameter: &str, container: &str) -> Value {
     let uri = format!("gatewren:///public/packageData/{container}");
     match parameter {
@@ -227,7 +228,6 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "reason" => json!("because"),
         "command" => json!("true"),
         "host" | "server" => json!("127.0.0.1"),
-        "port" | "depth" | "count" => json!(1),
         "type" => json!("A"),
         "sessions" => json!(["6ba7b810-9dad-41d1-80b4-00c04fd430c8"]),
         "account" => json!("nosuchuser"),
@@ -238,8 +238,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         }
         "fingerprint" => json!("SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ"),
         "ids" => json!([1]),
-        "seen" => json!(true),
-        "up_to" | "below" => json!(1),
+        "up_to" | "below" | "port" | "depth" | "count" => json!(1),
         "tunnel" => json!("nosuchtunnel"),
         "disk" | "array" | "pool" => json!("nosuchdisk0"),
         "argv" => json!(["true"]),
@@ -272,8 +271,8 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "hostname" | "comment" | "after" | "root" => json!("abcd"),
         "backup" => json!(format!("{container}@2026-07-28T09-30-00.000Z")),
         // What runs is to run on.
-        "on" | "soft" | "force" | "with_snapshots" | "before" => json!(false),
-        "refresh" | "security_only" | "allow_removal" => json!(false),
+        "on" | "soft" | "force" | "with_snapshots" | "before" | "refresh" | "security_only"
+        | "allow_removal" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }

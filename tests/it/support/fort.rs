@@ -156,6 +156,7 @@ pub fn request(operation: &Value) -> Value {
 }
 
 /// One of each operation but those that say what there is; the commands leave a trace.
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub fn everything(trace: &Value) -> Vec<Value> {
     let mut all = vec![
         json!({ "do": "ping" }),
@@ -192,12 +193,12 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
     let fingerprint = "SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ";
     // An account that the file does not name: nobody's keys are to change.
-    let keys = [
+    let about_keys = [
         json!({ "what": "list" }),
         json!({ "what": "add", "account": "nosuchuser", "key": key }),
         json!({ "what": "remove", "account": "nosuchuser", "fingerprint": fingerprint }),
     ];
-    all.extend(keys.map(|deed| json!({ "do": "ssh_keys", "deed": deed })));
+    all.extend(about_keys.map(|deed| json!({ "do": "ssh_keys", "deed": deed })));
     let plan = json!({ "delay_s": 86_400 });
     all.extend(["restart", "shutdown"].map(|what| json!({ "do": what, "plan": plan })));
     all.extend(["cancel_shutdown", "update_check"].map(|what| json!({ "do": what })));
