@@ -200,6 +200,7 @@ mod tests {
         };
         assert!(settings(&low).is_err());
         let some = Changes {
+            hostname: Some("web".to_owned().try_into().unwrap()),
             memory_limit_bytes: Some(0),
             cpu_limit_percent: Some(150),
             start_order: Some(3),

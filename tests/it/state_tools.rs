@@ -257,8 +257,8 @@ fn an_agent_writes_what_is_for_showing_and_the_log_says_that_it_was_its_call() {
     let theme = client.call("db.put.ui", theme).send().data();
     assert_eq!(theme["pointer"], "/public/ui/theme");
     let shown = call(&server, "state_get", json!({ "pointer": "/public/ui" }));
-    let shown = json!({ "notes": { "first": "hello" }, "theme": "dark" });
-    assert_eq!(shown["value"], shown);
+    let expected = json!({ "notes": { "first": "hello" }, "theme": "dark" });
+    assert_eq!(shown["value"], expected);
 
     let since = json!({ "revision": before, "pointer": "/public/ui" });
     let rows = call(&server, "changes_since", since)["revisions"].clone();
@@ -281,7 +281,7 @@ fn an_agent_writes_what_is_for_showing_and_the_log_says_that_it_was_its_call() {
     let shown = call(&server, "state_get", json!({ "pointer": "/public/ui" }));
     assert_eq!(shown["value"], json!({ "theme": "dark" }));
 
-    // Who sees only some of the box neither writes shown nor reads it.
+    // Who sees only some of the box neither writes there nor reads it.
     let args = [
         "agent", "add", "part", "--policy", "operate", "--space", "meadow",
     ];
