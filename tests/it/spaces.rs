@@ -252,7 +252,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "order" => json!("memory"),
         "since" | "until" => json!("2026-07-28"),
         "cursor" => json!("s=1"),
-        "open" | "only_new" | "freeze" => json!(true),
+        "open" | "only_new" | "freeze" | "seen" => json!(true),
         "packages" => json!(["nosuchpackage"]),
         "timezone" => json!("No/Where"),
         "language" | "layout" | "variant" | "model" | "set" => json!("xx"),

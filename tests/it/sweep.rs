@@ -54,6 +54,10 @@ const FREE: &[(&str, &str)] = &[
         "text",
         "what a file holds then, or words that are looked for",
     ),
+    (
+        "base64",
+        "what a file holds then, decoded before anything is written",
+    ),
     ("comment", "words for a person, kept with a snapshot"),
     ("grep", "a pattern, which is one argument and only compared"),
     ("query", "words that are looked for"),
@@ -226,8 +230,8 @@ fn made(name: &str, schema: &Value, full: bool) -> Value {
         Some("boolean") => json!(full),
         Some("array") => {
             let item = &schema["items"];
-            let of_text = item["type"] == "string" && item["enum"].is_null();
-            if of_text {
+            let is_plain = item["type"] != "object" && item["enum"].is_null();
+            if is_plain {
                 value(name, CONTAINER)
             } else {
                 json!([made(name, item, full)])
