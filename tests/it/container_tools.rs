@@ -543,21 +543,21 @@ fn a_container_that_exchanges_its_directories_gains_nothing() {
     let outside = own.lxcpath().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("secret"), "outside").unwrap();
-    fs::create_dir(root.join("work")).unwrap();
-    fs::write(root.join("work/secret"), "inside").unwrap();
+    fs::create_dir(root.join("desk")).unwrap();
+    fs::write(root.join("desk/secret"), "inside").unwrap();
     symlink(&outside, root.join("trap")).unwrap();
     let helper = Helper::start(own.lxcpath());
     own.tool("lxc-start", "wren", &["-d"]);
     own.until_ready("wren");
-    let swap = "echo on; while :; do mv work kept; mv trap work; mv work trap; mv kept work; done";
+    let swap = "echo on; while :; do mv desk kept; mv trap desk; mv desk trap; mv kept desk; done";
     let mut swapping = helper.ask(&container("wren", &format!("cd /; {swap}")), LONG_MS);
     assert_eq!(swapping.output(), b"on\n");
     let deed = |deed: Value| json!({ "do": "container_deed", "container": "wren", "deed": deed });
     for _ in 0..100 {
-        let read = json!({ "what": "read_file", "path": "/work/secret", "offset": 0, "bytes": 99 });
+        let read = json!({ "what": "read_file", "path": "/desk/secret", "offset": 0, "bytes": 99 });
         let read = helper.run(&deed(read));
         assert!(!read.stdout().contains("outside"), "{read:?}");
-        for path in ["/work/secret", "/work/new"] {
+        for path in ["/desk/secret", "/desk/new"] {
             helper.run(&deed(
                 json!({ "what": "write_file", "path": path, "content": "eA==" }),
             ));

@@ -135,6 +135,30 @@ def fault_restarts(stage):
     return f"answered {time.monotonic() - start:.1f} s after its end"
 
 
+@check("a job goes on while the front is killed and started again, and ends with all that it started when it is cancelled")
+def job_goes_on(stage):
+    mark = next(marks)
+    command = f"for i in 1 2; do sh -c 'while :; do sleep 1; done' {mark} & done; echo begun; wait; : {mark}"
+    said = stage.client.call("job_start", container="alpha", command=command)
+    expect(not said["isError"], text_of(said))
+    job = said["structuredContent"]["job"]
+    wait("it runs", lambda: len(stage.box.processes(mark)) >= 2)
+    before = stage.box.processes(mark)
+    restarts = int(stage.box.property(FRONT, "NRestarts"))
+    stage.box.run("kill", "-KILL", str(stage.box.main_pid(FRONT)))
+    wait("the front is started again", lambda: int(stage.box.property(FRONT, "NRestarts")) > restarts)
+
+    def told(tool):
+        answer = stage.client.call(tool, job=job)
+        return {} if answer["isError"] else answer["structuredContent"]
+    wait("the job is known", lambda: told("job_get").get("state") == "running")
+    left = [line.split()[0] for line in stage.box.processes(mark)]
+    expect(all(line.split()[0] in left for line in before), f"{before} became {left}")
+    expect(told("job_output")["output"] == "begun\n", "what it printed is gone")
+    expect(told("job_cancel"), "it is not cancelled")
+    nothing_is_left(stage, mark)
+
+
 @check("a helper that stands still is started again too, and what it ran is gone")
 def watchdog_restarts_the_helper(stage):
     stage.box.drop_in(HELPER, "[Service]\nWatchdogSec=10\n")
