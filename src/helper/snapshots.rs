@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::exec::{ContainerName, Ending, Frame, SnapshotFacts, SnapshotName, Stream};
-use crate::sys::files::{read_bounded, write_private};
+use crate::sys::{
+    files::{read_bounded, write_private},
+    swap,
+};
 
 use super::{
     answers::{line, to_its_end},
@@ -180,15 +184,26 @@ pub async fn forget(
 /// The root file system in a container's directory.
 pub const ROOTFS: &str = "rootfs";
 
-/// Puts the container in `from` in the place of the one in `directory`, whose files go to `rest`.
+/// Puts the container in `from` in the place of the one in `directory`, whose files go to where those were, or to `rest`
+/// on a file system that cannot exchange two directories: there alone the end of the helper between two steps would
+/// leave the container without its files, and them in `rest`.
 pub fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), Refusal> {
     let text = moved_text(from, directory)?;
     let (new, old) = (from.join(ROOTFS), directory.join(ROOTFS));
     let failed = |e: std::io::Error| Refusal::failed(format!("the container is as it was: {e}"));
+    let define = || definition::replace(&directory.join(CONFIG), &text);
+    match swap(&new, &old) {
+        Ok(()) => {
+            return define().inspect_err(|_| {
+                let _ = swap(&new, &old);
+            });
+        }
+        Err(e) if matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {}
+        Err(e) => return Err(failed(e)),
+    }
     fs::rename(&old, rest).map_err(failed)?;
-    let exchanged = fs::rename(&new, &old)
-        .map_err(failed)
-        .and_then(|()| definition::replace(&directory.join(CONFIG), &text));
+    let exchanged = fs::rename(&new, &old).map_err(failed);
+    let exchanged = exchanged.and_then(|()| define());
     if exchanged.is_err() {
         // Back as it was, as far as it came.
         let _ = fs::rename(&old, &new);
@@ -221,7 +236,7 @@ fn folder(house: &House, container: &ContainerName) -> PathBuf {
 
 fn names(folder: &Path) -> Result<BTreeSet<SnapshotName>, Refusal> {
     let found = match fs::read_dir(folder) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
         found => found.map_err(|e| Refusal::failed(format!("no snapshots can be read: {e}")))?,
     };
     let names = found.flatten().map(|entry| entry.file_name().into_string());

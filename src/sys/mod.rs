@@ -38,6 +38,7 @@ mod secret;
 mod socket_owners;
 pub mod source;
 mod spawn;
+mod swap;
 mod terminal;
 mod waiter;
 
@@ -80,6 +81,7 @@ pub use rooted::read_in_root;
 pub use secret::Secret;
 pub use socket_owners::socket_programs;
 pub use spawn::{Identity, Spawn, SpawnError, Stage, WithParent};
+pub use swap::swap;
 pub use terminal::{is_asked, read_hidden};
 pub use waiter::{Waiter, Waker};
 
