@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -128,6 +129,12 @@ impl Disk {
 
     fn unmount(&self) {
         run("umount", &[self.place()]);
+        // Whoever made a mount namespace meanwhile, as the start of a container does, has it mounted for a while longer.
+        wait_until("nobody has it mounted", IN_TIME, || {
+            let mut alone = fs::OpenOptions::new();
+            alone.read(true).custom_flags(nix::libc::O_EXCL);
+            alone.open(&self.device).is_ok()
+        });
     }
 
     /// Where blocks with the mark are, in bytes.
