@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::exec::{ArchiveFormat, Backup, BackupId, ContainerName, Subject};
 use crate::sys::files::{FileError, create_private, sync_directory_of, write_private};
-use crate::sys::{now_ms, own_pid, rfc3339};
+use crate::sys::{host_name, now_ms, own_pid, rfc3339};
 
 use super::{
     archive::{self, Contents},
@@ -103,7 +103,7 @@ fn begun(subject: &Subject) -> Backup {
         container,
         path,
         made,
-        host: host(),
+        host: host_name().unwrap_or_default(),
         archive_bytes: 0,
         entries: 0,
         was_running: false,
@@ -174,11 +174,6 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 
 fn unwritten(cause: &dyn std::fmt::Display) -> Refusal {
     Refusal::failed(format!("the backup cannot be kept: {cause}"))
-}
-
-fn host() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_owned()
 }
 
 async fn of_container<'a>(work: &mut Work<'a>, name: &ContainerName) -> Result<Source<'a>, Halt> {
