@@ -18,6 +18,8 @@ mod serving;
 mod signals;
 mod stdio;
 mod tables;
+#[cfg(test)]
+mod tables_startos;
 mod watchdog;
 
 pub use build::{HelperPlan, Plan, build};

@@ -63,6 +63,15 @@ pub fn rename(schema: &mut Value, from: &str, to: &str) {
     }
 }
 
+/// Adds a property of this type that is for nothing.
+pub fn add(schema: &mut Value, name: &str, kind: &str) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    if let Some(properties) = properties {
+        let unused = json!({ "type": kind, "description": "Has no use here." });
+        properties.entry(name).or_insert(unused);
+    }
+}
+
 /// Leaves a property out.
 pub fn take_out(schema: &mut Value, name: &str) {
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);

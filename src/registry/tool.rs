@@ -47,6 +47,10 @@ pub struct Alias {
     pub parameters: &'static [(&'static str, &'static str)],
     /// What it says there by its name, and here by these arguments.
     pub fixed: &'static [(&'static str, bool)],
+    /// What it takes there, and what says nothing here: taken and left aside, with its type.
+    pub unused: &'static [(&'static str, &'static str)],
+    /// Credentials that it takes there, and that no model has here: such a call is refused.
+    pub secrets: &'static [&'static str],
 }
 
 impl Tool {
@@ -209,14 +213,31 @@ impl Tool {
         for (ours, _) in alias.fixed {
             schema::take_out(&mut listed.input_schema, ours);
         }
+        for (theirs, kind) in alias.unused {
+            schema::add(&mut listed.input_schema, theirs, kind);
+        }
         listed
     }
 
     /// Renames the dialect's parameters to ours; a call by our own name is left as it is.
-    pub fn translate(&self, called: &str, arguments: &mut Map<String, Value>) {
+    pub fn translate(
+        &self,
+        called: &str,
+        arguments: &mut Map<String, Value>,
+    ) -> std::result::Result<(), ToolError> {
         let Some(alias) = self.aliases.iter().find(|alias| alias.name == called) else {
-            return;
+            return Ok(());
         };
+        // Nothing would be encrypted or opened with it, and who sends one believes that it is.
+        if let Some(secret) = alias.secrets.iter().find(|name| given(arguments, name)) {
+            let words = format!("`{secret}` is not taken here, for credentials never pass a model");
+            let hint = "Nothing was done. Leave it out: the owner of the box names a file for it.";
+            return Err(ToolError::new(words).hint(hint));
+        }
+        let unused = alias.unused.iter().map(|(theirs, _)| theirs);
+        for theirs in unused.chain(alias.secrets) {
+            arguments.remove(*theirs);
+        }
         for (theirs, ours) in alias.parameters {
             if let Some(value) = arguments.remove(*theirs) {
                 arguments.entry(*ours).or_insert(value);
@@ -225,10 +246,15 @@ impl Tool {
         for (ours, value) in alias.fixed {
             arguments.insert((*ours).to_owned(), Value::Bool(*value));
         }
+        Ok(())
     }
 
     pub(super) fn add_alias(&mut self, alias: Alias) {
         self.aliases.push(alias);
+    }
+
+    pub(super) fn last_alias(&mut self) -> Option<&mut Alias> {
+        self.aliases.last_mut()
     }
 
     pub(super) fn set_toolset(&mut self, name: &'static str) {
@@ -275,4 +301,10 @@ impl Tool {
             }
         }
     }
+}
+
+/// Whether an argument says something: programs fill in what they have nothing for.
+fn given(arguments: &Map<String, Value>, name: &str) -> bool {
+    let value = arguments.get(name);
+    value.is_some_and(|value| !value.is_null() && value.as_str() != Some(""))
 }

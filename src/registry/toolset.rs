@@ -134,8 +134,26 @@ impl<B: Send + Sync + 'static> Toolset<B> {
                 name,
                 parameters,
                 fixed,
+                unused: &[],
+                secrets: &[],
             });
         })
+    }
+
+    /// What the last name of that dialect takes, too, and what says nothing here.
+    #[must_use]
+    pub fn leaving_aside(self, unused: &'static [(&'static str, &'static str)]) -> Self {
+        self.last_alias(|alias| alias.unused = unused)
+    }
+
+    /// The credentials that the last name of that dialect takes; here a call with one is refused.
+    #[must_use]
+    pub fn refusing_secrets(self, secrets: &'static [&'static str]) -> Self {
+        self.last_alias(|alias| alias.secrets = secrets)
+    }
+
+    fn last_alias(self, change: impl FnOnce(&mut Alias)) -> Self {
+        self.last(|tool| tool.last_alias().map_or((), change))
     }
 
     /// What of the box the last row is about.

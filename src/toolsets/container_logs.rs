@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::{failure::failed, number::Number};
 use crate::backends::{
-    BackendError, ContainerName, ErrorKind, Journal, LogCursor, LogFile, LogOrder, LogPart,
-    LogQuery, LogSearch, LogSource, Lxc,
+    BackendError, BootName, ContainerName, ErrorKind, Journal, LogCursor, LogFile, LogOrder,
+    LogPart, LogQuery, LogSearch, LogSource, Lxc,
 };
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -31,8 +31,8 @@ pub fn tools(lxc: Arc<Lxc>, journal: Arc<Journal>) -> Toolset<ContainerLogs> {
 }
 
 /// Shows the last lines of a container's log: of the journal inside while it runs and has one, else of its console,
-/// else of what LXC says of it. With the `cursor` or `next_offset` of one answer the next shows only what is newer.
-/// `logs_query` searches the journal.
+/// else of what LXC says of it. With the `cursor` or `next_offset` of one answer the next shows only what is newer;
+/// with `start_cursor` and `before: true`, what is older. `logs_query` searches the journal.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Logs {
@@ -45,19 +45,31 @@ struct Logs {
     lines: Number<1, 1000, 100>,
     /// Of a journal: only lines behind this one, as an answer named it.
     cursor: Option<LogCursor>,
+    /// Of a journal: lines before the cursor, and not those behind it.
+    #[serde(default)]
+    before: bool,
+    /// Of a journal: only this boot, as in `logs_query`.
+    boot: Option<BootName>,
     /// Of a file: from this byte on.
     offset: Option<u64>,
 }
 
 async fn logs(on: Arc<ContainerLogs>, asked: Logs, cx: Cx) -> Result<LogPart> {
-    if let Some(source) = asked.source {
+    // Only a journal has cursors and boots: another log would answer what was not asked.
+    let of_journal = asked.cursor.is_some() || asked.boot.is_some();
+    let named = asked
+        .source
+        .or_else(|| of_journal.then_some(LogSource::Journal));
+    if let Some(source) = named {
         return log(&on, &asked, source, &cx).await.map_err(failed);
     }
     match log(&on, &asked, LogSource::Journal, &cx).await {
         Err(cause) if matches!(cause.kind, ErrorKind::NotFound | ErrorKind::Unavailable) => {
             return Err(failed(cause));
         }
-        Ok(part) if asked.cursor.is_some() || !part.text.is_empty() => return Ok(part),
+        Ok(part) if !part.text.is_empty() => {
+            return Ok(part);
+        }
         // It does not run, or has none.
         Ok(_) | Err(_) => {}
     }
@@ -94,11 +106,12 @@ async fn journal(
         container: Some(asked.container.clone()),
         most: usize::try_from(asked.lines.get()).unwrap_or(1),
         query: LogQuery {
-            order: if cursor.is_some() {
+            order: if cursor.is_some() && !asked.before {
                 LogOrder::Newer
             } else {
                 LogOrder::Older
             },
+            boot: asked.boot.clone(),
             cursor: cursor.clone(),
             ..LogQuery::default()
         },
@@ -114,6 +127,7 @@ async fn journal(
         source: LogSource::Journal,
         text,
         truncated: page.truncated,
+        start_cursor: page.start_cursor,
         cursor: page.end_cursor.or(cursor),
         offset: None,
         next_offset: None,

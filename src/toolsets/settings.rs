@@ -43,6 +43,7 @@ pub fn keyboard_tools(settings: Arc<Setup>) -> Toolset<Setup> {
         .through(HelperClass::HostSettings)
         .titled("Set the keyboard")
         .startos("server.set-keyboard", &[])
+        .leaving_aside(&[("keymap", "string")])
 }
 
 /// What a machine can be set whose processors choose their frequency.

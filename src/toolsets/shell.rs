@@ -37,6 +37,7 @@ pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
             "package.shell",
             &[("id", "container"), ("timeout", "timeout_s")],
         )
+        .leaving_aside(&[("subcontainer", "string"), ("name", "string")])
         .offers_task()
 }
 

@@ -26,6 +26,7 @@ pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
         .through(HelperClass::UpdatesApply)
         .titled("Install updates")
         .startos("server.update", &[])
+        .leaving_aside(&[("registry", "string"), ("target", "string")])
         .long()
         .tool("update_history", Risk::Read, history)
         .about(Scope::HostOr("container"))

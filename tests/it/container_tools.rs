@@ -451,6 +451,18 @@ fn the_journal_inside_is_shown_and_followed() {
     assert_eq!(home.call("container_logs", newer.clone())["text"], "");
     newer["cursor"] = json!("--root=/");
     home.refused("container_logs", newer);
+    // And the other way, as clients of `StartOS` page.
+    let mut older = json!({ "id": "wren", "before": true, "limit": 1 });
+    older["cursor"] = part["start_cursor"].clone();
+    let older = home.call("package.logs", older);
+    let text = older["text"].as_str().unwrap();
+    assert!(
+        text.ends_with("hello 2\n") && !text.contains("hello 1"),
+        "{text}"
+    );
+    let other_boot = json!({ "container": "wren", "boot": "-77" });
+    let said = home.refused("container_logs", other_boot);
+    assert!(said.contains("boot"), "{said}");
 }
 
 #[test]

@@ -51,6 +51,9 @@ pub struct LogPart {
     pub text: String,
     /// Whether there was more than one answer holds: lines are missing before these, or behind those behind a cursor.
     pub truncated: bool,
+    /// Before the first line of a journal: earlier lines are asked for with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_cursor: Option<LogCursor>,
     /// Behind the last line of a journal: later lines are asked for with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<LogCursor>,
@@ -118,6 +121,7 @@ impl LxcView {
             },
             text: neutralise(&String::from_utf8_lossy(bytes)).into_owned(),
             truncated: offset > 0,
+            start_cursor: None,
             cursor: None,
             offset: Some(offset),
             next_offset: Some(offset + bytes.len() as u64),
