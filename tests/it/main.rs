@@ -56,6 +56,7 @@ mod host_network;
 mod hostile_container;
 mod house_rules;
 mod killing;
+mod long_outputs;
 mod manuals;
 mod notifications;
 mod ownership;
