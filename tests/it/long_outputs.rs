@@ -12,7 +12,9 @@ const SHOWN: usize = 41 << 10;
 
 /// Lines of nine bytes, each with its number.
 fn lines(first: usize, last: usize) -> String {
-    (first..=last).map(|n| format!("{n:08}\n")).collect()
+    let mut all: Vec<String> = (first..=last).map(|n| format!("{n:08}")).collect();
+    all.push(String::new());
+    all.join("\n")
 }
 
 fn numbers(last: usize) -> Value {
