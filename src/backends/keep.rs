@@ -1,6 +1,7 @@
 //! Work that is kept as a job of the helper's: it goes on when this server or its client has gone.
 
 use std::fmt;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use crate::helper_client::{
@@ -12,7 +13,7 @@ use super::{
     error::{BackendError, ErrorKind},
 };
 
-/// How long the helper may take to forget a job.
+/// How long the helper may take to forget a job, or to cancel it.
 const FORGET_TIME: Duration = Duration::from_secs(10);
 
 /// As what the work of a call is kept.
@@ -31,6 +32,9 @@ pub struct Keep {
 pub trait Ear: Send + Sync {
     /// There is the job.
     fn begun(&self);
+
+    /// Comes when it is to be cancelled.
+    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
     /// It has ended; whether somebody was told of it, so that it is kept.
     fn ended(&self) -> bool;
@@ -104,7 +108,17 @@ pub async fn finish_kept(
     };
     let running = begin(helper, start, limits, reference).await?;
     keep.ear.begun();
-    let finished = finish(running, limits, capture, std::future::pending()).await;
+    let mut finished = pin!(finish(running, limits, capture, std::future::pending()));
+    let finished = tokio::select! {
+        biased;
+        finished = &mut finished => finished,
+        () = keep.ear.cancelled() => {
+            let (owner, job) = (Some(owner.clone()), job.clone());
+            // One that cannot be cancelled any more goes to its end.
+            let _ = ask(helper, Operation::JobCancel { owner, job }, FORGET_TIME, reference).await;
+            finished.await
+        }
+    };
     if !keep.ear.ended() {
         let owner = Some(owner);
         let forget = Operation::JobForget { owner, job };

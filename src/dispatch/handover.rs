@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use super::{
     engine::Engine,
+    long_call::goes_on,
     reference,
     rounds::askable,
     task_runner::{Ended, Stop, TaskRunner},
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::auth::Principal;
 use crate::protocol::{ClientCapabilities, RpcError};
-use crate::registry::{BoxFuture, Question, TaskSupport, Tool};
+use crate::registry::{BoxFuture, LongCall, Question, TaskSupport, Tool};
 
 /// A call whose client knows of tasks, of a tool that may be one.
 pub(super) struct Handover {
@@ -30,6 +31,8 @@ pub(super) struct Handover {
     /// What the audit and the journal know the call by.
     pub request: String,
     pub questions: mpsc::Receiver<Question>,
+    /// The job that its work may be in.
+    pub long: Option<Arc<LongCall>>,
 }
 
 /// What is answered to the call.
@@ -101,6 +104,12 @@ impl Handover {
         }
     }
 
+    /// What the task ends with if this server ends before: the job, if its work is in one by now.
+    fn job(&self) -> Option<Value> {
+        let long = self.long.as_ref().filter(|long| long.has_begun())?;
+        Some(goes_on(&self.engine, &self.who, long))
+    }
+
     /// Makes the task, says so, and runs it. Without room for one the work goes back, and what it asks
     /// is asked by ending the call.
     async fn go_on(
@@ -114,6 +123,7 @@ impl Handover {
             agent: self.who.agent_id().as_str(),
             tool: self.tool.name(),
             request: &self.request,
+            job: self.job(),
         };
         let Some(live) = self.engine.tasks.create(maker).await else {
             drop((question, self.questions));
@@ -129,6 +139,7 @@ impl Handover {
             capabilities: self.capabilities,
             questions: self.questions,
             outlives,
+            long: self.long,
         };
         if let Some(question) = question {
             runner.put(question);

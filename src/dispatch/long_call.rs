@@ -56,8 +56,7 @@ pub(super) async fn answer(
         Ok(Some(ended)) => ended,
         Ok(None) => {
             long.tell();
-            let answer = goes_on(engine, who, long).into_result();
-            Ok(engine.completed(answer, Caching::None))
+            Ok(goes_on(engine, who, long))
         }
         Err(broken) => Err(Stop::Rpc(broke(&broken))),
     }
@@ -80,7 +79,8 @@ async fn until_stopped(
     }
 }
 
-fn goes_on(engine: &Engine, who: &Principal, long: &LongCall) -> Answer {
+/// The result that names the job in which the work goes on.
+pub(super) fn goes_on(engine: &Engine, who: &Principal, long: &LongCall) -> Value {
     let (job, tool) = (long.job(), long.tool());
     let there = |name: &str| {
         engine
@@ -98,7 +98,8 @@ fn goes_on(engine: &Engine, who: &Principal, long: &LongCall) -> Answer {
          {tool} again for it."
     );
     let data: Value = json!({ "job": job, "state": "running", "tool": tool });
-    Answer::text(words).with_data(data)
+    let answer = Answer::text(words).with_data(data).into_result();
+    engine.completed(answer, Caching::None)
 }
 
 fn broke(cause: &JoinError) -> RpcError {

@@ -34,8 +34,8 @@ pub fn update(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     Ok(acknowledged(engine))
 }
 
-/// `tasks/cancel`. What has ended stays as it is; what may not be left half done runs to its end. A change that waits
-/// for the owner is withdrawn.
+/// `tasks/cancel`. What has ended stays as it is; what may not be left half done runs to its end, and a job is
+/// cancelled. A change that waits for the owner is withdrawn.
 pub fn cancel(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     let (agent, task) = find(engine, call)?;
     if let Some(live) = engine.tasks.live(agent, &task.id) {

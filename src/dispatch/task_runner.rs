@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{
     engine::Engine,
     live_task::LiveTask,
+    long_call::goes_on,
     record::Record,
     reference,
     rounds::askable,
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::auth::Principal;
 use crate::protocol::{ClientCapabilities, InputRequired, RpcError, TaskState};
-use crate::registry::{BoxFuture, ProposedCall, Question};
+use crate::registry::{BoxFuture, LongCall, ProposedCall, Question};
 use crate::sys::now_ms;
 
 /// When the server stops, what can be ended still has so long to end by itself, and to say how: a
@@ -50,6 +51,30 @@ pub(super) struct TaskRunner {
     pub questions: mpsc::Receiver<Question>,
     /// Half of its work is worse than the whole: it is ended only while it waits for the client.
     pub outlives: bool,
+    /// The job that its work may be in: it goes on when the server stops, and is cancelled with the task.
+    pub long: Option<Arc<LongCall>>,
+}
+
+/// What ends a task from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// Its client, or the end of its agent.
+    Cancelled,
+    /// Its time is over.
+    Expired,
+    /// The server stops.
+    Stopped,
+}
+
+impl Why {
+    /// The state that it leads to.
+    fn state(self) -> TaskState {
+        match self {
+            Self::Cancelled => TaskState::Cancelled,
+            Self::Expired => expired(),
+            Self::Stopped => abandoned(),
+        }
+    }
 }
 
 impl TaskRunner {
@@ -77,14 +102,15 @@ impl TaskRunner {
     }
 
     async fn watch(&mut self, running: &mut JoinSet<Ended>) -> TaskState {
-        let interruption = interruption(self.engine.clone(), self.live.clone(), self.who.clone());
+        let who = (self.who.clone(), self.long.clone());
+        let interruption = interruption(self.engine.clone(), self.live.clone(), who);
         let mut interruption = pin!(interruption);
-        let mut interrupted = false;
+        let (mut interrupted, mut given_up) = (false, None);
         loop {
-            let state = tokio::select! {
+            let why = tokio::select! {
                 biased;
-                Some(ended) = running.join_next() => return state_of(ended),
-                state = &mut interruption, if !interrupted => state,
+                Some(ended) = running.join_next() => return state_of(ended, given_up),
+                why = &mut interruption, if !interrupted => why,
                 Some(question) = self.questions.recv() => {
                     // Nobody can answer what is asked after the interruption.
                     if !interrupted {
@@ -93,33 +119,54 @@ impl TaskRunner {
                     continue;
                 }
             };
-            if !self.outlives || self.live.withdraw() {
-                return state;
-            }
             interrupted = true;
+            if let Some(long) = self.long.as_ref().filter(|long| long.has_begun()) {
+                if why != Why::Stopped {
+                    long.cancel();
+                    given_up = Some(why);
+                } else if long.tell() {
+                    return TaskState::Completed(goes_on(&self.engine, &self.who, long));
+                }
+            } else if !self.outlives || self.live.withdraw() {
+                return why.state();
+            }
         }
     }
 }
 
-/// What ends a task from outside, and the state that it leads to.
-async fn interruption(engine: Arc<Engine>, live: Arc<LiveTask>, who: Principal) -> TaskState {
+/// What ends a task from outside.
+async fn interruption(
+    engine: Arc<Engine>,
+    live: Arc<LiveTask>,
+    (who, long): (Principal, Option<Arc<LongCall>>),
+) -> Why {
     let left = Duration::from_millis(live.expires_ms.saturating_sub(now_ms()));
     tokio::select! {
-        () = live.cancel.notified() => TaskState::Cancelled,
-        () = engine.expelled(&who) => TaskState::Cancelled,
-        () = sleep_until(Instant::now() + left) => expired(),
-        () = stopped(&engine, &live) => abandoned(),
+        () = live.cancel.notified() => Why::Cancelled,
+        () = engine.expelled(&who) => Why::Cancelled,
+        () = sleep_until(Instant::now() + left) => Why::Expired,
+        () = stopped(&engine, &live, long) => Why::Stopped,
     }
 }
 
-async fn stopped(engine: &Engine, live: &LiveTask) {
+async fn stopped(engine: &Engine, live: &LiveTask, long: Option<Arc<LongCall>>) {
     let _ = engine.stopping().wait_for(|stop| *stop).await;
-    if !live.waits() {
+    if !live.waits() && !long.is_some_and(|long| long.has_begun()) {
         sleep(STOP_GRACE).await;
     }
 }
 
-fn state_of(ended: Result<Ended, JoinError>) -> TaskState {
+/// How a task ends with its work; what was given up and came to nothing is just that.
+fn state_of(ended: Result<Ended, JoinError>, given_up: Option<Why>) -> TaskState {
+    match (ended, given_up) {
+        (Ok(Ok(result)), Some(why)) if result.get("isError") == Some(&Value::Bool(true)) => {
+            why.state()
+        }
+        (ended, _) => end_of(ended),
+    }
+}
+
+fn end_of(ended: Result<Ended, JoinError>) -> TaskState {
     match ended {
         Ok(Ok(result)) => TaskState::Completed(result),
         Ok(Err(Stop::Rpc(error))) => TaskState::failed(&error),

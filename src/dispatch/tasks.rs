@@ -63,6 +63,8 @@ pub(super) struct Maker<'a> {
     pub tool: &'a str,
     /// What the audit and the journal know the call by.
     pub request: &'a str,
+    /// The result that it has if this server ends before it, where its work goes on without.
+    pub job: Option<Value>,
 }
 
 impl Tasks {
@@ -97,6 +99,7 @@ impl Tasks {
                     agent,
                     tool,
                     request,
+                    ..
                 } = maker;
                 tracing::info!(
                     task = live.id,
@@ -135,7 +138,7 @@ impl Tasks {
             tool: maker.tool.to_owned(),
             request: maker.request.to_owned(),
             status: TASK_WORKING.to_owned(),
-            payload: None,
+            payload: maker.job.as_ref().map(Value::to_string),
             created_ms,
             updated_ms: created_ms,
             expires_ms: created_ms.saturating_add(ttl_ms),
@@ -204,13 +207,14 @@ impl Tasks {
     }
 }
 
-/// Ends the tasks that the last run of this server left behind. To be called before any is made.
+/// Ends the tasks that the last run of this server left behind: those whose work is in a job have that as their
+/// result, the others have failed. To be called before any is made.
 pub async fn end_abandoned_tasks(vault: &Vault) -> Result<(), VaultError> {
     let ended = vault.tasks().end_abandoned(end_of(&abandoned())).await?;
     if ended > 0 {
         tracing::warn!(
             ended,
-            "tasks of the last run were under way when it ended; they have failed"
+            "tasks of the last run were under way when it ended; they have failed, but for those that go on as jobs"
         );
     }
     Ok(())

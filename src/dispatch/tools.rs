@@ -149,6 +149,7 @@ async fn run(
                 capabilities: call.context.capabilities.clone(),
                 request,
                 questions,
+                long,
             };
             handover.answer(Box::pin(work)).await
         }

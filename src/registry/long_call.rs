@@ -10,6 +10,7 @@ pub struct LongCall {
     job: String,
     tool: String,
     begun: watch::Sender<bool>,
+    cancelled: watch::Sender<bool>,
     standing: Mutex<Standing>,
 }
 
@@ -31,6 +32,7 @@ impl LongCall {
             job,
             tool: tool.to_owned(),
             begun: watch::Sender::new(false),
+            cancelled: watch::Sender::new(false),
             standing: Mutex::new(Standing::Untold),
         }
     }
@@ -59,6 +61,16 @@ impl LongCall {
     pub async fn begun(&self) {
         // It cannot close while it is asked.
         let _ = self.begun.subscribe().wait_for(|begun| *begun).await;
+    }
+
+    /// Says that the client wants no more of it: the job is to be cancelled, and ends then.
+    pub fn cancel(&self) {
+        self.cancelled.send_replace(true);
+    }
+
+    /// Waits until the client wants no more of it.
+    pub async fn cancelled(&self) {
+        let _ = self.cancelled.subscribe().wait_for(|is| *is).await;
     }
 
     /// Says that the client is told of the job; false if it has ended before, and there is only its answer to tell.

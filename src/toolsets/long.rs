@@ -1,5 +1,6 @@
 //! What a tool hands to its backend so that work which takes long is kept as a job.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::backends::{Ear, Keep};
@@ -22,6 +23,10 @@ struct Hearing(Arc<LongCall>);
 impl Ear for Hearing {
     fn begun(&self) {
         self.0.begin();
+    }
+
+    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.0.cancelled())
     }
 
     fn ended(&self) -> bool {

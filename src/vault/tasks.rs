@@ -117,11 +117,13 @@ impl<'a> Tasks<'a> {
             .await
     }
 
-    /// Ends all tasks that a server which is no more left running; how many there were.
+    /// Ends all tasks that a server which is no more left running; how many there were. One with a payload already
+    /// has completed with it: its work goes on elsewhere, and that is what is to be said of it.
     pub async fn end_abandoned(&self, end: TaskEnd) -> Result<usize, VaultError> {
         let work = move |connection: &Connection| {
             sweep(connection)?;
-            let ended = "UPDATE task SET status = ?1, payload = ?2, updated_ms = ?3
+            let ended = "UPDATE task SET status = iif(payload IS NULL, ?1, 'completed'),
+                         payload = ifnull(payload, ?2), updated_ms = ?3
                          WHERE status = 'working'";
             let at_ms = to_column(end.at_ms);
             connection.execute(ended, (end.status, end.payload, at_ms))
@@ -223,10 +225,20 @@ mod tests {
         for id in ["done", "runs"] {
             assert!(vault.tasks().add(task(id, "a"), ROOM).await.unwrap());
         }
+        let elsewhere = TaskRow {
+            payload: Some("{\"job\":1}".into()),
+            ..task("goes on", "b")
+        };
+        assert!(vault.tasks().add(elsewhere, ROOM).await.unwrap());
         vault.tasks().end("done".into(), completed()).await.unwrap();
         drop(vault);
         let vault = Vault::open(&path).unwrap();
-        assert_eq!(vault.tasks().end_abandoned(failed()).await.unwrap(), 1);
+        assert_eq!(vault.tasks().end_abandoned(failed()).await.unwrap(), 2);
+        let elsewhere = vault.tasks().find("b", "goes on").unwrap().unwrap();
+        assert_eq!(
+            (&*elsewhere.status, elsewhere.payload.as_deref()),
+            ("completed", Some("{\"job\":1}"))
+        );
         assert_eq!(status(&vault, "a", "done").unwrap(), "completed");
         assert_eq!(status(&vault, "a", "runs").unwrap(), "failed");
     }

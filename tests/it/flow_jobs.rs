@@ -17,13 +17,13 @@ use crate::support::request::Request;
 use crate::support::server::{Directory, Server, server};
 
 /// A helper that runs by itself, and the place where its front keeps its state.
-struct Home {
+pub struct Home {
     directory: Directory,
     helper: Helper,
 }
 
 impl Home {
-    fn new(lxcpath: &Path) -> Self {
+    pub fn new(lxcpath: &Path) -> Self {
         let directory = Directory::new();
         let jobs = directory.join("helper");
         let helper = Helper::start_as(lxcpath, |command| {
@@ -33,7 +33,7 @@ impl Home {
     }
 
     /// A front over that helper, with the state of the one before it.
-    fn front(&self, more: &str) -> Server {
+    pub fn front(&self, more: &str) -> Server {
         let settings = format!(
             "[helper]\nsocket = \"{}\"\n{more}",
             self.helper.socket().display()
@@ -46,7 +46,7 @@ impl Home {
 }
 
 /// Another agent of that server.
-fn visitor(server: &Server, name: &str, options: &[&str]) -> Client {
+pub fn visitor(server: &Server, name: &str, options: &[&str]) -> Client {
     let args = [
         &[
             "agent",
@@ -67,7 +67,7 @@ fn visitor(server: &Server, name: &str, options: &[&str]) -> Client {
     visitor
 }
 
-fn call(client: &Client, tool: &str, arguments: Value) -> Value {
+pub fn call(client: &Client, tool: &str, arguments: Value) -> Value {
     client.call(tool, arguments).send().data()
 }
 
@@ -315,7 +315,7 @@ fn what_a_job_is_told_and_what_becomes_of_it() {
 }
 
 /// A container that does not end when it is told to, so that stopping it takes the whole grace.
-fn deaf() -> Option<Containers> {
+pub fn deaf() -> Option<Containers> {
     let mut own = Containers::new()?;
     let root = own.make("wren");
     let init = "#!/bin/sh\ntrap '' PWR TERM INT\n: > /tmp/ready\nwhile :; do sleep 1; done\n";
@@ -327,7 +327,7 @@ fn deaf() -> Option<Containers> {
 }
 
 /// Stops it, with as much grace as there is.
-fn stop(client: &Client) -> Request {
+pub fn stop(client: &Client) -> Request {
     client.call(
         "container_stop",
         json!({ "container": "wren", "grace_s": 40 }),
@@ -335,7 +335,7 @@ fn stop(client: &Client) -> Request {
 }
 
 /// Holds up the program that stops it, which would force the container to end after the grace.
-fn hold_up(own: &Containers) {
+pub fn hold_up(own: &Containers) {
     let path = own.lxcpath().to_str().unwrap();
     wait_until("it is being stopped", IN_TIME, || {
         let pids = marked(path).into_iter().filter(|pid| {
@@ -346,7 +346,7 @@ fn hold_up(own: &Containers) {
     });
 }
 
-const MAY_STOP: [&str; 2] = ["--mode", "disrupt=allow"];
+pub const MAY_STOP: [&str; 2] = ["--mode", "disrupt=allow"];
 
 #[test]
 fn a_long_call_is_answered_with_a_job_that_outlives_the_server() {

@@ -28,6 +28,7 @@ mod flow_helper_policy;
 mod flow_host;
 mod flow_idle;
 mod flow_inbox;
+mod flow_job_tasks;
 mod flow_jobs;
 mod flow_lifecycle;
 mod flow_names;
