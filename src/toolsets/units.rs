@@ -6,15 +6,15 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::failure::failed;
+use super::{failure::failed, number::Number};
 use crate::backends::{
     BackendError, ContainerName, ErrorKind, Glob, InvalidGlob, SystemdUnits, UnitChange, UnitLine,
     UnitName, UnitStatus,
 };
-use crate::registry::{Cx, HelperClass, Interruption, Result, Risk, Scope, Toolset};
+use crate::registry::{Cx, HelperClass, Interruption, Page, Result, Risk, Scope, Toolset};
 
 /// The most units that one list shows: half of what an answer may be.
-const MAX_LISTED: usize = 200;
+const MAX_LISTED: u32 = 200;
 
 /// The group, as a table.
 pub fn tools(units: Arc<SystemdUnits>) -> Toolset<SystemdUnits> {
@@ -60,7 +60,7 @@ impl Changing for Toolset<SystemdUnits> {
 }
 
 /// Lists systemd units that are loaded, of the host or of a container that runs systemd, with their states, sorted by
-/// name; at most 200, the rest is counted. `unit_status` tells more of one, `logs_query` what it wrote.
+/// name; at most 200 at once. `unit_status` tells more of one, `logs_query` what it wrote.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -71,6 +71,9 @@ struct List {
     name: Option<Pattern>,
     /// Only units in this state.
     state: Option<State>,
+    /// How many of the first are left out: `next_offset` of the page before.
+    #[serde(default)]
+    offset: Number<0, 100_000, 0>,
 }
 
 /// A state that all kinds of units have.
@@ -92,8 +95,11 @@ struct Listed {
     units: Vec<UnitLine>,
     /// How many fit in all.
     total: usize,
-    /// Whether some that fit are not shown.
+    /// Whether some that fit come after these.
     truncated: bool,
+    /// The `offset` of the rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<u64>,
 }
 
 async fn list(units: Arc<SystemdUnits>, asked: List, cx: Cx) -> Result<Listed> {
@@ -101,6 +107,7 @@ async fn list(units: Arc<SystemdUnits>, asked: List, cx: Cx) -> Result<Listed> {
         container,
         name,
         state,
+        offset,
     } = asked;
     let units = units.seen_by(&cx.caller().reach, cx.reference());
     let mut units = units.list(container.as_ref()).await.map_err(failed)?;
@@ -111,10 +118,11 @@ async fn list(units: Arc<SystemdUnits>, asked: List, cx: Cx) -> Result<Listed> {
         fits && state.is_none_or(|state| unit.active == state.word())
     });
     let total = units.len();
-    units.truncate(MAX_LISTED);
+    let page = Page::of(units, offset.get().into(), MAX_LISTED);
     Ok(Listed {
-        truncated: units.len() < total,
-        units,
+        truncated: page.truncated,
+        next_offset: page.next_offset,
+        units: page.items,
         total,
     })
 }

@@ -278,6 +278,8 @@ def tools(binary):
             expect(listed["total"] == len(names) and not listed["truncated"], listed)
             wrong, listed = call("unit_list", state="active")
             expect({unit["active"] for unit in listed["units"]} == {"active"}, listed)
+            wrong, rest = call("unit_list", state="active", offset=listed["total"] - 2)
+            expect(not wrong and len(rest["units"]) == 2 and not rest["truncated"], rest)
         with check("unit_status tells of a service and of a timer"):
             wrong, dbus = call("unit_status", unit="dbus.service")
             expect(not wrong and dbus["main_pid"] == int(show("dbus.service", "MainPID")), dbus)
