@@ -84,7 +84,10 @@ fn add_settings(
         catalog.add(toolsets::keyboard_tools(settings.clone()))?;
     }
     if rows.have(Setup::have_governors()) {
-        catalog.add(toolsets::governor_tools(settings))?;
+        catalog.add(toolsets::governor_tools(settings.clone()))?;
+    }
+    if rows.have(Setup::have_zram()) {
+        catalog.add(toolsets::zram_tools(settings))?;
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
 pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
 pub use processes::{Processes, TopProcesses};
-pub use settings::{Governors, HostSettings, Setup};
+pub use settings::{CompressedSwap, Governors, HostSettings, Setup};
 pub use shell::{Shell, ShellCall};
 pub use ssh::Ssh;
 pub use storage::{DiskHealth, DiskUsage, Storage};

@@ -47,6 +47,33 @@ pub struct Governors {
     pub available: Vec<String>,
 }
 
+/// The host's compressed swap in memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CompressedSwap {
+    /// Whether there is some.
+    pub on: bool,
+    /// The devices that it is on.
+    pub devices: Vec<ZramDevice>,
+}
+
+/// A device of compressed swap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ZramDevice {
+    /// Its name.
+    pub name: String,
+    /// The most bytes that can be swapped out to it.
+    pub size_bytes: u64,
+    /// The bytes that are, before they were compressed.
+    pub used_bytes: u64,
+    /// The memory that this takes.
+    pub memory_bytes: u64,
+    /// How they are compressed, such as `lz4`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub algorithm: Option<String>,
+    /// Swap of a higher one is used first.
+    pub priority: i32,
+}
+
 /// The host's settings.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -69,6 +96,14 @@ impl Setup {
     /// Whether the processors have governors that can be chosen.
     pub fn have_governors() -> bool {
         Tree::of_this_machine().has(&format!("{PROCESSORS}/cpu0/cpufreq/scaling_governor"))
+    }
+
+    /// Whether the kernel may have compressed swap: it has its control, or modules that can be loaded. Not in a
+    /// container, whose swap is the host's.
+    pub fn have_zram() -> bool {
+        let tree = Tree::of_this_machine();
+        let may = ["sys/class/zram-control", "usr/sbin/modprobe"];
+        may.iter().any(|path| tree.has(path)) && !tree.has("run/systemd/container")
     }
 
     /// Changes one, and tells how all of them are then.
@@ -99,6 +134,54 @@ impl Setup {
         }
         Ok(governors(&self.tree))
     }
+
+    /// Switches compressed swap on or off, if that is wanted, and tells what there is of it.
+    ///
+    /// # Errors
+    /// As for another setting, and when it is another program's.
+    pub async fn compress(
+        &self,
+        on: Option<bool>,
+        reference: &str,
+    ) -> Result<CompressedSwap, BackendError> {
+        if let Some(on) = on {
+            self.set(HostSetting::Zram { on }, reference).await?;
+        }
+        Ok(compressed(&self.tree))
+    }
+}
+
+/// The lines of /proc/swaps that are about zram (proc(5)), with what the kernel says of each device.
+fn compressed(tree: &Tree) -> CompressedSwap {
+    let swaps = tree.text("proc/swaps").unwrap_or_default();
+    let devices: Vec<_> = swaps.lines().filter_map(|line| zram(tree, line)).collect();
+    CompressedSwap {
+        on: !devices.is_empty(),
+        devices,
+    }
+}
+
+fn zram(tree: &Tree, line: &str) -> Option<ZramDevice> {
+    let mut words = line.split_whitespace();
+    let name = words.next()?.strip_prefix("/dev/")?;
+    let mut numbers = words.skip(1).map(|word| word.parse::<i64>().ok());
+    let (size, used, priority) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    let bytes = |kib: i64| u64::try_from(kib).unwrap_or_default().saturating_mul(1024);
+    let own = |file: &str| tree.text(&format!("sys/block/{name}/{file}"));
+    // Of the columns of mm_stat the third is all memory that is taken.
+    let taken = own("mm_stat").and_then(|all| all.split_whitespace().nth(2)?.parse().ok());
+    let algorithms = own("comp_algorithm").unwrap_or_default();
+    let chosen = algorithms
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
+    name.starts_with("zram").then(|| ZramDevice {
+        name: name.to_owned(),
+        size_bytes: bytes(size),
+        used_bytes: bytes(used),
+        memory_bytes: taken.unwrap_or_default(),
+        algorithm: chosen.map(|(chosen, _)| chosen.to_owned()),
+        priority: i32::try_from(priority).unwrap_or_default(),
+    })
 }
 
 fn now(tree: &Tree) -> HostSettings {
@@ -188,5 +271,38 @@ mod tests {
         let found = governors(&Tree::below(scratch.path()));
         assert_eq!(found.current, ["performance", "powersave"]);
         assert_eq!(found.available, found.current);
+    }
+
+    // /proc/swaps and sysfs of Linux 6.18 with a device that was filled.
+    #[test]
+    fn compressed_swap_is_told_with_what_it_takes() {
+        let scratch = Scratch::new();
+        fs::create_dir_all(scratch.join("proc")).unwrap();
+        fs::create_dir_all(scratch.join("sys/block/zram1")).unwrap();
+        let tree = Tree::below(scratch.path());
+        assert!(!compressed(&tree).on);
+        let swaps = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n\
+                     /dev/sda2                               partition\t999996\t\t8\t\t-2\n\
+                     /dev/zram1                              partition\t65532\t\t2048\t\t100\n";
+        fs::write(scratch.join("proc/swaps"), swaps).unwrap();
+        fs::write(
+            scratch.join("sys/block/zram1/comp_algorithm"),
+            "lzo-rle lzo [lz4] \n",
+        )
+        .unwrap();
+        fs::write(
+            scratch.join("sys/block/zram1/mm_stat"),
+            " 2097152     8192    65536        0    65536      510        0        0        0\n",
+        )
+        .unwrap();
+        let device = ZramDevice {
+            name: "zram1".into(),
+            size_bytes: 65532 * 1024,
+            used_bytes: 2048 * 1024,
+            memory_bytes: 65536,
+            algorithm: Some("lz4".into()),
+            priority: 100,
+        };
+        assert_eq!(compressed(&tree).devices, [device]);
     }
 }

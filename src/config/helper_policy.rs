@@ -244,8 +244,8 @@ Every value below is the default: uncomment a line to change it.";
              .ssh/authorized_keys of their homes; the absolute path of such a file is taken too. Whoever may add a key\n\
              for root logs in as root. Keys that were not added so are never changed."),
         key!("", "host_settings", host_settings, Word,
-            "Changing what this box is called, its time zone, language and keyboard, and how its processors choose\n\
-             their frequency: \"off\" or \"on\"."),
+            "Changing what this box is called, its time zone, language and keyboard, how its processors choose their\n\
+             frequency, and whether it has compressed swap in memory: \"off\" or \"on\"."),
         key!("", "backup", backup, Word,
             "Making backups of containers, and of directories that backup_paths names, checking them and bringing\n\
              them back, to the places that backup_targets names: \"off\" or \"on\". Who may do this may put a container\n\

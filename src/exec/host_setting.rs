@@ -1,4 +1,5 @@
-//! Settings of the host: its name, its time zone, its language, its keyboard, and how its processors run.
+//! Settings of the host: its name, its time zone, its language, its keyboard, how its processors run, and its swap in
+//! memory.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,6 +36,11 @@ pub enum HostSetting {
         /// A name of the kernel's, such as `powersave`.
         governor: SettingWord,
     },
+    /// Whether there is compressed swap in memory, until the box starts again.
+    Zram {
+        /// Whether there is to be.
+        on: bool,
+    },
 }
 
 /// A keyboard as XKB names it (xkeyboard-config(7)).
@@ -62,6 +68,7 @@ impl HostSetting {
             Self::Language { .. } => "set_language",
             Self::Keyboard(_) => "set_keyboard",
             Self::Governor { .. } => "set_governor",
+            Self::Zram { .. } => "set_zram",
         }
     }
 }

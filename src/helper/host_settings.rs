@@ -1,4 +1,5 @@
-//! Sets what the host is called, where it is, what it speaks, what its keys mean, and how its processors run.
+//! Sets what the host is called, where it is, what it speaks, what its keys mean, how its processors run, and whether
+//! its memory swaps into itself.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -9,7 +10,7 @@ use crate::sys::InsideRoot;
 
 use super::{
     answers::to_its_end, commands::require_root, hosts_file::renamed, house::House, pump::Pump,
-    refusal::Refusal, tools,
+    refusal::Refusal, tools, zram,
 };
 
 /// Where systemd's own are on the system bus: service, object and interface.
@@ -71,6 +72,7 @@ pub async fn perform(
             to_its_end(move || govern(Path::new(PROCESSORS), &governor)).await?;
             Ok(DONE)
         }
+        HostSetting::Zram { on } => zram::switch(house, pump, *on).await,
     }
 }
 

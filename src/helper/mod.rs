@@ -72,6 +72,7 @@ mod units;
 mod updates;
 mod usage;
 mod vitals;
+mod zram;
 
 pub use accounts::uid_of;
 pub use house::sweep;

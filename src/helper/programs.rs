@@ -58,7 +58,8 @@ fn package(name: &str) -> &'static str {
         "locale-gen" => "locales",
         "setupcon" => "console-setup",
         "du" | "sha256sum" => "coreutils",
-        "mount" | "umount" => "mount",
+        "mount" | "umount" | "swapon" | "swapoff" => "mount",
+        "modprobe" => "kmod",
         "mount.cifs" => "cifs-utils",
         "tar" => "tar",
         "zstd" => "zstd",
@@ -68,7 +69,7 @@ fn package(name: &str) -> &'static str {
         "btrfs" => "btrfs-progs",
         "e2fsck" | "tune2fs" | "dumpe2fs" => "e2fsprogs",
         "xfs_repair" => "xfsprogs",
-        "blkid" => "util-linux",
+        "blkid" | "mkswap" => "util-linux",
         "wg" | "wg-quick" => "wireguard-tools",
         _ => "lxc",
     }

@@ -62,7 +62,7 @@ pub use proposals::tools as proposals;
 pub use repairs::tools as repairs;
 pub use resources::StateResources;
 pub use server::tools as server;
-pub use settings::{governor_tools, keyboard_tools, tools as settings};
+pub use settings::{governor_tools, keyboard_tools, tools as settings, zram_tools};
 pub use shell::tools as shell;
 pub use ssh::tools as ssh;
 pub use state::tools as state;

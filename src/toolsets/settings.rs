@@ -1,4 +1,4 @@
-//! `server_set_*`, `server_governor`: what the host is called, where it is, what it speaks, and how it runs.
+//! `server_set_*`, `server_governor`, `server_zram`: what the host is called, where it is, what it speaks, how it runs.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::failure::failed;
 use crate::backends::{
-    BackendError, ErrorKind, Governors, HostName, HostSetting, HostSettings, Keyboard, SettingWord,
-    Setup,
+    BackendError, CompressedSwap, ErrorKind, Governors, HostName, HostSetting, HostSettings,
+    Keyboard, SettingWord, Setup,
 };
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -55,6 +55,17 @@ pub fn governor_tools(settings: Arc<Setup>) -> Toolset<Setup> {
         .through(HelperClass::HostSettings)
         .titled("CPU governor")
         .startos("server.experimental.governor", &[])
+}
+
+/// What a machine can be set whose kernel compresses swap in memory.
+pub fn zram_tools(settings: Arc<Setup>) -> Toolset<Setup> {
+    Toolset::over(settings)
+        .named("server")
+        .tool("server_zram", Risk::Write, zram)
+        .about(Scope::Host)
+        .through(HelperClass::HostSettings)
+        .titled("Compressed swap")
+        .startos("server.experimental.zram", &[])
 }
 
 /// Gives the host a name, in the network, for people, or both, and returns how it is set then. `/etc/hosts` gets the
@@ -157,4 +168,19 @@ async fn governor(settings: Arc<Setup>, Governor { set }: Governor, cx: Cx) -> R
     let setting = set.map(|governor| HostSetting::Governor { governor });
     let governors = settings.govern(setting, cx.reference()).await;
     governors.map_err(failed)
+}
+
+/// Switches compressed swap in memory on, a device of half the memory's size, or off, until the host starts again, and
+/// returns what there is of it; without `enable` nothing is changed. It fails where another program has made it, which
+/// is left as it is, and where what is swapped out would find no room. `server_metrics` shows memory and swap.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Zram {
+    /// Whether there is to be some.
+    enable: Option<bool>,
+}
+
+async fn zram(settings: Arc<Setup>, Zram { enable }: Zram, cx: Cx) -> Result<CompressedSwap> {
+    let swap = settings.compress(enable, cx.reference()).await;
+    swap.map_err(failed)
 }

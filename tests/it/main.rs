@@ -54,6 +54,7 @@ mod helper_reload;
 mod host_disks;
 mod host_files;
 mod host_network;
+mod host_swap;
 mod hostile_container;
 mod house_rules;
 mod killing;

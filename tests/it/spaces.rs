@@ -272,7 +272,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "backup" => json!(format!("{container}@2026-07-28T09-30-00.000Z")),
         // What runs is to run on.
         "on" | "soft" | "force" | "with_snapshots" | "before" | "refresh" | "security_only"
-        | "allow_removal" => json!(false),
+        | "allow_removal" | "enable" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }
