@@ -58,6 +58,7 @@ mod house_rules;
 mod killing;
 mod manuals;
 mod notifications;
+mod notify;
 mod ownership;
 mod prompts;
 mod secrets;
