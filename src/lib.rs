@@ -51,6 +51,7 @@ mod auth;
 mod backends;
 mod cli;
 mod config;
+mod courier;
 mod dispatch;
 #[cfg(feature = "everything")]
 mod everything;

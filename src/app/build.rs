@@ -23,6 +23,7 @@ use crate::backends::{
     Storage, SystemBus, Systemd, SystemdUnits, Updates,
 };
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
+use crate::courier::Courier;
 use crate::dispatch::{
     Engine, Inbox, InboxLimits, SessionDesk, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
 };
@@ -92,7 +93,12 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let watching = observer.handle();
     recording_ends(&helper, (&vault, &state), directory.join("vault.db"), &stop);
-    let backends = backends((lxc, systemd), helper, watching, (&bounds, &stop));
+    let backends = backends(
+        (lxc, systemd),
+        helper,
+        (watching, Courier::new(live.clone())),
+        (&bounds, &stop),
+    );
     let (guard, sessions) = door(&vault, &state, &live).await?;
     let desk: Arc<SessionDesk> = sessions.clone();
     let catalog = catalog((&state, &vault, desk), backends, settings.tools.dialect);
@@ -128,7 +134,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
 pub fn backends(
     (lxc, systemd): (Lxc, Systemd),
     helper: Helper,
-    observer: ObserverHandle,
+    (observer, courier): (ObserverHandle, Courier),
     (bounds, stop): (&Bounds, &watch::Sender<bool>),
 ) -> Backends {
     Backends {
@@ -149,6 +155,7 @@ pub fn backends(
         updates: Updates::new(helper),
         bounds: bounds.clone(),
         observer,
+        courier,
     }
 }
 

@@ -6,6 +6,7 @@ use crate::backends::{
     Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Setup, Shell, Ssh,
     Storage, Systemd, SystemdUnits, Updates,
 };
+use crate::courier::Courier;
 use crate::dispatch::{SessionDesk, WithChanges, change_tools, session_tools};
 use crate::observer::ObserverHandle;
 use crate::protocol::Implementation;
@@ -53,6 +54,8 @@ pub struct Backends {
     pub units: SystemdUnits,
     /// What waits for the state to show a change.
     pub observer: ObserverHandle,
+    /// The owner's channels.
+    pub courier: Courier,
 }
 
 /// Which rows of the tables become tools.
@@ -69,6 +72,13 @@ impl Rows {
     fn have(self, found: bool) -> bool {
         found || self == Self::All
     }
+}
+
+/// What reaches the owner, while there is a channel that agents may send to.
+fn add_channels(catalog: &mut Catalog, courier: Courier, rows: Rows) -> Result<(), CatalogError> {
+    let asked = courier.clone();
+    let set = toolsets::notify(Arc::new(courier));
+    catalog.add(set.while_there(Arc::new(move || rows.have(asked.is_open_to_agents()))))
 }
 
 /// What of the host's settings there is to be set here.
@@ -116,6 +126,7 @@ pub fn catalog_of(
     catalog.dialect = dialect;
     let views = Views::new(state.clone());
     catalog.add(toolsets::access(Arc::new(on.bounds.clone())))?;
+    add_channels(&mut catalog, on.courier.clone(), rows)?;
     let (bounds, observer, outputs) = (
         on.bounds.clone(),
         on.observer.clone(),

@@ -66,6 +66,10 @@ impl House {
         }
         self.in_force.replace(settings.clone());
         self.adopt(settings);
+        if settings.notify != now.notify {
+            // An agent may have more to send to, or nothing.
+            self.engine.catalog.tell_tools_changed();
+        }
         Ok(change)
     }
 

@@ -1,6 +1,7 @@
 //! What differs when the settings are read again: what takes effect at once, and what waits for a restart.
 
 use super::key::Key;
+use super::named::other;
 use super::reference::SETTINGS;
 use super::settings::Settings;
 
@@ -9,7 +10,8 @@ use super::settings::Settings;
 pub struct Change {
     /// What can be in force now: what needs a restart stands as it did.
     pub settings: Settings,
-    /// The keys whose values take effect, such as `limits.drain`, and the spaces that are others now.
+    /// The keys whose values take effect, such as `limits.drain`, and the spaces and channels that are
+    /// others now.
     pub changed: Vec<String>,
     /// The keys whose new values wait for a restart.
     pub waiting: Vec<String>,
@@ -25,7 +27,8 @@ impl Settings {
             .partition(|key| key.needs_restart);
         let names = |keys: &[&Key<Self>]| keys.iter().map(|key| key.path_in(key.section)).collect();
         let (mut changed, waiting_names): (Vec<String>, _) = (names(&changed), names(&waiting));
-        changed.extend(self.other_spaces(&read));
+        changed.extend(other("spaces", &self.spaces, &read.spaces));
+        changed.extend(other("notify", &self.notify, &read.notify));
         let mut settings = read;
         for key in waiting {
             (key.copy)(&mut settings, self);
@@ -35,16 +38,6 @@ impl Settings {
             changed,
             waiting: waiting_names,
         }
-    }
-
-    /// The spaces that came, went, or are defined otherwise.
-    fn other_spaces(&self, read: &Self) -> Vec<String> {
-        let names = self.spaces.keys().chain(read.spaces.keys());
-        let other = names.filter(|name| self.spaces.get(*name) != read.spaces.get(*name));
-        let mut other: Vec<String> = other.map(|name| format!("spaces.{name}")).collect();
-        other.sort();
-        other.dedup();
-        other
     }
 }
 

@@ -9,7 +9,7 @@ use super::resolved::{Resolved, resolved};
 use super::settings::{Settings, TlsMode};
 use super::space::Space;
 #[cfg(feature = "fuzzing")]
-use super::space_keys;
+use super::{channel_keys, named, space_keys};
 
 /// Where `gatewren serve` looks when it is told nothing.
 pub const SETTINGS_FILE: &str = "/etc/gatewren/gatewren.toml";
@@ -86,6 +86,9 @@ impl Settings {
         broken.extend(empty.map(|(name, _)| {
             format!("there is nothing in spaces.{name}; name its containers, or set host = true")
         }));
+        let channels = self.notify.iter();
+        broken
+            .extend(channels.filter_map(|(name, one)| one.broken_rule(&format!("notify.{name}"))));
         broken
     }
 }
@@ -111,7 +114,8 @@ impl Settings {
     /// Every key with its value, as a file.
     pub fn to_text(&self) -> String {
         let mut text = super::key::written(SETTINGS, self);
-        text.push_str(&space_keys::written(&self.spaces));
+        text.push_str(&named::written("spaces", space_keys::KEYS, &self.spaces));
+        text.push_str(&named::written("notify", channel_keys::KEYS, &self.notify));
         text
     }
 }
@@ -339,6 +343,58 @@ gatewren.toml:16: log.level must be one of error, warn, info, debug, trace, in q
         assert_eq!((media.containers.len(), media.host), (2, false));
         assert!(media.containers[1].matches("arr-sonarr"));
         assert!(spaces["box"].host && spaces["box"].containers.is_empty());
+    }
+
+    #[test]
+    fn channels_have_names_of_their_owners_choosing() {
+        let scratch = Scratch::new();
+        let path = scratch.join("gatewren.toml");
+        let sample = settings_sample();
+        let (_, example) = sample.split_once("# [notify.phone]").unwrap();
+        let (example, _) = example.split_once("\n\n").unwrap();
+        let example = format!("[notify.phone]{example}")
+            .replace("\n# ", "\n")
+            .replace("\n#\n", "\n");
+        std::fs::write(&path, example).unwrap();
+        let channels = Settings::load(&path).unwrap().notify;
+        assert_eq!(channels.keys().collect::<Vec<_>>(), ["hook", "phone"]);
+        assert!(channels["phone"].agents && !channels["hook"].agents);
+        assert_eq!(channels["hook"].on.len(), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_channel_is_said() {
+        let text = "\
+[notify.phone]
+kind = \"mail\"
+url = \"ntfy.sh\"
+topic = \"a b\"
+token_file = \"token\"
+on = [\"all\"]
+adress = \"x\"
+[notify.Phone]
+";
+        let expected = "\
+gatewren.toml:2: notify.phone.kind must be one of ntfy, webhook, in quotes, but is \"mail\"
+gatewren.toml:3: notify.phone.url must be an address in quotes, such as \"https://ntfy.example\", without a user's \
+name; plain http:// is only for this box and the local network, but is \"ntfy.sh\"
+gatewren.toml:4: notify.phone.topic must be 1 to 64 of A-Z, a-z, 0-9, _ and -, in quotes, but is \"a b\"
+gatewren.toml:5: notify.phone.token_file must be an absolute path in quotes, such as \"/var/lib/gatewren\", but is \
+\"token\"
+gatewren.toml:6: notify.phone.on must be a list of 0 to 64 entries, each one of info, warning, error, inbox in \
+quotes, but is [\"all\"]
+gatewren.toml:7: unknown key \"adress\" in [notify.phone]; remove it
+gatewren.toml:8: a channel is called by 1 to 32 of a-z, 0-9, _ and -, and not \"Phone\"";
+        assert_eq!(problems(text), expected);
+        let many: Vec<String> = (0..9)
+            .map(|n| format!("[notify.c{n}]\nurl = \"https://x\"\ntopic = \"t\"\n"))
+            .collect();
+        let said = problems(&many.concat());
+        assert!(said.ends_with("there are at most 8 channels"), "{said}");
+        assert_eq!(
+            problems("[notify.a]\nkind = \"webhook\"\n"),
+            "gatewren.toml: notify.a has no url; set it"
+        );
     }
 
     #[test]

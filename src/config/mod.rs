@@ -3,6 +3,8 @@
 
 mod backup_target;
 mod change;
+mod channel;
+mod channel_keys;
 mod dialect;
 mod edge;
 mod error;
@@ -16,6 +18,7 @@ mod level;
 mod live;
 mod load;
 mod mode;
+mod named;
 mod nearest;
 mod network;
 mod policy;
@@ -34,6 +37,7 @@ mod trust;
 
 pub use backup_target::BackupStore;
 pub use change::Change;
+pub use channel::{Channel, ChannelKind, Channels, Occasion};
 pub use dialect::Dialect;
 pub use edge::{EdgeJwt, KeysAt};
 pub use error::{ConfigError, Problem};

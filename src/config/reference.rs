@@ -10,7 +10,7 @@ use super::settings::Settings;
 use super::shape::{
     AbsolutePath, Count, Flag, HOSTS, ORIGINS, SOCKETS, Shape as _, Size, Time, UNITS, Word,
 };
-use super::space_keys;
+use super::{channel_keys, space_keys};
 
 const INTRODUCTION: &str = "\
 Settings of gatewren's front. Every value below is the default: uncomment a line to change it.
@@ -117,6 +117,8 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "Calls a minute of one agent."),
     key!("limits", "agent_calls", limits.agent_calls, Count(1..=4096),
         "Calls of one agent at once."),
+    key!("limits", "agent_messages", limits.agent_messages, Count(1..=4096),
+        "Messages an hour of one agent to the owner's channels, delivered or not."),
 
     key!("tools", "dialect", tools.dialect, Word,
         "\"portable\": tools and resources are listed by names that every client takes. \"startos\": by those that\n\
@@ -169,13 +171,14 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
 ];
 
 /// The sections whose names the owner chooses.
-pub(super) const FAMILIES: &[Family<Settings>] = &[space_keys::FAMILY];
+pub(super) const FAMILIES: &[Family<Settings>] = &[channel_keys::FAMILY, space_keys::FAMILY];
 
 /// The front's sample, as it stands in `etc/gatewren.toml`.
 pub fn settings_sample() -> String {
     let sample = sample(INTRODUCTION, SETTINGS);
-    let example = commented(space_keys::EXAMPLE).join("\n");
-    format!("{sample}\n{example}\n")
+    let channels = commented(channel_keys::EXAMPLE).join("\n");
+    let spaces = commented(space_keys::EXAMPLE).join("\n");
+    format!("{sample}\n{channels}\n\n{spaces}\n")
 }
 
 /// The helper's sample, as it stands in `etc/helper.toml`.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::reading::{Text, places};
 use super::reference::SETTINGS;
 use super::settings::Settings;
-use super::space_keys;
+use super::{channel_keys, named, space_keys};
 
 /// A key with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Resolved {
     pub needs_restart: bool,
 }
 
-/// Every key of the settings in the order of the reference, and those of each space.
+/// Every key of the settings in the order of the reference, and those of each space and channel.
 pub(super) fn resolved(settings: &Settings, files: &[Text]) -> Vec<Resolved> {
     let mut set = HashMap::new();
     for file in files {
@@ -40,19 +40,16 @@ pub(super) fn resolved(settings: &Settings, files: &[Text]) -> Vec<Resolved> {
         place: place(key.section, key.name),
         needs_restart: key.needs_restart,
     });
-    let spaces = settings.spaces.iter().flat_map(|(name, space)| {
-        let section = format!("spaces.{name}");
-        space_keys::KEYS
-            .iter()
-            .map(move |key| (section.clone(), key, space))
+    let spaces = named::values("spaces", space_keys::KEYS, &settings.spaces);
+    let channels = named::values("notify", channel_keys::KEYS, &settings.notify);
+    let named = spaces.into_iter().chain(channels);
+    let named = named.map(|(section, name, value, needs_restart)| Resolved {
+        key: format!("{section}.{name}"),
+        value,
+        place: place(&section, name),
+        needs_restart,
     });
-    let of_spaces = spaces.map(|(section, key, space)| Resolved {
-        key: key.path_in(&section),
-        value: (key.write)(space),
-        place: place(&section, key.name),
-        needs_restart: key.needs_restart,
-    });
-    own.chain(of_spaces).collect()
+    own.chain(named).collect()
 }
 
 #[cfg(test)]

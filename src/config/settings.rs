@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::channel::Channels;
 use super::dialect::Dialect;
 use super::edge::EdgeJwt;
 use super::error::UnknownWord;
@@ -28,6 +29,8 @@ pub struct Settings {
     pub access: Access,
     /// `[spaces.NAME]`
     pub spaces: Spaces,
+    /// `[notify.NAME]`
+    pub notify: Channels,
     /// `[edge_jwt]`
     pub edge_jwt: EdgeJwt,
     /// `[limits]`
@@ -137,6 +140,8 @@ pub struct Limits {
     pub agent_rate: u32,
     /// Calls of one agent at once.
     pub agent_calls: u32,
+    /// Messages an hour of one agent to the owner's channels.
+    pub agent_messages: u32,
 }
 
 /// Calls that go on after their answer.
@@ -222,6 +227,7 @@ impl Default for Settings {
             },
             access: Access::default(),
             spaces: Spaces::new(),
+            notify: Channels::new(),
             edge_jwt: EdgeJwt::default(),
             limits: Limits::default(),
             tools: Tools::default(),
@@ -315,6 +321,7 @@ impl Default for Limits {
             address_burst: 200,
             agent_rate: 600_000,
             agent_calls: 256,
+            agent_messages: 20,
         }
     }
 }

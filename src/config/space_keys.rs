@@ -3,6 +3,7 @@
 use super::error::Problem;
 use super::glob::Glob;
 use super::key::{Key, key};
+use super::named::{MAX_NAME_BYTES, is_name};
 use super::reading::{Family, Named, shown};
 use super::settings::Settings;
 use super::shape::{Flag, List, Shape as _};
@@ -10,9 +11,6 @@ use super::space::Space;
 
 /// More spaces are refused.
 const MAX_SPACES: usize = 64;
-
-/// A longer name is refused.
-const MAX_NAME_BYTES: usize = 32;
 
 /// The sections, as the reader of the settings knows them.
 pub(super) const FAMILY: Family<Settings> = Family {
@@ -55,24 +53,4 @@ fn read(settings: &mut Settings, section: &Named<'_>) -> Vec<Problem> {
         return vec![section.problem(format!("there are at most {MAX_SPACES} spaces"))];
     }
     section.fill(KEYS, spaces.entry(name.to_owned()).or_default())
-}
-
-/// So the whole box's name, `*`, is nobody else's.
-fn is_name(name: &str) -> bool {
-    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
-    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(fits)
-}
-
-/// Every space as a part of a file.
-#[cfg(feature = "fuzzing")]
-pub(super) fn written(spaces: &super::space::Spaces) -> String {
-    let mut lines = Vec::new();
-    for (name, space) in spaces {
-        lines.push(format!("\n[spaces.{name}]"));
-        let values = KEYS
-            .iter()
-            .map(|key| format!("{} = {}", key.name, (key.write)(space)));
-        lines.extend(values);
-    }
-    lines.join("\n")
 }

@@ -233,10 +233,12 @@ impl Catalog {
         tool.filter(|tool| self.has(tool))
     }
 
-    /// Whether a tool is there: whether the helper does what it needs, or a part of it.
+    /// Whether a tool is there: whether what it stands on is, and the helper does what it needs, or a part of it.
     pub fn has(&self, tool: &Tool) -> bool {
         let allows = self.allows.as_ref().zip(tool.needs());
-        allows.is_none_or(|(allows, class)| allows(class) || tool.or_needs().is_some_and(allows))
+        let allowed = allows
+            .is_none_or(|(allows, class)| allows(class) || tool.or_needs().is_some_and(allows));
+        allowed && tool.is_there()
     }
 
     /// Every tool, by name, also those that are not there.

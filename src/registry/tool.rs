@@ -1,5 +1,7 @@
 //! One tool: its definition, its class, and the function behind it.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -15,6 +17,9 @@ use super::{
 use crate::config::{HelperClass, Risk};
 use crate::protocol;
 
+/// Whether a tool is there at the moment.
+pub type IsThere = Arc<dyn Fn() -> bool + Send + Sync>;
+
 type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<Answer>> + Send + Sync;
 
 /// A tool that can be listed and run.
@@ -25,6 +30,7 @@ pub struct Tool {
     scope: Scope,
     needs: Option<HelperClass>,
     or_needs: Option<HelperClass>,
+    is_there: Option<IsThere>,
     syncs_state: bool,
     remembers: bool,
     task_support: TaskSupport,
@@ -63,6 +69,7 @@ impl Tool {
             scope: Scope::default(),
             needs: None,
             or_needs: None,
+            is_there: None,
             syncs_state: false,
             remembers: false,
             task_support: TaskSupport::Never,
@@ -147,6 +154,15 @@ impl Tool {
     /// Another class of operations with which it can do something as well.
     pub fn or_needs(&self) -> Option<HelperClass> {
         self.or_needs
+    }
+
+    /// Whether what it stands on is there at the moment.
+    pub(super) fn is_there(&self) -> bool {
+        self.is_there.as_ref().is_none_or(|is_there| is_there())
+    }
+
+    pub(super) fn set_is_there(&mut self, is_there: IsThere) {
+        self.is_there = Some(is_there);
     }
 
     pub(super) fn set_or_needs(&mut self, class: HelperClass) {

@@ -15,7 +15,7 @@ use super::{
     schema,
     scope::Scope,
     task::TaskSupport,
-    tool::{Alias, Tool},
+    tool::{Alias, IsThere, Tool},
 };
 use crate::config::{HelperClass, Risk};
 use crate::protocol::{self, ToolAnnotations};
@@ -109,6 +109,12 @@ impl<B: Send + Sync + 'static> Toolset<B> {
     #[must_use]
     pub fn or_through(self, class: HelperClass) -> Self {
         self.last(|tool| tool.set_or_needs(class))
+    }
+
+    /// The last row is there only while this says so; it is asked whenever one is looked for.
+    #[must_use]
+    pub fn while_there(self, is_there: IsThere) -> Self {
+        self.last(|tool| tool.set_is_there(is_there))
     }
 
     /// The last row answers to this name of the `StartOS` dialect too, with (their, our) parameters.

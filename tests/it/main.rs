@@ -61,6 +61,7 @@ mod killing;
 mod long_outputs;
 mod manuals;
 mod notifications;
+mod notify;
 mod ownership;
 mod prompts;
 mod secrets;

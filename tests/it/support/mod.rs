@@ -17,6 +17,7 @@ pub mod machine;
 pub mod manager;
 pub mod manual;
 pub mod pipe;
+pub mod postbox;
 pub mod raw;
 pub mod request;
 pub mod server;

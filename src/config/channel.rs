@@ -1,0 +1,282 @@
+//! `[notify.NAME]`: a channel on which the owner hears of things, ntfy or a web-hook.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use toml::de::DeValue;
+
+use super::error::UnknownWord;
+use super::shape::{List, Shape};
+
+/// A longer address is refused.
+const MAX_URL_BYTES: usize = 1024;
+
+/// A longer topic is refused, by ntfy too.
+const MAX_TOPIC_BYTES: usize = 64;
+
+/// Every channel, by its name.
+pub type Channels = BTreeMap<String, Channel>;
+
+/// One channel, as the settings have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Channel {
+    /// What is spoken there.
+    pub kind: ChannelKind,
+    /// Where it is: the server of ntfy, or the whole address of a web-hook.
+    pub url: String,
+    /// The topic of ntfy; empty for a web-hook.
+    pub topic: String,
+    /// The file with the token that is sent along as a bearer's.
+    pub token_file: Option<PathBuf>,
+    /// What is sent there unasked.
+    pub on: Vec<Occasion>,
+    /// Whether agents may send there with `notify_send`.
+    pub agents: bool,
+}
+
+/// What is spoken on a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChannelKind {
+    /// ntfy's way of publishing as JSON.
+    Ntfy,
+    /// One JSON object for each.
+    Webhook,
+}
+
+/// What a channel may be told of unasked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion {
+    /// A notification of this level.
+    Info,
+    /// The same.
+    Warning,
+    /// The same.
+    Error,
+    /// A change of an agent's that waits for the owner.
+    Inbox,
+}
+
+impl Default for Channel {
+    fn default() -> Self {
+        Self {
+            kind: ChannelKind::Ntfy,
+            url: String::new(),
+            topic: String::new(),
+            token_file: None,
+            on: vec![Occasion::Error, Occasion::Warning, Occasion::Inbox],
+            agents: true,
+        }
+    }
+}
+
+impl Channel {
+    /// What must hold between the values, where it does not; the section is called so.
+    pub(super) fn broken_rule(&self, section: &str) -> Option<String> {
+        if self.url.is_empty() {
+            return Some(format!("{section} has no url; set it"));
+        }
+        match (self.kind, self.topic.is_empty()) {
+            (ChannelKind::Ntfy, true) => {
+                return Some(format!("{section} has no topic, which ntfy needs; set it"));
+            }
+            (ChannelKind::Webhook, false) => {
+                let words = "a web-hook has no topic; remove it, or set kind = \"ntfy\"";
+                return Some(format!("{section}: {words}"));
+            }
+            _ => {}
+        }
+        let is_seen = !self.url.starts_with("https://") && !is_this_box(&self.url);
+        (self.token_file.is_some() && is_seen).then(|| {
+            format!(
+                "{section}: a token goes over https:// only, or to this box itself; everybody on the network could \
+                 read it"
+            )
+        })
+    }
+}
+
+/// Whether plain HTTP stays on this box, by its words.
+fn is_this_box(url: &str) -> bool {
+    let host = host_of(url.strip_prefix("http://").unwrap_or_default());
+    ["127.0.0.1", "[::1]", "localhost"].contains(&host)
+}
+
+/// The host of what stands behind the scheme, without its port.
+fn host_of(rest: &str) -> &str {
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}
+
+/// An address to send to.
+pub(super) struct Address;
+
+impl Shape<String> for Address {
+    fn read(&self, value: &DeValue<'_>) -> Result<String, String> {
+        let text = value.as_str().filter(|text| is_address(text));
+        text.map(str::to_owned).ok_or_else(|| {
+            "an address in quotes, such as \"https://ntfy.example\", without a user's name; plain http:// is only for \
+             this box and the local network"
+                .to_owned()
+        })
+    }
+
+    fn write(&self, value: &String) -> String {
+        toml::Value::from(value.as_str()).to_string()
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    let rest = text.strip_prefix("https://");
+    let Some(rest) = rest.or_else(|| text.strip_prefix("http://")) else {
+        return text.is_empty();
+    };
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let plain = text
+        .bytes()
+        .all(|b| b.is_ascii_graphic() && b != b'#' && b != b'"' && b != b'\\');
+    plain && text.len() <= MAX_URL_BYTES && !host_of(rest).is_empty() && !authority.contains('@')
+}
+
+/// A topic of ntfy's, or none.
+pub(super) struct Topic;
+
+impl Shape<String> for Topic {
+    fn read(&self, value: &DeValue<'_>) -> Result<String, String> {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        let text = value
+            .as_str()
+            .filter(|text| text.len() <= MAX_TOPIC_BYTES && text.bytes().all(fits));
+        text.map(str::to_owned)
+            .ok_or_else(|| format!("1 to {MAX_TOPIC_BYTES} of A-Z, a-z, 0-9, _ and -, in quotes"))
+    }
+
+    fn write(&self, value: &String) -> String {
+        format!("\"{value}\"")
+    }
+}
+
+/// What a channel is told of unasked.
+pub(super) const OCCASIONS: List<Occasion> = List {
+    entry: |text| text.parse().ok(),
+    like: "one of info, warning, error, inbox in quotes",
+    may_be_empty: true,
+};
+
+impl fmt::Display for ChannelKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ntfy => "ntfy",
+            Self::Webhook => "webhook",
+        })
+    }
+}
+
+impl FromStr for ChannelKind {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        match word {
+            "ntfy" => Ok(Self::Ntfy),
+            "webhook" => Ok(Self::Webhook),
+            _ => Err(UnknownWord::new(word, &["ntfy", "webhook"])),
+        }
+    }
+}
+
+impl Occasion {
+    const ALL: [Self; 4] = [Self::Info, Self::Warning, Self::Error, Self::Inbox];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Inbox => "inbox",
+        }
+    }
+}
+
+impl fmt::Display for Occasion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Occasion {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        let found = Self::ALL.into_iter().find(|one| one.as_str() == word);
+        found.ok_or_else(|| UnknownWord::new(word, &["info", "warning", "error", "inbox"]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_one_that_can_be_sent_to() {
+        for good in [
+            "",
+            "https://ntfy.sh",
+            "https://hooks.example/a/b?c=d",
+            "http://192.168.1.5:8080/",
+            "http://[fd00::1]:80",
+        ] {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in [
+            "ntfy.sh",
+            "ftp://x/",
+            "https://",
+            "https://:443/",
+            "https://me:word@host/",
+            "https://a b/",
+            "https://host/#x",
+            "https://host/\r\nX: y",
+            "file:///etc/passwd",
+        ] {
+            assert!(!is_address(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_channel_is_whole_and_its_token_is_seen_by_nobody_else() {
+        let channel = |kind, url: &str, topic: &str, token: bool| Channel {
+            kind,
+            url: url.to_owned(),
+            topic: topic.to_owned(),
+            token_file: token.then(|| "/t".into()),
+            ..Channel::default()
+        };
+        use ChannelKind::{Ntfy, Webhook};
+        for good in [
+            channel(Ntfy, "https://ntfy.sh", "box", true),
+            channel(Ntfy, "http://192.168.1.5", "box", false),
+            channel(Webhook, "http://127.0.0.1:99/x", "", true),
+            channel(Webhook, "http://[::1]/x", "", true),
+        ] {
+            assert_eq!(good.broken_rule("notify.a"), None, "{good:?}");
+        }
+        for (bad, words) in [
+            (channel(Ntfy, "", "box", false), "no url"),
+            (channel(Ntfy, "https://ntfy.sh", "", false), "no topic"),
+            (channel(Webhook, "https://x/", "box", false), "remove it"),
+            (channel(Ntfy, "http://192.168.1.5", "box", true), "https://"),
+            (
+                channel(Webhook, "http://localhost.evil/", "", true),
+                "https://",
+            ),
+        ] {
+            let said = bad.broken_rule("notify.a").unwrap();
+            assert!(said.contains(words), "{said}");
+        }
+    }
+}

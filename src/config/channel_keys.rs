@@ -1,0 +1,71 @@
+//! `[notify.NAME]`: how channels to the owner are read from the settings.
+
+use super::channel::{Address, Channel, OCCASIONS, Topic};
+use super::error::Problem;
+use super::key::{Key, key};
+use super::named::{MAX_NAME_BYTES, is_name};
+use super::reading::{Family, Named, shown};
+use super::settings::Settings;
+use super::shape::{AbsolutePath, Flag, Shape as _, Word};
+
+/// More channels are refused.
+const MAX_CHANNELS: usize = 8;
+
+/// The sections, as the reader of the settings knows them.
+pub(super) const FAMILY: Family<Settings> = Family {
+    section: "notify",
+    read,
+};
+
+/// Two of them for the sample.
+pub(super) const EXAMPLE: &str = "\
+Channels: where the owner hears of things, 8 at most. Each has a name of its owner's choosing;
+`gatewren notify test NAME` sends something there. The service reaches the local network only, unless its
+unit is changed: gatewren(8), \"Telling the owner\".
+kind: \"ntfy\", or \"webhook\", which is sent one JSON object for each.
+url: the server of ntfy, or the whole address of a web-hook. https:// is trusted as this box trusts it; plain
+http:// goes to this box and to addresses of the local network only.
+topic: the topic of ntfy.
+token_file: a file with a token, sent along as Authorization: Bearer; owned by root or gatewren, and read by
+nobody else. Not over plain http://, but to this box itself.
+on: what is sent there unasked: notifications of the levels \"info\", \"warning\" and \"error\", and \"inbox\",
+what an agent proposes and waits for the owner.
+agents: whether agents may send there, with the tool notify_send.
+
+[notify.phone]
+kind = \"ntfy\"
+url = \"https://ntfy.lan\"
+topic = \"box\"
+token_file = \"/etc/gatewren/ntfy-token\"
+on = [\"error\", \"warning\", \"inbox\"]
+agents = true
+
+[notify.hook]
+kind = \"webhook\"
+url = \"https://hooks.lan/gatewren\"
+on = [\"error\"]
+agents = false";
+
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key<Channel>] = &[
+    key!("notify.*", "kind",       kind,       Word,         "What is spoken there."),
+    key!("notify.*", "url",        url,        Address,      "Where it is."),
+    key!("notify.*", "topic",      topic,      Topic,        "The topic of ntfy."),
+    key!("notify.*", "token_file", token_file, AbsolutePath, "The file with the token."),
+    key!("notify.*", "on",         on,         OCCASIONS,    "What is sent there unasked."),
+    key!("notify.*", "agents",     agents,     Flag,         "Whether agents may send there."),
+];
+
+fn read(settings: &mut Settings, section: &Named<'_>) -> Vec<Problem> {
+    let name = section.name();
+    if !is_name(name) {
+        let name = shown(name);
+        let rule = format!("a channel is called by 1 to {MAX_NAME_BYTES} of a-z, 0-9, _ and -");
+        return vec![section.problem(format!("{rule}, and not \"{name}\""))];
+    }
+    let channels = &mut settings.notify;
+    if channels.len() >= MAX_CHANNELS && !channels.contains_key(name) {
+        return vec![section.problem(format!("there are at most {MAX_CHANNELS} channels"))];
+    }
+    section.fill(KEYS, channels.entry(name.to_owned()).or_default())
+}

@@ -1,0 +1,70 @@
+//! How many messages an agent may send within an hour.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What counts.
+const HOUR: Duration = Duration::from_hours(1);
+
+/// So many agents are remembered, and those are forgotten who have sent nothing for an hour; if there is none of
+/// these, a newcomer waits.
+const MAX_AGENTS: usize = 1024;
+
+/// When each agent has sent something within the last hour.
+#[derive(Debug, Default)]
+pub struct Allowance(Mutex<HashMap<String, VecDeque<Instant>>>);
+
+impl Allowance {
+    /// Takes one of as many as an agent has; the seconds until the next when there is none.
+    pub fn take(&self, agent: &str, most: u32, now: Instant) -> Result<(), u64> {
+        let mut sent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = |at: &Instant| now.saturating_duration_since(*at) < HOUR;
+        if sent.len() >= MAX_AGENTS && !sent.contains_key(agent) {
+            sent.retain(|_, times| times.back().is_some_and(recent));
+            if sent.len() >= MAX_AGENTS {
+                return Err(HOUR.as_secs());
+            }
+        }
+        let times = sent.entry(agent.to_owned()).or_default();
+        while times.front().is_some_and(|at| !recent(at)) {
+            times.pop_front();
+        }
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        if let Some(oldest) = times.front().filter(|_| times.len() >= most) {
+            let passed = now.saturating_duration_since(*oldest);
+            return Err(HOUR.saturating_sub(passed).as_secs().max(1));
+        }
+        times.push_back(now);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_agent_has_so_many_an_hour() {
+        let (allowance, begun) = (Allowance::default(), Instant::now());
+        let minute = |minutes: u64| begun + Duration::from_mins(minutes);
+        assert_eq!(allowance.take("a", 2, begun), Ok(()));
+        assert_eq!(allowance.take("a", 2, minute(30)), Ok(()));
+        assert_eq!(allowance.take("a", 2, minute(40)), Err(20 * 60));
+        assert_eq!(allowance.take("b", 2, minute(40)), Ok(()), "another one");
+        assert_eq!(allowance.take("a", 2, minute(60)), Ok(()), "an hour later");
+        assert_eq!(allowance.take("a", 2, minute(61)), Err(29 * 60));
+    }
+
+    #[test]
+    fn agents_are_no_way_to_fill_the_memory() {
+        let (allowance, now) = (Allowance::default(), Instant::now());
+        for agent in 0..MAX_AGENTS {
+            assert_eq!(allowance.take(&agent.to_string(), 1, now), Ok(()));
+        }
+        assert!(allowance.take("one more", 1, now).is_err());
+        assert_eq!(allowance.take("one more", 1, now + HOUR), Ok(()));
+    }
+}

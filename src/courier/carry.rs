@@ -1,0 +1,66 @@
+//! Takes what agents say to the channels that are open to them.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::allowance::Allowance;
+use super::error::NotSent;
+use super::message::Message;
+use super::post::deliver;
+use crate::config::{Live, Settings};
+
+/// The way to the owner; clones share what was sent.
+#[derive(Debug, Clone)]
+pub struct Courier {
+    live: Live<Settings>,
+    allowance: Arc<Allowance>,
+}
+
+impl Courier {
+    /// By the settings in force.
+    pub fn new(live: Live<Settings>) -> Self {
+        Self {
+            live,
+            allowance: Arc::default(),
+        }
+    }
+
+    /// Whether there is a channel that agents may send to.
+    pub fn is_open_to_agents(&self) -> bool {
+        self.live
+            .read(|settings| settings.notify.values().any(|channel| channel.agents))
+    }
+
+    /// Sends what an agent says to the channel of this name, or to the first by name; the channel that took it. Each
+    /// try counts, delivered or not.
+    pub async fn send(
+        &self,
+        agent: &str,
+        channel: Option<&str>,
+        message: &Message,
+    ) -> Result<String, NotSent> {
+        let settings = self.live.now();
+        let mut open = settings.notify.iter().filter(|(_, one)| one.agents);
+        let found = open.find(|(name, _)| channel.is_none_or(|asked| asked == name.as_str()));
+        let Some((name, found)) = found else {
+            let open = settings.notify.iter().filter(|(_, one)| one.agents);
+            return Err(NotSent::NoChannel(
+                open.map(|(name, _)| name.clone()).collect(),
+            ));
+        };
+        let most = settings.limits.agent_messages;
+        let taken = self.allowance.take(agent, most, Instant::now());
+        taken.map_err(|wait| NotSent::TooMany(most, wait))?;
+        match deliver(found, message).await {
+            Ok(_) => {
+                tracing::info!(agent, channel = name, "an agent's message was sent");
+                Ok(name.clone())
+            }
+            Err(cause) => {
+                tracing::warn!(%cause, agent, channel = name, "an agent's message was not sent");
+                Err(NotSent::Undelivered(name.clone(), cause))
+            }
+        }
+    }
+}

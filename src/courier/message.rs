@@ -1,0 +1,224 @@
+//! What is said to the owner, and how each kind of channel is told.
+
+use serde_json::{Value, json};
+
+use crate::config::{Channel, ChannelKind};
+use crate::sys::{host_name, neutralise, now_ms, rfc3339};
+
+/// The longest title, in letters; what is longer is cut.
+const MAX_TITLE: usize = 160;
+
+/// The longest text, in letters; what is longer is cut. ntfy takes 4096 bytes.
+const MAX_TEXT: usize = 1_000;
+
+/// How much of an agent's name stands before what it says.
+const MAX_NAME: usize = 40;
+
+/// How soon the owner should look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Priority {
+    /// At some time.
+    Low,
+    /// As usual.
+    Normal,
+    /// Soon.
+    High,
+}
+
+/// Whose words they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The agent's of this name.
+    Agent(String),
+    /// Ours, about this: the word of an occasion, or `test`.
+    Us(&'static str),
+}
+
+/// What is said to the owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Whose words they are.
+    pub source: Source,
+    /// A few words.
+    pub title: String,
+    /// A sentence or more.
+    pub text: String,
+    /// How soon the owner should look.
+    pub priority: Priority,
+    /// The container that it is about.
+    pub container: Option<String>,
+    /// When it came up, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+impl Priority {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+        }
+    }
+
+    /// ntfy's number for it; 1 and 5, which wake people up or hide, are for its owner to set.
+    fn of_ntfy(self) -> u8 {
+        match self {
+            Self::Low => 2,
+            Self::Normal => 3,
+            Self::High => 4,
+        }
+    }
+}
+
+impl Message {
+    /// One of now.
+    pub fn new(source: Source, title: String, text: String, priority: Priority) -> Self {
+        Self {
+            source,
+            title,
+            text,
+            priority,
+            container: None,
+            at_ms: now_ms(),
+        }
+    }
+
+    /// The body that a channel is sent.
+    pub fn body(&self, channel: &Channel) -> Value {
+        let title = self.shown_title();
+        let text = cut(&neutralise(&self.text), MAX_TEXT);
+        let kind = match &self.source {
+            Source::Agent(_) => "agent",
+            Source::Us(word) => word,
+        };
+        let name = host_name();
+        let tags: Vec<&str> = [Some(kind), name.as_deref()]
+            .into_iter()
+            .flatten()
+            .collect();
+        match channel.kind {
+            // Everything that ntfy would act on (click, actions, attach, markdown, icon, email, call) is left out.
+            ChannelKind::Ntfy => json!({
+                "topic": channel.topic,
+                "title": title,
+                "message": text,
+                "priority": self.priority.of_ntfy(),
+                "tags": tags,
+            }),
+            ChannelKind::Webhook => {
+                let agent = match &self.source {
+                    Source::Agent(agent) => Some(line(agent, MAX_NAME)),
+                    Source::Us(_) => None,
+                };
+                json!({
+                    "from": "gatewren",
+                    "box": name,
+                    "kind": kind,
+                    "agent": agent,
+                    "container": self.container,
+                    "priority": self.priority.as_str(),
+                    "title": title,
+                    "message": text,
+                    "at": rfc3339(self.at_ms),
+                })
+            }
+        }
+    }
+
+    /// What an agent says is told from what we say: its name stands first, whatever it writes behind it.
+    fn shown_title(&self) -> String {
+        let title = line(&self.title, MAX_TITLE);
+        match &self.source {
+            Source::Us(_) => title,
+            Source::Agent(name) => {
+                let who = format!("agent {}", line(name, MAX_NAME));
+                if title.is_empty() {
+                    who
+                } else {
+                    format!("{who}: {title}")
+                }
+            }
+        }
+    }
+}
+
+/// On one line, with nothing in it that whatever shows it might obey.
+fn line(text: &str, most: usize) -> String {
+    let flat = text.replace(['\n', '\r', '\t', '\u{2028}', '\u{2029}'], " ");
+    cut(neutralise(&flat).trim(), most)
+}
+
+fn cut(text: &str, most: usize) -> String {
+    let mut letters = text.chars();
+    let mut kept: String = letters.by_ref().take(most).collect();
+    if letters.next().is_some() {
+        kept.push('…');
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_agent(name: &str, title: &str, text: &str) -> Message {
+        Message {
+            source: Source::Agent(name.to_owned()),
+            title: title.to_owned(),
+            text: text.to_owned(),
+            priority: Priority::Normal,
+            container: None,
+            at_ms: 0,
+        }
+    }
+
+    fn channel(kind: ChannelKind) -> Channel {
+        Channel {
+            kind,
+            topic: "box".to_owned(),
+            ..Channel::default()
+        }
+    }
+
+    #[test]
+    fn what_an_agent_says_cannot_pass_for_ours_or_command_whoever_shows_it() {
+        let hostile = of_agent(
+            "evil\r\nX-Priority: 5",
+            "a\nTopic: other\u{202e}\u{2028}b",
+            "\u{1b}[2J{\"topic\":\"other\"}\r\nsecond \u{0}line",
+        );
+        let ntfy = hostile.body(&channel(ChannelKind::Ntfy));
+        assert_eq!(ntfy["topic"], "box");
+        let title = ntfy["title"].as_str().unwrap();
+        assert!(
+            title.starts_with("agent evil  X-Priority: 5: a Topic: other"),
+            "{title}"
+        );
+        assert!(
+            !title.contains(['\n', '\r', '\u{202e}', '\u{2028}']),
+            "{title:?}"
+        );
+        let text = ntfy["message"].as_str().unwrap();
+        assert_eq!(text, "^[[2J{\"topic\":\"other\"}\nsecond <U+0000>line");
+        assert_eq!(ntfy["tags"][0], "agent");
+        let keys: Vec<&String> = ntfy.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["message", "priority", "tags", "title", "topic"]);
+        let hook = hostile.body(&channel(ChannelKind::Webhook));
+        assert_eq!(
+            (&hook["kind"], &hook["priority"]),
+            (&json!("agent"), &json!("normal"))
+        );
+        assert_eq!(hook["at"], "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_so_that_ntfy_takes_it() {
+        let long = of_agent("a", &"t".repeat(9_000), &"\u{1f600}".repeat(9_000));
+        let ntfy = long.body(&channel(ChannelKind::Ntfy));
+        let text = ntfy["message"].as_str().unwrap();
+        assert!(text.len() <= 4096 && text.ends_with('…'), "{}", text.len());
+        assert!(ntfy["title"].as_str().unwrap().chars().count() < 220);
+        assert_eq!(of_agent("a", "", "x").shown_title(), "agent a");
+    }
+}

@@ -1,0 +1,40 @@
+//! One message to one channel.
+
+use std::net::IpAddr;
+
+use hyper::Method;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+
+use super::error::Undelivered;
+use super::message::Message;
+use crate::config::Channel;
+use crate::http::{Outward, OutwardError, Plain};
+use crate::sys::read_secret;
+
+/// Sends a message there; the address that took it. The token is read each time, so that its owner can change it.
+pub async fn deliver(channel: &Channel, message: &Message) -> Result<IpAddr, Undelivered> {
+    let mut headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    let mut plain = Plain::LocalNetwork;
+    if let Some(path) = channel.token_file.clone() {
+        let read = tokio::task::spawn_blocking(move || read_secret(&path)).await;
+        let token = read.map_err(|_| Undelivered::Refused(OutwardError::Slow))?;
+        let token = token.map_err(Undelivered::Token)?;
+        let words = OutwardError::Address("the token is none that a header can hold");
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
+            .map_err(|_| Undelivered::Refused(words))?;
+        bearer.set_sensitive(true);
+        headers.push((AUTHORIZATION, bearer));
+        plain = Plain::ThisBox;
+    }
+    let sent = Outward {
+        address: &channel.url,
+        plain,
+        method: Method::POST,
+        headers,
+        body: message.body(channel).to_string().into(),
+        // What a server says to it is nobody's business here, and it may say it for ever.
+        most: None,
+    };
+    let answered = sent.ask().await.map_err(Undelivered::Refused)?;
+    Ok(answered.from)
+}

@@ -1,0 +1,281 @@
+//! One request to another server: who is connected to, what is trusted, and how long it may take.
+
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, HOST, HeaderValue, USER_AGENT};
+use hyper::{Method, Request, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use rustls::crypto::ring;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// From looking the name up to the last byte; then it has failed.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// Why a request came to nothing.
+#[derive(Debug)]
+pub enum OutwardError {
+    /// The address is none that is asked.
+    Address(&'static str),
+    /// No connection, or it broke.
+    Connection(io::Error),
+    /// What was said is not HTTP.
+    Http(hyper::Error),
+    /// It was refused.
+    Status(StatusCode),
+    /// It is larger than it may be, or broke off.
+    Body,
+    /// It took longer than it may.
+    Slow,
+}
+
+impl fmt::Display for OutwardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(words) => f.write_str(words),
+            Self::Connection(cause) => write!(f, "there is no connection to it: {cause}"),
+            Self::Http(cause) => write!(f, "it does not speak HTTP: {cause}"),
+            Self::Status(status) => write!(f, "it answered {status} and not 200"),
+            Self::Body => f.write_str("its answer is too large, or broke off"),
+            Self::Slow => write!(f, "it did not answer within {} s", WITHIN.as_secs()),
+        }
+    }
+}
+
+impl std::error::Error for OutwardError {}
+
+impl From<io::Error> for OutwardError {
+    fn from(cause: io::Error) -> Self {
+        Self::Connection(cause)
+    }
+}
+
+impl From<hyper::Error> for OutwardError {
+    fn from(cause: hyper::Error) -> Self {
+        Self::Http(cause)
+    }
+}
+
+/// How far plain HTTP goes, which everybody on its way can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plain {
+    /// No further than this box.
+    ThisBox,
+    /// To addresses that are given out to local networks.
+    LocalNetwork,
+}
+
+/// What is asked of another server.
+pub struct Outward<'a> {
+    /// Where: `https://` is trusted as the box trusts it.
+    pub address: &'a str,
+    /// How far `http://` goes.
+    pub plain: Plain,
+    /// GET or POST.
+    pub method: Method,
+    /// Headers of its own; the body is JSON where there is one.
+    pub headers: Vec<(hyper::header::HeaderName, HeaderValue)>,
+    /// What is sent.
+    pub body: Bytes,
+    /// The largest answer; a larger one is an error. Without one, the answer is not read at all.
+    pub most: Option<usize>,
+}
+
+/// What it answered, when it did not refuse.
+#[derive(Debug)]
+pub struct Answered {
+    /// Who did.
+    pub from: IpAddr,
+    /// Its body.
+    pub body: Bytes,
+}
+
+impl Outward<'_> {
+    /// Asks; anything but a success is an error. Redirections are not followed.
+    pub async fn ask(self) -> Result<Answered, OutwardError> {
+        self.ask_trusting(trusted).await
+    }
+
+    /// The same by what others trust.
+    pub(super) async fn ask_trusting(
+        self,
+        trusted: impl FnOnce() -> RootCertStore,
+    ) -> Result<Answered, OutwardError> {
+        let asked = tokio::time::timeout(WITHIN, self.asked(trusted));
+        asked.await.unwrap_or(Err(OutwardError::Slow))
+    }
+
+    async fn asked(
+        self,
+        trusted: impl FnOnce() -> RootCertStore,
+    ) -> Result<Answered, OutwardError> {
+        let none = || OutwardError::Address("the address is not of the form https://host/path");
+        let uri: Uri = self.address.parse().map_err(|_| none())?;
+        let secure = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(none()),
+        };
+        let host = uri.host().ok_or_else(none)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
+        let stream = TcpStream::connect((host, port)).await?;
+        let from = stream.peer_addr()?.ip().to_canonical();
+        let (plain, most) = (self.plain, self.most);
+        let request = self.request(&uri)?;
+        let body = if secure {
+            let name = ServerName::try_from(host.to_owned()).map_err(|_| none())?;
+            let stream = TlsConnector::from(trusting(trusted())?)
+                .connect(name, stream)
+                .await?;
+            converse(stream, request, most).await?
+        } else {
+            plain.may_go_to(from)?;
+            converse(stream, request, most).await?
+        };
+        Ok(Answered { from, body })
+    }
+
+    fn request(self, uri: &Uri) -> Result<Request<Full<Bytes>>, OutwardError> {
+        let none = |_| OutwardError::Address("the address holds what no request may");
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let host = HeaderValue::from_str(authority).map_err(|e| none(e.into()))?;
+        let mut request = Request::builder()
+            .method(self.method)
+            .uri(path)
+            .header(HOST, host)
+            .header(ACCEPT, "application/json")
+            .header(USER_AGENT, concat!("gatewren/", env!("CARGO_PKG_VERSION")))
+            .body(Full::new(self.body))
+            .map_err(none)?;
+        request.headers_mut().extend(self.headers);
+        Ok(request)
+    }
+}
+
+impl Plain {
+    fn may_go_to(self, peer: IpAddr) -> Result<(), OutwardError> {
+        let (may, words) = match self {
+            Self::ThisBox => (
+                peer.is_loopback(),
+                "plain http:// is only for this box itself; use https://",
+            ),
+            Self::LocalNetwork => (
+                is_local(peer),
+                "plain http:// is only for this box and the local network; use https://",
+            ),
+        };
+        may.then_some(()).ok_or(OutwardError::Address(words))
+    }
+}
+
+/// Whether an address is this box's own or one of a local network: those that the unit lets the front reach.
+pub fn is_local(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(ip) => {
+            let shared = matches!(ip.octets(), [100, 64..=127, ..]);
+            ip.is_loopback() || ip.is_private() || ip.is_link_local() || shared
+        }
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+    }
+}
+
+/// What the box trusts now; read anew each time, because it is seldom.
+fn trusted() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}
+
+fn trusting(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
+    if roots.is_empty() {
+        let words = "the box trusts no certificate authority; install ca-certificates";
+        return Err(io::Error::other(words));
+    }
+    let provider = Arc::new(ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+    most: Option<usize>,
+) -> Result<Bytes, OutwardError> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // Both end with this future, however it ends.
+    let answer = async {
+        let response = sender.send_request(request).await?;
+        if !response.status().is_success() {
+            return Err(OutwardError::Status(response.status()));
+        }
+        let Some(most) = most else {
+            return Ok(Bytes::new());
+        };
+        let body = Limited::new(response.into_body(), most).collect().await;
+        body.map(http_body_util::Collected::to_bytes)
+            .map_err(|_| OutwardError::Body)
+    };
+    tokio::pin!(connection);
+    tokio::pin!(answer);
+    tokio::select! {
+        answer = &mut answer => answer,
+        ended = &mut connection => {
+            ended?;
+            answer.await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_network_is_what_the_unit_lets_be_reached() {
+        for local in [
+            "127.0.0.1",
+            "10.0.0.1",
+            "172.31.0.1",
+            "192.168.3.4",
+            "169.254.1.1",
+            "100.64.0.1",
+            "::1",
+            "fe80::1",
+            "fd12::1",
+            "::ffff:192.168.1.1",
+        ] {
+            assert!(is_local(local.parse().unwrap()), "{local}");
+        }
+        for public in [
+            "1.1.1.1",
+            "172.32.0.1",
+            "100.128.0.1",
+            "100.63.0.1",
+            "2001:db8::1",
+            "::ffff:8.8.8.8",
+            "0.0.0.0",
+        ] {
+            assert!(!is_local(public.parse().unwrap()), "{public}");
+        }
+        let public = "8.8.8.8".parse().unwrap();
+        let lan = "192.168.1.1".parse().unwrap();
+        assert!(Plain::LocalNetwork.may_go_to(public).is_err());
+        assert!(Plain::LocalNetwork.may_go_to(lan).is_ok());
+        assert!(Plain::ThisBox.may_go_to(lan).is_err());
+    }
+}

@@ -1,0 +1,96 @@
+//! A secret in a file of its own, which nobody else may read or put another in the place of.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use nix::fcntl::OFlag;
+use nix::unistd::geteuid;
+
+use super::files::FileError;
+use super::secret::Secret;
+
+/// The longest secret; a longer file is an error.
+const MAX_BYTES: u64 = 4096;
+
+/// What everybody may do with a file, and that its group may write it.
+const OF_OTHERS: u32 = 0o027;
+
+/// Reads a token: one word of visible ASCII, with or without a line's end behind it. The file must be root's or this
+/// user's, and others than its owner and its group may not read it.
+pub fn read_secret(path: &Path) -> Result<Secret, FileError> {
+    let wrong = |cause| FileError::new("read the secret in", path, cause);
+    let other = |words: String| wrong(io::Error::other(words));
+    // Whatever it is, opening it does not wait: it may be a pipe.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(path)
+        .map_err(wrong)?;
+    let facts = file.metadata().map_err(wrong)?;
+    if !facts.is_file() {
+        return Err(other("it is no file".to_owned()));
+    }
+    let (owner, us) = (facts.uid(), geteuid().as_raw());
+    if owner != 0 && owner != us {
+        let words = format!("it belongs to uid {owner}, who is neither root nor the service");
+        return Err(other(words));
+    }
+    let mode = facts.mode() & 0o7777;
+    if mode & OF_OTHERS != 0 {
+        let shown = path.display();
+        let words = format!(
+            "others may read or write it (mode {mode:04o}); run: chgrp gatewren {shown} && chmod 640 {shown}"
+        );
+        return Err(other(words));
+    }
+    let mut text = String::new();
+    let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
+    read.map_err(|_| other("it is not text".to_owned()))?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(other(format!("it is longer than {MAX_BYTES} bytes")));
+    }
+    let word = text.trim_ascii();
+    if word.is_empty() || !word.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(other(
+            "it does not hold one word and nothing else".to_owned(),
+        ));
+    }
+    Ok(Secret::new(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::super::scratch::Scratch;
+    use super::*;
+
+    #[test]
+    fn a_secret_is_one_word_that_nobody_else_reads() {
+        let scratch = Scratch::new();
+        let path = scratch.join("token");
+        let put = |text: &[u8], mode: u32| {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            read_secret(&path).map_err(|error| error.to_string())
+        };
+        for mode in [0o600, 0o640, 0o400] {
+            assert_eq!(put(b"tk_abc\n", mode).unwrap().expose(), "tk_abc");
+        }
+        for mode in [0o644, 0o660, 0o602] {
+            assert!(put(b"tk_abc", mode).unwrap_err().contains("chmod 640"));
+        }
+        for bad in [b"".as_slice(), b"\n", b"two words", b"a\r\nX: y", b"\xff"] {
+            let said = put(bad, 0o600).unwrap_err();
+            assert!(said.contains("word") || said.contains("text"), "{said}");
+        }
+        let long = put(&[b'a'; 5000], 0o600).unwrap_err();
+        assert!(long.contains("longer") && !long.contains("aaa"), "{long}");
+        let folder = read_secret(scratch.path()).unwrap_err().to_string();
+        assert!(folder.contains("no file"), "{folder}");
+        assert!(read_secret(&scratch.join("none")).is_err());
+    }
+}

@@ -1,0 +1,47 @@
+//! Text of a bounded length, with the bound in the schema.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+
+/// 1 to `MOST` letters that are not all blank.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Words<const MOST: usize>(String);
+
+impl<const MOST: usize> Words<MOST> {
+    /// The text itself.
+    pub fn into_text(self) -> String {
+        self.0
+    }
+}
+
+impl<const MOST: usize> TryFrom<String> for Words<MOST> {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let letters = text.chars().count();
+        if letters > MOST {
+            return Err(format!("at most {MOST} letters, not {letters}"));
+        }
+        if text.trim().is_empty() {
+            return Err("there are no words in it".to_owned());
+        }
+        Ok(Self(text))
+    }
+}
+
+impl<const MOST: usize> JsonSchema for Words<MOST> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Words".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "minLength": 1, "maxLength": MOST })
+    }
+}

@@ -1,0 +1,265 @@
+//! The owner's channels: what agents send there, what is sent there unasked, and what servers make of it that are slow,
+//! refuse, or lead elsewhere.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::command::tell_by;
+use crate::support::postbox::{Manner, PostBox};
+use crate::support::server::{Directory, Server, server};
+
+/// A channel of ntfy's, with whatever else is said of it.
+fn ntfy(name: &str, url: &str, more: &str) -> String {
+    format!("[notify.{name}]\nkind = \"ntfy\"\nurl = \"{url}\"\ntopic = \"box\"\n{more}\n")
+}
+
+fn hook(name: &str, url: &str, more: &str) -> String {
+    format!("[notify.{name}]\nkind = \"webhook\"\nurl = \"{url}\"\n{more}\n")
+}
+
+fn names(client: &Client) -> Vec<String> {
+    client.modern("tools/list").send().names("tools")
+}
+
+fn is_listed(client: &Client) -> bool {
+    names(client).iter().any(|name| name == "notify_send")
+}
+
+fn send(client: &Client, arguments: Value) -> crate::support::answer::Answer {
+    client.call("notify_send", arguments).send()
+}
+
+/// A file with a token that only its owner reads.
+fn token_file(directory: &Directory, token: &str) -> String {
+    let path = directory.join("channel-token");
+    fs::write(&path, format!("{token}\n")).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn an_agent_tells_the_owner_over_tls_and_a_channel_comes_and_goes_with_a_reload() {
+    let directory = Directory::new();
+    let ca = directory.join("ca.pem");
+    let phone = PostBox::secure(&ca);
+    let token = token_file(&directory, "tk_w0rd");
+    let server = server()
+        .policy("admin")
+        .env("SSL_CERT_FILE", ca.to_str().unwrap())
+        .settings("")
+        .start();
+    let client = server.client();
+    assert!(!is_listed(&client), "there is no channel");
+    assert!(send(&client, json!({ "message": "x" })).rpc()["error"].is_object());
+
+    let url = phone.url("");
+    server.reload_with(&ntfy(
+        "phone",
+        &url,
+        &format!("token_file = \"{token}\"\non = []"),
+    ));
+    assert!(is_listed(&client));
+    let said =
+        json!({ "title": "The backup", "message": "It ended.\nAll is well.", "priority": "high" });
+    let sent = send(&client, said).data();
+    assert_eq!(sent, json!({ "channel": "phone", "delivered": true }));
+    let letter = phone.after(1).remove(0);
+    assert!(
+        letter.head.starts_with("POST / HTTP/1.1\r\n"),
+        "{}",
+        letter.head
+    );
+    assert!(
+        letter.head.contains("authorization: Bearer tk_w0rd\r\n"),
+        "{}",
+        letter.head
+    );
+    assert!(letter.head.contains("content-type: application/json\r\n"));
+    assert_eq!(letter.body["topic"], "box");
+    let title = letter.body["title"].as_str().unwrap();
+    assert!(
+        title.starts_with("agent ") && title.ends_with(": The backup"),
+        "{title}"
+    );
+    assert_eq!(letter.body["message"], "It ended.\nAll is well.");
+    assert_eq!(
+        (&letter.body["priority"], &letter.body["tags"][0]),
+        (&json!(4), &json!("agent"))
+    );
+
+    server.reload_with(&ntfy("phone", &url, "agents = false"));
+    assert!(!is_listed(&client), "it is not for agents any more");
+    assert_eq!(phone.letters().len(), 1);
+}
+
+#[test]
+fn a_server_that_nobody_vouches_for_hears_nothing() {
+    let directory = Directory::new();
+    let (ours, other) = (directory.join("ca.pem"), directory.join("other.pem"));
+    let phone = PostBox::secure(&ours);
+    let _ = PostBox::secure(&other);
+    let server = server()
+        .policy("admin")
+        .env("SSL_CERT_FILE", other.to_str().unwrap())
+        .settings(&ntfy("phone", &phone.url(""), "on = []"))
+        .start();
+    let failure = send(&server.client(), json!({ "message": "x" })).failure();
+    assert!(
+        failure.contains("The channel phone did not take it"),
+        "{failure}"
+    );
+    assert!(
+        !failure.contains("localhost") && !failure.contains("ertificate"),
+        "{failure}"
+    );
+    assert_eq!(phone.letters().len(), 0);
+    assert!(server.log().contains("an agent's message was not sent"));
+}
+
+#[test]
+fn servers_that_refuse_lead_elsewhere_or_take_their_time_are_told_of_and_not_followed() {
+    let (phone, elsewhere) = (PostBox::plain(), PostBox::plain());
+    let server = server()
+        .policy("admin")
+        .settings(&hook("phone", &phone.url("/a?b=s3cr3tpath"), "on = []"))
+        .start();
+    let client = server.client();
+    let moved = format!("location: {}\r\n", elsewhere.url("/"));
+    for (manner, words) in [
+        (Manner::Says(403, String::new()), "it answered 403"),
+        (Manner::Says(500, String::new()), "it answered 500"),
+        (Manner::Says(307, moved), "it answered 307"),
+        (Manner::Babbles, "it does not speak HTTP"),
+        (Manner::Silent, "it did not answer within 10 s"),
+        (Manner::Drips, "it did not answer within 10 s"),
+    ] {
+        phone.behave(manner.clone());
+        let failure = send(&client, json!({ "message": "x" })).failure();
+        assert!(failure.contains(words), "{manner:?}: {failure}");
+        assert!(!failure.contains("s3cr3tpath"), "{failure}");
+    }
+    assert_eq!(phone.letters().len(), 6, "each was asked once");
+    assert_eq!(elsewhere.letters().len(), 0);
+    assert!(
+        !server.log().contains("s3cr3tpath"),
+        "an address may be a secret"
+    );
+    server.reload_with(&hook("phone", "http://localhost:1/", "on = []"));
+    let failure = send(&client, json!({ "message": "x" })).failure();
+    assert!(
+        failure.contains("there is no connection to it"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn what_agents_say_is_bounded_theirs_and_cannot_pass_for_more() {
+    let (first, second) = (PostBox::plain(), PostBox::plain());
+    let settings = |most: u32| {
+        let channels = [
+            hook("aaa", &first.url("/closed"), "agents = false\non = []"),
+            hook("phone", &first.url("/in"), "on = []"),
+            ntfy("tablet", &second.url(""), "on = []"),
+        ];
+        format!("[limits]\nagent_messages = {most}\n{}", channels.concat())
+    };
+    let server = server().policy("admin").settings(&settings(3)).start();
+    let client = server.client();
+    let hostile = json!({ "title": "t\r\nX-Injected: 1", "message": "\u{1b}[2J\u{202e}m\r\n\r\nPOST / HTTP/1.1" });
+    assert_eq!(
+        send(&client, hostile).data()["channel"],
+        "phone",
+        "the first that is open"
+    );
+    let letter = first.after(1).remove(0);
+    assert!(letter.head.starts_with("POST /in HTTP/1.1\r\n"));
+    assert!(!letter.head.contains("Injected"));
+    assert_eq!(letter.body["kind"], "agent");
+    assert_eq!(letter.body["message"], "^[[2J<U+202E>m\n\nPOST / HTTP/1.1");
+    assert!(
+        letter.body["title"]
+            .as_str()
+            .unwrap()
+            .ends_with(": t  X-Injected: 1")
+    );
+    assert!(letter.body["agent"].is_string() && letter.body["box"].is_string());
+
+    let to = |channel: &str| send(&client, json!({ "message": "x", "channel": channel }));
+    for there_is_none in ["aaa", "nobody"] {
+        let failure = to(there_is_none).failure();
+        assert!(failure.contains("There are: phone, tablet."), "{failure}");
+    }
+    assert_eq!(to("tablet").data()["channel"], "tablet");
+    assert_eq!(
+        second.after(1)[0].body["title"].as_str().unwrap(),
+        letter.body["title"]
+            .as_str()
+            .unwrap()
+            .split(": ")
+            .next()
+            .unwrap()
+    );
+    for bad in [
+        json!({ "message": "m".repeat(1001) }),
+        json!({ "message": " \n" }),
+        json!({ "message": "m", "title": "t".repeat(121) }),
+        json!({ "message": "m", "url": "http://localhost/" }),
+        json!({ "message": "m", "priority": "urgent" }),
+    ] {
+        let refused = send(&client, bad.clone()).failure();
+        assert!(!refused.is_empty(), "{bad}");
+    }
+    assert_eq!(to("phone").data()["delivered"], true);
+    let failure = to("phone").failure();
+    assert!(failure.contains("3 messages within an hour"), "{failure}");
+    assert_eq!(first.letters().len() + second.letters().len(), 3);
+    server.reload_with(&settings(4));
+    assert_eq!(
+        to("phone").data()["delivered"],
+        true,
+        "the limit in force counts"
+    );
+    another_agent_has_its_own(&server);
+}
+
+fn another_agent_has_its_own(server: &Server) {
+    let args = ["agent", "add", "teller", "--policy", "operate"];
+    let said = tell_by(&server.settings_file(), &args);
+    let other = server
+        .client()
+        .elsewhere()
+        .with_token(said["token"].as_str().unwrap());
+    crate::support::machine::wait_until("it comes in", crate::support::machine::IN_TIME, || {
+        other.modern("tools/list").send().status == 200
+    });
+    let sent = send(&other, json!({ "message": "x" })).data();
+    assert_eq!(sent["delivered"], true);
+}
+
+#[test]
+fn a_token_that_others_could_read_is_not_sent() {
+    let directory = Directory::new();
+    let phone = PostBox::plain();
+    let token = token_file(&directory, "tk_open");
+    fs::set_permissions(&token, Permissions::from_mode(0o644)).unwrap();
+    let channel = ntfy(
+        "phone",
+        &phone.url(""),
+        &format!("token_file = \"{token}\"\non = []"),
+    );
+    let server = server().policy("admin").settings(&channel).start();
+    let client = server.client();
+    let failure = send(&client, json!({ "message": "x" })).failure();
+    assert!(failure.contains("its token cannot be used"), "{failure}");
+    assert!(!failure.contains(&token), "{failure}");
+    assert!(server.log().contains("chmod 640"), "{}", server.log());
+    fs::set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(
+        send(&client, json!({ "message": "x" })).data()["delivered"],
+        true
+    );
+    assert!(!server.log().contains("tk_open"));
+}

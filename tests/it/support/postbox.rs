@@ -1,0 +1,172 @@
+//! A server that takes what is sent to the owner: an HTTP server of the test's own, with or without TLS.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::Value;
+
+use crate::support::machine::{IN_TIME, wait_until};
+
+/// How it answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Manner {
+    /// With this status, and these headers.
+    Says(u16, String),
+    /// Not at all, and keeps the connection.
+    Silent,
+    /// A byte a second, without an end.
+    Drips,
+    /// With what is not HTTP.
+    Babbles,
+}
+
+/// What came in.
+#[derive(Debug, Clone)]
+pub struct Letter {
+    /// The request's line and headers.
+    pub head: String,
+    /// Its body.
+    pub body: Value,
+}
+
+/// A server of the test's own.
+pub struct PostBox {
+    pub address: SocketAddr,
+    scheme: &'static str,
+    letters: Arc<Mutex<Vec<Letter>>>,
+    manner: Arc<Mutex<Manner>>,
+}
+
+impl PostBox {
+    /// Without TLS.
+    pub fn plain() -> Self {
+        Self::start("http", None)
+    }
+
+    /// With a certificate for `localhost`, whose authority is written to this file.
+    pub fn secure(ca_file: &Path) -> Self {
+        let mut authority = CertificateParams::new(Vec::new()).unwrap();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let ca_key = KeyPair::generate().unwrap();
+        let ca = authority.self_signed(&ca_key).unwrap();
+        std::fs::write(ca_file, ca.pem()).unwrap();
+        let issuer = Issuer::new(authority, ca_key);
+        let key = KeyPair::generate().unwrap();
+        let leaf = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let leaf = leaf.signed_by(&key, &issuer).unwrap();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![leaf.der().clone()], key)
+            .unwrap();
+        Self::start("https", Some(Arc::new(config)))
+    }
+
+    fn start(scheme: &'static str, tls: Option<Arc<ServerConfig>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let letters: Arc<Mutex<Vec<Letter>>> = Arc::default();
+        let manner = Arc::new(Mutex::new(Manner::Says(200, String::new())));
+        let (kept, how) = (letters.clone(), manner.clone());
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (stream, tls) = (stream.unwrap(), tls.clone());
+                let (kept, how) = (kept.clone(), how.clone());
+                thread::spawn(move || match tls {
+                    None => serve(stream, &kept, &how),
+                    Some(config) => {
+                        let connection = ServerConnection::new(config).unwrap();
+                        serve(StreamOwned::new(connection, stream), &kept, &how);
+                    }
+                });
+            }
+        });
+        Self {
+            address,
+            scheme,
+            letters,
+            manner,
+        }
+    }
+
+    /// Its address, with this path.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}://localhost:{}{path}", self.scheme, self.address.port())
+    }
+
+    /// How it answers from now on.
+    pub fn behave(&self, manner: Manner) {
+        *self.manner.lock().unwrap() = manner;
+    }
+
+    /// What came in until now.
+    pub fn letters(&self) -> Vec<Letter> {
+        self.letters.lock().unwrap().clone()
+    }
+
+    /// What has come in when there are so many.
+    pub fn after(&self, count: usize) -> Vec<Letter> {
+        wait_until("so many came in", IN_TIME, || self.letters().len() >= count);
+        self.letters()
+    }
+}
+
+fn serve(mut stream: impl Read + Write, letters: &Mutex<Vec<Letter>>, manner: &Mutex<Manner>) {
+    let mut read = Vec::new();
+    let mut byte = [0];
+    // A handshake that the client breaks off ends here.
+    while !read.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut byte) {
+            Ok(1) => read.push(byte[0]),
+            _ => return,
+        }
+    }
+    let head = String::from_utf8(read).unwrap();
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.trim().parse::<usize>().unwrap())
+    });
+    let mut body = vec![0; length.unwrap_or(0)];
+    stream.read_exact(&mut body).unwrap();
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    letters.lock().unwrap().push(Letter { head, body });
+    let manner = manner.lock().unwrap().clone();
+    match manner {
+        Manner::Says(status, headers) => {
+            let answer =
+                format!("HTTP/1.1 {status} Said\r\n{headers}content-length: 2\r\n\r\n{{}}");
+            let _ = stream.write_all(answer.as_bytes());
+        }
+        Manner::Babbles => {
+            let _ = stream.write_all(b"220 mail.example ESMTP\r\n");
+        }
+        Manner::Silent => thread::sleep(Duration::from_mins(2)),
+        Manner::Drips => {
+            for byte in "HTTP/1.1 200 OK\r\nx: "
+                .bytes()
+                .chain(std::iter::repeat(b'a'))
+            {
+                if stream
+                    .write_all(&[byte])
+                    .and_then(|()| stream.flush())
+                    .is_err()
+                {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(300));
+            }
+        }
+    }
+    let _ = stream.flush();
+}
