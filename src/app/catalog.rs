@@ -210,7 +210,13 @@ fn add_hardware(
     let with_firewall = rows.have(Network::has_firewall());
     catalog.add(toolsets::probes(network.clone(), with_firewall))?;
     if rows.have(Network::has_tunnels()) {
-        catalog.add(toolsets::tunnels(network))?;
+        catalog.add(toolsets::tunnels(network.clone()))?;
+    }
+    if rows.have(Network::has_wifi()) {
+        catalog.add(toolsets::wifi(network.clone()))?;
+    }
+    if rows.have(Network::has_country()) {
+        catalog.add(toolsets::wifi_country(network))?;
     }
     if rows.have(Storage::has_repair()) {
         catalog.add(toolsets::repairs(storage.clone()))?;

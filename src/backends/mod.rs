@@ -73,13 +73,13 @@ pub use updates::{UpdateCheck, Updates, Wanted};
 
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
-    Backup, BackupId, BackupTarget, BootName, Captured, Changes, ContainerName, FileEntry,
-    FileFacts, FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch, HostName,
-    HostRepair, HostSetting, InsidePath, JobId, Keyboard, Listener, LogCursor, LogFile, LogOrder,
-    LogPattern, LogPriority, LogQuery, PackageName, ProcessOrder, Program, PublicKey, Repaired,
-    SettingWord, SnapshotName, SshAccount, SshKeyChange, Subject as BackupSubject, TargetName,
-    Transport, Tunnel, TunnelName, UnitChange, UnitName, UnseenTarget, UpdateScope, Usage,
-    Verified, Vitals,
+    Backup, BackupId, BackupTarget, BootName, Captured, Changes, ContainerName, CountryCode,
+    FileEntry, FileFacts, FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch,
+    HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, Listener, LogCursor, LogFile,
+    LogOrder, LogPattern, LogPriority, LogQuery, NameServers, PackageName, ProcessOrder, Program,
+    PublicKey, Repaired, SettingWord, SnapshotName, SshAccount, SshKeyChange, Ssid,
+    Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
+    UnseenTarget, UpdateScope, Usage, Verified, Vitals, WifiDeed, WifiNetwork, WifiStatus,
 };
 pub use crate::sys::neutralise;
 

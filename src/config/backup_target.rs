@@ -80,7 +80,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// An absolute path in which nothing leads back, and which is not the root.
-fn straight(path: &str) -> Option<String> {
+pub(super) fn straight(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let good = !parts.is_empty() && parts.iter().all(|part| *part != "." && *part != "..");

@@ -14,6 +14,7 @@ use super::reading;
 use super::shape::{Flag, Shape as _, Word};
 use super::template::Template;
 use super::trust::doubt;
+use super::wifi_network::{NETWORKS, WifiNetwork};
 
 /// Where `gatewren helper` looks when it is told nothing.
 pub const HELPER_POLICY_FILE: &str = "/etc/gatewren/helper.toml";
@@ -81,6 +82,8 @@ pub struct HelperPolicy {
     pub host_file_writes: Vec<String>,
     /// Changing the host's network.
     pub network: Switch,
+    /// The wireless networks whose passwords may be used.
+    pub wifi_networks: Vec<WifiNetwork>,
     /// Whether the host's disks may be looked through and repaired.
     pub storage: Switch,
     /// The accounts, or files, whose SSH keys may be seen and changed.
@@ -234,7 +237,12 @@ Every value below is the default: uncomment a line to change it.";
              may write below /etc or into somebody's home may soon do everything."),
         key!("", "network", network, Word,
             "Changing the host's network: \"off\" or \"on\". WireGuard tunnels that have a profile here are brought up\n\
-             and taken down, with the commands that stand in it. It can cut off whoever does it."),
+             and taken down, with the commands that stand in it; wireless networks are joined and forgotten, the radio\n\
+             is switched, and name servers are set. It can cut off whoever does it."),
+        key!("", "wifi_networks", wifi_networks, NETWORKS,
+            "Wireless networks that may be joined with a password: the name of each, and the file whose one line is\n\
+             its password, such as [\"Home: /root/wifi-home\"]. The file must be root's alone. Those that\n\
+             NetworkManager knows already need no line here."),
         key!("", "storage", storage, Word,
             "Looking through file systems, md arrays and ZFS pools of the host for damage, and repairing what can\n\
              be repaired, at once or at the next boot: \"off\" or \"on\". It takes hours on a large disk, slows it down,\n\
@@ -298,6 +306,7 @@ impl Default for HelperPolicy {
             host_file_reads: Vec::new(),
             host_file_writes: Vec::new(),
             network: Switch::Off,
+            wifi_networks: Vec::new(),
             storage: Switch::Off,
             ssh_keys: Vec::new(),
             host_settings: Switch::Off,
@@ -409,6 +418,7 @@ mod tests {
             "backup_targets",
             "backup_roots",
             "backup_paths",
+            "wifi_networks",
         ]
         .len();
         // One key has a class for each of two words.

@@ -34,6 +34,7 @@ mod space_keys;
 mod template;
 mod traces;
 mod trust;
+mod wifi_network;
 
 pub use backup_target::BackupStore;
 pub use change::Change;

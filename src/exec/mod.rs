@@ -17,6 +17,7 @@ mod launch;
 mod limits;
 mod log_query;
 mod name;
+mod name_servers;
 mod operation;
 mod operation_facts;
 mod probe;
@@ -29,6 +30,7 @@ mod unit_change;
 mod unit_name;
 mod update;
 mod vitals;
+mod wifi;
 
 pub use backup::{BackupDeed, BackupId, Subject, TargetName};
 pub use backup_facts::{
@@ -51,6 +53,7 @@ pub use launch::{Launch, MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, Report};
 pub use limits::Limits;
 pub use log_query::{BootName, LogCursor, LogOrder, LogPattern, LogPriority, LogQuery};
 pub use name::ContainerName;
+pub use name_servers::NameServers;
 pub use operation::{HostDiskUsage, Operation, PowerPlan, Request};
 pub use probe::{Answered, HostProbe, Probe, Probed};
 pub use processes::{ProcessOrder, ProcessSeen, Processes};
@@ -62,3 +65,4 @@ pub use unit_change::UnitChange;
 pub use unit_name::UnitName;
 pub use update::{PackageName, UpdateOrder, UpdateScope};
 pub use vitals::{Listener, Transport, Usage, Vitals};
+pub use wifi::{CountryCode, Ssid, WifiDeed, WifiInterface, WifiNetwork, WifiStatus};

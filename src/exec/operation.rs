@@ -13,6 +13,7 @@ use super::{
     limits::Limits,
     log_query::LogQuery,
     name::ContainerName,
+    name_servers::NameServers,
     probe::HostProbe,
     processes::ProcessOrder,
     repair::HostRepair,
@@ -20,6 +21,7 @@ use super::{
     unit_change::UnitChange,
     unit_name::UnitName,
     update::UpdateOrder,
+    wifi::WifiDeed,
 };
 
 /// The first frame of a connection: one operation and its bounds.
@@ -330,6 +332,16 @@ pub enum Operation {
     HostTunnelDown {
         /// Which.
         tunnel: TunnelName,
+    },
+    /// Look at wireless networks, or change which is joined.
+    Wifi {
+        /// What.
+        deed: WifiDeed,
+    },
+    /// Say which name servers the host asks.
+    SetNameServers {
+        /// Which; those that the network says when there are none.
+        servers: NameServers,
     },
     /// Look at the SSH keys of the accounts that the owner's file names, or change them.
     SshKeys {

@@ -36,6 +36,7 @@ impl Operation {
             Self::HostSetting { setting } => setting.name(), Self::HostTunnels {} => "host_tunnels",
             Self::HostTunnelUp { .. } => "host_tunnel_up", Self::HostTunnelDown { .. } => "host_tunnel_down",
             Self::SshKeys { deed } => deed.name(), Self::Backup { deed } => deed.name(),
+            Self::Wifi { deed } => deed.name(), Self::SetNameServers { .. } => "set_name_servers",
         }
     }
 
@@ -45,6 +46,9 @@ impl Operation {
             return deed.only_looks();
         }
         if let Self::Backup { deed } = self {
+            return deed.only_looks();
+        }
+        if let Self::Wifi { deed } = self {
             return deed.only_looks();
         }
         !matches!(
@@ -69,6 +73,7 @@ impl Operation {
                 | Self::HostSetting { .. }
                 | Self::HostTunnelUp { .. }
                 | Self::HostTunnelDown { .. }
+                | Self::SetNameServers { .. }
                 | Self::SshKeys {
                     deed: SshKeyDeed::Add { .. } | SshKeyDeed::Remove { .. }
                 }
@@ -111,7 +116,8 @@ impl Operation {
             | Self::HostFirewall {} | Self::HostDiskUsage(_) | Self::HostSmart { .. }
             | Self::HostPools {} | Self::HostBtrfs { .. } | Self::HostRepair(_)
             | Self::HostSetting { .. } | Self::HostTunnels {} | Self::HostTunnelUp { .. }
-            | Self::HostTunnelDown { .. } | Self::SshKeys { .. } => None,
+            | Self::HostTunnelDown { .. } | Self::SshKeys { .. } | Self::Wifi { .. }
+            | Self::SetNameServers { .. } => None,
         }
     }
 }

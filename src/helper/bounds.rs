@@ -37,7 +37,8 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         | Operation::HostDiskUsage(_) | Operation::HostSmart { .. } | Operation::HostPools {}
         | Operation::HostBtrfs { .. } | Operation::HostTunnels {} => Some(HelperClass::HostReads),
         Operation::SshKeys { .. } => Some(HelperClass::SshKeys),
-        Operation::HostTunnelUp { .. } | Operation::HostTunnelDown { .. } => Some(HelperClass::Network),
+        Operation::Wifi { deed } if deed.only_looks() => Some(HelperClass::HostReads),
+        Operation::Wifi { .. } | Operation::SetNameServers { .. } | Operation::HostTunnelUp { .. } | Operation::HostTunnelDown { .. } => Some(HelperClass::Network),
         Operation::HostRepair(_) => Some(HelperClass::Storage),
         Operation::ContainerList {} | Operation::ContainerInfo { .. } | Operation::ContainerConfig { .. }
         | Operation::ContainerOsRelease { .. } | Operation::ContainerVitals { .. } | Operation::ContainerDisk { .. }
@@ -303,7 +304,7 @@ mod tests {
     }
 
     /// What looks at the host's network and disks.
-    fn looks() -> [Operation; 7] {
+    fn looks() -> [Operation; 9] {
         [
             Operation::HostProbe(HostProbe {
                 address: [127, 0, 0, 1].into(),
@@ -323,7 +324,14 @@ mod tests {
                 path: "/srv".to_owned(),
             },
             Operation::HostTunnels {},
+            wifi(r#"{"what":"status"}"#),
+            wifi(r#"{"what":"scan"}"#),
         ]
+    }
+
+    fn wifi(text: &str) -> Operation {
+        let deed = serde_json::from_str(text).unwrap();
+        Operation::Wifi { deed }
     }
 
     /// What is done with backups, as it comes over the socket.
@@ -347,11 +355,18 @@ mod tests {
     }
 
     /// What changes the host's network.
-    fn switches() -> [Operation; 2] {
+    fn switches() -> [Operation; 7] {
         let tunnel = || "wg0".to_owned().try_into().unwrap();
         [
             Operation::HostTunnelUp { tunnel: tunnel() },
             Operation::HostTunnelDown { tunnel: tunnel() },
+            Operation::SetNameServers {
+                servers: crate::exec::NameServers::default(),
+            },
+            wifi(r#"{"what":"connect","ssid":"a"}"#),
+            wifi(r#"{"what":"forget","ssid":"a"}"#),
+            wifi(r#"{"what":"enable","enabled":true}"#),
+            wifi(r#"{"what":"country","country":"AT"}"#),
         ]
     }
 

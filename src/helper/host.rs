@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::exec::{Ending, Operation};
 
 use super::{
-    host_files, host_network, host_settings, host_storage, host_view, house::House,
-    printing::print, processes, pump::Pump, refusal::Refusal, repair, ssh_keys, tunnels,
+    host_files, host_network, host_settings, host_storage, host_view, house::House, name_servers,
+    printing::print, processes, pump::Pump, refusal::Refusal, repair, ssh_keys, tunnels, wifi,
 };
 
 /// Does one of the operations on the host that are no command.
@@ -42,6 +42,8 @@ pub async fn perform(
         Operation::SshKeys { deed } => ssh_keys::perform(house, pump, deed).await,
         Operation::HostRepair(what) => repair::perform(house, pump, what).await,
         Operation::HostSetting { setting } => host_settings::perform(house, pump, setting).await,
+        Operation::SetNameServers { servers } => name_servers::set(house, pump, servers).await,
+        Operation::Wifi { deed } => wifi::perform(house, pump, deed).await,
         Operation::HostTunnels {} => tunnels::list(house, pump).await,
         Operation::HostTunnelUp { tunnel } => tunnels::switch(house, pump, (tunnel, "up")).await,
         Operation::HostTunnelDown { tunnel } => {

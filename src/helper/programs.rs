@@ -70,6 +70,9 @@ fn package(name: &str) -> &'static str {
         "e2fsck" | "tune2fs" | "dumpe2fs" => "e2fsprogs",
         "xfs_repair" => "xfsprogs",
         "blkid" | "mkswap" => "util-linux",
+        "nmcli" => "network-manager",
+        "iw" => "iw",
+        "systemctl" => "systemd",
         "wg" | "wg-quick" => "wireguard-tools",
         _ => "lxc",
     }

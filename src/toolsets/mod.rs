@@ -38,6 +38,7 @@ mod storage;
 mod tunnels;
 mod units;
 mod updates;
+mod wifi;
 mod words;
 
 pub use access::tools as access;
@@ -74,3 +75,4 @@ pub use storage::tools as storage;
 pub use tunnels::tools as tunnels;
 pub use units::tools as units;
 pub use updates::tools as updates;
+pub use wifi::{country_tools as wifi_country, tools as wifi};

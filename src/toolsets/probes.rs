@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{failure::failed, number::Number};
-use crate::backends::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
+use crate::backends::{DnsAnswer, Firewall, NameServers, Naming, Network, PingAnswer, PortAnswer};
 use crate::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
 /// The group, as a table.
@@ -29,7 +29,14 @@ pub fn tools(network: Arc<Network>, with_firewall: bool) -> Toolset<Network> {
         .tool("dns_config", Risk::Read, config)
         .about(Scope::Host)
         .titled("How names are looked up")
-        .startos("net.dns.dump-table", &[]);
+        .startos("net.dns.dump-table", &[])
+        .startos("net.gateway.check-dns", &[("gateway", "interface")])
+        .tool("dns_set_static", Risk::Disrupt, set_static)
+        .about(Scope::Host)
+        .through(HelperClass::Network)
+        .titled("Set the name servers")
+        .startos("net.dns.set-static", &[])
+        .syncs_state();
     if !with_firewall {
         return set;
     }
@@ -139,10 +146,36 @@ async fn query(network: Arc<Network>, asked: Query, cx: Cx) -> Result<DnsAnswer>
 /// interface where systemd-resolved runs, and what `/etc/hosts` says. `dns_query` asks one of the servers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Config {}
+struct Config {
+    /// Of `links`, only that of this interface.
+    interface: Option<String>,
+}
 
-async fn config(network: Arc<Network>, Config {}: Config, _: Cx) -> Result<Naming> {
-    Ok(network.naming().await)
+async fn config(network: Arc<Network>, Config { interface }: Config, _: Cx) -> Result<Naming> {
+    match interface {
+        Some(interface) => network.naming_of(&interface).await.map_err(failed),
+        None => Ok(network.naming().await),
+    }
+}
+
+/// Sets the name servers that the host asks, for good, or with none lets the network say them again, and returns what
+/// `dns_config` tells then. It fails when none of them answers; when the host gets no answer through them the former
+/// ones are put back, and the error says so. It fails, too, where a program like dhclient writes `/etc/resolv.conf`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SetStatic {
+    /// Addresses, in the order in which they are asked; none when absent, null or empty.
+    servers: Option<NameServers>,
+}
+
+async fn set_static(
+    network: Arc<Network>,
+    SetStatic { servers }: SetStatic,
+    cx: Cx,
+) -> Result<Naming> {
+    let servers = servers.unwrap_or_default();
+    let set = network.set_servers(servers, cx.reference()).await;
+    set.map_err(failed)
 }
 
 /// Tells the rules of the host's firewall as data, with tables and chains, as nftables has them; rules that were made

@@ -6,6 +6,7 @@ mod naming;
 mod probes;
 mod reach;
 mod tunnels;
+mod wifi;
 
 pub use dns::DnsAnswer;
 pub use firewall::Firewall;

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::helper_client::{NameServers, Operation};
 use crate::sys::neutralise;
 
+use super::super::ask::ask;
 use super::super::bus::{Object, Value};
+use super::super::error::{BackendError, ErrorKind};
 use super::super::host::resolver;
 use super::reach::Network;
 
@@ -32,6 +36,9 @@ const WRITERS: [(&str, &str); 5] = [
     ("dhclient", "dhclient"),
     ("dhcpcd", "dhcpcd"),
 ];
+
+/// How long name servers may take to be set: they are asked before and after, and so are the former ones.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The most lines of `/etc/hosts` that are told.
 const HOSTS: usize = 200;
@@ -86,6 +93,43 @@ impl Network {
             links: self.links().await,
             hosts: named_hosts(&hosts),
         }
+    }
+
+    /// The same of one interface, where systemd-resolved knows which belong to it.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub async fn naming_of(&self, interface: &str) -> Result<Naming, BackendError> {
+        let all = self.tree.names("sys/class/net");
+        if !all.iter().any(|name| name == interface) {
+            let shown = neutralise(interface);
+            let words = format!(
+                "there is no interface {shown}; there are: {}",
+                all.join(", ")
+            );
+            // Not NotFound: that is of containers.
+            return Err(BackendError::new(ErrorKind::Refused, words));
+        }
+        let mut naming = self.naming().await;
+        if let Some(links) = &mut naming.links {
+            links.retain(|link| link.interface.as_deref() == Some(interface));
+        }
+        Ok(naming)
+    }
+
+    /// Says which servers are asked, or lets the network say it, and tells how names become addresses then.
+    ///
+    /// # Errors
+    /// When the owner's file does not let it be changed, when another program would change it again, and when none of
+    /// the servers answers.
+    pub async fn set_servers(
+        &self,
+        servers: NameServers,
+        reference: &str,
+    ) -> Result<Naming, BackendError> {
+        let operation = Operation::SetNameServers { servers };
+        ask(&self.helper, operation, PATIENCE, reference).await?;
+        Ok(self.naming().await)
     }
 
     fn writer(&self) -> Option<&'static str> {

@@ -1,0 +1,208 @@
+//! Sets the name servers that the host asks, and puts the former ones back where none of the new ones answers.
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
+
+use crate::exec::{Answered, Ending, HostProbe, NameServers, Probe, RefusalCode};
+use crate::sys::{Exit, neutralise, random_bytes};
+
+use super::{
+    commands::require_root,
+    house::House,
+    pump::Pump,
+    refusal::Refusal,
+    resolver_files::{Owner, addresses, owner, search},
+    tools::{Tool, whole},
+};
+
+/// Where settings are.
+const ETC: &str = "/etc";
+
+/// What programs read.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+/// How long one name server may take to answer.
+const WAIT_MS: u32 = 2000;
+
+/// How often it is asked whether the host can ask now: what sets it up takes its time.
+const LOOKS: u32 = 5;
+
+/// The pause between two of them.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a service may take to read its files again.
+const RELOAD_TIME: Duration = Duration::from_secs(20);
+
+/// What is asked: who serves the root, which every name server knows or asks another for (RFC 1035, section 4).
+const QUESTION: [u8; 15] = [1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
+
+/// Held by who changes them: one at a time.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// Sets them, or lets the network say them.
+pub async fn set(
+    house: &Arc<House>,
+    pump: &mut Pump,
+    servers: &NameServers,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    let owner = owner(Path::new("/"))?;
+    let turn = TURN.try_lock().map_err(|_| {
+        let message = "the name servers are just being changed; try again later";
+        Refusal::new(RefusalCode::Busy, message)
+    })?;
+    let (house, servers) = (Arc::clone(house), servers.all().to_vec());
+    // Of its own: what was begun is looked at to its end, whether somebody still waits for it or not.
+    let done = tokio::spawn(async move {
+        let _turn = turn;
+        change(&house, owner, servers).await
+    });
+    match pump.wait(done).await {
+        Ok(Ok(changed)) => changed.map(|()| Ending::Exited { code: 0 }),
+        Ok(Err(cause)) => Err(Refusal::failed(format!("it broke off: {cause}"))),
+        Err(why) => Ok(Ending::Killed { why }),
+    }
+}
+
+async fn change(house: &House, owner: Owner, servers: Vec<IpAddr>) -> Result<(), Refusal> {
+    let etc = Path::new(ETC);
+    let now = fs::read_to_string(RESOLV_CONF).unwrap_or_default();
+    // What does not answer now is not put where something does.
+    let could_ask = any_answers(addresses(&now)).await;
+    if !servers.is_empty() && !any_answers(servers.clone()).await {
+        return Err(Refusal::failed(
+            "none of these name servers answers; nothing was changed. dns_query asks one of them",
+        ));
+    }
+    let kept = owner.kept(etc)?;
+    let text = owner
+        .text(&servers, &now, &search(&now))
+        .map(String::into_bytes);
+    if text == kept {
+        return Ok(());
+    }
+    let mut changed = owner.put(etc, text.as_deref());
+    if changed.is_ok() {
+        changed = reload(house, owner).await;
+    }
+    if changed.is_ok() && (can_ask().await || servers.is_empty() && !could_ask) {
+        return Ok(());
+    }
+    owner.put(etc, kept.as_deref())?;
+    reload(house, owner).await?;
+    changed?;
+    Err(Refusal::failed(if servers.is_empty() {
+        "no name server that the network says answers; those that were set are asked again"
+    } else {
+        "the host got no answer through these name servers; the former ones are asked again"
+    }))
+}
+
+/// Has its owner read the file.
+async fn reload(house: &House, owner: Owner) -> Result<(), Refusal> {
+    let service = "systemd-resolved.service";
+    let commands: &[(&'static str, &[&str])] = match owner {
+        // It reads its files when it starts. One that was started often lately would not be.
+        Owner::Resolved => &[
+            ("systemctl", &["reset-failed", service]),
+            ("systemctl", &["restart", service]),
+        ],
+        Owner::NetworkManager => &[("nmcli", &["general", "reload"])],
+        Owner::File => &[],
+    };
+    for (name, words) in commands {
+        let tool = Tool {
+            name,
+            args: words.iter().map(|word| (*word).to_owned()).collect(),
+        };
+        let ran = timeout(RELOAD_TIME, whole(tool, Arc::clone(&house.strays))).await;
+        let (exit, said) =
+            ran.map_err(|_| Refusal::failed(format!("{name} did not end in time")))??;
+        if exit != Exit::Code(0) {
+            let said = neutralise(said.trim()).into_owned();
+            return Err(Refusal::failed(format!(
+                "{name} {}: {said}",
+                words.join(" ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether names can be looked up as programs do it.
+async fn can_ask() -> bool {
+    for look in 0..LOOKS {
+        if look > 0 {
+            sleep(PAUSE).await;
+        }
+        let now = fs::read_to_string(RESOLV_CONF).unwrap_or_default();
+        if any_answers(addresses(&now)).await {
+            return true;
+        }
+    }
+    false
+}
+
+async fn any_answers(servers: Vec<IpAddr>) -> bool {
+    let asked = spawn_blocking(move || servers.into_iter().take(3).any(answers));
+    asked.await.unwrap_or(false)
+}
+
+/// Whether a name server answers, and has an answer.
+fn answers(address: IpAddr) -> bool {
+    let Ok(number) = random_bytes::<2>() else {
+        return false;
+    };
+    let question = [&number[..], &QUESTION].concat();
+    let probe = HostProbe {
+        address,
+        probe: Probe::Name(STANDARD.encode(question)),
+        wait_ms: WAIT_MS,
+    };
+    let Ok(probed) = probe.run(true) else {
+        return false;
+    };
+    let message = STANDARD.decode(&probed.message).unwrap_or_default();
+    probed.answer == Answered::Yes && is_good(&message)
+}
+
+/// Whether an answer is one: the name is there, or is not. One that fails or refuses helps nobody.
+fn is_good(message: &[u8]) -> bool {
+    message
+        .get(3)
+        .is_some_and(|flags| [0, 3].contains(&(flags & 0x0f)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_refuses_is_none() {
+        assert!(is_good(&[0, 1, 0x81, 0x80]) && is_good(&[0, 1, 0x81, 0x83]));
+        for code in [1, 2, 4, 5] {
+            assert!(!is_good(&[0, 1, 0x81, 0x80 | code]), "{code}");
+        }
+        assert!(!is_good(&[]));
+    }
+
+    #[test]
+    fn the_question_is_one_of_a_resolver() {
+        let question = [&[0, 7][..], &QUESTION].concat();
+        assert_eq!(question.len(), 12 + 1 + 4);
+        assert_eq!(
+            question[2..4],
+            [1, 0],
+            "recursion is wanted, and nothing else"
+        );
+    }
+}

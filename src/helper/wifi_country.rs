@@ -1,0 +1,105 @@
+//! The country whose rules the radio keeps to: asked and told through `iw`, and kept for the next start.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::exec::CountryCode;
+use crate::sys::InsideRoot;
+
+use super::{
+    house::House,
+    programs::find,
+    refusal::Refusal,
+    tools::{Tool, output},
+};
+
+/// How often it is looked whether the kernel has taken it.
+const LOOKS: u32 = 10;
+
+/// The pause between two looks.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// The file that tells the kernel's module when it is loaded (modprobe.d(5)), below `/etc`.
+const KEPT: (&str, &str) = ("modprobe.d", "gatewren-wifi.conf");
+
+/// The country now, as far as it can be known.
+pub async fn now(house: &House) -> Option<String> {
+    find("iw").ok()?;
+    country(&iw(house, &["reg", "get"]).await.ok()?)
+}
+
+/// The country of the whole machine: the first that is named.
+fn country(said: &str) -> Option<String> {
+    let mut lines = said.lines();
+    let line = lines.find_map(|line| line.strip_prefix("country "))?;
+    let code = line.split(':').next()?.trim();
+    let plain = code.len() == 2 && code.bytes().all(|b| b.is_ascii_alphanumeric());
+    plain.then(|| code.to_owned())
+}
+
+/// Sets it, and keeps it when the kernel has rules for it; else it is as before.
+pub async fn set(house: &House, wanted: &CountryCode) -> Result<(), Refusal> {
+    let wanted = wanted.as_str();
+    let before = now(house).await;
+    iw(house, &["reg", "set", wanted]).await?;
+    for _ in 0..LOOKS {
+        if now(house).await.as_deref() == Some(wanted) {
+            return keep(wanted);
+        }
+        // The kernel looks it up by itself.
+        sleep(PAUSE).await;
+    }
+    if let Some(before) = before {
+        // What there is to say about it is said below.
+        let _ = iw(house, &["reg", "set", &before]).await;
+    }
+    Err(Refusal::failed(format!(
+        "the kernel did not take {wanted}: it has no rules for such a country (apt install wireless-regdb), or there \
+         is no radio here"
+    )))
+}
+
+fn keep(country: &str) -> Result<(), Refusal> {
+    let text = format!(
+        "# Of gatewren's wifi_country: the country whose rules the radio keeps to.\n\
+         options cfg80211 ieee80211_regdom={country}\n"
+    );
+    let etc = InsideRoot::open(std::path::Path::new("/etc"));
+    let kept = etc.and_then(|etc| etc.write(KEPT, text.as_bytes(), None));
+    kept.map(drop).map_err(|e| {
+        let (folder, file) = KEPT;
+        Refusal::failed(format!(
+            "it is set until the next start; /etc/{folder}/{file} cannot be written: {e}"
+        ))
+    })
+}
+
+async fn iw(house: &House, words: &[&str]) -> Result<String, Refusal> {
+    let tool = Tool {
+        name: "iw",
+        args: words.iter().map(|word| (*word).to_owned()).collect(),
+    };
+    output(&tool, &Arc::clone(&house.strays)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machines_own_country_is_told() {
+        // In the format of iw 5.19 (reg.c): first that of the machine, then that of a radio which keeps its own.
+        let said = "global\ncountry AT: DFS-ETSI\n\t(2402 - 2482 @ 40), (N/A, 20), (N/A)\n\nphy#0 (self-managed)\n\
+                    country US: DFS-UNSET\n";
+        assert_eq!(country(said).as_deref(), Some("AT"));
+        assert_eq!(
+            country("global\ncountry 00: DFS-UNSET\n").as_deref(),
+            Some("00")
+        );
+        // Recorded: iw 5.19 on a kernel without radios.
+        assert_eq!(country("nl80211 not found.\n"), None);
+        assert_eq!(country("country \u{1b}[: x\n"), None);
+    }
+}
