@@ -55,21 +55,7 @@ const WITHOUT: &[(&str, &[&str])] = &[
         ],
     ),
     ("it runs foreign code", &["package.sideload-by-url"]),
-    (
-        "not there yet",
-        &[
-            "net.dns.set-static",
-            "net.gateway.check-dns",
-            "server.experimental.zram",
-            "server.update-firmware",
-            "wifi.available.get",
-            "wifi.connect",
-            "wifi.country.set",
-            "wifi.get",
-            "wifi.remove",
-            "wifi.set-enabled",
-        ],
-    ),
+    ("not there yet", &["server.update-firmware"]),
 ];
 
 fn theirs() -> BTreeMap<&'static str, Vec<&'static str>> {
