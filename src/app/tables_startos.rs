@@ -122,6 +122,12 @@ fn a_password_is_refused_and_what_has_no_use_is_left_aside() {
         words.contains("`password`") && !words.contains("hunter2"),
         "{words}"
     );
+    let repair = catalog.tool("disk.repair").unwrap();
+    let mut bare = Map::new();
+    repair.translate("disk_repair", &mut bare).unwrap();
+    assert!(bare.is_empty(), "by our own name something must be named");
+    repair.translate("disk.repair", &mut bare).unwrap();
+    assert_eq!(bare, read(r#"{"path":"/"}"#));
     // By our own name nothing is read otherwise.
     let mut ours = read(r#"{"target":"nas","serverId":"x"}"#);
     tool.translate("backup_target_mount", &mut ours).unwrap();

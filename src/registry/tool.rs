@@ -53,6 +53,8 @@ pub struct Alias {
     pub parameters: &'static [(&'static str, &'static str)],
     /// What it says there by its name, and here by these arguments.
     pub fixed: &'static [(&'static str, bool)],
+    /// The argument, and its value, that a call without any has here.
+    pub bare: Option<(&'static str, &'static str)>,
     /// What it takes there, and what says nothing here: taken and left aside, with its type.
     pub unused: &'static [(&'static str, &'static str)],
     /// Credentials that it takes there, and that no model has here: such a call is refused.
@@ -258,6 +260,9 @@ impl Tool {
             if let Some(value) = arguments.remove(*theirs) {
                 arguments.entry(*ours).or_insert(value);
             }
+        }
+        if let Some((ours, value)) = alias.bare.filter(|_| arguments.is_empty()) {
+            arguments.insert(ours.to_owned(), Value::from(value));
         }
         for (ours, value) in alias.fixed {
             arguments.insert((*ours).to_owned(), Value::Bool(*value));

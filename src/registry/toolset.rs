@@ -140,10 +140,17 @@ impl<B: Send + Sync + 'static> Toolset<B> {
                 name,
                 parameters,
                 fixed,
+                bare: None,
                 unused: &[],
                 secrets: &[],
             });
         })
+    }
+
+    /// By the last name of that dialect a call without arguments has this one.
+    #[must_use]
+    pub fn without_arguments(self, ours: &'static str, value: &'static str) -> Self {
+        self.last_alias(|alias| alias.bare = Some((ours, value)))
     }
 
     /// What the last name of that dialect takes, too, and what says nothing here.

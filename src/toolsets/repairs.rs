@@ -18,6 +18,7 @@ pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
         .through(HelperClass::Storage)
         .titled("Look for damage and repair it")
         .startos("disk.repair", &[])
+        .without_arguments("path", "/")
         .long()
 }
 
@@ -28,7 +29,7 @@ pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Repair {
-    /// Where a file system is mounted, such as `/srv`; `/` when nothing is named.
+    /// Where a file system is mounted, such as `/` or `/srv`.
     path: Option<String>,
     /// A disk or partition that is not mounted, such as `sdb1`.
     disk: Option<String>,
@@ -70,8 +71,10 @@ fn what(asked: Repair) -> Result<HostRepair> {
         (None, None, None, Some(pool)) => {
             Ok(HostRepair::Pool(pool.try_into().map_err(|_| odd("pool"))?))
         }
-        (None, None, None, None) => Ok(HostRepair::Mounted("/".to_owned())),
-        _ => Err(ToolError::new("only one of `path`, `disk`, `array` and `pool` is named").into()),
+        _ => Err(ToolError::new(
+            "one of `path`, `disk`, `array` and `pool` must be named, and no second one",
+        )
+        .into()),
     }
 }
 
@@ -84,10 +87,10 @@ mod tests {
         let read = |text: &str| what(serde_json::from_str(text).unwrap());
         let root = read(r#"{"path":"/"}"#).unwrap();
         assert_eq!(root, HostRepair::Mounted("/".to_owned()));
-        assert_eq!(read("{}").unwrap(), root);
         let disk = read(r#"{"disk":"/dev/sdb1"}"#).unwrap();
         assert_eq!(disk, read(r#"{"disk":"sdb1"}"#).unwrap());
         for bad in [
+            "{}",
             r#"{"path":"/","disk":"sda"}"#,
             r#"{"disk":"../sda"}"#,
             r#"{"disk":"-y"}"#,

@@ -306,6 +306,41 @@ fn a_disk_that_nobody_uses_is_checked_and_one_that_is_mounted_at_the_next_boot()
 }
 
 #[test]
+fn a_disk_of_xfs_is_checked_while_it_is_not_mounted() {
+    let Some(home) = Home::new(&["xfs_repair", "xfs_db", "mkfs.xfs", "losetup"]) else {
+        return;
+    };
+    let Some(disk) = Disk::new(&home, "wren", 400 << 20) else {
+        return;
+    };
+    run("mkfs.xfs", &["-q", &disk.device]);
+    let this = json!({ "disk": disk.name() });
+    assert_eq!(home.repair(this.clone())["outcome"], "sound");
+    // What is free is counted wrongly.
+    run(
+        "xfs_db",
+        &[
+            "-x",
+            "-c",
+            "sb 0",
+            "-c",
+            "write -d fdblocks 7",
+            &disk.device,
+        ],
+    );
+    let repaired = home.repair(this.clone());
+    assert_eq!(repaired["outcome"], "repaired", "{repaired}");
+    assert_eq!(home.repair(this.clone())["outcome"], "sound");
+    if !disk.mount() {
+        return skip("NO MOUNTED XFS WAS REFUSED: this kernel has no xfs");
+    }
+    assert!(home.refused(this).contains("used by nobody"));
+    let said = home.refused(json!({ "path": disk.place() }));
+    assert!(said.contains("unmount it"), "{said}");
+    disk.unmount();
+}
+
+#[test]
 fn what_is_no_disk_is_refused() {
     let Some(home) = Home::new(&[]) else { return };
     for (what, words) in [
