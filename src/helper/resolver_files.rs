@@ -233,6 +233,9 @@ fn with_servers(text: &str, servers: &[IpAddr]) -> String {
 }
 
 fn without_ours(text: &str) -> String {
+    if !text.lines().any(|line| line == BEGIN) {
+        return text.to_owned();
+    }
     let mut inside = false;
     let mut lines = Vec::new();
     for line in text.lines() {
