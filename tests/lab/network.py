@@ -95,21 +95,21 @@ def cycle(gatewren, who):
 
 
 def dns():
-    run("ip", "link", "set", "lo", "up")
     POLICY.write_text("")
     with Gatewren() as gatewren, check("as it is shipped no name server is set"):
         expect("dns_set_static" not in gatewren.tools(), "it is listed")
     POLICY.write_text('network = "on"\n')
     agent(["dns_set_static"])
     settings = ["ipv4.method", "manual", "ipv4.addresses", f"{NEAR}/24,{SET}/24,{REFUSES}/24", "ipv4.dns", NEAR]
-    run("nmcli", "connection", "add", "type", "dummy", "ifname", "dum0", "con-name", "dum0", *settings,
+    run("nmcli", "connection", "add", "type", "bridge", "ifname", "near0", "con-name", "near0", "bridge.stp", "no", *settings,
         "ipv4.dns-search", "near.example", "ipv6.method", "disabled")
+    run("nmcli", "--wait", "60", "connection", "up", "near0")
     for address in (NEAR, SET, REFUSES):
         serve(address)
     with Gatewren() as gatewren:
         cycle(gatewren, "systemd-resolved")
         with check("dns_config tells the name servers of one interface"):
-            wrong, said = gatewren.call("dns_config", interface="dum0")
+            wrong, said = gatewren.call("dns_config", interface="near0")
             expect(not wrong and [link["servers"] for link in said["links"]] == [[NEAR]], said)
             expect(gatewren.call("dns_config", interface="nosuch0")[0], "of one that there is not")
         with check("what is set through systemd-resolved outlives its start, and whoever asks goes on"):
