@@ -142,7 +142,7 @@ pub fn owner(root: &Path) -> Result<Owner, Refusal> {
     if let Ok(link) = fs::read_link(&path) {
         let link = link.to_string_lossy();
         return match &*link {
-            link if link.contains("systemd/resolve") => Ok(Owner::Resolved),
+            link if link.contains("systemd/resolve") => resolved(root),
             link if link.contains("NetworkManager") => Ok(Owner::NetworkManager),
             link => Err(another(link).unwrap_or_else(|| {
                 let link = neutralise(link);
@@ -154,7 +154,7 @@ pub fn owner(root: &Path) -> Result<Owner, Refusal> {
         };
     }
     if addresses(&text) == [IpAddr::from([127, 0, 0, 53])] {
-        return Ok(Owner::Resolved);
+        return resolved(root);
     }
     let comments: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
     let comments = comments.join("\n").replace(BEGIN, "");
@@ -176,16 +176,33 @@ fn another(sign: &str) -> Option<Refusal> {
 
 /// The same of one that runs beside us; those of containers write their own.
 fn running(proc: &Path) -> Option<Refusal> {
+    let writes = |name: &str| WRITERS.iter().any(|(writer, _)| name.starts_with(writer));
+    another(&beside_us(proc, writes)?)
+}
+
+/// The name of a program that runs in our network.
+fn beside_us(proc: &Path, wanted: impl Fn(&str) -> bool) -> Option<String> {
     let ours = own_pid();
     let pids = names(proc)
         .into_iter()
         .filter_map(|name| name.parse::<i32>().ok());
     let mut found = pids.filter_map(|pid| {
         let name = word(proc.join(pid.to_string()).join("comm"))?;
-        let known = WRITERS.iter().any(|(writer, _)| name.starts_with(writer));
-        (known && same_network(pid, ours)).then_some(name)
+        (wanted(&name) && same_network(pid, ours)).then_some(name)
     });
-    another(&found.next()?)
+    found.next()
+}
+
+/// That systemd-resolved says it; not where NetworkManager gives it servers for every name of each link, which would
+/// be asked beside those that are set, and win when they are faster.
+fn resolved(root: &Path) -> Result<Owner, Refusal> {
+    match beside_us(&root.join("proc"), |name| name == "NetworkManager") {
+        None => Ok(Owner::Resolved),
+        Some(_) => Err(Refusal::failed(
+            "NetworkManager tells systemd-resolved on this host which name servers to ask; the owner sets them in the \
+             connection: nmcli connection modify NAME ipv4.ignore-auto-dns yes ipv4.dns 192.168.1.1",
+        )),
+    }
 }
 
 /// The name servers that stand in the text of such a file.
