@@ -57,6 +57,17 @@ def asked():
     return found.stdout.split(" ")[0].rsplit(".", 1)[-1]
 
 
+def until_there(address):
+    end = time.monotonic() + BOUND
+    while True:
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
+                return door.bind((address, 53))
+        except OSError:
+            expect(time.monotonic() < end, f"{address} does not come")
+            time.sleep(0.2)
+
+
 def until_asked(number):
     end = time.monotonic() + BOUND
     while asked() != number:
@@ -100,10 +111,16 @@ def dns():
         expect("dns_set_static" not in gatewren.tools(), "it is listed")
     POLICY.write_text('network = "on"\n')
     agent(["dns_set_static"])
+    networkd = pathlib.Path("/etc/systemd/network")
+    (networkd / "near0.netdev").write_text("[NetDev]\nName=near0\nKind=bridge\n")
+    addresses = "".join(f"Address={address}/24\n" for address in (NEAR, SET, REFUSES))
+    (networkd / "near0.network").write_text(
+        f"[Match]\nName=near0\n[Network]\n{addresses}DNS={NEAR}\nDomains=near.example\nConfigureWithoutCarrier=yes\n"
+    )
+    run("systemctl", "stop", "NetworkManager")
+    run("systemctl", "start", "systemd-networkd")
+    until_there(SET)
     settings = ["ipv4.method", "manual", "ipv4.addresses", f"{NEAR}/24,{SET}/24,{REFUSES}/24", "ipv4.dns", NEAR]
-    run("nmcli", "connection", "add", "type", "bridge", "ifname", "near0", "con-name", "near0", "bridge.stp", "no", *settings,
-        "ipv4.dns-search", "near.example", "ipv6.method", "disabled")
-    run("nmcli", "--wait", "60", "connection", "up", "near0")
     for address in (NEAR, SET, REFUSES):
         serve(address)
     with Gatewren() as gatewren:
@@ -114,10 +131,18 @@ def dns():
             expect(gatewren.call("dns_config", interface="nosuch0")[0], "of one that there is not")
         with check("what is set through systemd-resolved outlives its start, and whoever asks goes on"):
             gatewren.call("dns_set_static", servers=[SET])
-            run("systemctl", "restart", "systemd-resolved", "NetworkManager")
+            run("systemctl", "restart", "systemd-resolved", "systemd-networkd")
             until_asked("2")
             gatewren.call("dns_set_static", servers=[])
             until_asked("1")
+        with check("dns_set_static leaves systemd-resolved to NetworkManager where that tells it"):
+            run("systemctl", "stop", "systemd-networkd.socket", "systemd-networkd")
+            run("systemctl", "start", "NetworkManager")
+            wrong, said = gatewren.call("dns_set_static", servers=[SET])
+            expect(wrong and "nmcli connection modify" in said, said)
+    run("nmcli", "connection", "add", "type", "bridge", "ifname", "near0", "con-name", "near0", "bridge.stp", "no",
+        *settings, "ipv4.dns-search", "near.example", "ipv6.method", "disabled")
+    run("nmcli", "--wait", "60", "connection", "up", "near0")
     run("systemctl", "disable", "--now", "systemd-resolved")
     RESOLV_CONF.unlink()
     run("systemctl", "restart", "NetworkManager")
