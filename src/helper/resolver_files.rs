@@ -138,11 +138,16 @@ fn open_to_all(folder: &Path) -> io::Result<()> {
 /// When it is a program that is not told here; says where its name servers are set.
 pub fn owner(root: &Path) -> Result<Owner, Refusal> {
     let path = root.join("etc").join(RESOLV_CONF);
+    if fs::symlink_metadata(&path).is_err() {
+        return Err(Refusal::failed(
+            "there is no /etc/resolv.conf, so it cannot be seen who would write it; where nobody does, make an empty one",
+        ));
+    }
     let text = fs::read_to_string(&path).unwrap_or_default();
     if let Ok(link) = fs::read_link(&path) {
         let link = link.to_string_lossy();
         return match &*link {
-            link if link.contains("systemd/resolve") => resolved(root),
+            link if link.contains("systemd/resolve") => Ok(Owner::Resolved),
             link if link.contains("NetworkManager") => Ok(Owner::NetworkManager),
             link => Err(another(link).unwrap_or_else(|| {
                 let link = neutralise(link);
@@ -154,7 +159,7 @@ pub fn owner(root: &Path) -> Result<Owner, Refusal> {
         };
     }
     if addresses(&text) == [IpAddr::from([127, 0, 0, 53])] {
-        return resolved(root);
+        return Ok(Owner::Resolved);
     }
     let comments: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
     let comments = comments.join("\n").replace(BEGIN, "");
@@ -176,33 +181,16 @@ fn another(sign: &str) -> Option<Refusal> {
 
 /// The same of one that runs beside us; those of containers write their own.
 fn running(proc: &Path) -> Option<Refusal> {
-    let writes = |name: &str| WRITERS.iter().any(|(writer, _)| name.starts_with(writer));
-    another(&beside_us(proc, writes)?)
-}
-
-/// The name of a program that runs in our network.
-fn beside_us(proc: &Path, wanted: impl Fn(&str) -> bool) -> Option<String> {
     let ours = own_pid();
     let pids = names(proc)
         .into_iter()
         .filter_map(|name| name.parse::<i32>().ok());
     let mut found = pids.filter_map(|pid| {
         let name = word(proc.join(pid.to_string()).join("comm"))?;
-        (wanted(&name) && same_network(pid, ours)).then_some(name)
+        let known = WRITERS.iter().any(|(writer, _)| name.starts_with(writer));
+        (known && same_network(pid, ours)).then_some(name)
     });
-    found.next()
-}
-
-/// That systemd-resolved says it; not where NetworkManager gives it servers for every name of each link, which would
-/// be asked beside those that are set, and win when they are faster.
-fn resolved(root: &Path) -> Result<Owner, Refusal> {
-    match beside_us(&root.join("proc"), |name| name == "NetworkManager") {
-        None => Ok(Owner::Resolved),
-        Some(_) => Err(Refusal::failed(
-            "NetworkManager tells systemd-resolved on this host which name servers to ask; the owner sets them in the \
-             connection: nmcli connection modify NAME ipv4.ignore-auto-dns yes ipv4.dns 192.168.1.1",
-        )),
-    }
+    another(&found.next()?)
 }
 
 /// The name servers that stand in the text of such a file.
@@ -308,7 +296,8 @@ mod tests {
             fs::write(&path, text).unwrap();
             owner(scratch.path())
         };
-        assert_eq!(owner(scratch.path()), Ok(Owner::File));
+        assert!(owner(scratch.path()).is_err(), "there is none");
+        assert_eq!(with_text(""), Ok(Owner::File));
         assert_eq!(with_text("nameserver 192.168.1.1\n"), Ok(Owner::File));
         assert_eq!(with_text("nameserver 127.0.0.53\n"), Ok(Owner::Resolved));
         // Recorded: the first line that NetworkManager 1.42.4 writes.
