@@ -76,13 +76,6 @@ pub async fn set(
 async fn change(house: &House, owner: Owner, servers: Vec<IpAddr>) -> Result<(), Refusal> {
     let etc = Path::new(ETC);
     let now = fs::read_to_string(RESOLV_CONF).unwrap_or_default();
-    // What does not answer now is not put where something does.
-    let could_ask = any_answers(addresses(&now)).await;
-    if !servers.is_empty() && !any_answers(servers.clone()).await {
-        return Err(Refusal::failed(
-            "none of these name servers answers; nothing was changed. dns_query asks one of them",
-        ));
-    }
     let kept = owner.kept(etc)?;
     let text = owner
         .text(&servers, &now, &search(&now))
@@ -90,6 +83,13 @@ async fn change(house: &House, owner: Owner, servers: Vec<IpAddr>) -> Result<(),
     if text == kept {
         return Ok(());
     }
+    // What answers is not given up for what does not.
+    if !servers.is_empty() && !any_answers(servers.clone()).await {
+        return Err(Refusal::failed(
+            "none of these name servers answers; nothing was changed. dns_query asks one of them",
+        ));
+    }
+    let could_ask = any_answers(addresses(&now)).await;
     let mut changed = owner.put(etc, text.as_deref());
     if changed.is_ok() {
         changed = reload(house, owner).await;

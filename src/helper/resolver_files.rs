@@ -138,6 +138,11 @@ fn open_to_all(folder: &Path) -> io::Result<()> {
 /// When it is a program that is not told here; says where its name servers are set.
 pub fn owner(root: &Path) -> Result<Owner, Refusal> {
     let path = root.join("etc").join(RESOLV_CONF);
+    if fs::symlink_metadata(&path).is_err() {
+        return Err(Refusal::failed(
+            "there is no /etc/resolv.conf, so it cannot be seen who would write it; where nobody does, make an empty one",
+        ));
+    }
     let text = fs::read_to_string(&path).unwrap_or_default();
     if let Ok(link) = fs::read_link(&path) {
         let link = link.to_string_lossy();
@@ -233,6 +238,9 @@ fn with_servers(text: &str, servers: &[IpAddr]) -> String {
 }
 
 fn without_ours(text: &str) -> String {
+    if !text.lines().any(|line| line == BEGIN) {
+        return text.to_owned();
+    }
     let mut inside = false;
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -288,7 +296,8 @@ mod tests {
             fs::write(&path, text).unwrap();
             owner(scratch.path())
         };
-        assert_eq!(owner(scratch.path()), Ok(Owner::File));
+        assert!(owner(scratch.path()).is_err(), "there is none");
+        assert_eq!(with_text(""), Ok(Owner::File));
         assert_eq!(with_text("nameserver 192.168.1.1\n"), Ok(Owner::File));
         assert_eq!(with_text("nameserver 127.0.0.53\n"), Ok(Owner::Resolved));
         // Recorded: the first line that NetworkManager 1.42.4 writes.

@@ -52,7 +52,8 @@ pub fn country_tools(network: Arc<Network>) -> Toolset<Network> {
 }
 
 /// Tells how the host's radio is, which wireless network it is joined to and how well that is heard, which are saved,
-/// and for which the owner's file has a password. `wifi_scan` tells those around.
+/// and for which the owner's file has a password. It fails where NetworkManager does not run. `wifi_scan` tells those
+/// around.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Status {
@@ -82,10 +83,10 @@ async fn scan(network: Arc<Network>, Scan {}: Scan, cx: Cx) -> Result<Heard> {
     Ok(Heard { networks })
 }
 
-/// Joins a wireless network, for good, and returns how the radio is then. It must be saved, ask for no password, or
-/// stand with its password in the owner's `helper.toml` (`wifi_networks`): passwords are no arguments. When it does not
-/// let the host in within 30 s, the former network is joined again, and the error says so. This connection may be cut
-/// off.
+/// Joins a wireless network that `wifi_scan` tells, for good, and returns how the radio is then. It must be saved, ask
+/// for no password, or stand with its password in the owner's `helper.toml` (`wifi_networks`): passwords are no
+/// arguments. When it does not let the host in within 30 s, the former network is joined again, and the error says so.
+/// This connection may be cut off.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Connect {
@@ -97,8 +98,8 @@ async fn connect(network: Arc<Network>, Connect { ssid }: Connect, cx: Cx) -> Re
     change(&network, WifiDeed::Connect { ssid }, &cx).await
 }
 
-/// Removes what the host has saved of a wireless network, leaving it if it is joined, and returns how the radio is
-/// then. The last way to the host is refused: one that is joined is forgotten only while a cable is plugged in.
+/// Removes what the host has saved of a wireless network, leaves it if it is joined, and returns how the radio is then.
+/// One that is joined is forgotten only while a cable is plugged in. `wifi_connect` joins another one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Forget {
@@ -111,7 +112,7 @@ async fn forget(network: Arc<Network>, Forget { ssid }: Forget, cx: Cx) -> Resul
 }
 
 /// Switches the host's radio for wireless networks on or off, for good, and returns how it is then. Off is refused
-/// while no cable is plugged in; whoever is connected over it, this client perhaps, is cut off.
+/// while no cable is plugged in; whoever is connected over it, this client perhaps, is cut off. `wifi_status` shows it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Enable {
@@ -125,7 +126,7 @@ async fn enable(network: Arc<Network>, Enable { enabled }: Enable, cx: Cx) -> Re
 
 /// Says in which country the host is, whose rules for channels and power its radio keeps to, for good, and returns how
 /// the radio is then. It fails for a country that the kernel has no rules for; then nothing is changed. A country on the
-/// kernel's command line comes again at the next start.
+/// kernel's command line comes again at the next start. `wifi_scan` hears what is allowed then.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Country {

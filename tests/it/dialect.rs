@@ -22,6 +22,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("disk.list", &[]),
     ("net.dns.dump-table", &[]),
     ("net.dns.query", &["fqdn"]),
+    ("net.gateway.check-dns", &[]),
     ("net.gateway.check-port", &["gateway", "port"]),
     ("net.gateway.list", &[]),
     ("package.cancel-install", &["id"]),

@@ -62,7 +62,10 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "unit_change" => ("units", "\"on\""),
         "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
         "host_repair" => ("storage", "\"on\""),
-        "host_tunnel_up" | "host_tunnel_down" => ("network", "\"on\""),
+        "wifi" if operation["deed"]["what"] == "status" => ("host_reads", "true"),
+        "host_tunnel_up" | "host_tunnel_down" | "wifi" | "set_name_servers" => {
+            ("network", "\"on\"")
+        }
         "ssh_keys" => ("ssh_keys", "[\"/nonexistent/.ssh/authorized_keys\"]"),
         "host_setting" => ("host_settings", "\"on\""),
         "backup" => ("backup", "\"on\""),

@@ -240,6 +240,10 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "ids" => json!([1]),
         "up_to" | "below" | "port" | "depth" | "count" => json!(1),
         "tunnel" => json!("nosuchtunnel"),
+        "ssid" => json!("nosuchnetwork"),
+        "interface" => json!("lo"),
+        // As the network says.
+        "servers" => json!([]),
         "disk" | "array" | "pool" => json!("nosuchdisk0"),
         "argv" => json!(["true"]),
         "user" => json!("root"),

@@ -29,7 +29,8 @@ const MANAGER: &str = "org.freedesktop.resolve1.Manager";
 const RESOLVED_RUNS: &str = "run/systemd/resolve/resolv.conf";
 
 /// Who writes `/etc/resolv.conf`, by what its link says or what stands in it.
-const WRITERS: [(&str, &str); 5] = [
+const WRITERS: [(&str, &str); 6] = [
+    ("BEGIN gatewren", "gatewren"),
     ("systemd/resolve", "systemd-resolved"),
     ("NetworkManager", "NetworkManager"),
     ("resolvconf", "resolvconf"),

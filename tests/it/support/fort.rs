@@ -189,6 +189,10 @@ pub fn everything(trace: &Value) -> Vec<Value> {
         json!({ "do": "host_tunnel_up", "tunnel": "nosuchtunnel" }),
         json!({ "do": "host_tunnel_down", "tunnel": "nosuchtunnel" }),
         json!({ "do": "host_disk_usage", "path": "/nonexistent", "depth": 1 }),
+        json!({ "do": "wifi", "deed": { "what": "status" } }),
+        json!({ "do": "wifi", "deed": { "what": "forget", "ssid": "nosuchnetwork" } }),
+        // As the network says: nothing that is set in this way is there to be taken away.
+        json!({ "do": "set_name_servers", "servers": [] }),
     ]);
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
     let fingerprint = "SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ";
