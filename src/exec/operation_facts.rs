@@ -36,6 +36,7 @@ impl Operation {
             Self::HostSetting { setting } => setting.name(), Self::HostTunnels {} => "host_tunnels",
             Self::HostTunnelUp { .. } => "host_tunnel_up", Self::HostTunnelDown { .. } => "host_tunnel_down",
             Self::SshKeys { deed } => deed.name(), Self::Backup { deed } => deed.name(),
+            Self::Firmware { deed } => deed.name(),
         }
     }
 
@@ -45,6 +46,9 @@ impl Operation {
             return deed.only_looks();
         }
         if let Self::Backup { deed } = self {
+            return deed.only_looks();
+        }
+        if let Self::Firmware { deed } = self {
             return deed.only_looks();
         }
         !matches!(
@@ -111,7 +115,7 @@ impl Operation {
             | Self::HostFirewall {} | Self::HostDiskUsage(_) | Self::HostSmart { .. }
             | Self::HostPools {} | Self::HostBtrfs { .. } | Self::HostRepair(_)
             | Self::HostSetting { .. } | Self::HostTunnels {} | Self::HostTunnelUp { .. }
-            | Self::HostTunnelDown { .. } | Self::SshKeys { .. } => None,
+            | Self::HostTunnelDown { .. } | Self::SshKeys { .. } | Self::Firmware { .. } => None,
         }
     }
 }

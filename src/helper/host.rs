@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::exec::{Ending, Operation};
 
 use super::{
-    host_files, host_network, host_settings, host_storage, host_view, house::House,
+    firmware, host_files, host_network, host_settings, host_storage, host_view, house::House,
     printing::print, processes, pump::Pump, refusal::Refusal, repair, ssh_keys, tunnels,
 };
 
@@ -42,6 +42,7 @@ pub async fn perform(
         Operation::SshKeys { deed } => ssh_keys::perform(house, pump, deed).await,
         Operation::HostRepair(what) => repair::perform(house, pump, what).await,
         Operation::HostSetting { setting } => host_settings::perform(house, pump, setting).await,
+        Operation::Firmware { deed } => firmware::perform(house, pump, deed).await,
         Operation::HostTunnels {} => tunnels::list(house, pump).await,
         Operation::HostTunnelUp { tunnel } => tunnels::switch(house, pump, (tunnel, "up")).await,
         Operation::HostTunnelDown { tunnel } => {

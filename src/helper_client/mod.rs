@@ -18,13 +18,14 @@ pub use running::Running;
 
 pub use crate::exec::{
     Answered, Backup, BackupDeed, BackupId, BackupList, BackupTarget, BootName, Changes, Command,
-    ContainerName, Deed, DiskName, Ending, Excerpt, FileEntry, FileFacts, FileList, FileMatch,
-    FileMatches, FileWritten, Fingerprint, Frame, HostDiskUsage, HostFileList, HostFileRead,
-    HostFileSearch, HostFileWrite, HostName, HostProbe, HostRepair, HostSetting, HostView,
-    InsideEntry, InsidePath, Job, JobId, JobPiece, Keyboard, KillReason, Limits, Listener,
-    LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, Operation, PackageName,
-    PowerPlan, Probe, Probed, ProcessOrder, ProcessSeen, Processes, Program, PublicKey,
-    RefusalCode, Repaired, SettingWord, SnapshotFacts, SnapshotName, SshAccount, SshKeyChange,
-    SshKeyDeed, Stream, Subject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
-    UnseenTarget, UpdateOrder, UpdateScope, Usage, Verified, Vitals,
+    ContainerName, Deed, DiskName, Ending, Excerpt, FIRMWARE_MARK, FileEntry, FileFacts, FileList,
+    FileMatch, FileMatches, FileWritten, Fingerprint, FirmwareDeed, FirmwareId, Frame,
+    HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostName, HostProbe,
+    HostRepair, HostSetting, HostView, InsideEntry, InsidePath, Job, JobId, JobPiece, Keyboard,
+    KillReason, Limits, Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery,
+    Operation, PackageName, PowerPlan, Probe, Probed, ProcessOrder, ProcessSeen, Processes,
+    Program, PublicKey, RefusalCode, Repaired, SettingWord, SnapshotFacts, SnapshotName,
+    SshAccount, SshKeyChange, SshKeyDeed, Stream, Subject, TargetName, Transport, Tunnel,
+    TunnelName, UnitChange, UnitName, UnseenTarget, UpdateOrder, UpdateScope, Usage, Verified,
+    Vitals,
 };

@@ -240,6 +240,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "ids" => json!([1]),
         "up_to" | "below" | "port" | "depth" | "count" => json!(1),
         "tunnel" => json!("nosuchtunnel"),
+        "device" => json!("0123456789012345678901234567890123456789"),
         "disk" | "array" | "pool" => json!("nosuchdisk0"),
         "argv" => json!(["true"]),
         "user" => json!("root"),
