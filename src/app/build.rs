@@ -19,8 +19,8 @@ use super::{
 };
 use crate::auth::{Agents, Logins};
 use crate::backends::{
-    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Setup, Shell, Ssh,
-    Storage, SystemBus, Systemd, SystemdUnits, Updates,
+    Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Network, Power, Processes, Setup,
+    Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits, Updates,
 };
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::courier::Courier;
@@ -152,6 +152,7 @@ pub fn backends(
         journal: Journal::new(helper.clone()),
         units: SystemdUnits::new(systemd, helper.clone()),
         backups: Backups::new(helper.clone()),
+        firmware: Firmware::new(helper.clone()),
         updates: Updates::new(helper),
         bounds: bounds.clone(),
         observer,

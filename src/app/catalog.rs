@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::backends::{
-    Backups, Bounds, Files, Host, Jobs, Journal, Lxc, Network, Power, Processes, Setup, Shell, Ssh,
-    Storage, Systemd, SystemdUnits, Updates,
+    Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Network, Power, Processes, Setup,
+    Shell, Ssh, Storage, Systemd, SystemdUnits, Updates,
 };
 use crate::courier::Courier;
 use crate::dispatch::{SessionDesk, WithChanges, change_tools, session_tools};
@@ -42,6 +42,8 @@ pub struct Backends {
     pub settings: Setup,
     /// What apt could upgrade.
     pub updates: Updates,
+    /// What fwupd could renew.
+    pub firmware: Firmware,
     /// Backups of containers and directories.
     pub backups: Backups,
     /// What of it the helper does at all.
@@ -181,6 +183,9 @@ fn on_backends(catalog: &mut Catalog, on: Backends, rows: Rows) -> Result<(), Ca
     }
     if rows.have(Updates::are_here()) {
         catalog.add(toolsets::updates(Arc::new(on.updates)))?;
+    }
+    if rows.have(Firmware::is_here()) {
+        catalog.add(toolsets::firmware(Arc::new(on.firmware)))?;
     }
     if rows.have(Backups::are_here()) {
         catalog.add(toolsets::backups(Arc::new(on.backups)))?;

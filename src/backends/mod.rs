@@ -7,6 +7,7 @@ mod bounds;
 mod bus;
 mod error;
 mod files;
+mod firmware;
 mod host;
 mod job_ends;
 mod job_piece;
@@ -67,6 +68,7 @@ pub use systemd::{
     UnitStatus,
 };
 
+pub use firmware::{Firmware, FirmwareCheck, FirmwareUpdated};
 pub use update_applied::UpdateApplied;
 pub use update_history::UpdateHistory;
 pub use updates::{UpdateCheck, Updates, Wanted};
@@ -74,12 +76,13 @@ pub use updates::{UpdateCheck, Updates, Wanted};
 pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
     Backup, BackupId, BackupTarget, BootName, Captured, Changes, ContainerName, CountryCode,
-    FileEntry, FileFacts, FileMatch, FileWritten, Fingerprint, HostDiskUsage, HostFileSearch,
-    HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, Listener, LogCursor, LogFile,
-    LogOrder, LogPattern, LogPriority, LogQuery, NameServers, PackageName, ProcessOrder, Program,
-    PublicKey, Repaired, SettingWord, SnapshotName, SshAccount, SshKeyChange, Ssid,
-    Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
-    UnseenTarget, UpdateScope, Usage, Verified, Vitals, WifiDeed, WifiNetwork, WifiStatus,
+    FileEntry, FileFacts, FileMatch, FileWritten, Fingerprint, FirmwareId, HostDiskUsage,
+    HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, Listener,
+    LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, NameServers, PackageName,
+    ProcessOrder, Program, PublicKey, Repaired, SettingWord, SnapshotName, SshAccount,
+    SshKeyChange, Ssid, Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName,
+    UnitChange, UnitName, UnseenTarget, UpdateScope, Usage, Verified, Vitals, WifiDeed,
+    WifiNetwork, WifiStatus,
 };
 pub use crate::sys::neutralise;
 

@@ -219,9 +219,10 @@ Every value below is the default: uncomment a line to change it.";
             "Restarting this box and switching it off, and calling off what is planned: \"off\" or \"on\". It is\n\
              done through systemd some seconds later, and not while something holds an inhibitor lock."),
         key!("", "updates", updates, Word,
-            "Updates of packages, of this box and of containers: \"off\", \"read-only\" to look at what apt would\n\
-             upgrade and what it did, or \"apply\" to fetch and install too. A package's own scripts run as root\n\
-             then, whatever else is off here; apt's sources and keys say whose packages can come."),
+            "Updates of packages, of this box and of containers, and of this box's firmware: \"off\", \"read-only\" to\n\
+             look at what apt and fwupd would upgrade and what apt did, or \"apply\" to fetch and install too. A\n\
+             package's own scripts run as root then, whatever else is off here; apt's sources and keys say whose\n\
+             packages can come, and fwupd's remotes whose firmware."),
         key!("", "host_logs", host_logs, Flag,
             "Whether the journal of this box may be read, the kernel's messages in it too. What looks like a\n\
              secret is left out of what is told, as far as it can be recognised."),

@@ -7,6 +7,7 @@ mod command;
 mod deed;
 mod device;
 mod ending;
+mod firmware;
 mod frame;
 mod host_files;
 mod host_setting;
@@ -40,6 +41,7 @@ pub use command::{Command, Program};
 pub use deed::{Changes, Deed, Excerpt, LogFile, SnapshotFacts};
 pub use device::{DiskName, TunnelName};
 pub use ending::{Ending, KillReason, RefusalCode};
+pub use firmware::{FIRMWARE_MARK, FirmwareDeed, FirmwareId};
 pub use frame::{Decoder, Frame, Stream};
 pub use host_files::{
     FileEntry, FileFacts, FileKind, FileList, FileMatch, FileMatches, FileWritten, HostFileList,

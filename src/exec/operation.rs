@@ -7,6 +7,7 @@ use super::{
     command::Command,
     deed::Deed,
     device::{DiskName, TunnelName},
+    firmware::FirmwareDeed,
     host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrite},
     host_setting::HostSetting,
     job::JobId,
@@ -315,6 +316,11 @@ pub enum Operation {
     HostSetting {
         /// Which, and to what.
         setting: HostSetting,
+    },
+    /// Look at the firmware of the host's devices, or renew it.
+    Firmware {
+        /// What.
+        deed: FirmwareDeed,
     },
     /// Print `WireGuard`'s tunnels as a JSON list ([`Tunnel`](super::tunnels::Tunnel)).
     HostTunnels {},

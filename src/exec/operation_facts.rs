@@ -37,6 +37,7 @@ impl Operation {
             Self::HostTunnelUp { .. } => "host_tunnel_up", Self::HostTunnelDown { .. } => "host_tunnel_down",
             Self::SshKeys { deed } => deed.name(), Self::Backup { deed } => deed.name(),
             Self::Wifi { deed } => deed.name(), Self::SetNameServers { .. } => "set_name_servers",
+            Self::Firmware { deed } => deed.name(),
         }
     }
 
@@ -49,6 +50,9 @@ impl Operation {
             return deed.only_looks();
         }
         if let Self::Wifi { deed } = self {
+            return deed.only_looks();
+        }
+        if let Self::Firmware { deed } = self {
             return deed.only_looks();
         }
         !matches!(
@@ -117,7 +121,7 @@ impl Operation {
             | Self::HostPools {} | Self::HostBtrfs { .. } | Self::HostRepair(_)
             | Self::HostSetting { .. } | Self::HostTunnels {} | Self::HostTunnelUp { .. }
             | Self::HostTunnelDown { .. } | Self::SshKeys { .. } | Self::Wifi { .. }
-            | Self::SetNameServers { .. } => None,
+            | Self::SetNameServers { .. } | Self::Firmware { .. } => None,
         }
     }
 }

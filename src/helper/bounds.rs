@@ -1,7 +1,7 @@
 //! What this box lets be done at all: the owner's file, which the front cannot write.
 
 use crate::config::{HELPER_POLICY_FILE, HelperClass, HelperPolicy};
-use crate::exec::{Deed, Ending, Frame, KillReason, Operation, RefusalCode, Stream};
+use crate::exec::{Deed, Ending, FirmwareDeed, Frame, KillReason, Operation, RefusalCode, Stream};
 
 use super::{house::House, pump::Pump, refusal::Refusal};
 
@@ -49,8 +49,10 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::ContainerCreate { .. } => Some(HelperClass::LxcManage),
         Operation::Restart { .. } | Operation::Shutdown { .. } | Operation::CancelShutdown {} => Some(HelperClass::Power),
         Operation::HostSetting { .. } => Some(HelperClass::HostSettings),
-        Operation::UpdateCheck { .. } | Operation::UpdateHistory { .. } => Some(HelperClass::Updates),
-        Operation::UpdateRefresh { .. } | Operation::UpdateApply(_) => Some(HelperClass::UpdatesApply),
+        Operation::UpdateCheck { .. } | Operation::UpdateHistory { .. }
+        | Operation::Firmware { deed: FirmwareDeed::Devices {} | FirmwareDeed::Updates {} } => Some(HelperClass::Updates),
+        Operation::UpdateRefresh { .. } | Operation::UpdateApply(_)
+        | Operation::Firmware { deed: FirmwareDeed::Refresh {} | FirmwareDeed::Apply { .. } } => Some(HelperClass::UpdatesApply),
         Operation::HostLog { .. } | Operation::HostBoots {} => Some(HelperClass::HostLogs),
         Operation::UnitChange { .. } => Some(HelperClass::Units),
         Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => Some(HelperClass::HostFileReads),
@@ -382,8 +384,9 @@ mod tests {
     }
 
     /// What is about updates.
-    fn updates() -> [(Operation, Option<HelperClass>); 4] {
+    fn updates() -> [(Operation, Option<HelperClass>); 8] {
         let (looks, applies) = (Some(HelperClass::Updates), Some(HelperClass::UpdatesApply));
+        let firmware = |deed| Operation::Firmware { deed };
         let container = None;
         let order = UpdateOrder {
             container: None,
@@ -396,6 +399,10 @@ mod tests {
             (Operation::UpdateHistory { container, file: 0 }, looks),
             (Operation::UpdateRefresh { container: None }, applies),
             (Operation::UpdateApply(order), applies),
+            (firmware(FirmwareDeed::Devices {}), looks),
+            (firmware(FirmwareDeed::Updates {}), looks),
+            (firmware(FirmwareDeed::Refresh {}), applies),
+            (firmware(FirmwareDeed::Apply { device: None }), applies),
         ]
     }
 

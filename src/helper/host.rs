@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::exec::{Ending, Operation};
 
 use super::{
-    host_files, host_network, host_settings, host_storage, host_view, house::House, name_servers,
-    printing::print, processes, pump::Pump, refusal::Refusal, repair, ssh_keys, tunnels, wifi,
+    firmware, host_files, host_network, host_settings, host_storage, host_view, house::House,
+    name_servers, printing::print, processes, pump::Pump, refusal::Refusal, repair, ssh_keys,
+    tunnels, wifi,
 };
 
 /// Does one of the operations on the host that are no command.
@@ -44,6 +45,7 @@ pub async fn perform(
         Operation::HostSetting { setting } => host_settings::perform(house, pump, setting).await,
         Operation::SetNameServers { servers } => name_servers::set(house, pump, servers).await,
         Operation::Wifi { deed } => wifi::perform(house, pump, deed).await,
+        Operation::Firmware { deed } => firmware::perform(house, pump, deed).await,
         Operation::HostTunnels {} => tunnels::list(house, pump).await,
         Operation::HostTunnelUp { tunnel } => tunnels::switch(house, pump, (tunnel, "up")).await,
         Operation::HostTunnelDown { tunnel } => {

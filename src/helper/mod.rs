@@ -26,6 +26,7 @@ mod definition;
 mod definitions;
 mod events;
 mod files;
+mod firmware;
 mod frost;
 mod halt;
 mod host;

@@ -60,6 +60,7 @@ fn package(name: &str) -> &'static str {
         "du" | "sha256sum" => "coreutils",
         "mount" | "umount" | "swapon" | "swapoff" => "mount",
         "modprobe" => "kmod",
+        "fwupdmgr" => "fwupd",
         "mount.cifs" => "cifs-utils",
         "tar" => "tar",
         "zstd" => "zstd",

@@ -75,6 +75,11 @@ async fn apply(house: &House, pump: &mut Pump, order: &UpdateOrder) -> Result<En
     if matches!(refreshed, Ending::Killed { .. }) {
         return Ok(refreshed);
     }
+    // Where a container has no systemd, an installation ends with the helper.
+    pump.set_steadfast(true);
+    let mended = step(house, pump, container, vec!["mend".to_owned()]).await;
+    pump.set_steadfast(false);
+    mended?;
     let fetched = step(house, pump, container, with("download")).await?;
     if fetched != (Ending::Exited { code: 0 }) {
         return Ok(fetched);

@@ -2,13 +2,14 @@
 # What the helper has apt do, on the host and in containers, a step at a time:
 #
 #   refresh                                        fetches the lists of packages
+#   mend                                           finishes what was broken off, without which apt fetches nothing
 #   download SCOPE REMOVALS AGENT [PACKAGE...]     fetches what the next step installs
 #   install  SCOPE REMOVALS AGENT [PACKAGE...]     installs it, and says what is different then
 #   check                                          says what an upgrade would do; nothing is locked for it
 #   history  N                                     prints apt's record, the Nth before the current one
 #
 # SCOPE is all, security or named; REMOVALS is keep or allow. What is for gatewren begins with "gatewren: ".
-# Whoever runs this passes its text as $0. It is broken off safely at each step but `install`.
+# Whoever runs this passes its text as $0. It is broken off safely at each step but `mend` and `install`.
 step=$1
 export DEBIAN_FRONTEND=noninteractive APT_LISTCHANGES_FRONTEND=none LC_ALL=C.UTF-8
 
@@ -66,6 +67,10 @@ upgrade() {
     apt $option --option=Gatewren::Agent="$agent" "$@"
 }
 
+configure() {
+    dpkg --force-confdef --force-confold --configure --pending
+}
+
 packages() {
     dpkg-query --show --showformat='${db:Status-Abbrev} ${Package} ${Architecture} ${Version}\n' |
         grep '^.[^nc]'
@@ -90,7 +95,7 @@ install() {
     before=$(packages)
     automatic=$(apt-mark showauto)
     # What an earlier end of the power left half done.
-    dpkg --force-confdef --force-confold --configure --pending
+    configure
     upgrade "" "$@"
     status=$?
     if [ "$1" != all ] && [ -n "$automatic" ]; then
@@ -129,6 +134,12 @@ script=$0
 shift
 case $step in
 refresh) apt update ;;
+mend)
+    # Numbered files are what dpkg had not put into its database yet.
+    for part in /var/lib/dpkg/updates/[0-9]*; do
+        [ ! -e "$part" ] || { configure; break; }
+    done
+    ;;
 download) upgrade --download-only "$@" ;;
 install-here) install "$@" ;;
 install)

@@ -89,6 +89,7 @@ fn nothing_that_the_helper_would_do_is_there_when_all_is_off() {
         "server_shutdown",
         "server_processes",
         "update_",
+        "firmware_",
         "logs_",
         "kernel_logs",
         "boot_list",

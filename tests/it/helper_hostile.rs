@@ -69,6 +69,10 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "ssh_keys" => ("ssh_keys", "[\"/nonexistent/.ssh/authorized_keys\"]"),
         "host_setting" => ("host_settings", "\"on\""),
         "backup" => ("backup", "\"on\""),
+        "firmware" => match operation["deed"]["what"].as_str().unwrap() {
+            "refresh" | "apply" => ("updates", "\"apply\""),
+            _ => ("updates", "\"read-only\""),
+        },
         "host_file_write" => ("host_file_writes", "[\"/\"]"),
         looks if looks.starts_with("host_file_") => ("host_file_reads", "[\"/\"]"),
         looks if looks.starts_with("host_") => ("host_reads", "true"),

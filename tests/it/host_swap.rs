@@ -162,7 +162,7 @@ fn compressed_swap_is_made_once_and_taken_away_and_that_of_others_is_left_alone(
         "{size} of {half}"
     );
     let node = format!("/dev/{}", device["name"].as_str().unwrap());
-    assert_eq!(swaps(), [node.clone()]);
+    assert_eq!(swaps(), std::slice::from_ref(&node));
     let metrics = home.client.call("server_metrics", json!({})).send().data();
     assert_eq!(
         metrics["swap"]["total_bytes"], device["size_bytes"],

@@ -244,6 +244,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "interface" => json!("lo"),
         // As the network says.
         "servers" => json!([]),
+        "device" => json!("0123456789012345678901234567890123456789"),
         "disk" | "array" | "pool" => json!("nosuchdisk0"),
         "argv" => json!(["true"]),
         "user" => json!("root"),

@@ -18,29 +18,36 @@ from unit_tools import check  # noqa: E402
 NAME = "debian"
 HOME_OF_IT = pathlib.Path("/var/lib/lxc", NAME)
 HERE = {"container": NAME}
+ENTER = ["lxc-attach", "-n", NAME, "--clear-env", "--"]
 # Units of the box that would get into its way in there.
 MASKED = ["lxc.service", "lxc-net.service", "lxc-monitord.service", "modprobe@.service"]
 
 
 def inside(*command):
-    return run("lxc-attach", "-n", NAME, "--clear-env", "--", *command, stdin=subprocess.DEVNULL)
+    return run(*ENTER, *command, stdin=subprocess.DEVNULL)
 
 
-def boot(root):
-    """An overlay over the root file system; its upper half in memory, since the box's own files are an overlay already."""
-    run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/var/lib/lxc")
+def boot(root, systemd=True):
+    """An overlay over the root file system; its upper half in memory, since the box's own files are an overlay already.
+    Once more it has what was written in it; without systemd nothing runs in it."""
     units = HOME_OF_IT / "delta/etc/systemd/system"
-    units.mkdir(parents=True)
-    for unit in MASKED:
-        (units / unit).symlink_to("/dev/null")
+    if not units.exists():
+        run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/var/lib/lxc")
+        units.mkdir(parents=True)
+        for unit in MASKED:
+            (units / unit).symlink_to("/dev/null")
     (units / "lab-inner.service").write_text(
         "[Service]\nExecStart=sh -c 'echo the inner wren sings; exec sleep infinity'\n"
         "[Install]\nWantedBy=multi-user.target\n")
     (HOME_OF_IT / "config").write_text("\n".join([
         "lxc.include = /usr/share/lxc/config/common.conf", f"lxc.uts.name = {NAME}",
         f"lxc.rootfs.path = overlay:{root}:{HOME_OF_IT}/delta", "lxc.net.0.type = empty",
-        "lxc.apparmor.profile = unconfined", f"lxc.console.logfile = {HOME_OF_IT}/console.log", ""]))
+        "lxc.mount.entry = /gatewren gatewren none bind,ro,create=dir 0 0",
+        "lxc.apparmor.profile = unconfined", f"lxc.console.logfile = {HOME_OF_IT}/console.log",
+        "" if systemd else "lxc.init.cmd = /bin/sleep infinity", ""]))
     run("lxc-start", "-n", NAME, stdin=subprocess.DEVNULL)
+    if not systemd:
+        return
     end = time.monotonic() + BOUND
     while True:
         command = ["lxc-attach", "-n", NAME, "--", "systemctl", "is-system-running"]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Packages of a repository that is made here are upgraded through a gatewren. One line a check: ok or not ok.
 
-    updates.py prepare                 makes the repository, and installs older versions of what is in it
-    updates.py host                    upgrades on the host, through a unit of systemd's (inside the booted box)
-    updates.py container LXCPATH NAME  upgrades in a running container that was prepared, from this machine
+    updates.py prepare         makes the repository, and installs older versions of what is in it
+    updates.py host            upgrades on the host, through a unit of systemd's (inside the booted box)
+    updates.py container ROOT  upgrades in a container that boots from a root file system, with and without systemd
 """
 
 import fcntl
@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 
+import inside
 from bounds import BOUND, GATEWREN, HOME, POLICY, Gatewren, check, expect, package, repository, run
 
 TOOLS = ["update_check", "update_apply", "update_history"]
@@ -198,8 +199,53 @@ def host():
     waits(place)
 
 
+def container(root):
+    inside.boot(root)
+    place = Place(inside.ENTER, inside.HERE)
+    place.run("python3", "/gatewren/tests/lab/updates.py", "prepare")
+    POLICY.write_text('updates = "apply"\n')
+    allow()
+    apply(place)
+    breaks_off(place, False)
+    # The same without a systemd in it.
+    run("lxc-stop", "-k", "-n", inside.NAME)
+    inside.boot(root, systemd=False)
+    place.run("rm", "-f", "/srv/apart-go", "/srv/apart-began")
+    breaks_off(place, True)
+
+
+def breaks_off(place, dies):
+    """Whether an installation in a container dies with the helper: without a systemd, nobody in it goes on with it."""
+    where = place.where
+    # As it was before, for the second time.
+    place.run("dpkg", "--install", "/srv/old/wren-apart_1.0.deb")
+    with Busy() as gatewren, check(f"the helper ends in the middle of an installation{' without systemd' if dies else ''}"):
+        call = gatewren.send("update_apply", packages=["wren-apart"], **where)
+        until("the script runs", lambda: place.has("/srv/apart-began"))
+        [helper] = pathlib.Path(f"/proc/{gatewren.process.pid}/task/{gatewren.process.pid}/children").read_text().split()
+        os.kill(int(helper), signal.SIGKILL)
+        wrong, said = gatewren.receive(call)
+        expect(wrong, said)
+        time.sleep(3)
+        expect(place.version("wren-apart") == "iF2.0", place.version("wren-apart"))
+        place.run("touch", "/srv/apart-go")
+        if dies:
+            time.sleep(3)
+            expect(place.version("wren-apart") == "iF2.0", "it went on")
+        else:
+            until("it is installed", lambda: place.version("wren-apart") == "ii2.0")
+    if dies:
+        with Busy() as gatewren, check("the next update_apply finishes what was broken off"):
+            wrong, said = gatewren.done(gatewren.send("update_apply", packages=["wren-one"], **where))
+            expect(not wrong and said.get("completed", True), said)
+            expect(place.version("wren-apart") == "ii2.0", place.version("wren-apart"))
+
+
 if __name__ == "__main__":
-    {"prepare": prepare, "host": host}[sys.argv[1]]()
+    if sys.argv[1] == "container":
+        container(sys.argv[2])
+    else:
+        {"prepare": prepare, "host": host}[sys.argv[1]]()
     import bounds
 
     sys.exit(1 if bounds.failed else 0)

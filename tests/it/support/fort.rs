@@ -223,6 +223,10 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     all.extend(
         deeds.map(|(_, deed)| json!({ "do": "container_deed", "container": "web", "deed": deed })),
     );
+    all.extend(["devices", "updates", "refresh"].map(firmware));
+    // Of no device that there is.
+    let none = "0".repeat(40);
+    all.push(json!({ "do": "firmware", "deed": { "what": "apply", "device": none } }));
     all.extend(backups().map(|deed| json!({ "do": "backup", "deed": deed })));
     all.push(json!({ "do": "container_create", "name": "new", "template": "none" }));
     all.push(json!({
@@ -230,6 +234,10 @@ pub fn everything(trace: &Value) -> Vec<Value> {
         "operation": trace
     }));
     all
+}
+
+fn firmware(what: &str) -> Value {
+    json!({ "do": "firmware", "deed": { "what": what } })
 }
 
 /// What is done with backups; on no target that there is.

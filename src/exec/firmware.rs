@@ -1,0 +1,119 @@
+//! What can be asked of fwupd, which keeps the firmware of devices.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What stands between what an update prints and the devices as they are after it.
+pub const FIRMWARE_MARK: &str = "gatewren: devices";
+
+/// Something about the host's firmware. What it prints is a document of fwupdmgr's in JSON, errors too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
+pub enum FirmwareDeed {
+    /// Print the devices that have firmware.
+    Devices {},
+    /// Print those of them that there is newer firmware for, with it.
+    Updates {},
+    /// Fetch the lists of firmware that there is.
+    Refresh {},
+    /// Install newer firmware, and print the devices then, after a line [`FIRMWARE_MARK`].
+    Apply {
+        /// Of which device; of all when absent.
+        #[serde(default)]
+        device: Option<FirmwareId>,
+    },
+}
+
+impl FirmwareDeed {
+    /// Its name, as in the log.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Devices {} => "firmware_devices",
+            Self::Updates {} => "firmware_updates",
+            Self::Refresh {} => "firmware_refresh",
+            Self::Apply { .. } => "firmware_apply",
+        }
+    }
+
+    /// Whether it changes nothing.
+    pub fn only_looks(&self) -> bool {
+        matches!(self, Self::Devices {} | Self::Updates {})
+    }
+}
+
+/// A device as fwupd names it: forty digits of a hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct FirmwareId(String);
+
+/// A text is no such name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InvalidFirmwareId;
+
+impl FirmwareId {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for InvalidFirmwareId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a device is named by forty digits of 0-9 a-f, as firmware_check has them")
+    }
+}
+
+impl std::error::Error for InvalidFirmwareId {}
+
+impl TryFrom<String> for FirmwareId {
+    type Error = InvalidFirmwareId;
+
+    fn try_from(text: String) -> Result<Self, InvalidFirmwareId> {
+        let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        let fits = text.len() == 40 && text.bytes().all(digit);
+        fits.then_some(Self(text)).ok_or(InvalidFirmwareId)
+    }
+}
+
+impl From<FirmwareId> for String {
+    fn from(FirmwareId(text): FirmwareId) -> Self {
+        text
+    }
+}
+
+impl schemars::JsonSchema for FirmwareId {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "FirmwareId".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[0-9a-f]{40}$" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_neither_an_option_nor_a_path() {
+        let id = |text: &str| FirmwareId::try_from(text.to_owned()).is_ok();
+        assert!(id("08d460be0f1f9f128413f816022a6439e0078018"));
+        for bad in [
+            "",
+            "--force",
+            "08d460be",
+            "08D460BE0F1F9F128413F816022A6439E0078018",
+            "/8d460be0f1f9f128413f816022a6439e0078018",
+            "08d460be0f1f9f128413f816022a6439e0078018\n",
+        ] {
+            assert!(!id(bad), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Has fwupd look at the firmware of the host's devices, and renew it.
+
+use crate::exec::{Ending, FIRMWARE_MARK, FirmwareDeed, FirmwareId, Frame, Stream};
+
+use super::{commands::require_root, house::House, pump::Pump, refusal::Refusal, tools};
+
+/// Does one of the operations on firmware.
+pub async fn perform(
+    house: &House,
+    pump: &mut Pump,
+    deed: &FirmwareDeed,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    match deed {
+        FirmwareDeed::Devices {} => fwupdmgr(house, pump, &["get-devices"]).await,
+        FirmwareDeed::Updates {} => fwupdmgr(house, pump, &["get-updates"]).await,
+        FirmwareDeed::Refresh {} => fwupdmgr(house, pump, &["refresh"]).await,
+        FirmwareDeed::Apply { device } => {
+            // Nothing is asked, nobody is told of it, and the box stays up.
+            let mut words = vec![
+                "update",
+                "--assume-yes",
+                "--no-reboot-check",
+                "--no-unreported-check",
+                "--no-metadata-check",
+            ];
+            words.extend(device.iter().map(FirmwareId::as_str));
+            // A device whose firmware is written in part may never start again.
+            pump.set_steadfast(true);
+            let updated = fwupdmgr(house, pump, &words).await;
+            pump.set_steadfast(false);
+            let updated = updated?;
+            let mark = format!("\n{FIRMWARE_MARK}\n").into_bytes();
+            pump.say(&Frame::Output(Stream::Stdout, mark)).await;
+            fwupdmgr(house, pump, &["get-devices"]).await?;
+            Ok(updated)
+        }
+    }
+}
+
+/// What fwupd says in JSON is asked for without questions to a person.
+async fn fwupdmgr(house: &House, pump: &mut Pump, words: &[&str]) -> Result<Ending, Refusal> {
+    let words = words.iter().chain(&["--json"]);
+    let tool = tools::Tool {
+        name: "fwupdmgr",
+        args: words.map(|word| (*word).to_owned()).collect(),
+    };
+    tools::carry(&tool, pump, &house.strays).await
+}

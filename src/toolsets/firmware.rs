@@ -1,0 +1,57 @@
+//! `firmware_*`: what of the firmware of the host's devices could be renewed, and is.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{failure::failed, long::keep};
+use crate::backends::{Firmware, FirmwareCheck, FirmwareId, FirmwareUpdated};
+use crate::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
+
+/// The group, as a table.
+pub fn tools(firmware: Arc<Firmware>) -> Toolset<Firmware> {
+    Toolset::over(firmware)
+        .named("updates")
+        .tool("firmware_check", Risk::Read, check)
+        .about(Scope::Host)
+        .through(HelperClass::Updates)
+        .titled("Updates of firmware")
+        .long()
+        .tool("firmware_update", Risk::Disrupt, update)
+        .about(Scope::Host)
+        .through(HelperClass::UpdatesApply)
+        .titled("Install firmware")
+        .startos("server.update-firmware", &[])
+        .long()
+}
+
+/// Lists the devices of the host whose firmware fwupd can renew, those with newer firmware first, and whether a restart
+/// waits. Nothing is installed: `firmware_update` does that.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Check {
+    /// Fetch the lists of firmware first, where that is allowed.
+    #[serde(default)]
+    refresh: bool,
+}
+
+async fn check(firmware: Arc<Firmware>, asked: Check, cx: Cx) -> Result<FirmwareCheck> {
+    let checked = firmware.check(asked.refresh, (keep(&cx), cx.reference()));
+    checked.await.map_err(failed)
+}
+
+/// Installs newer firmware on one device of the host, or on all that there is some for, and returns what is different.
+/// It cannot be cancelled, and the host must not lose power meanwhile. The host is never restarted: where firmware waits
+/// for that, it is said (`server_restart`). Look first with `firmware_check`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Update {
+    /// The `device` that `firmware_check` names; all of them when absent.
+    device: Option<FirmwareId>,
+}
+
+async fn update(firmware: Arc<Firmware>, asked: Update, cx: Cx) -> Result<FirmwareUpdated> {
+    let updated = firmware.update(asked.device, (keep(&cx), cx.reference()));
+    updated.await.map_err(failed)
+}
