@@ -13,6 +13,7 @@ mod entry;
 mod everything;
 mod helper;
 mod inbox;
+mod job;
 mod owner;
 mod place;
 mod plain;

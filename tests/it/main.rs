@@ -55,6 +55,7 @@ mod host_files;
 mod host_network;
 mod hostile_container;
 mod house_rules;
+mod job_cli;
 mod killing;
 mod manuals;
 mod notifications;
