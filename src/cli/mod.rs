@@ -14,6 +14,7 @@ mod everything;
 mod helper;
 mod inbox;
 mod job;
+mod notify;
 mod owner;
 mod place;
 mod plain;

@@ -109,7 +109,9 @@ fn the_owner_sees_waits_for_reads_and_ends_the_jobs_of_agents() {
     );
 
     let mut audit = Command::new(env!("CARGO_BIN_EXE_gatewren"));
-    let audit = audit.args(["audit", "list", "--config"]).arg(server.settings_file());
+    let audit = audit
+        .args(["audit", "list", "--config"])
+        .arg(server.settings_file());
     let audit = text(&audit.output().unwrap());
     assert_eq!(audit.matches("job cancel").count(), 1, "{audit}");
     for none in [
