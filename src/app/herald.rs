@@ -66,15 +66,14 @@ fn opened(file: &Path, notifications: &Notifications, revision: u64) -> Outbox {
         tracing::error!(cause, "what is to be sent is forgotten");
         None
     });
-    let mut outbox = kept.unwrap_or_else(|| {
-        let all = notifications.list("", &Reach::everything());
-        Outbox {
-            seen: all.first().map_or(0, |newest| newest.id),
-            ..Outbox::default()
-        }
+    let all = notifications.list("", &Reach::everything());
+    let newest = all.first().map_or(0, |newest| newest.id);
+    let mut outbox = kept.unwrap_or_else(|| Outbox {
+        seen: newest,
+        ..Outbox::default()
     });
-    // A state that was made anew begins its numbers anew.
-    outbox.seen = outbox.seen.min(revision);
+    // A state that was made anew begins its numbers anew. Those of other programs may be larger than any revision.
+    outbox.seen = outbox.seen.min(revision.max(newest));
     outbox
 }
 

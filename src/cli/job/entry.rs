@@ -59,7 +59,7 @@ enum What {
     },
     /// Print what a job has printed
     ///
-    /// With --json an object for each piece, as job_output answers it.
+    /// With --json an object for each piece, as `job_output` answers it.
     Output {
         /// Its id, or the beginning of it
         #[arg(value_name = "ID")]

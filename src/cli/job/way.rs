@@ -89,7 +89,8 @@ fn started(directory: &Path) -> Result<(PathBuf, Option<File>), String> {
     let sockets = entries.filter_map(|entry| {
         let entry = entry.ok()?;
         let name = entry.file_name().into_string().ok()?;
-        let is_one = name.starts_with("helper-") && name.ends_with(".sock");
+        let inner = name.strip_prefix("helper-");
+        let is_one = inner.is_some_and(|name| name.strip_suffix(".sock").is_some());
         let made = entry.metadata().and_then(|facts| facts.modified());
         is_one.then(|| (made.unwrap_or(SystemTime::UNIX_EPOCH), name))
     });
