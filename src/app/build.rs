@@ -93,12 +93,8 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let watching = observer.handle();
     recording_ends(&helper, (&vault, &state), directory.join("vault.db"), &stop);
-    let backends = backends(
-        (lxc, systemd),
-        helper,
-        (watching, Courier::new(live.clone())),
-        (&bounds, &stop),
-    );
+    let told = (watching, Courier::new(live.clone()));
+    let backends = backends((lxc, systemd), helper, told, (&bounds, &stop));
     let (guard, sessions) = door(&vault, &state, &live).await?;
     let desk: Arc<SessionDesk> = sessions.clone();
     let catalog = catalog((&state, &vault, desk), backends, settings.tools.dialect);

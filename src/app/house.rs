@@ -11,6 +11,8 @@ use tokio::time::Instant;
 
 use super::{
     audit, bounds,
+    herald::send_notifications,
+    inbox_notices::tell_of_changes,
     names::{box_addresses, box_names},
     serving::Serving,
 };
@@ -81,6 +83,8 @@ impl House {
         workers.spawn(audit::keep(self.vault.clone(), self.in_force.live()));
         workers.spawn(self.engine.clone().run_approved());
         workers.spawn(hold_few_program_pages());
+        workers.spawn(tell_of_changes(self.vault.clone(), self.state.clone()));
+        workers.spawn(send_notifications(self.state.clone(), self.in_force.live()));
         workers.spawn(bounds::announce(
             self.engine.clone(),
             self.vault.clone(),

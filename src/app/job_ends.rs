@@ -89,6 +89,7 @@ async fn tell(notifications: &Notifications, end: &JobEnd) {
             code.unwrap_or_default(),
             why.unwrap_or_default()
         ),
+        change: None,
     };
     let author = Author::observer().because(end.reference.clone());
     if let Err(cause) = notifications.add(&author, notice).await {

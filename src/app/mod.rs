@@ -9,7 +9,9 @@ mod catalog;
 #[cfg(feature = "everything")]
 mod fixtures;
 mod front;
+mod herald;
 mod house;
+mod inbox_notices;
 mod job_ends;
 mod lifecycle;
 mod names;

@@ -35,12 +35,13 @@ pub struct Jobs {
     stop: watch::Receiver<bool>,
 }
 
-/// The jobs of one agent, as far as they are within its reach.
+/// The jobs of one agent, as far as they are within its reach, or everybody's.
 #[derive(Debug)]
 pub struct JobsView<'j> {
     jobs: &'j Jobs,
     threshold: Threshold,
-    owner: &'j str,
+    /// Everybody's where there is none.
+    owner: Option<&'j str>,
     reference: &'j str,
 }
 
@@ -63,7 +64,17 @@ impl Jobs {
         JobsView {
             jobs: self,
             threshold: Threshold::of(reach),
-            owner,
+            owner: Some(owner),
+            reference,
+        }
+    }
+
+    /// Everybody's, for the owner of the box.
+    pub fn of_everybody<'j>(&'j self, reference: &'j str) -> JobsView<'j> {
+        JobsView {
+            jobs: self,
+            threshold: Threshold::of(&Reach::everything()),
+            owner: None,
             reference,
         }
     }
@@ -103,7 +114,7 @@ impl JobsView<'_> {
         let id = JobId::random();
         let start = Operation::JobStart {
             job: id.clone(),
-            owner: self.owner.to_owned(),
+            owner: self.owner.unwrap_or_default().to_owned(),
             tool: tool.to_owned(),
             detached: true,
             operation: Box::new(operation),
@@ -121,6 +132,15 @@ impl JobsView<'_> {
         Ok(JobStandings {
             jobs: jobs.into_iter().map(standing).collect(),
         })
+    }
+
+    /// Every one, with the agent whose it is.
+    ///
+    /// # Errors
+    /// When the helper does not answer.
+    pub async fn all_with_owners(&self) -> Result<Vec<(String, JobStanding)>, BackendError> {
+        let jobs = self.look(None).await?.into_iter();
+        Ok(jobs.map(|job| (job.owner.clone(), standing(job))).collect())
     }
 
     /// One.
@@ -142,7 +162,7 @@ impl JobsView<'_> {
             return Ok(standing);
         }
         let operation = Operation::JobWait {
-            owner: Some(self.owner.to_owned()),
+            owner: self.owner.map(str::to_owned),
             job: id.clone(),
         };
         let ended = ask(&self.jobs.helper, operation, time, self.reference);
@@ -169,7 +189,7 @@ impl JobsView<'_> {
         let bytes = bytes.min(MOST_BYTES);
         let asked = offset.unwrap_or_else(|| job.output_bytes.saturating_sub(bytes.into()));
         let operation = Operation::JobOutput {
-            owner: Some(self.owner.to_owned()),
+            owner: self.owner.map(str::to_owned),
             job: id.clone(),
             offset: asked,
             bytes,
@@ -189,7 +209,7 @@ impl JobsView<'_> {
     pub async fn cancel(&self, id: &JobId) -> Result<JobStanding, BackendError> {
         self.one(id).await?;
         let operation = Operation::JobCancel {
-            owner: Some(self.owner.to_owned()),
+            owner: self.owner.map(str::to_owned),
             job: id.clone(),
         };
         let said = ask(&self.jobs.helper, operation, END_TIME, self.reference).await;
@@ -199,7 +219,7 @@ impl JobsView<'_> {
 
     async fn look(&self, id: Option<&JobId>) -> Result<Vec<Job>, BackendError> {
         let operation = Operation::JobList {
-            owner: Some(self.owner.to_owned()),
+            owner: self.owner.map(str::to_owned),
             job: id.cloned(),
         };
         let said = ask(&self.jobs.helper, operation, PATIENCE, self.reference).await;

@@ -9,7 +9,8 @@ use crate::sys::refuse_huge_pages;
 #[cfg(feature = "everything")]
 use super::everything;
 use super::{
-    agent, audit, check, completions, describe, helper, inbox, owner, reaper, serve, state, trial,
+    agent, audit, check, completions, describe, helper, inbox, job, notify, owner, reaper, serve,
+    state, trial,
 };
 
 /// The gate between AI clients and a home server.
@@ -35,6 +36,10 @@ enum Commands {
     Owner(owner::Args),
     /// Decide on what agents propose, and allow things for a while.
     Inbox(inbox::Args),
+    /// Look at what goes on in the background, and end it.
+    Job(job::Args),
+    /// See the owner's channels, and try them.
+    Notify(notify::Args),
     /// Check the record of every call.
     Audit(audit::Args),
     /// Say whether the settings are good, and what to mend.
@@ -68,6 +73,8 @@ pub fn main() -> ExitCode {
         Commands::Agent(args) => agent::run(&args),
         Commands::Owner(args) => owner::run(&args),
         Commands::Inbox(args) => inbox::run(&args),
+        Commands::Job(args) => job::run(&args),
+        Commands::Notify(args) => notify::run(&args),
         Commands::Audit(args) => audit::run(&args),
         Commands::Check(args) => check::run(&args),
         Commands::Describe(args) => describe::run(&args),

@@ -13,6 +13,8 @@ mod entry;
 mod everything;
 mod helper;
 mod inbox;
+mod job;
+mod notify;
 mod owner;
 mod place;
 mod plain;

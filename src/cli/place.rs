@@ -44,6 +44,11 @@ impl Place {
         ))
     }
 
+    /// Whether a directory was named, which is not that of the settings.
+    pub fn is_a_directory(&self) -> bool {
+        self.dir.is_some()
+    }
+
     /// The settings of that gatewren; a directory that is named alone runs on the defaults, as `try` does.
     pub fn settings(&self) -> Result<Settings, String> {
         let file = match (&self.config, &self.dir) {

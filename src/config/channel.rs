@@ -219,6 +219,7 @@ impl FromStr for Occasion {
 
 #[cfg(test)]
 mod tests {
+    use super::ChannelKind::{Ntfy, Webhook};
     use super::*;
 
     #[test]
@@ -256,7 +257,6 @@ mod tests {
             token_file: token.then(|| "/t".into()),
             ..Channel::default()
         };
-        use ChannelKind::{Ntfy, Webhook};
         for good in [
             channel(Ntfy, "https://ntfy.sh", "box", true),
             channel(Ntfy, "http://192.168.1.5", "box", false),

@@ -38,7 +38,7 @@ mod wifi_network;
 
 pub use backup_target::BackupStore;
 pub use change::Change;
-pub use channel::{Channel, ChannelKind, Channels, Occasion};
+pub use channel::{Channel, ChannelKind, Occasion};
 pub use dialect::Dialect;
 pub use edge::{EdgeJwt, KeysAt};
 pub use error::{ConfigError, Problem};

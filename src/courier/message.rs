@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::config::{Channel, ChannelKind};
 use crate::sys::{host_name, neutralise, now_ms, rfc3339};
+use crate::telemetry::redact_text;
 
 /// The longest title, in letters; what is longer is cut.
 const MAX_TITLE: usize = 160;
@@ -87,7 +88,8 @@ impl Message {
     /// The body that a channel is sent.
     pub fn body(&self, channel: &Channel) -> Value {
         let title = self.shown_title();
-        let text = cut(&neutralise(&self.text), MAX_TEXT);
+        // It leaves the box, perhaps for somebody else's.
+        let text = cut(&neutralise(&redact_text(&self.text)), MAX_TEXT);
         let kind = match &self.source {
             Source::Agent(_) => "agent",
             Source::Us(word) => word,
@@ -145,7 +147,7 @@ impl Message {
 
 /// On one line, with nothing in it that whatever shows it might obey.
 fn line(text: &str, most: usize) -> String {
-    let flat = text.replace(['\n', '\r', '\t', '\u{2028}', '\u{2029}'], " ");
+    let flat = redact_text(text).replace(['\n', '\r', '\t', '\u{2028}', '\u{2029}'], " ");
     cut(neutralise(&flat).trim(), most)
 }
 

@@ -20,7 +20,7 @@ pub use body::Body;
 pub use connection::{Server, Timeouts};
 pub use fetch::fetch;
 pub use listen::{Connections, ListenError, bind, inherit};
-pub use outward::{Answered, Outward, OutwardError, Plain, is_local};
+pub use outward::{Outward, OutwardError, Plain, is_local};
 pub use reply::{empty, events, json, text};
 pub use sse::{Closed, EventSender};
 pub use subject::{InvalidSubject, Subject, Subjects};

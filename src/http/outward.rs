@@ -234,10 +234,11 @@ async fn converse(
     tokio::pin!(answer);
     tokio::select! {
         answer = &mut answer => answer,
-        ended = &mut connection => {
-            ended?;
-            answer.await
-        }
+        // Its answer may have come whole before the connection broke.
+        ended = &mut connection => match answer.await {
+            Ok(body) => Ok(body),
+            Err(cause) => ended.map_err(OutwardError::from).and(Err(cause)),
+        },
     }
 }
 

@@ -19,7 +19,7 @@ const MAX_ITEMS: usize = 256;
 
 /// How full a file system may be, in percent.
 const FULLNESS: Limits = Limits {
-    high: 85.0,
+    high: 90.0,
     critical: 95.0,
     margin: 3.0,
 };

@@ -1,4 +1,5 @@
-//! Notices what an owner should hear of: a container that stopped, and no call of an agent had it stopped.
+//! Notices what an owner should hear of: a container that stopped, and no call of an agent had it stopped; a file
+//! system that has become full.
 
 use std::collections::BTreeMap;
 
@@ -35,6 +36,9 @@ impl Notices {
             for name in stopped(&before, &now) {
                 self.note(&name, (before.revision, now.revision)).await;
             }
+            for (path, level) in filled(&before, &now) {
+                self.add(full(&path, level)).await;
+            }
             before = now;
         }
     }
@@ -50,7 +54,12 @@ impl Notices {
             message: "It ran, and stopped without a call of an agent: by itself, or because somebody on the box had it \
                       stopped. container_logs may tell why."
                 .to_owned(),
+            change: None,
         };
+        self.add(notice).await;
+    }
+
+    async fn add(&self, notice: Notice) {
         if let Err(cause) = self.notifications.add(&Author::observer(), notice).await {
             tracing::warn!(%cause, "a notification could not be kept");
         }
@@ -89,6 +98,57 @@ fn states(document: &Document) -> BTreeMap<&str, &str> {
     let all = all.into_iter().flatten();
     all.filter_map(|(name, facts)| Some((name.as_str(), facts.get("status")?.as_str()?)))
         .collect()
+}
+
+/// How full a file system is, as the state has it: a step down is one only when it is clear, so that one which
+/// trembles around a limit is told of once.
+const FULLNESS: [&str; 3] = ["normal", "high", "critical"];
+
+/// The file systems that are fuller than before, by their paths, each with its level.
+fn filled(before: &Document, now: &Document) -> Vec<(String, &'static str)> {
+    let (before, now) = (fullness(before), fullness(now));
+    let fuller = now
+        .into_iter()
+        .filter(|(path, level)| before.get(path).copied().unwrap_or(0) < *level);
+    fuller
+        .filter_map(|(path, level)| Some((path.to_owned(), *FULLNESS.get(level)?)))
+        .collect()
+}
+
+fn fullness(document: &Document) -> BTreeMap<&str, usize> {
+    let place = Pointer::root().child("public").child("serverInfo");
+    let mounts = place.child("mounts");
+    let mounts = mounts.get(&document.root).and_then(Value::as_object);
+    let mounts = mounts.into_iter().flatten();
+    let level = |facts: &Value| {
+        let word = facts.get("fullness")?.as_str()?;
+        FULLNESS.iter().position(|known| *known == word)
+    };
+    mounts
+        .filter_map(|(path, facts)| Some((path.as_str(), level(facts)?)))
+        .collect()
+}
+
+fn full(path: &str, level: &str) -> Notice {
+    let (level, percent) = match level {
+        "critical" => ("error", 95),
+        _ => ("warning", 90),
+    };
+    Notice {
+        container: container_of(path),
+        level,
+        title: format!("{path} is {percent} % full"),
+        message: "More of it is in use than is good for what writes there. disk_usage finds the biggest directories."
+            .to_owned(),
+        change: None,
+    }
+}
+
+/// Below a directory `lxc` stands a directory for each container; who does not reach it hears nothing of its disk.
+fn container_of(path: &str) -> Option<String> {
+    let mut parts = path.split('/').skip_while(|part| *part != "lxc");
+    let name = parts.nth(1).filter(|part| !part.is_empty());
+    name.map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -137,5 +197,60 @@ mod tests {
                 assert_eq!(told.value["title"], "crashed has stopped");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_file_system_that_becomes_full_is_told_of_at_each_step_up() {
+        let scratch = Scratch::new();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let notifications = Notifications::new(state.clone());
+        let place = Pointer::root()
+            .child("public")
+            .child("serverInfo")
+            .child("mounts");
+        let put = async |path: &str, level: &str| {
+            let value = json!({ "fullness": level });
+            let at = place.child(path);
+            state
+                .put(&Author::observer(), &at, Some(value))
+                .await
+                .unwrap();
+        };
+        put("/", "normal").await;
+        let mut following = Box::pin(Notices::new(state.clone()).run());
+        let changes = async {
+            for (path, level, count) in [
+                ("/", "high", 1),
+                ("/srv", "normal", 1),
+                ("/", "critical", 2),
+                ("/", "high", 2),
+                ("/var/lib/lxc/web/rootfs", "high", 3),
+                ("/", "normal", 3),
+                ("/", "high", 4),
+            ] {
+                put(path, level).await;
+                let mut bell = state.bell();
+                while notifications.list("", &Reach::everything()).len() < count {
+                    bell.changed().await.unwrap();
+                }
+                // Whatever else it would say, it has had its turn.
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                let all = notifications.list("", &Reach::everything());
+                assert_eq!(all.len(), count, "{path} {level}: {all:?}");
+            }
+            notifications.list("", &Reach::everything())
+        };
+        let told = tokio::select! {
+            biased;
+            () = &mut following => unreachable!(),
+            told = changes => told,
+        };
+        let levels: Vec<&str> = told
+            .iter()
+            .map(|one| one.value["level"].as_str().unwrap())
+            .collect();
+        assert_eq!(levels, ["warning", "warning", "error", "warning"]);
+        assert_eq!(told[1].container.as_deref(), Some("web"));
+        assert_eq!(told[3].value["title"], "/ is 90 % full");
     }
 }

@@ -41,6 +41,8 @@ pub struct Notice {
     pub title: String,
     /// A sentence or two.
     pub message: String,
+    /// The change of the inbox that waits, when it is about one.
+    pub change: Option<String>,
 }
 
 /// One of them as it is kept, and where.
@@ -89,13 +91,16 @@ impl Notifications {
             Some(name) => top.child("containers").child(name),
             None => top.child("host"),
         };
-        let value = json!({
+        let mut value = json!({
             "at_ms": now_ms(),
             "level": notice.level,
             "title": cut(&notice.title),
             "message": cut(&notice.message),
             "seen": false,
         });
+        if let (Some(change), Some(value)) = (notice.change, value.as_object_mut()) {
+            value.insert("change".to_owned(), change.into());
+        }
         let place = group.child(id.to_string());
         self.state.put(author, &place, Some(value)).await?;
         Ok(id)
@@ -141,6 +146,11 @@ impl Kept {
     /// Whether somebody has seen it.
     pub fn is_seen(&self) -> bool {
         self.value.get("seen") == Some(&Value::Bool(true))
+    }
+
+    /// The change of the inbox that it is about.
+    pub fn change(&self) -> Option<&str> {
+        self.value.get("change")?.as_str()
     }
 
     fn changed(self, change: Change) -> Option<Operation> {
@@ -201,6 +211,7 @@ mod tests {
             level: "warning",
             title: "something".into(),
             message: "happened".into(),
+            change: None,
         }
     }
 

@@ -36,7 +36,7 @@ pub fn tools(notifications: Arc<Notifications>) -> Toolset<Notifications> {
 }
 
 /// Lists what the owner of this box should hear of, the newest first: a container that stopped by itself, a job that
-/// failed in the background. At most 200 are kept. `notification_mark` marks them as seen, `notification_remove` takes
+/// failed in the background, a file system that is full, a change that waits in the inbox. At most 200 are kept. `notification_mark` marks them as seen, `notification_remove` takes
 /// them away.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -57,6 +57,7 @@ mod host_network;
 mod host_swap;
 mod hostile_container;
 mod house_rules;
+mod job_cli;
 mod killing;
 mod long_outputs;
 mod manuals;

@@ -3,11 +3,13 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::command::tell_by;
+use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::postbox::{Manner, PostBox};
 use crate::support::server::{Directory, Server, server};
 
@@ -232,7 +234,7 @@ fn another_agent_has_its_own(server: &Server) {
         .client()
         .elsewhere()
         .with_token(said["token"].as_str().unwrap());
-    crate::support::machine::wait_until("it comes in", crate::support::machine::IN_TIME, || {
+    wait_until("it comes in", IN_TIME, || {
         other.modern("tools/list").send().status == 200
     });
     let sent = send(&other, json!({ "message": "x" })).data();
@@ -262,4 +264,193 @@ fn a_token_that_others_could_read_is_not_sent() {
         true
     );
     assert!(!server.log().contains("tk_open"));
+}
+
+/// What `gatewren notify` does, typed by the owner.
+fn notify(server: &Server, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    let command = command.arg("notify").args(words).arg("--config");
+    command.arg(server.settings_file()).output().unwrap()
+}
+
+fn json_of(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+/// Adds a notification as any program on the box may.
+fn notice(server: &Server, id: u64, level: &str) {
+    let one = json!({ "at_ms": 7, "level": level, "title": level, "message": "m\u{1b}[2J", "seen": false });
+    let all = json!({ "host": { id.to_string(): one } });
+    server.patch_from_outside(
+        &json!([{ "op": "add", "path": "/public/notifications", "value": all }]),
+    );
+}
+
+#[test]
+fn a_proposal_and_a_job_that_failed_reach_the_channels_that_are_told_of_them() {
+    let (phone, hook) = (PostBox::plain(), PostBox::plain());
+    let channels = [
+        ntfy("phone", &phone.url(""), "on = [\"inbox\"]"),
+        hook_of(&hook),
+    ];
+    let server = server()
+        .policy("admin")
+        .settings(&channels.concat())
+        .start();
+    let args = [
+        "agent",
+        "add",
+        "shy",
+        "--policy",
+        "operate",
+        "--mode",
+        "execute=propose",
+        "--toolset",
+        "all",
+    ];
+    let said = tell_by(&server.settings_file(), &args);
+    let shy = server
+        .client()
+        .elsewhere()
+        .with_token(said["token"].as_str().unwrap());
+    wait_until("it comes in", IN_TIME, || {
+        shy.modern("tools/list").send().status == 200
+    });
+    let proposed = shy
+        .call("system_shell", json!({ "command": "echo s3cr3targument" }))
+        .send()
+        .data();
+    let change = proposed["change"].as_str().unwrap();
+    let told = phone.after(1).remove(0).body;
+    assert_eq!(
+        (&told["title"], &told["tags"][0]),
+        (&json!("a change waits in the inbox"), &json!("inbox"))
+    );
+    let text = told["message"].as_str().unwrap();
+    assert!(
+        text.starts_with("system_shell is proposed.") && text.contains(change),
+        "{text}"
+    );
+    assert!(
+        !text.contains("s3cr3targument") && !text.contains("shy"),
+        "{text}"
+    );
+
+    let list = server.client().call("notification_list", json!({}));
+    let first = || list.send().data()["notifications"][0].clone();
+    assert_eq!(
+        (&first()["title"], &first()["seen"]),
+        (&told["title"], &json!(false))
+    );
+    let rejected = Command::new(env!("CARGO_BIN_EXE_gatewren"))
+        .args(["inbox", "reject", change, "--config"])
+        .arg(server.settings_file())
+        .output();
+    assert!(rejected.unwrap().status.success());
+    wait_until("it is seen", IN_TIME, || first()["seen"] == true);
+
+    let failing = json!({ "command": "exit 7" });
+    let job = server.client().call("job_start", failing).send().data();
+    let told = hook.after(1).remove(0).body;
+    assert_eq!(told["kind"], "error");
+    assert_eq!(told["title"], "a job of job_start failed");
+    let text = told["message"].as_str().unwrap();
+    assert!(
+        text.contains(job["job"].as_str().unwrap()) && text.contains("exit code 7"),
+        "{text}"
+    );
+    assert_eq!(
+        (phone.letters().len(), hook.letters().len()),
+        (1, 1),
+        "each its own"
+    );
+}
+
+fn hook_of(hook: &PostBox) -> String {
+    format!(
+        "[notify.hook]\nkind = \"webhook\"\nurl = \"{}\"\non = [\"error\"]\n",
+        hook.url("/")
+    )
+}
+
+#[test]
+fn what_is_not_taken_is_tried_again_over_a_restart_and_given_up_where_that_is_no_use() {
+    if !crate::support::server::has_sqlite3() {
+        return;
+    }
+    let (hook, home) = (PostBox::plain(), Directory::new());
+    let state = home.join("state");
+    let start = || {
+        server()
+            .policy("admin")
+            .directory(&state)
+            .settings(&hook_of(&hook))
+            .start()
+    };
+    let first = start();
+    hook.behave(Manner::Says(503, String::new()));
+    notice(&first, 1_000_003, "error");
+    hook.after(1);
+    let waiting = || json_of(&notify(&first, &["list", "--json"]))["waiting"].clone();
+    wait_until("it waits", IN_TIME, || waiting()[0]["tries"] == 1);
+    assert!(waiting()[0]["error"].as_str().unwrap().contains("503"));
+    drop(first);
+    hook.behave(Manner::Says(200, String::new()));
+    let second = start();
+    let told = hook.after(2).remove(1).body;
+    assert_eq!(
+        (&told["title"], &told["message"]),
+        (&json!("error"), &json!("m^[[2J"))
+    );
+    let list = || json_of(&notify(&second, &["list", "--json"]));
+    wait_until("nothing waits", IN_TIME, || list()["waiting"] == json!([]));
+
+    hook.behave(Manner::Says(401, String::new()));
+    notice(&second, 1_000_009, "warning");
+    notice(&second, 1_000_010, "error");
+    wait_until("it is given up", IN_TIME, || {
+        list()["given_up"][0]["tries"] == 1
+    });
+    assert_eq!(
+        hook.letters().len(),
+        3,
+        "a warning is not told, and 401 is no use"
+    );
+    let words = String::from_utf8(notify(&second, &["list"]).stdout).unwrap();
+    assert!(
+        words.contains("given up: ") && words.contains("hook: webhook; told of error, agents"),
+        "{words}"
+    );
+}
+
+#[test]
+fn the_owner_tries_the_channels_by_hand() {
+    let (phone, hook) = (PostBox::plain(), PostBox::plain());
+    let server = server().policy("admin").settings("").start();
+    assert_eq!(
+        notify(&server, &["test"]).status.code(),
+        Some(1),
+        "there is none"
+    );
+    server.reload_with(&[ntfy("phone", &phone.url(""), ""), hook_of(&hook)].concat());
+    let tried = notify(&server, &["test", "--json"]);
+    assert_eq!(tried.status.code(), Some(0), "{tried:?}");
+    assert_eq!(
+        json_of(&tried),
+        json!([
+            { "channel": "hook", "delivered": true, "error": null, "local_network": true },
+            { "channel": "phone", "delivered": true, "error": null, "local_network": true },
+        ])
+    );
+    assert_eq!(phone.letters()[0].body["tags"][0], "test");
+    assert_eq!(hook.letters()[0].body["kind"], "test");
+    hook.behave(Manner::Says(404, String::new()));
+    let tried = notify(&server, &["test", "hook"]);
+    assert_eq!(tried.status.code(), Some(4));
+    let words = String::from_utf8(tried.stdout).unwrap();
+    assert_eq!(
+        words,
+        "hook did not take it: it answered 404 Not Found and not 200\n"
+    );
+    assert_eq!(notify(&server, &["test", "nobody"]).status.code(), Some(1));
 }

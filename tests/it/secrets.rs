@@ -2,6 +2,7 @@
 //! answer about a failure.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::machine::{IN_TIME, wait_until};
+use crate::support::postbox::{Manner, PostBox};
 use crate::support::server::{Directory, Server, server};
 
 /// Each secret is a word of its own, so that what is found says where it came from.
@@ -204,14 +206,64 @@ fn leaks(directory: &Path, server: &Server, secrets: &Secrets) -> Vec<String> {
     leaks
 }
 
+/// A channel whose address and token are secret, in files outside the state directory.
+fn channel(hook: &PostBox, elsewhere: &Directory, secrets: &mut Secrets) -> String {
+    let token = elsewhere.join("token");
+    fs::write(&token, secrets.make("channel_token")).unwrap();
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+    format!(
+        "[notify.hook]\nkind = \"webhook\"\nurl = \"{}\"\ntoken_file = \"{}\"\n",
+        hook.url(&format!("/{}", secrets.make("channel_path"))),
+        token.display()
+    )
+}
+
+/// Sends to a channel that takes it, refuses it, and is no HTTP; what leaves the box has no secret of an agent's in it.
+fn tell_the_owner(client: &Client, hook: &PostBox, secrets: &mut Secrets) {
+    let theirs = secrets.make("told");
+    for manner in [
+        Manner::Says(200, String::new()),
+        Manner::Says(403, String::new()),
+        Manner::Babbles,
+    ] {
+        hook.behave(manner);
+        let message = json!({ "message": format!("password: {theirs}") });
+        let answer = client.call("notify_send", message).send();
+        assert_eq!(
+            secrets.found_in(answer.body.as_bytes()).count(),
+            0,
+            "{}",
+            answer.body
+        );
+    }
+    let letters = hook.after(3);
+    for letter in letters {
+        assert!(
+            letter.head.contains("xchannel_token\r\n"),
+            "{}",
+            letter.head
+        );
+        let body = letter.body.to_string();
+        assert!(
+            body.contains("password: ") && !body.contains(&theirs),
+            "{body}"
+        );
+    }
+}
+
 #[test]
 fn no_secret_that_was_sent_is_found_in_any_file_or_line() {
     let home = Directory::new();
     let directory = home.join("state");
     let server = server().policy("admin").directory(&directory);
-    let server = server.settings("[log]\nlevel = \"trace\"\n").start();
-    let client = server.client();
     let mut secrets = Secrets(Vec::new());
+    let (hook, elsewhere) = (PostBox::plain(), Directory::new());
+    let channel = channel(&hook, &elsewhere, &mut secrets);
+    let server = server
+        .settings(&format!("[log]\nlevel = \"trace\"\n{channel}"))
+        .start();
+    let client = server.client();
+    tell_the_owner(&client, &hook, &mut secrets);
     let mut sent = Vec::new();
     for line in commands(&mut secrets) {
         sent.push(json!({ "command": line }));

@@ -49,6 +49,9 @@ const FREE: &[(&str, &str)] = &[
     ),
     ("cwd", "a directory, entered when the command is run"),
     ("reason", "words for a person, shown as data"),
+    ("title", "words for the owner, sent as data"),
+    ("message", "words for the owner, sent as data"),
+    ("channel", "compared with the names of the channels"),
     ("pretty_name", "a name for people, checked when it is set"),
     (
         "text",
@@ -96,7 +99,10 @@ struct Box {
 impl Box {
     fn new() -> Self {
         let mut containers = Containers::new();
-        let mut settings = "[inbox]\nper_agent = 4096\n".to_owned();
+        // Nobody listens there.
+        let channel =
+            "[notify.nobody]\nkind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\non = []\n";
+        let mut settings = format!("[inbox]\nper_agent = 4096\n{channel}");
         if let Some(containers) = &mut containers {
             containers.make(CONTAINER);
             containers.tool("lxc-start", CONTAINER, &["-d"]);

@@ -9,4 +9,5 @@ mod movement;
 mod print;
 mod span;
 
+pub use desk::Desk;
 pub use entry::{Args, run};

@@ -1,0 +1,185 @@
+//! Sends notifications to the owner's channels, and tries again where that fails.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::config::{Channel, Live, Occasion, Reach, Settings};
+use crate::courier::{Allowance, Entry, Message, Outbox, Priority, Source, deliver};
+use crate::state::{Kept, Notifications, State};
+use crate::sys::now_ms;
+
+/// One channel is sent no more within an hour; the rest waits. A container that dies and comes back all the time is no
+/// reason for a thousand messages.
+const AN_HOUR: u32 = 60;
+
+/// How long nothing is looked at while nothing changes.
+const IDLE: Duration = Duration::from_hours(1);
+
+/// What is sent, and where it is kept.
+struct Herald {
+    live: Live<Settings>,
+    notifications: Notifications,
+    outbox: Outbox,
+    allowance: Allowance,
+    file: PathBuf,
+}
+
+/// Sends what there is to tell of, for as long as it runs.
+pub async fn send_notifications(state: State, live: Live<Settings>) {
+    let file = live.read(|settings| settings.state_dir.join(Outbox::FILE));
+    let mut bell = state.bell();
+    let mut changed = live.clone();
+    let revision = state.document().revision;
+    let notifications = Notifications::new(state);
+    let outbox = opened(&file, &notifications, revision);
+    let mut herald = Herald {
+        live,
+        notifications,
+        outbox,
+        allowance: Allowance::default(),
+        file,
+    };
+    loop {
+        bell.mark_unchanged();
+        changed.mark_unchanged();
+        let before = herald.outbox.clone();
+        herald.collect();
+        herald.keep(&before);
+        let before = herald.outbox.clone();
+        herald.send().await;
+        herald.keep(&before);
+        let pause = herald.outbox.pause(now_ms()).unwrap_or(IDLE).min(IDLE);
+        tokio::select! {
+            rung = bell.changed() => if rung.is_err() { return },
+            () = changed.changed() => {}
+            () = sleep(pause) => {}
+        }
+    }
+}
+
+/// As it was kept. At the first start what is there already is not told.
+fn opened(file: &Path, notifications: &Notifications, revision: u64) -> Outbox {
+    let kept = Outbox::load(file).unwrap_or_else(|cause| {
+        tracing::error!(cause, "what is to be sent is forgotten");
+        None
+    });
+    let all = notifications.list("", &Reach::everything());
+    let newest = all.first().map_or(0, |newest| newest.id);
+    let mut outbox = kept.unwrap_or_else(|| Outbox {
+        seen: newest,
+        ..Outbox::default()
+    });
+    // A state that was made anew begins its numbers anew. Those of other programs may be larger than any revision.
+    outbox.seen = outbox.seen.min(revision.max(newest));
+    outbox
+}
+
+impl Herald {
+    /// Takes what is new, for each channel that is told of it.
+    fn collect(&mut self) {
+        let settings = self.live.now();
+        let seen = self.outbox.seen;
+        let mut new = self.notifications.list("", &Reach::everything());
+        new.retain(|one| one.id > seen && !one.is_seen());
+        for one in new.iter().rev() {
+            self.outbox.seen = one.id;
+            let Some(occasion) = occasion(one) else {
+                continue;
+            };
+            let told = settings.notify.iter();
+            for (name, _) in told.filter(|(_, channel)| channel.on.contains(&occasion)) {
+                self.outbox.push(entry(name, one, occasion));
+            }
+        }
+    }
+
+    /// Sends what is due.
+    async fn send(&mut self) {
+        while let Some(entry) = self.outbox.due(now_ms()) {
+            let settings = self.live.now();
+            let Some(channel) = settings.notify.get(&entry.channel) else {
+                let why = ("there is no such channel any more".to_owned(), true);
+                self.outbox.failed(entry, why, now_ms());
+                continue;
+            };
+            let taken = self.allowance.take(&entry.channel, AN_HOUR, Instant::now());
+            if let Err(wait) = taken {
+                self.outbox
+                    .put_off(entry, Duration::from_secs(wait), now_ms());
+                continue;
+            }
+            self.tell(entry, channel).await;
+        }
+    }
+
+    async fn tell(&mut self, entry: Entry, channel: &Channel) {
+        match deliver(channel, &message(&entry)).await {
+            Ok(_) => tracing::info!(
+                channel = entry.channel,
+                notification = entry.id,
+                "the owner was told"
+            ),
+            Err(cause) => {
+                let why = (cause.to_string(), cause.is_lasting());
+                self.outbox.failed(entry, why, now_ms());
+            }
+        }
+    }
+
+    fn keep(&self, before: &Outbox) {
+        if self.outbox == *before {
+            return;
+        }
+        if let Err(cause) = self.outbox.save(&self.file) {
+            tracing::warn!(%cause, "what is to be sent is not kept over a restart");
+        }
+    }
+}
+
+/// What a notification is to those who are told.
+fn occasion(one: &Kept) -> Option<Occasion> {
+    if one.change().is_some() {
+        return Some(Occasion::Inbox);
+    }
+    one.value.get("level")?.as_str()?.parse().ok()
+}
+
+fn entry(channel: &str, one: &Kept, occasion: Occasion) -> Entry {
+    /// Other programs may write notifications too.
+    const MOST: usize = 500;
+    let text = |key: &str| {
+        let text = one.value.get(key).and_then(Value::as_str).unwrap_or("");
+        text.chars().take(MOST).collect()
+    };
+    Entry {
+        channel: channel.to_owned(),
+        id: one.id,
+        occasion: occasion.to_string(),
+        container: one.container.clone(),
+        title: text("title"),
+        text: text("message"),
+        at_ms: one.value.get("at_ms").and_then(Value::as_u64).unwrap_or(0),
+        tries: 0,
+        next_ms: 0,
+        why: String::new(),
+    }
+}
+
+fn message(entry: &Entry) -> Message {
+    let occasion = entry.occasion.parse().unwrap_or(Occasion::Info);
+    Message {
+        source: Source::Us(occasion.as_str()),
+        title: entry.title.clone(),
+        text: entry.text.clone(),
+        priority: match occasion {
+            Occasion::Error => Priority::High,
+            Occasion::Warning | Occasion::Inbox => Priority::Normal,
+            Occasion::Info => Priority::Low,
+        },
+        container: entry.container.clone(),
+        at_ms: entry.at_ms,
+    }
+}

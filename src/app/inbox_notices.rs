@@ -1,0 +1,83 @@
+//! Has the owner hear of what agents propose: a notification for each change that waits, seen once it waits no more.
+
+use std::collections::BTreeSet;
+
+use crate::config::Reach;
+use crate::state::{Author, Change as Mark, Kept, Notice, Notifications, State};
+use crate::vault::{Change, ChangeStatus, Vault};
+
+/// Where what a change rests on says which container it is about.
+const CONTAINERS: &str = "/public/packageData/";
+
+/// Tells of each, for as long as it runs.
+pub async fn tell_of_changes(vault: Vault, state: State) {
+    let notifications = Notifications::new(state);
+    let mut bell = vault.changes().bell();
+    // Notifications are bounded, so that an old one may be gone while its change waits: it is not told twice.
+    let mut told = BTreeSet::new();
+    loop {
+        bell.mark_unchanged();
+        match vault.changes().list(true) {
+            Ok(mut open) => {
+                open.retain(|change| change.status == ChangeStatus::Pending);
+                look(&notifications, &open, &mut told).await;
+            }
+            Err(cause) => tracing::warn!(%cause, "what waits in the inbox cannot be read"),
+        }
+        if bell.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn look(notifications: &Notifications, waiting: &[Change], told: &mut BTreeSet<String>) {
+    let author = Author::observer();
+    let everything = Reach::everything();
+    let kept = notifications.list("", &everything);
+    let over = |one: &Kept| {
+        let about = one.change();
+        about.is_some_and(|id| !one.is_seen() && waiting.iter().all(|change| change.id != id))
+    };
+    if kept.iter().any(over) {
+        let seen = notifications.change(&author, ("", &everything), Mark::Seen(true), over);
+        if let Err(cause) = seen.await {
+            tracing::warn!(%cause, "a notification could not be marked");
+        }
+    }
+    told.retain(|id| waiting.iter().any(|change| change.id == *id));
+    told.extend(
+        kept.iter()
+            .filter_map(|one| one.change().map(str::to_owned)),
+    );
+    // The list has the newest first.
+    for change in waiting.iter().rev() {
+        if !told.insert(change.id.clone()) {
+            continue;
+        }
+        if let Err(cause) = notifications.add(&author, notice(change)).await {
+            tracing::warn!(%cause, "a notification could not be kept");
+        }
+    }
+}
+
+/// No argument of the call stands in it, no reason and no name of an agent: others may see it who reach the container.
+fn notice(change: &Change) -> Notice {
+    let mut places = change.rests_on.iter();
+    let container = places.find_map(|place| {
+        let rest = place.strip_prefix(CONTAINERS)?;
+        rest.split('/').next().map(str::to_owned)
+    });
+    let about = container.as_ref().map(|name| format!(" about {name}"));
+    Notice {
+        level: "info",
+        title: "a change waits in the inbox".to_owned(),
+        message: format!(
+            "{}{} is proposed. gatewren inbox show {} tells all of it.",
+            change.tool,
+            about.unwrap_or_default(),
+            change.id
+        ),
+        container,
+        change: Some(change.id.clone()),
+    }
+}

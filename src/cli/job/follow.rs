@@ -1,0 +1,142 @@
+//! `gatewren job wait`, `output` and `cancel`: what takes its time.
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::super::deed::{Deed, recorded_as};
+use super::super::say::{conclude, fail};
+use super::print;
+use super::way::{Owned, Way};
+use crate::backends::{JobStanding, neutralise};
+
+/// Its time is over, or it had ended before.
+const PAST: u8 = 3;
+
+/// It has ended, and did not go well.
+const NOT_DONE: u8 = 4;
+
+/// One question to the helper takes no longer; then it is asked again.
+const TURN: Duration = Duration::from_mins(10);
+
+/// Between two looks at what is being printed, and at a helper that does not wait.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Bytes of output that are asked for at once.
+const PIECE: u32 = 40 * 1024;
+
+const RUNNING: &str = "running";
+
+/// Waits until a job has ended, and says how.
+pub async fn wait(way: &Way, named: &str, seconds: Option<u64>, json: bool) -> ExitCode {
+    let (owner, mut job) = match way.one(named).await {
+        Ok(found) => found,
+        Err(words) => return fail(&words),
+    };
+    let end = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    while job.state == RUNNING {
+        let left = end.map_or(TURN, |end| end.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            break;
+        }
+        job = match way.all().wait(&job.job, left.min(TURN)).await {
+            Ok(job) => job,
+            Err(cause) => return fail(&cause),
+        };
+        if job.state == RUNNING {
+            sleep(PAUSE.min(left)).await;
+        }
+    }
+    let code = ended(&job);
+    let said = tell(way, &(owner, job), json);
+    if said == ExitCode::SUCCESS {
+        code
+    } else {
+        said
+    }
+}
+
+/// What a state is as an exit status.
+fn ended(job: &JobStanding) -> ExitCode {
+    match job.state {
+        "done" => ExitCode::SUCCESS,
+        RUNNING => ExitCode::from(PAST),
+        _ => ExitCode::from(NOT_DONE),
+    }
+}
+
+fn tell(way: &Way, one: &Owned, json: bool) -> ExitCode {
+    conclude(Ok(if json {
+        print::as_json(&way.desk, one).to_string()
+    } else {
+        print::said(&way.desk, one)
+    }))
+}
+
+/// Ends a job, on record.
+pub async fn cancel(way: &Way, named: &str, json: bool) -> ExitCode {
+    let (owner, job) = match way.one(named).await {
+        Ok(found) => found,
+        Err(words) => return fail(&words),
+    };
+    if job.state != RUNNING {
+        let _ = tell(way, &(owner, job), json);
+        return ExitCode::from(PAST);
+    }
+    let container = job.container.as_ref().map(ToString::to_string);
+    let deed = Deed {
+        command: "job cancel",
+        what: json!({ "job": job.job, "tool": job.tool, "agent": owner }),
+        target: container.as_deref(),
+        change: None,
+    };
+    let end = async {
+        let ended = way.all().cancel(&job.job).await;
+        ended.map(|job| (job, "ok"))
+    };
+    match recorded_as(&way.desk.vault, deed, end).await {
+        Ok(job) => tell(way, &(owner, job), json),
+        Err(words) => fail(&words),
+    }
+}
+
+/// Prints what a job has printed, from a place on, and what it prints until it has ended if it is followed.
+pub async fn output(way: &Way, named: &str, offset: u64, follow: bool, json: bool) -> ExitCode {
+    let (_, job) = match way.one(named).await {
+        Ok(found) => found,
+        Err(words) => return fail(&words),
+    };
+    let mut offset = offset;
+    loop {
+        let piece = match way.all().output(&job.job, Some(offset), PIECE).await {
+            Ok(piece) => piece,
+            Err(cause) => return fail(&cause),
+        };
+        let stands_still = piece.next_offset == offset;
+        offset = piece.next_offset;
+        let written = if json {
+            writeln!(io::stdout(), "{}", json!(piece))
+        } else {
+            if piece.skipped_bytes > 0 {
+                let skipped = piece.skipped_bytes;
+                // Not among what the job printed.
+                let _ = writeln!(io::stderr(), "gatewren: {skipped} bytes are kept no more");
+            }
+            write!(io::stdout(), "{}", neutralise(&piece.output))
+        };
+        if written.and_then(|()| io::stdout().flush()).is_err() {
+            // Whoever read it has stopped reading.
+            return ExitCode::FAILURE;
+        }
+        if piece.truncated && !stands_still {
+            continue;
+        }
+        if piece.ended || !follow {
+            return ExitCode::SUCCESS;
+        }
+        sleep(PAUSE).await;
+    }
+}

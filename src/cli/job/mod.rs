@@ -1,0 +1,8 @@
+//! `gatewren job`: what agents have begun that goes on without them.
+
+mod entry;
+mod follow;
+mod print;
+mod way;
+
+pub use entry::{Args, run};

@@ -1,0 +1,68 @@
+//! How a job is written for its owner: its command is an agent's, and may not move the cursor.
+
+use serde_json::{Value, json};
+
+use super::super::{inbox::Desk, plain::plain};
+use super::way::Owned;
+
+/// Characters of a command in a line; the rest is cut.
+const IN_A_LINE: usize = 60;
+
+/// What the cells of a line are.
+pub const HEAD: [&str; 7] = ["id", "state", "began", "agent", "tool", "about", "command"];
+
+/// A job in a line.
+pub fn cells(desk: &Desk, (owner, job): &Owned) -> [String; 7] {
+    let container = job.container.as_ref().map(ToString::to_string);
+    let command = plain(job.command.as_deref().unwrap_or("-"));
+    [
+        job.job.to_string(),
+        job.state.to_owned(),
+        job.began_at.clone(),
+        plain(desk.name(owner)),
+        plain(&job.tool),
+        plain(container.as_deref().unwrap_or("host")),
+        command.chars().take(IN_A_LINE).collect(),
+    ]
+}
+
+/// A job as JSON: what `job_get` says of it, and whose it is.
+pub fn as_json(desk: &Desk, (owner, job): &Owned) -> Value {
+    let mut value = json!(job);
+    if let Some(object) = value.as_object_mut() {
+        object.insert("agent".into(), json!(owner));
+        object.insert("agent_name".into(), json!(desk.name(owner)));
+    }
+    value
+}
+
+/// All of a job, a line for each thing that is known.
+pub fn page(desk: &Desk, one: &Owned) -> String {
+    let value = as_json(desk, one);
+    let lines = value.as_object().into_iter().flatten();
+    let lines = lines.map(|(key, value)| {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        format!("{key}: {}", plain(&text))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// How it stands, in a line.
+pub fn said(desk: &Desk, (owner, job): &Owned) -> String {
+    let how = match (job.exit_code, job.signal, job.killed_because, &job.error) {
+        (Some(code), ..) => format!(", exit code {code}"),
+        (_, Some(signal), ..) => format!(", signal {signal}"),
+        (_, _, Some(why), _) => format!(", because of {why}"),
+        (.., Some(error)) => format!(", {error}"),
+        _ => String::new(),
+    };
+    plain(&format!(
+        "{} of {}, {}: {}{how}",
+        job.job,
+        desk.name(owner),
+        job.tool,
+        job.state
+    ))
+}

@@ -1,0 +1,188 @@
+//! `gatewren notify`: the owner's channels, whether they work, and what did not get through.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::{
+    place::Place,
+    plain::plain,
+    runtime,
+    say::{conclude, fail},
+};
+use crate::config::{Channel, Settings};
+use crate::courier::{Entry, Message, Outbox, Priority, Source, deliver};
+use crate::http::is_local;
+use crate::sys::rfc3339;
+
+/// One did not take it.
+const NOT_DELIVERED: u8 = 4;
+
+/// See the owner's channels, and try them.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List the channels, what waits to be sent, and what was given up
+    List,
+    /// Send a message to one channel, or to each
+    ///
+    /// Exits with 0 when all took it, with 4 when one did not, with 1 when there is none. It is sent by this command,
+    /// which the sandbox of the service does not bound.
+    Test {
+        /// Its name in the settings
+        #[arg(value_name = "CHANNEL")]
+        channel: Option<String>,
+    },
+}
+
+/// Runs the command; no server need run.
+pub fn run(args: &Args) -> ExitCode {
+    // Before root acts as the service, whose token files must be readable by it.
+    let settings = match args.place.settings() {
+        Ok(settings) => settings,
+        Err(words) => return fail(&words),
+    };
+    match &args.what {
+        What::List => conclude(list(&args.place, &settings, args.json)),
+        What::Test { channel } => {
+            if let Err(words) = args.place.file("vault.db") {
+                return fail(&words);
+            }
+            let runtime = match runtime::build() {
+                Ok(runtime) => runtime,
+                Err(cause) => return fail(&cause),
+            };
+            runtime.block_on(test(&settings, channel.as_deref(), args.json))
+        }
+    }
+}
+
+fn list(place: &Place, settings: &Settings, json: bool) -> Result<String, String> {
+    let vault = place.file("vault.db")?;
+    let outbox = Outbox::load(&vault.with_file_name(Outbox::FILE))?.unwrap_or_default();
+    if json {
+        let channels = settings.notify.iter().map(|(name, channel)| {
+            json!({
+                "channel": name,
+                "kind": channel.kind.to_string(),
+                "on": channel.on.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                "agents": channel.agents,
+            })
+        });
+        let entries = |all: &std::collections::VecDeque<Entry>| -> Vec<Value> {
+            all.iter().map(as_json).collect()
+        };
+        let channels: Vec<Value> = channels.collect();
+        let (waiting, dead) = (entries(&outbox.waiting), entries(&outbox.dead));
+        let told = json!({ "channels": channels, "waiting": waiting, "given_up": dead });
+        return Ok(told.to_string());
+    }
+    let mut lines: Vec<String> = settings.notify.iter().map(line).collect();
+    if lines.is_empty() {
+        lines.push("there are no channels; [notify.NAME] in gatewren.toml makes one".to_owned());
+    }
+    lines.extend(outbox.waiting.iter().map(|entry| said("waits", entry)));
+    lines.extend(outbox.dead.iter().map(|entry| said("given up", entry)));
+    Ok(lines.join("\n"))
+}
+
+fn line((name, channel): (&String, &Channel)) -> String {
+    let on: Vec<String> = channel.on.iter().map(ToString::to_string).collect();
+    let agents = if channel.agents { ", agents" } else { "" };
+    format!(
+        "{name}: {}; told of {}{agents}",
+        channel.kind,
+        on.join(", ")
+    )
+}
+
+fn said(how: &str, entry: &Entry) -> String {
+    plain(&format!(
+        "{how}: {} to {}, {}; tried {} times: {}",
+        rfc3339(entry.at_ms),
+        entry.channel,
+        entry.title,
+        entry.tries,
+        entry.why
+    ))
+}
+
+fn as_json(entry: &Entry) -> Value {
+    json!({
+        "channel": entry.channel,
+        "at": rfc3339(entry.at_ms),
+        "kind": entry.occasion,
+        "title": entry.title,
+        "message": entry.text,
+        "tries": entry.tries,
+        "next": rfc3339(entry.next_ms),
+        "error": entry.why,
+    })
+}
+
+async fn test(settings: &Settings, channel: Option<&str>, json: bool) -> ExitCode {
+    let named =
+        |(name, _): &(&String, &Channel)| channel.is_none_or(|asked| asked == name.as_str());
+    let channels: Vec<_> = settings.notify.iter().filter(named).collect();
+    if channels.is_empty() {
+        return fail(&match channel {
+            Some(name) => {
+                format!("there is no channel {name:?}; `gatewren notify list` shows them")
+            }
+            None => "there are no channels; [notify.NAME] in gatewren.toml makes one".to_owned(),
+        });
+    }
+    let message = Message::new(
+        Source::Us("test"),
+        "gatewren can reach you".to_owned(),
+        "This is a test, sent by hand on the box.".to_owned(),
+        Priority::Normal,
+    );
+    let mut told = Vec::new();
+    for (name, channel) in channels {
+        told.push((name, deliver(channel, &message).await));
+    }
+    let all = told.iter().all(|(_, sent)| sent.is_ok());
+    let lines = told.iter().map(|(name, sent)| {
+        let local = sent.as_ref().ok().map(|from| is_local(*from));
+        let error = sent.as_ref().err().map(ToString::to_string);
+        if json {
+            return json!({
+                "channel": name, "delivered": error.is_none(), "error": error, "local_network": local,
+            });
+        }
+        Value::String(match (error, local) {
+            (Some(error), _) => format!("{name} did not take it: {error}"),
+            (None, Some(false)) => format!(
+                "{name} took it, at an address outside the local network, which the service reaches only if its unit \
+                 was changed: gatewren(8), \"Telling the owner\""
+            ),
+            _ => format!("{name} took it"),
+        })
+    });
+    let lines: Vec<Value> = lines.collect();
+    let said = conclude(Ok(if json {
+        Value::Array(lines).to_string()
+    } else {
+        let lines: Vec<&str> = lines.iter().filter_map(Value::as_str).collect();
+        lines.join("\n")
+    }));
+    if all {
+        said
+    } else {
+        ExitCode::from(NOT_DELIVERED)
+    }
+}
