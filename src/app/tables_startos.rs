@@ -55,7 +55,6 @@ const WITHOUT: &[(&str, &[&str])] = &[
         ],
     ),
     ("it runs foreign code", &["package.sideload-by-url"]),
-    ("not there yet", &["server.update-firmware"]),
 ];
 
 fn theirs() -> BTreeMap<&'static str, Vec<&'static str>> {
