@@ -273,7 +273,9 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "snapshot" => json!("snap0"),
         "template" => json!("busybox"),
         "source" => json!("lxc"),
-        "hostname" | "comment" | "after" | "root" => json!("abcd"),
+        "hostname" | "comment" | "after" | "root" | "title" | "message" | "channel" => {
+            json!("abcd")
+        }
         "backup" => json!(format!("{container}@2026-07-28T09-30-00.000Z")),
         // What runs is to run on.
         "on" | "soft" | "force" | "with_snapshots" | "before" | "refresh" | "security_only"
