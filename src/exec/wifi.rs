@@ -185,7 +185,7 @@ pub struct WifiStatus {
 pub struct WifiInterface {
     /// Its name.
     pub interface: String,
-    /// What NetworkManager says of it, such as `connected`, `disconnected` or `unavailable`.
+    /// What `NetworkManager` says of it, such as `connected`, `disconnected` or `unavailable`.
     pub state: String,
     /// The network that it is joined to.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
-//! Asks NetworkManager through its own program, and reads what that prints for programs (nmcli(1), `--terse`).
+//! Asks `NetworkManager` through its own program, and reads what that prints for programs (nmcli(1), `--terse`).
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ const MOST_SAVED: usize = 64;
 /// The most networks that are told, the strongest.
 const MOST_HEARD: usize = 64;
 
-/// What NetworkManager calls a wireless profile.
+/// What `NetworkManager` calls a wireless profile.
 const WIRELESS: &str = "802-11-wireless";
 
 /// How long it may wait for what it is told to do.
@@ -188,7 +189,7 @@ fn point(line: &str) -> Option<Heard> {
 
 /// What hexadecimal digits stand for.
 fn bytes(hex: &str) -> Option<Vec<u8>> {
-    if !hex.is_ascii() || hex.len() % 2 != 0 {
+    if !hex.is_ascii() || !hex.len().is_multiple_of(2) {
         return None;
     }
     let pairs = hex.as_bytes().chunks(2).map(|pair| {
@@ -226,13 +227,7 @@ fn network(point: &Heard, saved: &[Saved]) -> WifiNetwork {
     let plain = shown.as_bytes() == point.ssid;
     WifiNetwork {
         saved: plain && saved.iter().any(|one| one.ssid.as_deref() == Some(&shown)),
-        ssid_hex: (!plain).then(|| {
-            point
-                .ssid
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect()
-        }),
+        ssid_hex: (!plain).then(|| hexadecimal(&point.ssid)),
         ssid: shown,
         signal_percent: point.signal.min(100),
         frequency_mhz: point.frequency,
@@ -242,17 +237,25 @@ fn network(point: &Heard, saved: &[Saved]) -> WifiNetwork {
     }
 }
 
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Recorded: nmcli 1.42.4 of Debian 12 prints these lines, word for word, for `nmcli --terse --fields
     /// IN-USE,SSID-HEX,FREQ,SIGNAL,SECURITY,DEVICE device wifi list`; the access points behind it were those of
-    /// python-dbusmock 0.28.7's NetworkManager, for there is no radio where this was recorded.
+    /// python-dbusmock 0.28.7's `NetworkManager`, for there is no radio where this was recorded.
     const LIST: &str = include_str!("recorded/nmcli-wifi-list.txt");
 
     /// The same of `nmcli --terse --fields connection.uuid,802-11-wireless.ssid connection show uuid ... uuid ...`, by
-    /// NetworkManager 1.42.4 itself. The third network's name is two lines.
+    /// `NetworkManager` 1.42.4 itself. The third network's name is two lines.
     const SHOWN: &str = include_str!("recorded/nmcli-connections.txt");
 
     #[test]

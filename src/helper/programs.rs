@@ -52,7 +52,7 @@ pub fn find(name: &str) -> Result<PathBuf, Refusal> {
 /// The Debian package that has a tool.
 fn package(name: &str) -> &'static str {
     match name {
-        "busctl" | "journalctl" => "systemd",
+        "busctl" | "journalctl" | "systemctl" => "systemd",
         "apt-get" => "apt",
         "locale" => "libc-bin",
         "locale-gen" => "locales",
@@ -73,7 +73,6 @@ fn package(name: &str) -> &'static str {
         "blkid" | "mkswap" => "util-linux",
         "nmcli" => "network-manager",
         "iw" => "iw",
-        "systemctl" => "systemd",
         "wg" | "wg-quick" => "wireguard-tools",
         _ => "lxc",
     }

@@ -50,7 +50,7 @@ const WRITERS: [(&str, &str); 5] = [
 pub enum Owner {
     /// systemd-resolved (resolved.conf(5)).
     Resolved,
-    /// NetworkManager (NetworkManager.conf(5), `global-dns`).
+    /// `NetworkManager`, by its `global-dns`.
     NetworkManager,
     /// Whoever writes the file.
     File,

@@ -1,4 +1,4 @@
-//! Wireless networks, through NetworkManager: which are heard and saved, and which one the host is joined to.
+//! Wireless networks, through `NetworkManager`: which are heard and saved, and which one the host is joined to.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -156,12 +156,11 @@ async fn connect(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
         .find(|one| one.active)
         .map(|one| one.uuid.clone());
     let kept = profile.kept()?;
-    let (uuid, written) = match of_the_owner {
-        Some(one) => (one.uuid.clone(), false),
-        None => {
-            let written = prepare(house, ssid, &profile, kept.is_some()).await?;
-            (profile.uuid.clone(), written)
-        }
+    let (uuid, written) = if let Some(one) = of_the_owner {
+        (one.uuid.clone(), false)
+    } else {
+        let written = prepare(house, ssid, &profile, kept.is_some()).await?;
+        (profile.uuid.clone(), written)
     };
     let mut joined = Ok(String::new());
     if written {

@@ -1,4 +1,4 @@
-//! A wireless network as NetworkManager keeps it in a file: name and password go from file to file, and through no
+//! A wireless network as `NetworkManager` keeps it in a file: name and password go from file to file, and through no
 //! program's arguments.
 
 use std::fs;
@@ -110,7 +110,7 @@ pub fn password(path: &str) -> Result<Secret, Refusal> {
 /// A network that was joined through us.
 #[derive(Debug)]
 pub struct Profile {
-    /// What NetworkManager knows it by: the same for the same network.
+    /// What `NetworkManager` knows it by: the same for the same network.
     pub uuid: String,
     path: PathBuf,
     ssid: Ssid,

@@ -52,7 +52,7 @@ pub fn country_tools(network: Arc<Network>) -> Toolset<Network> {
 }
 
 /// Tells how the host's radio is, which wireless network it is joined to and how well that is heard, which are saved,
-/// and for which the owner's file has a password. It fails where NetworkManager does not run. `wifi_scan` tells those
+/// and for which the owner's file has a password. It fails where `NetworkManager` does not run. `wifi_scan` tells those
 /// around.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -37,7 +37,7 @@ impl Network {
     /// How the radio is, and where it is joined.
     ///
     /// # Errors
-    /// When the owner's file does not let it be looked at, and when NetworkManager does not run.
+    /// When the owner's file does not let it be looked at, and when `NetworkManager` does not run.
     pub async fn wifi(&self, reference: &str) -> Result<WifiStatus, BackendError> {
         let deed = WifiDeed::Status {};
         ask_json(&self.helper, Operation::Wifi { deed }, LOOK, reference).await
@@ -55,7 +55,7 @@ impl Network {
     /// Changes something, and tells how the radio is then.
     ///
     /// # Errors
-    /// When the owner's file does not let it be changed, and what NetworkManager says.
+    /// When the owner's file does not let it be changed, and what `NetworkManager` says.
     pub async fn wifi_change(
         &self,
         deed: WifiDeed,
