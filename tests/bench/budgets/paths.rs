@@ -13,7 +13,7 @@ use crate::common::machine::Pinning;
 use crate::common::subscribers::Subscribers;
 use crate::common::wire::{Head, Question, Wire};
 use crate::counter::{Counted, Counter};
-use crate::share::Share;
+use crate::share::{Share, TOLERATED};
 
 /// Each path is counted so often, after once in which buffers come to their size.
 const BATCHES: u32 = 5;
@@ -38,7 +38,12 @@ const TOLD: &str = "one notification to one subscriber";
 struct Path {
     name: &'static str,
     question: Question<'static>,
+    tolerated: f64,
 }
+
+/// How far above what is accepted is still within it, for a reply that is larger than what a socket takes at once. In how many pieces it goes, and how often
+/// what is left is copied, depends on how soon the client reads: counts differ by four per cent.
+const TOLERATED_LARGE: f64 = 1.08;
 
 const PATHS: [Path; 4] = [
     Path {
@@ -49,6 +54,7 @@ const PATHS: [Path; 4] = [
             name: Some("whoami"),
             params: r#""name":"whoami","arguments":{}"#,
         },
+        tolerated: TOLERATED,
     },
     Path {
         name: "tools/call, 2025-11-25",
@@ -58,6 +64,7 @@ const PATHS: [Path; 4] = [
             name: None,
             params: r#""name":"whoami","arguments":{}"#,
         },
+        tolerated: TOLERATED,
     },
     Path {
         name: "tools/list, 2026-07-28",
@@ -67,6 +74,7 @@ const PATHS: [Path; 4] = [
             name: None,
             params: "",
         },
+        tolerated: TOLERATED_LARGE,
     },
     Path {
         name: "resources/read, 2026-07-28",
@@ -76,6 +84,7 @@ const PATHS: [Path; 4] = [
             name: Some("gatewren:///public/bench/tick"),
             params: r#""uri":"gatewren:///public/bench/tick""#,
         },
+        tolerated: TOLERATED,
     },
 ];
 
@@ -91,10 +100,11 @@ pub async fn count(args: &Args) -> Result<Vec<Share>, Error> {
     let refused = refused(&counter, args.calls).await?;
     let mut shares = vec![Share::of_all(GUARD, &refused.front, args.calls)];
     for (n, path) in PATHS.iter().enumerate() {
-        let counted = walk(&counter, path, args.calls).await?;
-        shares.push(Share::of_all(path.name, &counted.front, args.calls));
+        let done = walk(&counter, path, args.calls).await?;
+        let share = Share::of_all(path.name, &done.front, args.calls);
+        shares.push(share.tolerating(path.tolerated));
         if n == 0 {
-            shares.push(Share::of_part(AUDIT, counted.behind.of(APPEND)));
+            shares.push(Share::of_part(AUDIT, done.behind.of(APPEND)));
         }
     }
     shares.push(told(&counter, &writer, args.changes).await?);
@@ -108,7 +118,7 @@ pub async fn count(args: &Args) -> Result<Vec<Share>, Error> {
 /// The difference that further subscribers make, by the notification.
 async fn told(counter: &Counter, writer: &Foreign, changes: u32) -> Result<Share, Error> {
     let mut number = 0;
-    let mut counted = Vec::new();
+    let mut fronts = Vec::new();
     for subscribers in [1, 1 + MORE_SUBSCRIBERS] {
         let uri = |_| "gatewren:///public/bench/tick".to_owned();
         let mut listeners = Subscribers::ours(&counter.ours, subscribers, uri).await?;
@@ -122,9 +132,9 @@ async fn told(counter: &Counter, writer: &Foreign, changes: u32) -> Result<Share
             sleep(QUIET).await;
             least.of(counter.take()?, n > 0);
         }
-        counted.push(least.0.unwrap_or_default().front);
+        fronts.push(least.0.unwrap_or_default().front);
     }
-    match counted.as_slice() {
+    match fronts.as_slice() {
         [one, many] => Ok(Share::of_difference(TOLD, many, one, MORE_SUBSCRIBERS)),
         _ => Err("two were to be counted".into()),
     }

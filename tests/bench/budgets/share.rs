@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::profile::{Function, Profile};
 
 /// What one call of a path costs.
-#[derive(Debug, Clone, Default, serde::Serialize)]
+#[derive(Debug, Clone, serde::Serialize)]
 pub struct Share {
     /// The path.
     pub name: &'static str,
@@ -17,7 +17,12 @@ pub struct Share {
     pub functions: BTreeMap<String, f64>,
     /// The same for asking for memory.
     pub askers: BTreeMap<String, f64>,
+    /// As a multiple of what is accepted, what is still within it.
+    pub tolerated: f64,
 }
+
+/// So much more than accepted is a regression: counts of the same program differ by less than one per cent.
+pub const TOLERATED: f64 = 1.03;
 
 impl Share {
     /// A share of all that was counted.
@@ -41,6 +46,7 @@ impl Share {
             allocations: Some(share(more.allocations, less.allocations)),
             functions: each(|function| function.own),
             askers: each(|function| function.allocations),
+            tolerated: TOLERATED,
         }
     }
 
@@ -49,8 +55,17 @@ impl Share {
         Self {
             name,
             instructions: number(function.whole) / number(function.called),
-            ..Self::default()
+            allocations: None,
+            functions: BTreeMap::new(),
+            askers: BTreeMap::new(),
+            tolerated: TOLERATED,
         }
+    }
+
+    /// The same where counts differ by more.
+    #[must_use]
+    pub fn tolerating(self, tolerated: f64) -> Self {
+        Self { tolerated, ..self }
     }
 }
 
