@@ -75,6 +75,11 @@ impl Pinning {
         command
     }
 
+    /// Whether they have.
+    pub fn is_held(self) -> bool {
+        self.0
+    }
+
     /// For the report.
     pub fn words(self) -> &'static str {
         if self.0 {

@@ -3,12 +3,15 @@
 pub mod args;
 pub mod bare;
 pub mod connection;
+pub mod follower;
+pub mod foreign;
 pub mod load;
 pub mod machine;
 pub mod pair;
 pub mod servers;
 pub mod spread;
 pub mod start;
+pub mod subscribers;
 pub mod wire;
 
 /// Whatever ends a run.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,6 +19,9 @@ use super::machine::Pinning;
 
 /// A server that does not answer after this long does not start at all.
 const START_WITHIN: Duration = Duration::from_secs(20);
+
+/// Where gatewren looks for a helper.
+const SOCKET: &str = "helper.sock";
 
 /// A child that ends with its owner.
 pub struct Running(Child);
@@ -76,6 +81,11 @@ impl Directory {
     pub fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
 }
 
 impl Drop for Directory {
@@ -129,9 +139,25 @@ impl Home {
         })
     }
 
+    /// Starts a helper where gatewren looks for one, so that it starts none itself.
+    pub fn start_helper(&self, args: &Common) -> Result<Running, Error> {
+        let listener = UnixListener::bind(self.directory.join(SOCKET))?;
+        let mut command = Command::new(&args.binary);
+        command
+            .args(["helper", "--trial", "--socket-fd", "0", "--log", &args.log])
+            .arg("--state-dir")
+            .arg(self.directory.join("helper"))
+            .stdin(OwnedFd::from(listener));
+        Ok(Running(command.spawn()?))
+    }
+
     /// Starts it; a little later it listens.
     pub fn start(&self, args: &Common, pinning: Pinning) -> Result<Running, Error> {
-        let mut command = pinning.server(&args.binary);
+        self.start_with(pinning.server(&args.binary))
+    }
+
+    /// Starts what the command starts, as gatewren with these arguments.
+    pub fn start_with(&self, mut command: Command) -> Result<Running, Error> {
         command.arg("serve").arg("--config").arg(&self.config);
         Running::start(command)
     }
@@ -142,6 +168,11 @@ impl Gatewren {
     pub fn start(args: &Common, pinning: Pinning) -> Result<Self, Error> {
         let home = Home::new(args)?;
         let process = home.start(args, pinning)?;
+        Self::of(home, process)
+    }
+
+    /// The one that was started there, as soon as it listens.
+    pub fn of(home: Home, process: Running) -> Result<Self, Error> {
         wait_for(home.address.socket())?;
         Ok(Self {
             process,
@@ -204,8 +235,8 @@ agent_rate = 1000000
 agent_calls = 4096
 
 [helper]
-# Nobody listens here, so gatewren starts its own.
-socket = "{directory}/none.sock"
+# While nobody listens here gatewren starts its own.
+socket = "{directory}/{SOCKET}"
 
 [log]
 level = "{log}"

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use crate::common::Error;
 use crate::common::args::Common;
+use crate::common::follower::{Follower, fill};
+use crate::common::foreign::{Foreign, tick};
 use crate::common::machine::{Pinning, cpu_nanos};
 use crate::common::servers::{Directory, Gatewren};
 use crate::documents::Size;
-use crate::follower::{Follower, fill};
-use crate::foreign::{Foreign, tick};
 use crate::state::{Actor, Author, Patch, State};
 
 /// Commits at so short a stretch that neither side has a disk of its own mood.
@@ -111,7 +111,7 @@ impl<'a> Beside<'a> {
     async fn new(ours: &'a Gatewren, size: Size) -> Result<Self, Error> {
         Ok(Self {
             ours,
-            foreign: fill(ours, size).await?,
+            foreign: fill(ours, &size.patches()).await?,
             follower: Follower::new(ours).await?,
             cpu: Duration::ZERO,
             behind: Duration::ZERO,

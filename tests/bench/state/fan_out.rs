@@ -6,12 +6,12 @@ use tokio::time::{sleep, sleep_until};
 
 use crate::args::Args;
 use crate::common::Error;
+use crate::common::follower::fill;
+use crate::common::foreign::tick;
 use crate::common::machine::{Pinning, cpu_nanos, memory_kib};
 use crate::common::servers::{Bare, Gatewren};
+use crate::common::subscribers::Subscribers;
 use crate::documents::{SIZES, Size};
-use crate::follower::fill;
-use crate::foreign::tick;
-use crate::subscribers::Subscribers;
 
 /// A change is told at once when the one before on the same URI was told half a second ago: this is longer.
 const QUIET: Duration = Duration::from_millis(520);
@@ -92,7 +92,7 @@ pub struct FanOut {
 pub async fn measure(args: &Args, row: &Row, pinning: Pinning) -> Result<FanOut, Error> {
     let ours = Gatewren::start(&args.common, pinning)?;
     let mut bare = Bare::start(0, Some(&ours), pinning)?;
-    let writer = fill(&ours, row.document).await?;
+    let writer = fill(&ours, &row.document.patches()).await?;
 
     let before = [
         memory_kib(bare.pid(), "Pss")?,

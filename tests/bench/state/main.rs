@@ -43,12 +43,9 @@ mod args;
 mod commits;
 mod documents;
 mod fan_out;
-mod follower;
-mod foreign;
 mod reads;
 mod report;
 mod rounds;
-mod subscribers;
 
 use std::process::ExitCode;
 

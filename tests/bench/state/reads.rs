@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use crate::common::Error;
 use crate::common::args::Common;
+use crate::common::follower::fill;
 use crate::common::load::Sample;
 use crate::common::machine::{Pinning, forget_peak, memory_kib};
 use crate::common::pair::{Pair, Triple};
 use crate::common::servers::Gatewren;
 use crate::common::wire::{Question, Wire};
 use crate::documents::Size;
-use crate::follower::fill;
 
 /// The time of `serde_json::to_vec` is the least of so many.
 const SERIALISATIONS: u32 = 5;
@@ -40,7 +40,7 @@ impl Read {
 /// Measures one connection for `args.seconds` on each side.
 pub async fn measure(args: &Common, size: Size, pinning: Pinning) -> Result<Read, Error> {
     let ours = Gatewren::start(args, pinning)?;
-    fill(&ours, size).await?;
+    fill(&ours, &size.patches()).await?;
     let uri = format!("gatewren:///public/bench/{}", size.key);
     let params = format!(r#""uri":"{uri}""#);
     let question = Question {

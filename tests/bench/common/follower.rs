@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::Error;
-use crate::common::load::{Asked, Caller, Kind};
-use crate::common::servers::Gatewren;
-use crate::common::wire::{Question, Wire};
-use crate::documents::Size;
-use crate::foreign::Foreign;
+use super::Error;
+use super::foreign::Foreign;
+use super::load::{Asked, Caller, Kind};
+use super::servers::Gatewren;
+use super::wire::{Question, Wire};
 
 /// What the daemon has not read by then, it has lost.
 const FOLLOWED_WITHIN: Duration = Duration::from_mins(1);
@@ -55,12 +54,12 @@ impl Follower {
     }
 }
 
-/// Writes a document of this size into a daemon's state and waits until the daemon has it.
-pub async fn fill(ours: &Gatewren, size: Size) -> Result<Foreign, Error> {
+/// Commits patches to a daemon's state and waits until the daemon has them.
+pub async fn fill(ours: &Gatewren, patches: &[String]) -> Result<Foreign, Error> {
     let foreign = Foreign::of_state(&ours.state_file())?;
     let mut newest = 0;
-    for patch in size.patches() {
-        newest = foreign.commit(&patch)?;
+    for patch in patches {
+        newest = foreign.commit(patch)?;
     }
     Follower::new(ours).await?.reaches(newest).await?;
     Ok(foreign)

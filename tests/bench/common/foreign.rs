@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::common::Error;
+use super::Error;
 
 /// A table with the columns of the state's log, and none of its rules.
 const BARE: &str = "

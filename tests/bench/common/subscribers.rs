@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
-use crate::common::Error;
-use crate::common::connection::{Address, Events};
-use crate::common::servers::Gatewren;
-use crate::common::wire::{Head, Question, Repeated, Wire};
-use crate::follower::revision_in;
+use super::Error;
+use super::connection::{Address, Events};
+use super::follower::revision_in;
+use super::servers::Gatewren;
+use super::wire::{Head, Question, Repeated, Wire};
 
 /// Who was not told by then is not told at all.
 const TOLD_WITHIN: Duration = Duration::from_secs(20);

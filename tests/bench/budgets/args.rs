@@ -1,0 +1,38 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use crate::common::args::Common;
+
+/// Counts instructions and allocations of gatewren's calls and compares them with what is accepted.
+#[derive(Debug, clap::Parser)]
+#[command(
+    mut_arg("rounds", |arg| arg.hide(true)),
+    mut_arg("seconds", |arg| arg.hide(true)),
+    mut_arg("json", |arg| arg.help("Print one JSON object instead of lines"))
+)]
+pub struct Args {
+    #[command(flatten)]
+    pub common: Common,
+
+    /// Calls of each kind in one batch; the cheapest of five batches counts
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(50..=10_000))]
+    pub calls: u32,
+
+    /// Changes that subscribers are told of, of which the cheapest counts; each takes more than half a second
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub changes: u32,
+
+    /// What is accepted
+    #[arg(long, value_name = "FILE",
+          default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bench/budgets/accepted.toml"))]
+    pub budgets: PathBuf,
+
+    /// Write what was counted as what is accepted from now on
+    #[arg(long)]
+    pub accept: bool,
+
+    /// So many functions of each path, the most costly first
+    #[arg(long, value_name = "FUNCTIONS", default_value_t = 0)]
+    pub table: usize,
+}

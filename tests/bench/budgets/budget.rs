@@ -1,0 +1,156 @@
+//! What is accepted, and how it compares with what was counted.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::common::Error;
+use crate::share::Share;
+
+/// A function is named in the file when it has this share of its path.
+const NAMED_FROM: f64 = 0.004;
+
+/// So many functions are named when a path has become dearer.
+const NAMED: usize = 8;
+
+/// The file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Budgets {
+    /// The compiler: another one makes other code of the same source.
+    pub compiler: String,
+    /// By path.
+    pub paths: BTreeMap<String, Budget>,
+}
+
+/// What one path may take.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Budget {
+    /// Instructions of a call.
+    pub instructions: f64,
+    /// How often a call asks for memory.
+    pub allocations: Option<f64>,
+    /// Instructions by function, of those that have a share worth naming.
+    #[serde(default)]
+    pub functions: BTreeMap<String, f64>,
+}
+
+/// What came of a comparison.
+pub struct Verdict {
+    /// Whether it is within what is accepted.
+    pub holds: bool,
+    /// A line about it, and the functions that grew below it.
+    pub words: String,
+}
+
+const HEAD: &str = "\
+# What the paths of a call may cost: instructions and allocations, counted by callgrind (`tests/run budgets`).
+# More than 3 % above an entry fails (tools/list: 8 %). After a change that is meant to cost more, or that costs less:
+#   tests/bench/budgets/run --accept
+";
+
+impl Budgets {
+    /// Reads the file; empty where there is none.
+    pub fn read(file: &Path) -> Result<Self, Error> {
+        match fs::read_to_string(file) {
+            Ok(text) => Ok(toml::from_str(&text)?),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(cause) => Err(format!("{}: {cause}", file.display()).into()),
+        }
+    }
+
+    /// Writes what was counted as accepted; what was not counted stays.
+    pub fn accept(&mut self, shares: &[Share], file: &Path) -> Result<(), Error> {
+        compiler().clone_into(&mut self.compiler);
+        for share in shares {
+            let budget = Budget {
+                instructions: share.instructions.round(),
+                allocations: share.allocations.map(|count| (count * 10.0).round() / 10.0),
+                functions: share
+                    .functions
+                    .iter()
+                    .filter(|(_, own)| **own >= share.instructions * NAMED_FROM)
+                    .map(|(name, own)| (name.clone(), own.round()))
+                    .collect(),
+            };
+            self.paths.insert(share.name.to_owned(), budget);
+        }
+        let text = format!("{HEAD}\n{}", toml::to_string(self)?);
+        fs::write(file, text).map_err(|cause| format!("{}: {cause}", file.display()).into())
+    }
+
+    /// Compares a share with its entry.
+    pub fn judge(&self, share: &Share) -> Verdict {
+        let Some(budget) = self.paths.get(share.name) else {
+            return Verdict {
+                holds: false,
+                words: format!(
+                    "{}: there is no budget; write one with --accept",
+                    share.name
+                ),
+            };
+        };
+        let ratio = share.instructions / budget.instructions;
+        // One in ten calls may ask once more: a map or a buffer grows now and then.
+        let (asks, may_ask) = (
+            share.allocations.unwrap_or(0.0),
+            budget.allocations.unwrap_or(0.0),
+        );
+        let asks_more = asks > (may_ask + 0.1) * share.tolerated;
+        let holds = ratio <= share.tolerated && !asks_more;
+        let mut words = format!(
+            "{}: {:.0} instructions, {:+.1} % of the accepted {:.0}",
+            share.name,
+            share.instructions,
+            (ratio - 1.0) * 100.0,
+            budget.instructions
+        );
+        if share.allocations.is_some() {
+            // Text takes everything.
+            let _ = write!(words, "; {asks:.1} allocations, accepted {may_ask:.1}");
+        }
+        if !holds {
+            words += &self.growth(share, budget);
+        }
+        Verdict { holds, words }
+    }
+
+    /// The functions that grew most.
+    fn growth(&self, share: &Share, budget: &Budget) -> String {
+        let mut grown: Vec<(f64, &str)> = share
+            .functions
+            .iter()
+            .map(|(name, own)| {
+                let before = budget.functions.get(name).copied().unwrap_or(0.0);
+                (own - before, name.as_str())
+            })
+            // What was below naming then is not known to have grown.
+            .filter(|(more, _)| *more >= budget.instructions * NAMED_FROM)
+            .collect();
+        grown.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let mut words = String::new();
+        for (more, name) in grown.into_iter().take(NAMED) {
+            let _ = write!(words, "\n  {more:+.0} {name}");
+        }
+        if self.compiler != compiler() {
+            let accepted = &self.compiler;
+            let _ = write!(
+                words,
+                "\n  the budget was accepted with {accepted}, this is {}",
+                compiler()
+            );
+        }
+        words
+    }
+}
+
+/// The compiler in use.
+fn compiler() -> String {
+    let said = std::process::Command::new("rustc")
+        .arg("--version")
+        .output();
+    said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned())
+        .unwrap_or_default()
+}

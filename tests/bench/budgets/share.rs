@@ -1,0 +1,78 @@
+//! What one call takes of what was counted.
+
+use std::collections::BTreeMap;
+
+use crate::profile::{Function, Profile};
+
+/// What one call of a path costs.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Share {
+    /// The path.
+    pub name: &'static str,
+    /// Instructions of a call.
+    pub instructions: f64,
+    /// How often a call asks for memory; not known of a part of a call.
+    pub allocations: Option<f64>,
+    /// Instructions of a call by function, callees not among them.
+    pub functions: BTreeMap<String, f64>,
+    /// The same for asking for memory.
+    pub askers: BTreeMap<String, f64>,
+    /// As a multiple of what is accepted, what is still within it.
+    pub tolerated: f64,
+}
+
+/// So much more than accepted is a regression: counts of the same program differ by less than one per cent.
+pub const TOLERATED: f64 = 1.03;
+
+impl Share {
+    /// A share of all that was counted.
+    pub fn of_all(name: &'static str, profile: &Profile, calls: u32) -> Self {
+        Self::of_difference(name, profile, &Profile::default(), calls)
+    }
+
+    /// A share of what the first took more than the second.
+    pub fn of_difference(name: &'static str, more: &Profile, less: &Profile, calls: u32) -> Self {
+        let share = |more: u64, less: u64| (number(more) - number(less)) / f64::from(calls);
+        let each = |figure: fn(&Function) -> u64| {
+            let functions = more.functions.iter().map(|(name, function)| {
+                let before = less.functions.get(name).map_or(0, figure);
+                (name.clone(), share(figure(function), before))
+            });
+            functions.filter(|(_, share)| *share > 0.0).collect()
+        };
+        Self {
+            name,
+            instructions: share(more.instructions, less.instructions),
+            allocations: Some(share(more.allocations, less.allocations)),
+            functions: each(|function| function.own),
+            askers: each(|function| function.allocations),
+            tolerated: TOLERATED,
+        }
+    }
+
+    /// What one call of a function takes with all that it calls.
+    pub fn of_part(name: &'static str, function: Function) -> Self {
+        Self {
+            name,
+            instructions: number(function.whole) / number(function.called),
+            allocations: None,
+            functions: BTreeMap::new(),
+            askers: BTreeMap::new(),
+            tolerated: TOLERATED,
+        }
+    }
+
+    /// The same where counts differ by more.
+    #[must_use]
+    pub fn tolerating(self, tolerated: f64) -> Self {
+        Self { tolerated, ..self }
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "nobody waits for 2^53 instructions"
+)]
+fn number(count: u64) -> f64 {
+    count as f64
+}
