@@ -10,11 +10,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
 use super::{
+    ended::{Ended, Stop},
     engine::Engine,
     long_call::goes_on,
     reference,
     rounds::askable,
-    task_runner::{Ended, Stop, TaskRunner},
+    task_runner::TaskRunner,
     tasks::Maker,
     under_way::UnderWay,
 };

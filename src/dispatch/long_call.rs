@@ -7,10 +7,10 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::sleep;
 
 use super::{
+    ended::{Ended, Stop},
     engine::Engine,
     reference,
     results::Caching,
-    task_runner::{Ended, Stop},
 };
 use crate::auth::Principal;
 use crate::policy::sees;

@@ -9,6 +9,7 @@ mod change_view;
 mod complete;
 mod confirm;
 mod discover;
+mod ended;
 mod engine;
 mod executor;
 mod handover;

@@ -10,35 +10,22 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
+    ended::{Ended, Stop},
     engine::Engine,
     live_task::LiveTask,
     long_call::goes_on,
-    record::Record,
     reference,
     rounds::askable,
     tasks::{abandoned, expired},
 };
 use crate::auth::Principal;
-use crate::protocol::{ClientCapabilities, InputRequired, RpcError, TaskState};
-use crate::registry::{BoxFuture, LongCall, ProposedCall, Question};
+use crate::protocol::{ClientCapabilities, RpcError, TaskState};
+use crate::registry::{BoxFuture, LongCall, Question};
 use crate::sys::now_ms;
 
 /// When the server stops, what can be ended still has so long to end by itself, and to say how: a
 /// command is killed before, and what it printed is its result.
 const STOP_GRACE: Duration = Duration::from_secs(20);
-
-/// How the work of a call ends.
-pub(super) type Ended = Result<Value, Stop>;
-
-/// How it ends without a result.
-pub(super) enum Stop {
-    /// With a question; the client calls again with the answers.
-    Ask(InputRequired),
-    /// With another call, which the owner is to decide on, and the record of this one.
-    Propose(Box<(ProposedCall, Record)>),
-    /// With an error of the protocol.
-    Rpc(RpcError),
-}
 
 /// What a task needs while it runs.
 pub(super) struct TaskRunner {
@@ -197,7 +184,7 @@ mod tests {
     use super::super::tasks::TaskLimits;
     use super::*;
     use crate::config::Preset;
-    use crate::protocol::{Id, Implementation};
+    use crate::protocol::{Id, Implementation, InputRequired};
     use crate::registry::{Answer, Catalog, Cx, Interruption, Result, Risk, Toolset};
 
     /// Calls wait for this.

@@ -9,6 +9,7 @@ use super::{
     call::{Call, Outcome, Reply},
     change_task::created,
     confirm::{Round, confirm},
+    ended::{Ended, Stop},
     engine::Engine,
     handover::{Answered, Handover},
     long_call,
@@ -19,7 +20,6 @@ use super::{
     results::Caching,
     rounds::{Binding, arguments, ask, inputs, name, surroundings},
     task_methods::declared,
-    task_runner::{Ended, Stop},
 };
 use crate::policy::{Verdict, confirms, judge, sees};
 use crate::protocol::{Inputs, RpcError, progress_token};
