@@ -69,41 +69,49 @@ fn the_owner_sees_waits_for_reads_and_ends_the_jobs_of_agents() {
     let nobody = job(&server, &["list", "--agent", "nobody"]);
     assert_eq!(nobody.status.code(), Some(1));
 
+    ended_by_itself(&server, &failed);
+    ended_by_hand(&server, &long, &marked);
+    nobodys(&server);
+}
+
+fn ended_by_itself(server: &Server, failed: &str) {
     let short = &failed[..12];
-    let waited = job(&server, &["wait", short]);
+    let waited = job(server, &["wait", short]);
     assert_eq!(waited.status.code(), Some(4));
     assert!(
         text(&waited).ends_with(": failed, exit code 3\n"),
         "{waited:?}"
     );
     assert_eq!(
-        json_of(&job(&server, &["get", short, "--json"]))["exit_code"],
+        json_of(&job(server, &["get", short, "--json"]))["exit_code"],
         3
     );
-    assert!(text(&job(&server, &["get", short])).contains("state: failed\n"));
-    let printed = job(&server, &["output", short, "--follow"]);
+    assert!(text(&job(server, &["get", short])).contains("state: failed\n"));
+    let printed = job(server, &["output", short, "--follow"]);
     assert_eq!(
         (text(&printed).as_str(), printed.status.code()),
         ("a^[[2Jb\n", Some(0))
     );
-    let piece = json_of(&job(&server, &["output", short, "--json", "--offset", "1"]));
+    let piece = json_of(&job(server, &["output", short, "--json", "--offset", "1"]));
     assert_eq!(
         (&piece["offset"], &piece["ended"]),
         (&json!(1), &json!(true))
     );
+}
 
-    let still = job(&server, &["wait", &long, "--timeout", "1"]);
+fn ended_by_hand(server: &Server, long: &str, marked: &str) {
+    let still = job(server, &["wait", long, "--timeout", "1"]);
     assert_eq!(still.status.code(), Some(3), "{still:?}");
-    assert_eq!(text(&job(&server, &["output", &long])), "begun\n");
-    wait_until("it runs", IN_TIME, || !sleeping(&marked).is_empty());
-    let ended = job(&server, &["cancel", &long, "--json"]);
+    assert_eq!(text(&job(server, &["output", long])), "begun\n");
+    wait_until("it runs", IN_TIME, || !sleeping(marked).is_empty());
+    let ended = job(server, &["cancel", long, "--json"]);
     assert_eq!(
         (ended.status.code(), &json_of(&ended)["state"]),
         (Some(0), &json!("killed"))
     );
-    wait_until("it is gone", IN_TIME, || sleeping(&marked).is_empty());
+    wait_until("it is gone", IN_TIME, || sleeping(marked).is_empty());
     assert_eq!(
-        job(&server, &["cancel", &long]).status.code(),
+        job(server, &["cancel", long]).status.code(),
         Some(3),
         "it had ended"
     );
@@ -114,13 +122,16 @@ fn the_owner_sees_waits_for_reads_and_ends_the_jobs_of_agents() {
         .arg(server.settings_file());
     let audit = text(&audit.output().unwrap());
     assert_eq!(audit.matches("job cancel").count(), 1, "{audit}");
+}
+
+fn nobodys(server: &Server) {
     for none in [
         "job_",
         "abcd",
         "job_00000000000000000000000000000000",
         "../../x",
     ] {
-        let missing = job(&server, &["get", none]);
+        let missing = job(server, &["get", none]);
         assert_eq!(missing.status.code(), Some(1), "{missing:?}");
         assert!(
             String::from_utf8(missing.stderr)

@@ -204,16 +204,7 @@ fn what_agents_say_is_bounded_theirs_and_cannot_pass_for_more() {
             .next()
             .unwrap()
     );
-    for bad in [
-        json!({ "message": "m".repeat(1001) }),
-        json!({ "message": " \n" }),
-        json!({ "message": "m", "title": "t".repeat(121) }),
-        json!({ "message": "m", "url": "http://localhost/" }),
-        json!({ "message": "m", "priority": "urgent" }),
-    ] {
-        let refused = send(&client, bad.clone()).failure();
-        assert!(!refused.is_empty(), "{bad}");
-    }
+    what_does_not_fit_is_refused(&client);
     assert_eq!(to("phone").data()["delivered"], true);
     let failure = to("phone").failure();
     assert!(failure.contains("3 messages within an hour"), "{failure}");
@@ -225,6 +216,19 @@ fn what_agents_say_is_bounded_theirs_and_cannot_pass_for_more() {
         "the limit in force counts"
     );
     another_agent_has_its_own(&server);
+}
+
+fn what_does_not_fit_is_refused(client: &Client) {
+    for bad in [
+        json!({ "message": "m".repeat(1001) }),
+        json!({ "message": " \n" }),
+        json!({ "message": "m", "title": "t".repeat(121) }),
+        json!({ "message": "m", "url": "http://localhost/" }),
+        json!({ "message": "m", "priority": "urgent" }),
+    ] {
+        let refused = send(client, bad.clone()).failure();
+        assert!(!refused.is_empty(), "{bad}");
+    }
 }
 
 fn another_agent_has_its_own(server: &Server) {
@@ -348,7 +352,15 @@ fn a_proposal_and_a_job_that_failed_reach_the_channels_that_are_told_of_them() {
         .output();
     assert!(rejected.unwrap().status.success());
     wait_until("it is seen", IN_TIME, || first()["seen"] == true);
+    a_job_fails(&server, &hook);
+    assert_eq!(
+        (phone.letters().len(), hook.letters().len()),
+        (1, 1),
+        "each its own"
+    );
+}
 
+fn a_job_fails(server: &Server, hook: &PostBox) {
     let failing = json!({ "command": "exit 7" });
     let job = server.client().call("job_start", failing).send().data();
     let told = hook.after(1).remove(0).body;
@@ -358,11 +370,6 @@ fn a_proposal_and_a_job_that_failed_reach_the_channels_that_are_told_of_them() {
     assert!(
         text.contains(job["job"].as_str().unwrap()) && text.contains("exit code 7"),
         "{text}"
-    );
-    assert_eq!(
-        (phone.letters().len(), hook.letters().len()),
-        (1, 1),
-        "each its own"
     );
 }
 
