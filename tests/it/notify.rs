@@ -340,11 +340,21 @@ fn a_proposal_and_a_job_that_failed_reach_the_channels_that_are_told_of_them() {
         "{text}"
     );
 
+    it_is_seen_once_it_is_decided_on(&server, change);
+    a_job_fails(&server, &hook);
+    assert_eq!(
+        (phone.letters().len(), hook.letters().len()),
+        (1, 1),
+        "each its own"
+    );
+}
+
+fn it_is_seen_once_it_is_decided_on(server: &Server, change: &str) {
     let list = server.client().call("notification_list", json!({}));
     let first = || list.send().data()["notifications"][0].clone();
     assert_eq!(
         (&first()["title"], &first()["seen"]),
-        (&told["title"], &json!(false))
+        (&json!("a change waits in the inbox"), &json!(false))
     );
     let rejected = Command::new(env!("CARGO_BIN_EXE_gatewren"))
         .args(["inbox", "reject", change, "--config"])
@@ -352,12 +362,6 @@ fn a_proposal_and_a_job_that_failed_reach_the_channels_that_are_told_of_them() {
         .output();
     assert!(rejected.unwrap().status.success());
     wait_until("it is seen", IN_TIME, || first()["seen"] == true);
-    a_job_fails(&server, &hook);
-    assert_eq!(
-        (phone.letters().len(), hook.letters().len()),
-        (1, 1),
-        "each its own"
-    );
 }
 
 fn a_job_fails(server: &Server, hook: &PostBox) {
