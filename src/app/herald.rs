@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::config::{Channel, Live, Occasion, Reach, Settings};
@@ -27,21 +28,29 @@ struct Herald {
     file: PathBuf,
 }
 
-/// Sends what there is to tell of, for as long as it runs.
-pub async fn send_notifications(state: State, live: Live<Settings>) {
+/// Sends what there is to tell of, for as long as it runs. What comes up from this call on is told, however late the
+/// work begins.
+pub fn send_notifications(
+    state: State,
+    live: Live<Settings>,
+) -> impl Future<Output = ()> + Send + 'static {
     let file = live.read(|settings| settings.state_dir.join(Outbox::FILE));
-    let mut bell = state.bell();
-    let mut changed = live.clone();
+    let bell = state.bell();
+    let changed = live.clone();
     let revision = state.document().revision;
     let notifications = Notifications::new(state);
     let outbox = opened(&file, &notifications, revision);
-    let mut herald = Herald {
+    let herald = Herald {
         live,
         notifications,
         outbox,
         allowance: Allowance::default(),
         file,
     };
+    sending(herald, bell, changed)
+}
+
+async fn sending(mut herald: Herald, mut bell: watch::Receiver<u64>, mut changed: Live<Settings>) {
     loop {
         bell.mark_unchanged();
         changed.mark_unchanged();
