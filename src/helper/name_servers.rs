@@ -1,6 +1,7 @@
 //! Sets the name servers that the host asks, and puts the former ones back where none of the new ones answers.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,7 +76,13 @@ pub async fn set(
 
 async fn change(house: &House, owner: Owner, servers: Vec<IpAddr>) -> Result<(), Refusal> {
     let etc = Path::new(ETC);
-    let now = fs::read_to_string(RESOLV_CONF).unwrap_or_default();
+    let now = match fs::read_to_string(RESOLV_CONF) {
+        Err(e) if e.kind() == ErrorKind::InvalidData => {
+            let words = format!("{RESOLV_CONF} is no plain text; nothing was changed");
+            return Err(Refusal::failed(words));
+        }
+        now => now.unwrap_or_default(),
+    };
     let kept = owner.kept(etc)?;
     let text = owner
         .text(&servers, &now, &search(&now))

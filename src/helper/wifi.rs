@@ -172,10 +172,11 @@ async fn connect(house: &House, ssid: &Ssid) -> Result<(), Refusal> {
     let Err(refusal) = joined else {
         return Ok(());
     };
-    if written {
-        take_back(house, &profile, kept.as_deref()).await?;
+    let mut words = refusal.words().to_owned();
+    if written && let Err(worse) = take_back(house, &profile, kept.as_deref()).await {
+        // The way back to the former network matters more.
+        words = format!("{words}; what was saved for it is not as before: {worse}");
     }
-    let words = refusal.words();
     Err(Refusal::failed(match former {
         None => format!("{words}; the host is not joined to a network, as before"),
         Some(former) => match run(house, REJOIN, &["connection", "up", "uuid", &former]).await {

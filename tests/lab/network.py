@@ -140,14 +140,17 @@ def dns():
     run("systemctl", "stop", "systemd-networkd.socket", "systemd-networkd")
     # As long as systemd-networkd is said to look after the interface, systemd-resolved hears of it from nobody else.
     run("rm", "-rf", "/run/systemd/netif")
+    run("systemctl", "restart", "systemd-resolved")
     run("systemctl", "start", "NetworkManager")
-    run("nmcli", "connection", "add", "type", "ethernet", "ifname", "near0", "con-name", "near0", *settings,
+    run("nmcli", "connection", "add", "type", "ethernet", "ifname", "near0", "con-name", "nearby", *settings,
         "ipv4.dns-search", "near.example", "ipv4.gateway", "10.77.0.9", "ipv6.method", "disabled")
-    run("nmcli", "--wait", "60", "connection", "up", "near0")
+    run("nmcli", "--wait", "60", "connection", "up", "nearby")
     with Gatewren() as gatewren:
         cycle(gatewren, "systemd-resolved, told by NetworkManager")
     run("systemctl", "disable", "--now", "systemd-resolved")
     RESOLV_CONF.unlink()
+    # systemd-resolved's package has it; NetworkManager would write through it.
+    pathlib.Path("/usr/sbin/resolvconf").unlink()
     run("systemctl", "restart", "NetworkManager")
     with Gatewren() as gatewren:
         cycle(gatewren, "NetworkManager")
