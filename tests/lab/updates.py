@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 
@@ -183,7 +184,9 @@ def allow(*options):
     with Gatewren(*options):
         pass  # makes the agent
     words = [word for tool in TOOLS for word in ("--tool", f"{tool}=allow")]
-    run(GATEWREN, "agent", "edit", "try", "--dir", HOME, *words)
+    # What ran in this box before may have allowed it already.
+    edit = subprocess.run([GATEWREN, "agent", "edit", "try", "--dir", HOME, *words], capture_output=True, text=True)
+    expect(edit.returncode == 0 or "is so already" in edit.stderr, edit.stderr)
 
 
 def host():
