@@ -87,8 +87,9 @@ impl Front {
         }
         match door {
             Door::Open => match surface {
-                Surface::Login => self.guard.login(request, peer).await,
-                Surface::Logout => self.guard.logout(request, peer).await,
+                // Apart: what is rare makes no other request larger.
+                Surface::Login => Box::pin(self.guard.login(request, peer)).await,
+                Surface::Logout => Box::pin(self.guard.logout(request, peer)).await,
                 _ => {
                     self.guard.charge_stranger(peer)?;
                     Ok(open(surface))

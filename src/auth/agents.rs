@@ -316,8 +316,8 @@ mod tests {
         let (secret, agent) = added(vault, None).await;
         let who = agents.identify(secret.expose(), None).unwrap();
         assert_eq!(who.agent_id().as_str(), agent.id);
-        assert_eq!((who.name(), who.preset()), ("claude", Preset::Operate));
-        assert_eq!(who.space(), "media");
+        assert_eq!((&**who.name(), who.preset()), ("claude", Preset::Operate));
+        assert_eq!(&**who.space(), "media");
         assert!(who.reach().container("jellyfin") && !who.reach().host());
         assert!(agents.current(&who).is_some());
     }

@@ -35,7 +35,7 @@ mod tests {
     fn only_the_whole_token_opens() {
         let who = Principal::without_token("fixture", Preset::Observe);
         let door = FixedToken::new(Secret::new("correct horse"), who);
-        assert_eq!(door.identify("correct horse").unwrap().name(), "fixture");
+        assert_eq!(&**door.identify("correct horse").unwrap().name(), "fixture");
         for other in ["", "correct", "correct horse ", "Correct horse"] {
             assert_eq!(door.identify(other).unwrap_err(), AuthError::Unknown);
         }

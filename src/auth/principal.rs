@@ -18,6 +18,11 @@ impl AgentId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The same to be kept.
+    pub fn shared(&self) -> Arc<str> {
+        self.0.clone()
+    }
 }
 
 impl From<&str> for AgentId {
@@ -48,12 +53,21 @@ pub struct Principal {
 #[derive(PartialEq, Eq)]
 pub(super) struct Identity {
     pub id: AgentId,
-    pub name: String,
+    pub name: Arc<str>,
     pub policy: Policy,
-    pub space: String,
+    pub space: Arc<str>,
     pub reach: Reach,
     /// The SHA-256 of its token, by which it is known again.
     pub token: [u8; 32],
+    /// The beginning of that, where there is a token.
+    pub token_id: Option<Arc<str>>,
+}
+
+impl Identity {
+    /// What tells a token from others, of its SHA-256.
+    pub fn token_id([a, b, c, d, ..]: &[u8; 32]) -> Arc<str> {
+        format!("{:08x}", u32::from_be_bytes([*a, *b, *c, *d])).into()
+    }
 }
 
 impl fmt::Debug for Identity {
@@ -71,11 +85,12 @@ impl Principal {
         Self {
             identity: Arc::new(Identity {
                 id: AgentId::from(name),
-                name: name.to_owned(),
+                name: name.into(),
                 policy: preset.into(),
-                space: WHOLE_BOX.to_owned(),
+                space: WHOLE_BOX.into(),
                 reach: Reach::everything(),
                 token: [0; 32],
+                token_id: None,
             }),
             from: None,
             expires_ms: None,
@@ -111,16 +126,14 @@ impl Principal {
     }
 
     /// What its owner calls it.
-    pub fn name(&self) -> &str {
+    pub fn name(&self) -> &Arc<str> {
         &self.identity.name
     }
 
     /// What tells its token from its other ones, and is no secret: the beginning of the SHA-256 that is kept of
     /// it, as hexadecimal digits.
-    pub fn token_id(&self) -> Option<String> {
-        let [a, b, c, d, ..] = self.identity.token;
-        let known = self.identity.token != [0; 32];
-        known.then(|| format!("{:08x}", u32::from_be_bytes([a, b, c, d])))
+    pub fn token_id(&self) -> Option<&Arc<str>> {
+        self.identity.token_id.as_ref()
     }
 
     /// What it may do.
@@ -134,7 +147,7 @@ impl Principal {
     }
 
     /// The space that it is kept in; [`WHOLE_BOX`] is everything.
-    pub fn space(&self) -> &str {
+    pub fn space(&self) -> &Arc<str> {
         &self.identity.space
     }
 

@@ -34,10 +34,11 @@ pub(super) fn identity(agent: &Agent, spaces: &Spaces) -> Result<Identity, AuthE
     let policy = policy_of(agent)?;
     Ok(Identity {
         id: AgentId::from(agent.id.as_str()),
-        name: agent.name.clone(),
+        name: agent.name.as_str().into(),
         reach: reach_of(agent, &policy, spaces)?,
         policy,
-        space: agent.space.clone().unwrap_or_default(),
+        space: agent.space.as_deref().unwrap_or_default().into(),
         token: agent.token_sha256,
+        token_id: Some(Identity::token_id(&agent.token_sha256)),
     })
 }

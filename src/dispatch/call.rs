@@ -10,7 +10,8 @@ use tokio::sync::{Notify, mpsc};
 use super::listing::Listing;
 use crate::auth::Principal;
 use crate::protocol::{
-    ClientCapabilities, Id, InputRequired, Inputs, Level, Notification, RpcError,
+    ClientCapabilities, Id, InputRequired, Inputs, Level, Notification, ReadResult, RpcError,
+    ToolResult,
 };
 use crate::registry::{BoxFuture, Viewer};
 
@@ -22,7 +23,7 @@ pub struct Context {
     /// Its address; none where no network lies between.
     pub address: Option<IpAddr>,
     /// Its session, in the stateful revisions.
-    pub session: Option<String>,
+    pub session: Option<Arc<str>>,
     /// What the client can do.
     pub capabilities: ClientCapabilities,
     /// From which severity on it wants log messages.
@@ -56,7 +57,7 @@ impl Context {
 /// An agent as who looks at resources.
 pub(super) fn viewer(who: &Principal) -> Viewer {
     Viewer {
-        agent: who.agent_id().as_str().into(),
+        agent: who.agent_id().shared(),
         reach: who.reach().clone(),
     }
 }
@@ -86,6 +87,10 @@ pub struct Call {
 pub enum Outcome {
     /// With a result.
     Complete(Value),
+    /// With that of a tool.
+    Called(ToolResult),
+    /// With what was read.
+    Read(ReadResult),
     /// With a list that was written before.
     Listed(Arc<Listing>),
     /// With a question; the text is the sealed state that comes back with the answers.

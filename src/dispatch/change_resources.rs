@@ -33,7 +33,7 @@ impl WithChanges {
         let found = self.vault.changes().get_of(&viewer.agent, id);
         found.map_err(|cause| {
             let reference = reference::next();
-            tracing::error!(%cause, reference, "a change could not be read");
+            tracing::error!(%cause, %reference, "a change could not be read");
             RpcError::internal(&reference)
         })
     }

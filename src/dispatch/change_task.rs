@@ -21,7 +21,7 @@ pub(super) fn find(engine: &Engine, agent: &str, id: &str) -> Result<Option<Task
     };
     let found = vault.changes().get_of(agent, id).map_err(|cause| {
         let reference = reference::next();
-        tracing::error!(%cause, reference, "a change could not be read");
+        tracing::error!(%cause, %reference, "a change could not be read");
         RpcError::internal(&reference)
     })?;
     Ok(found.as_ref().map(task_of))
@@ -128,7 +128,9 @@ fn result_of(change: &Change) -> Value {
     if let Some(Ok(result)) = kept {
         return result;
     }
-    let mut result = Answer::from(ToolError::new(words_of(change))).into_result();
+    let mut result = Answer::from(ToolError::new(words_of(change)))
+        .into_result()
+        .to_value();
     if let Some(object) = result.as_object_mut() {
         object.insert("resultType".into(), json!("complete"));
     }

@@ -108,7 +108,7 @@ fn absent(change: &str) -> Interruption {
 
 fn unreadable(cause: &VaultError) -> Interruption {
     let reference = reference::next();
-    tracing::error!(%cause, reference, "the inbox could not be asked");
+    tracing::error!(%cause, %reference, "the inbox could not be asked");
     let words = format!("The inbox cannot be asked at the moment (reference {reference}).");
     ToolError {
         retry: true,

@@ -10,7 +10,6 @@ use super::{
     call::{Call, Outcome},
     engine::{Close, Engine},
     record::Record,
-    results::Caching,
     rounds::{Binding, ask, askable},
 };
 use crate::policy::{Asking, Confirmation, Consent, PATIENCE, Verdict, question};
@@ -44,7 +43,7 @@ enum Refusal {
 pub(super) async fn confirm(
     engine: &Arc<Engine>,
     call: &Call,
-    given: (&Tool, &Map<String, Value>),
+    given: (&Arc<Tool>, &Map<String, Value>),
     cx: &Cx,
     binding: &Binding,
 ) -> Result<Round, RpcError> {
@@ -52,7 +51,7 @@ pub(super) async fn confirm(
     let context = &call.context;
     let asking = Asking {
         agent: context.who.agent_id().clone(),
-        session: context.session.clone(),
+        session: context.session.as_deref().map(str::to_owned),
         tool: tool.name().to_owned(),
         arguments: arguments.clone(),
     };
@@ -63,9 +62,9 @@ pub(super) async fn confirm(
                 Record::begin(engine, call, given, cx.reference(), &Verdict::Confirm).await?;
             let record = record.waiting();
             let close: Close = Box::new(move |outcome| record.end(outcome, None));
-            let question = match put(engine, call, given, (asking, close)) {
+            let question = match put(engine, call, (&**tool, arguments), (asking, close)) {
                 Ok(question) => question,
-                Err(Refusal::Words(words)) => return Ok(Round::End(refuse(engine, words))),
+                Err(Refusal::Words(words)) => return Ok(Round::End(refuse(words))),
                 Err(Refusal::Error(error)) => return Err(error),
             };
             ask(engine, call, binding, question).map(Round::End)
@@ -79,7 +78,7 @@ pub(super) async fn confirm(
                 let record = Record::begin(engine, call, given, cx.reference(), &Verdict::Confirm);
                 record.await?.end("refused", None);
             }
-            Ok(decide(engine, tool, closed))
+            Ok(decide(tool, closed))
         }
     }
 }
@@ -129,20 +128,20 @@ async fn give_up_in_time(engine: Arc<Engine>, id: String) {
     }
 }
 
-fn decide(engine: &Engine, tool: &Tool, closed: Option<(Close, Confirmation)>) -> Round {
+fn decide(tool: &Tool, closed: Option<(Close, Confirmation)>) -> Round {
     let Some((close, reply)) = closed else {
-        return Round::End(refuse(engine, not_open(tool)));
+        return Round::End(refuse(not_open(tool)));
     };
     close(reply.as_str());
     match reply {
         Confirmation::Accepted(permit) => Round::Run(Verdict::Confirmed(permit)),
-        Confirmation::Late => Round::End(refuse(engine, not_open(tool))),
-        no => Round::End(refuse(engine, declined(tool, &no))),
+        Confirmation::Late => Round::End(refuse(not_open(tool))),
+        no => Round::End(refuse(declined(tool, &no))),
     }
 }
 
-fn refuse(engine: &Engine, error: ToolError) -> Outcome {
-    engine.complete(Answer::from(error).into_result(), Caching::None)
+fn refuse(error: ToolError) -> Outcome {
+    Outcome::Called(Answer::from(error).into_result())
 }
 
 fn declined(tool: &Tool, reply: &Confirmation) -> ToolError {
@@ -297,7 +296,7 @@ mod tests {
                 "inputResponses": { KEY: yes }, "requestState": state,
             });
             match self.call(call).await {
-                Outcome::Complete(result) => result,
+                Outcome::Called(result) => result.to_value(),
                 other => panic!("a result was due: {other:?}"),
             }
         }

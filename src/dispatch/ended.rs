@@ -1,13 +1,11 @@
 //! How the work of a call ends.
 
-use serde_json::Value;
-
 use super::record::Record;
-use crate::protocol::{InputRequired, RpcError};
+use crate::protocol::{InputRequired, RpcError, ToolResult};
 use crate::registry::ProposedCall;
 
 /// With a result, or without.
-pub(super) type Ended = Result<Value, Stop>;
+pub(super) type Ended = Result<ToolResult, Stop>;
 
 /// How it ends without a result.
 pub(super) enum Stop {

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::auth::Principal;
 use crate::policy::Confirmations;
-use crate::protocol::{Level, RpcError};
+use crate::protocol::{Level, RpcError, ToolResult, Written};
 use crate::registry::{BoxFuture, Catalog, Viewer};
 use crate::telemetry::Metrics;
 use crate::vault::Vault;
@@ -38,6 +38,8 @@ const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
 pub struct Engine {
     /// What can be asked for.
     pub catalog: Catalog,
+    /// What says in a result who answered.
+    pub signature: Written,
     /// Where calls are recorded; fixtures have none.
     pub(super) vault: Option<Vault>,
     /// First pages of `tools/list`.
@@ -78,6 +80,7 @@ impl Engine {
             succession: None,
             questions: Confirmations::default(),
             inbox: None,
+            signature: catalog.server.signature(),
             catalog,
             vault,
             tool_lists: Listings::default(),
@@ -200,6 +203,11 @@ impl Engine {
     /// A complete result, for who writes it out before it becomes an outcome.
     pub(super) fn completed(&self, result: Value, caching: Caching) -> Value {
         results::complete(result, caching, &self.catalog.server)
+    }
+
+    /// A tool's result as it is kept until somebody asks for it: complete in the newest shape.
+    pub(super) fn kept(&self, result: &ToolResult) -> Value {
+        self.completed(result.to_value(), Caching::None)
     }
 
     /// A result that says who answered.

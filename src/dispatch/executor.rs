@@ -14,7 +14,6 @@ use super::{
     precondition::{moved, rests_on},
     record::Record,
     reference,
-    results::Caching,
     rounds::surroundings,
     tasks::bounded_result,
     tools::run_allowed,
@@ -293,7 +292,7 @@ fn end_of(
     };
     let applied = !answer.failed;
     record.end(if applied { "ok" } else { "failed" }, revision);
-    let result = engine.completed(answer.into_result(), Caching::None);
+    let result = engine.kept(&answer.into_result());
     let text = result.pointer("/content/0/text").and_then(Value::as_str);
     let words = text.map(|text| text.chars().take(MAX_WORDS).collect());
     ChangeEnd {
@@ -338,7 +337,7 @@ async fn watched(
         Some(Err(_)) | None => {
             let reference = reference::next();
             tracing::error!(
-                reference,
+                %reference,
                 "an approved change did not end but break; the line above says where"
             );
             Err(format!(

@@ -30,7 +30,7 @@ pub(super) struct Handover {
     pub who: Principal,
     pub capabilities: ClientCapabilities,
     /// What the audit and the journal know the call by.
-    pub request: String,
+    pub request: Arc<str>,
     pub questions: mpsc::Receiver<Question>,
     /// The job that its work may be in.
     pub long: Option<Arc<LongCall>>,
@@ -108,7 +108,7 @@ impl Handover {
     /// What the task ends with if this server ends before: the job, if its work is in one by now.
     fn job(&self) -> Option<Value> {
         let long = self.long.as_ref().filter(|long| long.has_begun())?;
-        Some(goes_on(&self.engine, &self.who, long))
+        Some(self.engine.kept(&goes_on(&self.engine, &self.who, long)))
     }
 
     /// Makes the task, says so, and runs it. Without room for one the work goes back, and what it asks

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::sleep;
 
@@ -10,11 +10,10 @@ use super::{
     ended::{Ended, Stop},
     engine::Engine,
     reference,
-    results::Caching,
 };
 use crate::auth::Principal;
 use crate::policy::sees;
-use crate::protocol::RpcError;
+use crate::protocol::{RpcError, ToolResult};
 use crate::registry::{Answer, BoxFuture, LongCall, Tool};
 use crate::sys::random_bytes;
 
@@ -80,7 +79,7 @@ async fn until_stopped(
 }
 
 /// The result that names the job in which the work goes on.
-pub(super) fn goes_on(engine: &Engine, who: &Principal, long: &LongCall) -> Value {
+pub(super) fn goes_on(engine: &Engine, who: &Principal, long: &LongCall) -> ToolResult {
     let (job, tool) = (long.job(), long.tool());
     let there = |name: &str| {
         engine
@@ -97,13 +96,12 @@ pub(super) fn goes_on(engine: &Engine, who: &Principal, long: &LongCall) -> Valu
         "This takes long and is not done yet: it goes on as job {job}, also when nobody waits for it.{next} Do not call \
          {tool} again for it."
     );
-    let data: Value = json!({ "job": job, "state": "running", "tool": tool });
-    let answer = Answer::text(words).with_data(data).into_result();
-    engine.completed(answer, Caching::None)
+    let data = json!({ "job": job, "state": "running", "tool": tool });
+    Answer::text(words).with_data(&data).into_result()
 }
 
 fn broke(cause: &JoinError) -> RpcError {
     let reference = reference::next();
-    tracing::error!(%cause, reference, "a long call did not end but break");
+    tracing::error!(%cause, %reference, "a long call did not end but break");
     RpcError::internal(&reference)
 }

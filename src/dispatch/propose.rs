@@ -61,7 +61,7 @@ pub(super) async fn propose(
     }
     let new = NewChange {
         agent: who.agent_id().to_string(),
-        space: who.space().to_owned(),
+        space: who.space().to_string(),
         tool: tool.name().to_owned(),
         target: tool.target(&arguments).map(str::to_owned),
         rests_on: rests_on(who, tool, &arguments),
@@ -94,7 +94,7 @@ async fn add(vault: &Vault, new: NewChange, room: ChangeRoom) -> Result<Change, 
         }),
         Err(cause) => {
             let reference = reference::next();
-            tracing::error!(%cause, reference, "a proposal could not be kept");
+            tracing::error!(%cause, %reference, "a proposal could not be kept");
             let words = format!(
                 "The proposal could not be kept (reference {reference}). Nothing was proposed."
             );
@@ -120,7 +120,7 @@ pub(super) fn proposed(engine: &Engine, who: &Principal, change: &Change) -> Ans
          owner's inbox. It runs by itself, just as it was called, when the owner approves it before {expires}; \
          nobody has to wait for that.{look}"
     );
-    Answer::text(words).with_data(json!({
+    Answer::text(words).with_data(&json!({
         "change": id,
         "status": status.as_str(),
         "applied": false,

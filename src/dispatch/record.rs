@@ -23,10 +23,10 @@ pub struct Record {
     under_way: Option<UnderWay>,
     metrics: Arc<Metrics>,
     audit: Option<(Vault, AuditId)>,
-    tool: String,
-    agent: String,
-    space: String,
-    request: String,
+    tool: Arc<Tool>,
+    agent: Arc<str>,
+    space: Arc<str>,
+    request: Arc<str>,
     /// The revision of the state from which on a call that changes the box may have caused some.
     revision_before: Option<u64>,
     /// Whose work it is part of, if its caller said so.
@@ -43,8 +43,8 @@ impl Record {
         Call {
             context, params, ..
         }: &Call,
-        (tool, arguments): (&Tool, &Map<String, Value>),
-        reference: &str,
+        (tool, arguments): (&Arc<Tool>, &Map<String, Value>),
+        reference: &Arc<str>,
         verdict: &Verdict,
     ) -> Result<Self, RpcError> {
         let audit = match &engine.vault {
@@ -58,10 +58,10 @@ impl Record {
             under_way: Some(UnderWay::begin(&engine.under_way)),
             metrics: engine.metrics.clone(),
             audit,
-            tool: tool.name().to_owned(),
-            agent: context.who.agent_id().to_string(),
-            space: context.who.space().to_owned(),
-            request: reference.to_owned(),
+            tool: tool.clone(),
+            agent: context.who.agent_id().shared(),
+            space: context.who.space().clone(),
+            request: reference.clone(),
             revision_before: engine.newest_of_all().filter(|_| tool.syncs_state()),
             trace: TraceParent::read(params),
             began: Instant::now(),
@@ -97,7 +97,7 @@ impl Record {
     fn write(&mut self, outcome: &'static str, revision: Option<u64>) {
         self.ended = true;
         let duration_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.metrics.called(&self.tool, outcome);
+        self.metrics.called(self.tool.name(), outcome);
         let audit = self.audit.take();
         let Self {
             tool,
@@ -107,11 +107,12 @@ impl Record {
             trace,
             ..
         } = &*self;
+        let tool = tool.name();
         tracing::info!(
             tool,
-            agent,
-            space,
-            request,
+            agent = &**agent,
+            space = &**space,
+            request = &**request,
             duration_ms,
             status = outcome,
             trace = trace.as_ref().map(|parent| parent.trace.as_str()),
@@ -129,7 +130,7 @@ impl Record {
                 },
             )
         {
-            tracing::error!(%cause, request, "the outcome of a call could not be written to the audit");
+            tracing::error!(%cause, %request, "the outcome of a call could not be written to the audit");
         }
     }
 }
@@ -160,7 +161,7 @@ async fn intent(
     let token = context.who.token_id();
     let entry = Entry {
         agent: context.who.agent_id().as_str(),
-        token: token.as_deref(),
+        token: token.map(|token| &**token),
         space: Some(context.who.space()),
         session: context.session.as_deref(),
         request: Some(request),
@@ -180,7 +181,7 @@ async fn intent(
     };
     vault.audit().intent(entry, promise).await.map_err(|cause| {
         let reference = reference::next();
-        tracing::error!(%cause, reference, "the intent of a call could not be written to the audit");
+        tracing::error!(%cause, %reference, "the intent of a call could not be written to the audit");
         RpcError::internal(&reference)
     })
 }

@@ -1,7 +1,7 @@
 //! Names for calls, short enough to read out: the same in the answer, the journal, the audit and the helper.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use uuid::Uuid;
 
@@ -9,8 +9,14 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 static START: OnceLock<u64> = OnceLock::new();
 
 /// A reference that no other call of this run has, and hardly one of another run.
-pub fn next() -> String {
+pub fn next() -> Arc<str> {
     let start = *START.get_or_init(|| Uuid::new_v4().as_u64_pair().0);
     let count = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{:012x}", start.wrapping_add(count) & 0xffff_ffff_ffff)
+    let mut rest = start.wrapping_add(count);
+    let mut digits = [0; 12];
+    for digit in digits.iter_mut().rev() {
+        *digit = b"0123456789abcdef"[(rest & 0xf) as usize];
+        rest >>= 4;
+    }
+    str::from_utf8(&digits).unwrap_or_default().into()
 }

@@ -10,7 +10,7 @@ use super::{
     engine::Engine,
     results::Caching,
 };
-use crate::protocol::{ResourceContents, RpcError, page};
+use crate::protocol::{ReadResult, RpcError, page};
 
 /// The list of resources changes with an upgrade only; what they hold changes at any time.
 const LIST_TTL_MS: u64 = 300_000;
@@ -80,7 +80,5 @@ async fn read_one(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
         .read(&call.context.viewer(), uri)
         .await?
         .ok_or_else(|| RpcError::resource_not_found(uri))?;
-    let contents = contents.into_iter().map(ResourceContents::into_value);
-    let result = Map::from_iter([("contents".to_owned(), contents.collect())]);
-    Ok(engine.complete(Value::Object(result), Caching::Private(0)))
+    Ok(Outcome::Read(ReadResult(contents)))
 }

@@ -1,5 +1,7 @@
 //! What calls of tools and prompts share: name, arguments, and the rounds of asking the person at the client.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -88,7 +90,7 @@ fn undeclared(call: &Call) -> RpcError {
     let reference = reference::next();
     let method = &call.method;
     tracing::error!(
-        reference,
+        %reference,
         method,
         "a tool carries state without saying so in its row"
     );
@@ -96,15 +98,15 @@ fn undeclared(call: &Call) -> RpcError {
 }
 
 /// A call's surroundings as its function sees them.
-pub fn surroundings(call: &Call, reference: String, inputs: Inputs) -> Cx {
+pub fn surroundings(call: &Call, reference: Arc<str>, inputs: Inputs) -> Cx {
     let who = &call.context.who;
     let caller = Caller {
-        agent: who.agent_id().as_str().into(),
-        name: who.name().into(),
+        agent: who.agent_id().shared(),
+        name: who.name().clone(),
         policy: who.preset().as_str(),
-        space: who.space().into(),
+        space: who.space().clone(),
         reach: who.reach().clone(),
-        session: call.context.session.as_deref().map(Into::into),
+        session: call.context.session.clone(),
     };
     Cx::new(reference, caller)
         .with_client(call.context.capabilities.clone(), inputs)

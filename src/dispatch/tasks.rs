@@ -158,7 +158,7 @@ impl Tasks {
         }
         let found = self.store.find(agent, id).map_err(|cause| {
             let reference = reference::next();
-            tracing::error!(%cause, reference, "a task could not be read");
+            tracing::error!(%cause, %reference, "a task could not be read");
             RpcError::internal(&reference)
         })?;
         found

@@ -17,12 +17,11 @@ use super::{
     propose::{Proposal, propose, proposed},
     record::Record,
     reference,
-    results::Caching,
     rounds::{Binding, arguments, ask, inputs, name, surroundings},
     task_methods::declared,
 };
 use crate::policy::{Verdict, confirms, judge, sees};
-use crate::protocol::{Inputs, RpcError, progress_token};
+use crate::protocol::{Content, Inputs, RpcError, progress_token};
 use crate::registry::{
     Answer, BoxFuture, Cx, Interruption, Permit, ProposedCall, Question, Risk, TaskSupport, Tool,
     ToolError,
@@ -38,10 +37,10 @@ pub fn call(engine: Arc<Engine>, call: Call) -> Reply {
 }
 
 fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
-    let name = name(&call.params)?.to_owned();
+    let name = name(&call.params)?;
     let tool = engine
         .catalog
-        .tool(&name)
+        .tool(name)
         .filter(|tool| sees(&call.context.who, tool))
         .cloned();
     let tool = tool.ok_or_else(|| {
@@ -49,10 +48,11 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
             "unknown tool: {name}; tools/list names those that you may call"
         ))
     })?;
+    let alias = tool.alias(name);
     let remembers = tool.remembers() || confirms(&call.context.who, &tool);
     let (inputs, binding) = inputs(&engine, &mut call, remembers)?;
     let mut arguments = arguments(&mut call.params)?;
-    let understood = tool.translate(&name, &mut arguments);
+    let understood = tool.translate(alias, &mut arguments);
     understood.map_err(|refused| RpcError::invalid_params(refused.to_string()))?;
     let mut cx = surroundings(&call, reference::next(), inputs);
     let (house, who) = (engine.clone(), call.context.who.clone());
@@ -112,19 +112,20 @@ async fn run(
     (arguments, cx): (Map<String, Value>, Cx),
     (binding, questions): (Binding, Option<mpsc::Receiver<Question>>),
 ) -> Result<Outcome, RpcError> {
-    let given = (&*tool, &arguments);
+    let given = (&tool, &arguments);
     let verdict = match judge(&call.context.who, &tool, &arguments) {
-        Verdict::Confirm => match confirm(&engine, &call, given, &cx, &binding).await? {
+        // Here and below what is rare has its own room: each call is moved as it begins.
+        Verdict::Confirm => match Box::pin(confirm(&engine, &call, given, &cx, &binding)).await? {
             Round::Run(verdict) => verdict,
             Round::End(outcome) => return Ok(outcome),
         },
         verdict => verdict,
     };
-    let request = cx.reference().to_owned();
+    let request = cx.reference().clone();
     let record = Record::begin(&engine, &call, given, &request, &verdict).await?;
     if let Verdict::Propose = verdict {
         let proposal = (&*tool, arguments, None);
-        return Ok(put_into_inbox(&engine, &call, proposal, record).await);
+        return Ok(Box::pin(put_into_inbox(&engine, &call, proposal, record)).await);
     }
     let long = cx.long_call().cloned();
     let record = record.of_long(long.clone());
@@ -137,7 +138,8 @@ async fn run(
     let answered = match questions {
         None => Answered::Ended(match long {
             Some(long) => {
-                long_call::answer(&engine, &call.context.who, &long, Box::pin(work)).await
+                let who = &call.context.who;
+                Box::pin(long_call::answer(&engine, who, &long, Box::pin(work))).await
             }
             None => work.await,
         }),
@@ -151,16 +153,16 @@ async fn run(
                 questions,
                 long,
             };
-            handover.answer(Box::pin(work)).await
+            Box::pin(handover.answer(Box::pin(work))).await
         }
     };
     match answered {
         Answered::Task(result) => Ok(Outcome::Complete(engine.signed(result))),
-        Answered::Ended(Ok(result)) => Ok(Outcome::Complete(result)),
+        Answered::Ended(Ok(result)) => Ok(Outcome::Called(result)),
         Answered::Ended(Err(Stop::Ask(question))) => ask(&engine, &call, &binding, question),
         Answered::Ended(Err(Stop::Propose(proposal))) => {
             let (asked, record) = *proposal;
-            Ok(propose_other(&engine, &call, asked, record).await)
+            Ok(Box::pin(propose_other(&engine, &call, asked, record)).await)
         }
         Answered::Ended(Err(Stop::Rpc(error))) => Err(error),
     }
@@ -187,11 +189,11 @@ async fn put_into_inbox(
             if declared(call).is_ok() {
                 return Outcome::Complete(engine.signed(created(&change)));
             }
-            engine.complete(proposed(engine, who, &change).into_result(), Caching::None)
+            Outcome::Called(proposed(engine, who, &change).into_result())
         }
         Err(error) => {
             record.end("failed", None);
-            engine.complete(Answer::from(error).into_result(), Caching::None)
+            Outcome::Called(Answer::from(error).into_result())
         }
     }
 }
@@ -210,7 +212,7 @@ async fn propose_other(
         }
         Err(error) => {
             record.end("failed", None);
-            engine.complete(Answer::from(error).into_result(), Caching::None)
+            Outcome::Called(Answer::from(error).into_result())
         }
     }
 }
@@ -230,21 +232,18 @@ pub(super) async fn look(
         return None;
     };
     let cx = surroundings(&call, reference::next(), Inputs::default());
-    let request = cx.reference().to_owned();
-    let given = (&*tool, &arguments);
+    let request = cx.reference().clone();
+    let given = (&tool, &arguments);
     let record = Record::begin(&engine, &call, given, &request, &verdict)
         .await
         .ok()?;
     let ended = work(engine, tool, (verdict, record), (arguments, cx)).await;
     let result = ended.ok()?;
-    let words = result
-        .get("content")?
-        .get(0)?
-        .get("text")?
-        .as_str()?
-        .to_owned();
-    let failed = result.get("isError") == Some(&Value::Bool(true));
-    Some(if failed { Err(words) } else { Ok(words) })
+    let failed = result.failed;
+    let Some(Content::Text { text, .. }) = result.content.into_iter().next() else {
+        return None;
+    };
+    Some(if failed { Err(text) } else { Ok(text) })
 }
 
 /// Runs the tool and records how it ended. Dropped, it ends what the tool runs, and that is recorded.
@@ -269,11 +268,11 @@ async fn work(
     match answer {
         Ok((answer, revision)) => {
             record.end(if answer.failed { "failed" } else { "ok" }, revision);
-            Ok(engine.completed(answer.into_result(), Caching::None))
+            Ok(answer.into_result())
         }
         Err(Interruption::Failed(error)) => {
             record.end("failed", None);
-            Ok(engine.completed(Answer::from(error).into_result(), Caching::None))
+            Ok(Answer::from(error).into_result())
         }
         Err(Interruption::Ask(question)) => {
             record.end("asked", None);

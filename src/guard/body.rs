@@ -1,5 +1,6 @@
 //! The body, read under a limit and a deadline.
 
+use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +10,9 @@ use hyper::body::Body as _;
 
 use super::refusal::Refusal;
 use crate::http::Upload;
+
+/// Why a body cannot be read: it is too long, or its connection broke.
+type BoxError = Box<dyn Error + Send + Sync>;
 
 /// How large a body may be and how long it may take.
 #[derive(Debug, Clone, Copy)]
@@ -31,9 +35,9 @@ impl BodyLimit {
 
     /// Reads the body.
     pub async fn read(&self, body: Upload) -> Result<Bytes, Refusal> {
-        let collected = Limited::new(body, self.bytes).collect();
-        match tokio::time::timeout(self.within, collected).await {
-            Ok(Ok(whole)) => Ok(whole.to_bytes()),
+        let whole = collected(Limited::new(body, self.bytes));
+        match tokio::time::timeout(self.within, whole).await {
+            Ok(Ok(whole)) => Ok(whole),
             Ok(Err(cause)) if cause.is::<LengthLimitError>() => Err(self.too_large()),
             Ok(Err(_)) => Err(Refusal::new(
                 StatusCode::BAD_REQUEST,
@@ -52,4 +56,26 @@ impl BodyLimit {
         let message = format!("a request's body is at most {} bytes", self.bytes);
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
     }
+}
+
+/// All of a body. Most come in one piece, which is not copied then.
+async fn collected(mut body: Limited<Upload>) -> Result<Bytes, BoxError> {
+    let mut first = Bytes::new();
+    while let Some(frame) = body.frame().await {
+        let data = frame?.into_data().unwrap_or_default();
+        if body.is_end_stream() && first.is_empty() {
+            return Ok(data);
+        }
+        if first.is_empty() {
+            first = data;
+            continue;
+        }
+        let mut all = Vec::from(first);
+        all.extend_from_slice(&data);
+        while let Some(frame) = body.frame().await {
+            all.extend_from_slice(&frame?.into_data().unwrap_or_default());
+        }
+        return Ok(all.into());
+    }
+    Ok(first)
 }

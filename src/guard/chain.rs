@@ -183,7 +183,8 @@ impl Guard {
     /// What a proxy at the edge must say, where there is one.
     pub(super) async fn check_edge(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         match self.edge() {
-            Some(edge) => edge.check(headers).await,
+            // Apart, for few have one: its keys are fetched in there, and every request would carry the room for it.
+            Some(edge) => Box::pin(edge.check(headers)).await,
             None => Ok(()),
         }
     }

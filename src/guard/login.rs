@@ -65,7 +65,7 @@ impl Guard {
                 let cookie = logins
                     .sign_in_agent(who.agent_id().as_str(), &token, from)
                     .await;
-                (cookie, who.name().to_owned())
+                (cookie, who.name().to_string())
             }
             _ => return Err(bad_login()),
         };

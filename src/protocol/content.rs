@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Who a piece of content is from or for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -123,36 +123,6 @@ impl ResourceContents {
             mime_type: Some(mime_type.to_owned()),
             blob: Some(STANDARD.encode(bytes)),
             ..Self::default()
-        }
-    }
-
-    /// As JSON. The text or the bytes, which may be many megabytes, are moved and not copied.
-    pub fn into_value(mut self) -> Value {
-        let long = [("text", self.text.take()), ("blob", self.blob.take())];
-        let mut value = json!(self);
-        if let Some(members) = value.as_object_mut() {
-            let long = long.into_iter();
-            members.extend(long.filter_map(|(key, text)| Some((key.to_owned(), text?.into()))));
-        }
-        value
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_moved_into_json_is_what_is_written() {
-        for (text, blob) in [(None, None), (Some("a\"b"), None), (None, Some("AAAA"))] {
-            let contents = ResourceContents {
-                uri: "x:/y".to_owned(),
-                mime_type: Some("text/plain".to_owned()),
-                text: text.map(str::to_owned),
-                blob: blob.map(str::to_owned),
-                meta: Some(json!({ "a": 1 })),
-            };
-            assert_eq!(contents.clone().into_value(), json!(contents));
         }
     }
 }

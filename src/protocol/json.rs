@@ -20,23 +20,30 @@ impl fmt::Display for JsonError {
 
 impl std::error::Error for JsonError {}
 
-/// Reads one JSON value.
-pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
+/// Reads one JSON value, as whatever a seed makes of it.
+pub fn parse_as<'de, S: DeserializeSeed<'de>>(
+    bytes: &'de [u8],
+    seed: S,
+) -> Result<S::Value, JsonError> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = Strict { depth: 0 }
-        .deserialize(&mut reader)
-        .map_err(JsonError)?;
+    let value = seed.deserialize(&mut reader).map_err(JsonError)?;
     reader.end().map_err(JsonError)?;
     Ok(value)
 }
 
 /// Two readers that take different ones of two equal keys would see different requests.
-struct Strict {
+pub struct Strict {
     depth: u8,
 }
 
 impl Strict {
-    fn deeper<E: serde::de::Error>(&self) -> Result<Self, E> {
+    /// Within so many others.
+    pub fn within(depth: u8) -> Self {
+        Self { depth }
+    }
+
+    /// What stands in it.
+    pub fn deeper<E: serde::de::Error>(&self) -> Result<Self, E> {
         if self.depth == MAX_DEPTH {
             return Err(E::custom(format_args!(
                 "nested deeper than {MAX_DEPTH} levels"
@@ -118,6 +125,10 @@ impl<'de> Visitor<'de> for Strict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
+        parse_as(bytes, Strict::within(0))
+    }
 
     #[test]
     fn ordinary_json_is_read_as_serde_json_reads_it() {

@@ -3,7 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{error::RpcError, error::code, json::parse};
+use super::{
+    error::RpcError,
+    error::code,
+    json::parse_as,
+    members::{Members, Parsed, Top},
+};
 
 /// A request's id: text or an integer, never null (MCP, basic).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -64,39 +69,42 @@ pub enum Body {
     Batch(Vec<Message>),
 }
 
+/// Most answers are shorter than this, in bytes.
+const ROOM: usize = 512;
+
 /// A batch may hold so many messages; a longer one is refused.
 const MAX_BATCH: usize = 100;
 
 /// Reads a body; the id of a request that cannot be served goes back with the error.
 pub fn read(bytes: &[u8]) -> Result<Body, (Option<Id>, RpcError)> {
-    let value = parse(bytes).map_err(|cause| {
+    let top = parse_as(bytes, Top::BODY).map_err(|cause| {
         (
             None,
             RpcError::new(code::PARSE, format!("the body is not valid JSON: {cause}")),
         )
     })?;
-    match value {
-        Value::Array(items) if items.is_empty() || items.len() > MAX_BATCH => {
+    match top {
+        Parsed::Several(items) if items.is_empty() || items.len() > MAX_BATCH => {
             let words = format!("a batch holds 1 to {MAX_BATCH} messages");
             Err((None, RpcError::invalid_request(words)))
         }
-        Value::Array(items) => items
+        Parsed::Several(items) => items
             .into_iter()
             .map(message)
             .collect::<Result<_, _>>()
             .map(Body::Batch),
-        other => message(other).map(Body::Single),
+        Parsed::One(one) => message(one).map(Body::Single),
     }
 }
 
-fn message(value: Value) -> Result<Message, (Option<Id>, RpcError)> {
-    let Value::Object(mut object) = value else {
+fn message(members: Option<Members>) -> Result<Message, (Option<Id>, RpcError)> {
+    let Some(members) = members else {
         return Err((
             None,
             RpcError::invalid_request("a message is a JSON object"),
         ));
     };
-    let id = match object.remove("id") {
+    let id = match members.id {
         None => None,
         Some(raw) => Some(Id::deserialize(raw).map_err(|_| {
             (
@@ -106,12 +114,12 @@ fn message(value: Value) -> Result<Message, (Option<Id>, RpcError)> {
         })?),
     };
     let refuse = |words: &'static str| Err((id.clone(), RpcError::invalid_request(words)));
-    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+    if !members.is_2_0 {
         return refuse("a message has \"jsonrpc\": \"2.0\"");
     }
-    match object.remove("method") {
-        None => response(id, &mut object),
-        Some(Value::String(method)) => match object.remove("params") {
+    match members.method {
+        None => response(id, members.result, members.error),
+        Some(Value::String(method)) => match members.params {
             None => Ok(call(id, method, Map::new())),
             Some(Value::Object(params)) => Ok(call(id, method, params)),
             Some(_) => refuse("params is an object"),
@@ -129,27 +137,35 @@ fn call(id: Option<Id>, method: String, params: Map<String, Value>) -> Message {
 
 fn response(
     id: Option<Id>,
-    object: &mut Map<String, Value>,
+    result: Option<Value>,
+    error: Option<Value>,
 ) -> Result<Message, (Option<Id>, RpcError)> {
-    match (id, object.remove("result"), object.remove("error")) {
-        (Some(id), Some(result), None) => Ok(Message::Response(Response {
-            id,
-            outcome: Ok(result),
-        })),
-        (Some(id), None, Some(error)) => Ok(Message::Response(Response {
-            id,
-            outcome: Err(error),
-        })),
-        _ => Err((
+    let outcome = match (result, error) {
+        (Some(result), None) => Some(Ok(result)),
+        (None, Some(error)) => Some(Err(error)),
+        _ => None,
+    };
+    let (Some(id), Some(outcome)) = (id, outcome) else {
+        return Err((
             None,
             RpcError::invalid_request("a message is a request, a notification or a response"),
-        )),
-    }
+        ));
+    };
+    Ok(Message::Response(Response { id, outcome }))
 }
 
 impl Response {
     /// The bytes of an answer; an error without an id answers a body that had none.
     pub fn write<T: Serialize + ?Sized>(
+        id: Option<&Id>,
+        outcome: Result<&T, &RpcError>,
+    ) -> Vec<u8> {
+        Self::write_into(ROOM, id, outcome)
+    }
+
+    /// The same where the length of the answer is about known: what is long is not moved as it grows.
+    pub fn write_into<T: Serialize + ?Sized>(
+        room: usize,
         id: Option<&Id>,
         outcome: Result<&T, &RpcError>,
     ) -> Vec<u8> {
@@ -169,8 +185,10 @@ impl Response {
             result: outcome.ok(),
             error: outcome.err(),
         };
+        let mut bytes = Vec::with_capacity(room);
         // Text keys and finite numbers only: nothing here can fail to be written.
-        serde_json::to_vec(&answer).unwrap_or_default()
+        let _ = serde_json::to_writer(&mut bytes, &answer);
+        bytes
     }
 }
 

@@ -13,8 +13,10 @@ mod input;
 mod json;
 mod jsonrpc;
 mod level;
+mod members;
 mod meta;
 mod notification;
+mod outcome;
 mod prompt;
 mod resource;
 mod server;
@@ -23,6 +25,7 @@ mod template;
 mod tool;
 mod trace;
 mod version;
+mod written;
 
 pub use capabilities::{ClientCapabilities, PATCHES};
 pub use content::{Annotations, Content, ResourceContents, Role};
@@ -37,6 +40,7 @@ pub use jsonrpc::{
 pub use level::Level;
 pub use meta::{RequestMeta, key, progress_token};
 pub use notification::Notification;
+pub use outcome::{ReadResult, ToolResult};
 pub use prompt::{Prompt, PromptArgument, PromptMessage};
 pub use resource::{Resource, ResourceTemplate};
 pub use server::{Implementation, ServerCapabilities};
@@ -47,3 +51,4 @@ pub use tool::{
 };
 pub use trace::TraceParent;
 pub use version::{MODERN_VERSIONS, Version};
+pub use written::Written;

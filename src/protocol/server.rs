@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::meta::key;
+use super::written::Written;
 
 /// Name and version of a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,6 +19,13 @@ pub struct Implementation {
 }
 
 impl Implementation {
+    /// The `_meta` of a result that says nothing but who answered, written once for all of them.
+    pub fn signature(&self) -> Written {
+        let meta = json!({ key::SERVER_INFO: self });
+        // Texts only: nothing here can fail to be written.
+        Written::of(&meta).unwrap_or_else(|_| Written::nothing())
+    }
+
     /// Says in a result's `_meta` who answered (2026-07-28, basic).
     pub fn sign(&self, result: &mut Value) {
         let Some(result) = result.as_object_mut() else {

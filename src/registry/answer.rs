@@ -1,13 +1,13 @@
 //! What a tool answers: content for the model, and the same as data.
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::{
     error::ToolError,
     output::{Excerpt, visible},
 };
-use crate::protocol::{Content, ResourceContents};
+use crate::protocol::{Content, ResourceContents, ToolResult, Written};
 
 /// A tool's answer.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Answer {
     /// For the model.
     pub content: Vec<Content>,
     /// For programs, as `outputSchema` says.
-    pub structured: Option<Value>,
+    pub structured: Option<Written>,
     /// The call failed, in the tool's own terms.
     pub failed: bool,
 }
@@ -39,15 +39,15 @@ impl Answer {
 
     /// Data, and the same as text, in which control characters are escapes.
     pub fn data(data: &impl Serialize) -> Result<Self, ToolError> {
-        Self::written(serde_json::to_value(data))
+        Self::written(Written::of(data))
     }
 
     /// Beside [`Self::data`], so that it is compiled once and not for each kind of data.
-    fn written(data: serde_json::Result<Value>) -> Result<Self, ToolError> {
+    fn written(data: serde_json::Result<Written>) -> Result<Self, ToolError> {
         let data = data.map_err(|cause| {
             ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
         })?;
-        let text = visible(serde_json::to_string_pretty(&data).unwrap_or_default());
+        let text = visible(data.to_lines());
         Ok(Self {
             content: vec![Content::text(text)],
             structured: Some(data),
@@ -57,8 +57,9 @@ impl Answer {
 
     /// The same with data beside it.
     #[must_use]
-    pub fn with_data(mut self, data: Value) -> Self {
-        self.structured = Some(data);
+    pub fn with_data(mut self, data: &Value) -> Self {
+        // Text keys and finite numbers only: nothing here can fail to be written.
+        self.structured = Written::of(data).ok();
         self
     }
 
@@ -87,22 +88,23 @@ impl Answer {
 
     /// Says which revision of the state reflects the call.
     pub fn reflect(&mut self, revision: u64) {
-        if let Some(Value::Object(data)) = &mut self.structured {
-            data.insert("revision".into(), json!(revision));
+        if let Some(data) = &mut self.structured {
+            data.set("revision", revision);
         }
     }
 
     /// The result of `tools/call`.
-    pub fn into_result(self) -> Value {
-        let mut result = Map::from_iter([
-            ("content".to_owned(), json!(self.content)),
-            ("isError".to_owned(), json!(self.failed)),
-        ]);
-        result.extend(
-            self.structured
-                .map(|data| ("structuredContent".to_owned(), data)),
-        );
-        Value::Object(result)
+    pub fn into_result(self) -> ToolResult {
+        let Self {
+            content,
+            structured,
+            failed,
+        } = self;
+        ToolResult {
+            content,
+            structured,
+            failed,
+        }
     }
 }
 

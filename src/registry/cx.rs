@@ -64,7 +64,7 @@ pub struct Cx {
 }
 
 struct Inner {
-    reference: String,
+    reference: Arc<str>,
     caller: Caller,
     capabilities: ClientCapabilities,
     inputs: Inputs,
@@ -106,7 +106,7 @@ struct Reported {
 
 impl Cx {
     /// The surroundings of a call that nobody listens to.
-    pub fn new(reference: String, caller: Caller) -> Self {
+    pub fn new(reference: Arc<str>, caller: Caller) -> Self {
         Self {
             inner: Arc::new(Inner {
                 reference,
@@ -200,7 +200,7 @@ impl Cx {
     }
 
     /// What the audit and the journal know this call by.
-    pub fn reference(&self) -> &str {
+    pub fn reference(&self) -> &Arc<str> {
         &self.inner.reference
     }
 

@@ -135,6 +135,10 @@ impl<T: Serialize> Page<T> {
 
 /// JSON whose strings hold no character that a terminal would obey: each is written as the escape that means it.
 pub(super) fn visible(json: String) -> String {
+    // serde_json has escaped the control characters below the space, so of ASCII one is left.
+    if json.is_ascii() && !json.as_bytes().contains(&0x7f) {
+        return json;
+    }
     let obeyed = |c: char| is_hostile(c) && c != '\r';
     if !json.contains(obeyed) {
         return json;

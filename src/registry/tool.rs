@@ -237,13 +237,19 @@ impl Tool {
         listed
     }
 
+    /// The name of the `StartOS` dialect that it was called by, if it was called so.
+    pub fn alias(&self, called: &str) -> Option<Alias> {
+        let mut aliases = self.aliases.iter();
+        aliases.find(|alias| alias.name == called).copied()
+    }
+
     /// Renames the dialect's parameters to ours; a call by our own name is left as it is.
     pub fn translate(
         &self,
-        called: &str,
+        alias: Option<Alias>,
         arguments: &mut Map<String, Value>,
     ) -> std::result::Result<(), ToolError> {
-        let Some(alias) = self.aliases.iter().find(|alias| alias.name == called) else {
+        let Some(alias) = alias else {
             return Ok(());
         };
         // Nothing would be encrypted or opened with it, and who sends one believes that it is.

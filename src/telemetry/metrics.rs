@@ -113,7 +113,20 @@ impl Metrics {
 
 /// A counter for each pair of labels that was met.
 #[derive(Debug, Default)]
-struct Labelled(Mutex<BTreeMap<(String, &'static str), u64>>);
+struct Labelled(Mutex<Counts>);
+
+/// By the first label and the second, and how many pairs there are.
+#[derive(Debug, Default)]
+struct Counts {
+    by_label: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    pairs: usize,
+}
+
+impl Counts {
+    fn of(&mut self, label: &str, second: &'static str) -> Option<&mut u64> {
+        self.by_label.get_mut(label)?.get_mut(second)
+    }
+}
 
 impl Labelled {
     fn count(&self, label: &str, second: &'static str) {
@@ -123,22 +136,27 @@ impl Labelled {
             .all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
         let label = if plain { label } else { "other" };
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (label.to_owned(), second);
-        let full = counts.len() >= MAX_LABELS && !counts.contains_key(&key);
-        let key = if full {
-            ("other".to_owned(), second)
+        if let Some(count) = counts.of(label, second) {
+            *count += 1;
+            return;
+        }
+        let label = if counts.pairs < MAX_LABELS {
+            label
         } else {
-            key
+            "other"
         };
-        *counts.entry(key).or_default() += 1;
+        let of_label = counts.by_label.entry(label.to_owned()).or_default();
+        let is_new = of_label.insert(second, of_label.get(second).map_or(1, |n| n + 1));
+        counts.pairs += usize::from(is_new.is_none());
     }
 
-    fn lines(&self, line: impl Fn(&(String, &'static str), u64) -> String) -> Vec<String> {
+    fn lines(&self, line: impl Fn((&str, &'static str), u64) -> String) -> Vec<String> {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counts
-            .iter()
-            .map(|(labels, count)| line(labels, *count))
-            .collect()
+        let pairs = counts.by_label.iter().flat_map(|(label, of_label)| {
+            let counts = of_label.iter();
+            counts.map(move |(second, count)| ((label.as_str(), *second), *count))
+        });
+        pairs.map(|(labels, count)| line(labels, count)).collect()
     }
 }
 

@@ -28,13 +28,13 @@ struct WhoAmI {}
 #[derive(Serialize, JsonSchema)]
 struct Identity {
     /// The agent's id, as it stands in the audit.
-    agent: String,
+    agent: Arc<str>,
     /// The name that the owner gave it.
-    name: String,
+    name: Arc<str>,
     /// `observe`, `suggest`, `operate` or `admin`.
-    policy: String,
+    policy: &'static str,
     /// The space that it is bound to; `*` is the whole box.
-    space: String,
+    space: Arc<str>,
     /// What the owner has switched off on this box for everybody, whatever a policy says, by the keys of
     /// /etc/gatewren/helper.toml; the tools that need it are not there, and only the owner can change that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -44,10 +44,10 @@ struct Identity {
 async fn whoami(bounds: Arc<Bounds>, WhoAmI {}: WhoAmI, cx: Cx) -> Result<Identity> {
     let caller = cx.caller();
     Ok(Identity {
-        agent: caller.agent.to_string(),
-        name: caller.name.to_string(),
-        policy: caller.policy.to_owned(),
-        space: caller.space.to_string(),
+        agent: caller.agent.clone(),
+        name: caller.name.clone(),
+        policy: caller.policy,
+        space: caller.space.clone(),
         off_on_this_box: bounds.off().iter().map(ToString::to_string).collect(),
     })
 }

@@ -167,7 +167,7 @@ async fn output(jobs: Arc<Jobs>, asked: Output, cx: Cx) -> Result<Answer> {
         read.output_bytes,
         neutralise(&read.output)
     );
-    Ok(Answer::text(text).with_data(data))
+    Ok(Answer::text(text).with_data(&data))
 }
 
 /// Ends one of your jobs: everything that it has started is killed at once, background processes too, and what it was

@@ -259,7 +259,7 @@ fn answer(page: &LogPage) -> Result<Answer> {
     let data = serde_json::to_value(page).map_err(|cause| {
         ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
     })?;
-    Ok(Answer::text(text).with_data(data))
+    Ok(Answer::text(text).with_data(&data))
 }
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ async fn change(
     cx: &Cx,
 ) -> Result<Done> {
     let caller = cx.caller();
-    let author = Author::from(Actor::Agent(caller.agent.to_string())).because(cx.reference());
+    let author = Author::from(Actor::Agent(caller.agent.to_string())).because(&**cx.reference());
     let within = (&*caller.agent, &caller.reach);
     let done = notifications
         .change(&author, within, change, is_meant)

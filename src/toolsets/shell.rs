@@ -150,7 +150,7 @@ fn answer(kept: &KeptOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<Answ
     let data = serde_json::to_value(&outcome).map_err(|cause| {
         ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
     })?;
-    let mut answer = Answer::text(text).with_data(data);
+    let mut answer = Answer::text(text).with_data(&data);
     for (name, output) in std::mem::take(&mut outcome.longer) {
         let words = link_words(name, &output);
         if let Some(id) = kept.keep(&cx.caller().agent, output) {

@@ -81,7 +81,8 @@ async fn put(ui: Arc<Ui>, asked: Put, cx: Cx) -> Result<Written> {
         (Some(object), None) => Some(Value::Object(object)),
         (None, json) => json.map(|Json(value)| value),
     };
-    let author = Author::from(Actor::Agent(cx.caller().agent.to_string())).because(cx.reference());
+    let author =
+        Author::from(Actor::Agent(cx.caller().agent.to_string())).because(&**cx.reference());
     let revision = ui.put(&author, &place, value).await.map_err(failed)?;
     Ok(Written {
         revision,

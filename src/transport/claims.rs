@@ -1,5 +1,7 @@
 //! What a session's id says, signed: whose it is and what was settled on.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
@@ -43,6 +45,13 @@ struct Form {
 }
 
 impl Claims {
+    /// The session's name, in the form that a UUID has.
+    pub fn name(&self) -> Arc<str> {
+        let mut digits = Uuid::encode_buffer();
+        let name: &str = self.session.hyphenated().encode_lower(&mut digits);
+        name.into()
+    }
+
     /// Claims of a new session.
     pub fn new(agent: &str, version: Version, declared: &Map<String, Value>) -> Self {
         Self {

@@ -13,7 +13,9 @@ use super::{
     wire::{self, ToClient},
 };
 use crate::dispatch::{Call, Context, Held, Outcome};
-use crate::protocol::{Inputs, Request, RpcError, Version, error_for_stateful, for_stateful};
+use crate::protocol::{
+    Inputs, Request, RpcError, Version, Written, error_for_stateful, for_stateful,
+};
 
 /// Messages of a call wait here for its reader; the call waits when they are so many.
 const QUEUED: usize = 64;
@@ -114,7 +116,7 @@ fn context(session: &Session, sender: &Context, hears_notes: bool) -> Context {
     let comes_back =
         hears_notes && session.is_kept() && session.claims.version() >= Version::V2025_11_25;
     Context {
-        session: Some(session.claims.session.to_string()),
+        session: Some(session.claims.name()),
         capabilities: session.claims.capabilities(),
         log_level: session.level(),
         hears_notes,
@@ -149,6 +151,10 @@ impl Running {
                     let result = for_stateful(method, result, version);
                     return Ok(wire::answer(Some(id), Ok(&result)));
                 }
+                Outcome::Called(result) => {
+                    return Ok(result.answer(id, version, self.signature()));
+                }
+                Outcome::Read(result) => return Ok(result.answer(id, version, self.signature())),
                 Outcome::Listed(list) => return Ok(wire::listed(id, &list, version)),
                 Outcome::Ask(..) if !self.context.hears_notes => {
                     return Err(RpcError::invalid_request(UNREACHABLE));
@@ -166,6 +172,10 @@ impl Running {
         Err(RpcError::invalid_request(
             "this call has asked too often; nothing was done",
         ))
+    }
+
+    fn signature(&self) -> &Written {
+        &self.endpoint.engine().signature
     }
 
     async fn once(

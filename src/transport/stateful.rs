@@ -39,7 +39,7 @@ pub async fn answer(
     if let Message::Request(request) = &message
         && request.method == "initialize"
     {
-        return initialize(endpoint, &admitted, request).await;
+        return Box::pin(initialize(endpoint, &admitted, request)).await;
     }
     let session = match find(endpoint, &admitted) {
         Ok(session) => session,

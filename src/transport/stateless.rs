@@ -121,7 +121,7 @@ async fn serve(
     let pulse = Pulse::new(meta.progress_token.clone(), endpoint.heartbeat());
     let call = call(request, meta, &sender(&admitted), accepts.events);
     if call.method == LISTEN {
-        return listen(endpoint, call, accepts).await;
+        return Box::pin(listen(endpoint, call, accepts)).await;
     }
     match start(endpoint, call) {
         Ok((answering, held)) => respond(answering, accepts, pulse, held).await,
@@ -225,6 +225,14 @@ fn end(engine: &Engine, id: &Id, outcome: Result<Outcome, RpcError>) -> End {
         Ok(Outcome::Complete(result)) => End {
             status: StatusCode::OK,
             body: wire::answer(Some(id), Ok(&result)),
+        },
+        Ok(Outcome::Called(result)) => End {
+            status: StatusCode::OK,
+            body: result.answer(id, Version::V2026_07_28, &engine.signature),
+        },
+        Ok(Outcome::Read(result)) => End {
+            status: StatusCode::OK,
+            body: result.answer(id, Version::V2026_07_28, &engine.signature),
         },
         Ok(Outcome::Listed(list)) => End {
             status: StatusCode::OK,

@@ -76,22 +76,31 @@ impl Accepts {
                 anything: true,
             };
         }
-        let ranges: Vec<(String, bool)> = lines
-            .flat_map(|line| line.split(','))
-            .map(media_range)
-            .collect();
-        let takes = |names: &[&str]| {
-            let word_on = |name: &&str| ranges.iter().find(|(range, _)| range == name);
-            let word = names.iter().find_map(word_on);
-            word.is_some_and(|(_, wanted)| *wanted)
-        };
+        // The most specific word holds, and the first of several that are equally so.
+        let mut words = [[None; 3]; 2];
+        for (name, wanted) in lines.flat_map(|line| line.split(',')).map(media_range) {
+            for (words, names) in words.iter_mut().zip([JSON, EVENTS]) {
+                let word = names
+                    .iter()
+                    .position(|known| name.eq_ignore_ascii_case(known));
+                if let Some(word) = word.and_then(|at| words.get_mut(at)) {
+                    word.get_or_insert(wanted);
+                }
+            }
+        }
+        let [json, [by_name, by_kind, by_any]] = words;
+        let takes = |word: Option<bool>| word.unwrap_or_default();
         Self {
-            json: takes(&["application/json", "application/*", "*/*"]),
-            events: takes(&["text/event-stream", "text/*"]),
-            anything: takes(&["text/event-stream", "text/*", "*/*"]),
+            json: takes(json.into_iter().flatten().next()),
+            events: takes(by_name.or(by_kind)),
+            anything: takes(by_name.or(by_kind).or(by_any)),
         }
     }
 }
+
+/// What an Accept header can say of our two forms, the most specific first.
+const JSON: [&str; 3] = ["application/json", "application/*", "*/*"];
+const EVENTS: [&str; 3] = ["text/event-stream", "text/*", "*/*"];
 
 /// The form that was decided on.
 pub enum Form<N> {
@@ -285,9 +294,9 @@ pub async fn pump<N: Wire>(begun: Begun<N>, out: &mut impl Out) -> Result<(), Cl
 const NOTHING: [&str; 5] = ["0", "0.", "0.0", "0.00", "0.000"];
 
 /// One item of an Accept header: the types that it names, and whether they are wanted at all.
-fn media_range(item: &str) -> (String, bool) {
+fn media_range(item: &str) -> (&str, bool) {
     let mut pieces = item.split(';').map(str::trim);
-    let name = pieces.next().unwrap_or_default().to_ascii_lowercase();
+    let name = pieces.next().unwrap_or_default();
     let excluded = pieces.any(|parameter| {
         let weight = parameter
             .strip_prefix("q=")

@@ -21,7 +21,7 @@ impl Endpoint {
                 Refusal::not_allowed("POST").to_response()
             }
             Method::GET => session_stream::open(self, &admitted),
-            Method::DELETE => stateful::end_session(self, &admitted).await,
+            Method::DELETE => Box::pin(stateful::end_session(self, &admitted)).await,
             _ => Refusal::not_allowed("POST, GET, DELETE, OPTIONS").to_response(),
         }
     }
@@ -39,7 +39,7 @@ impl Endpoint {
                     RpcError::invalid_request("2026-07-28 knows no batches; send one message");
                 refuse(StatusCode::BAD_REQUEST, None, &error)
             }
-            Messages::Batch(batch) => stateful::answer_batch(self, admitted, batch).await,
+            Messages::Batch(batch) => Box::pin(stateful::answer_batch(self, admitted, batch)).await,
             Messages::Single(message)
                 if RequestMeta::is_claimed_by(&message) || claims_modern(&admitted) =>
             {

@@ -57,7 +57,8 @@ pub fn answer(id: Option<&Id>, outcome: Result<&Value, &RpcError>) -> Vec<u8> {
 
 /// The bytes of an answer with a list, as a revision has it.
 pub fn listed(id: &Id, list: &Listing, version: Version) -> Vec<u8> {
-    Response::write(Some(id), Ok(list.text(version)))
+    let text = list.text(version);
+    Response::write_into(text.get().len() + 256, Some(id), Ok(text))
 }
 
 /// A refusal's body: a JSON-RPC error, with the request's id where it is known. Where it is not there is none:

@@ -64,7 +64,7 @@ impl<'a> Audit<'a> {
         let id = AuditId::new(self.shared.ids.next());
         let record = Record::of_intent(&id, &entry);
         let tail = Arc::clone(&self.shared.tail);
-        let work = move |connection: &Connection| append(connection, &tail, record);
+        let work = move |connection: &Connection| append(connection, &tail, &record);
         let writer = &self.shared.writer;
         let doing = "write to the audit";
         match promise {
@@ -80,9 +80,9 @@ impl<'a> Audit<'a> {
     /// Writes down what came of a call, some time soon. It never waits, so that it can also be said
     /// where a call was dropped; there are no more of these than calls at once.
     pub fn outcome(&self, id: AuditId, outcome: Outcome) -> Result<(), VaultError> {
-        let record = Record::of_outcome(id, outcome);
+        let record = Record::of_outcome(&id, outcome);
         let tail = Arc::clone(&self.shared.tail);
-        let work = move |connection: &Connection| append(connection, &tail, record);
+        let work = move |connection: &Connection| append(connection, &tail, &record);
         let writer = &self.shared.writer;
         writer.leave_uncounted("write to the audit", work)
     }
@@ -103,7 +103,7 @@ mod tests {
 
     use ring::digest::{SHA256, digest};
     use rusqlite::params_from_iter;
-    use rusqlite::types::Value;
+    use rusqlite::types::{Value, ValueRef};
 
     use super::super::audit_columns::{FORMAT, HASHED};
     use super::super::chain::Fault;
@@ -303,7 +303,7 @@ mod tests {
             })
             .unwrap();
         values[8] = Value::Text("harmless_tool".to_owned());
-        let sha256 = chain::hash(FORMAT, &previous, &values);
+        let sha256 = chain::hash(FORMAT, &previous, values.iter().map(ValueRef::from));
         other
             .execute(
                 "UPDATE audit SET tool = 'harmless_tool', sha256 = ?1 WHERE seq = 3",
@@ -343,7 +343,7 @@ mod tests {
             values[2] = "call".to_owned().into();
             let kind = if seq == 1 { "intent" } else { "outcome" };
             values[3] = kind.to_owned().into();
-            let sha256 = chain::hash(1, &previous, &values);
+            let sha256 = chain::hash(1, &previous, values.iter().map(ValueRef::from));
             values.extend([previous.to_vec().into(), sha256.to_vec().into()]);
             let marks = ["?"; 19].join(", ");
             let insert = format!("INSERT INTO audit VALUES ({marks})");

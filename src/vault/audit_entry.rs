@@ -55,10 +55,6 @@ impl AuditId {
         Self(id)
     }
 
-    pub(super) fn into_text(self) -> String {
-        self.0
-    }
-
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,8 +1,11 @@
 //! A row of the audit on its way into the table: its columns, its number, its hashes.
 
+use std::borrow::Cow;
+
 use ring::digest::{SHA256, digest};
-use rusqlite::types::Value;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params_from_iter};
+use serde_json::{Map, Value};
 
 use super::audit_columns::{FORMAT, HASHED};
 use super::audit_entry::{AuditId, Entry, Outcome};
@@ -16,63 +19,97 @@ use crate::telemetry::{redact, redact_text};
 #[derive(Default)]
 pub(super) struct Record {
     at_ms: u64,
-    call: String,
     kind: &'static str,
-    agent: Option<String>,
-    session: Option<String>,
-    request: Option<String>,
-    address: Option<String>,
-    tool: Option<String>,
-    risk: Option<String>,
-    arguments: Option<String>,
-    arguments_sha256: Option<Vec<u8>>,
-    target: Option<String>,
-    decision: Option<String>,
-    outcome: Option<String>,
+    texts: Texts,
+    arguments_sha256: Option<[u8; 32]>,
     duration_ms: Option<i64>,
     revision: Option<i64>,
-    token: Option<String>,
-    space: Option<String>,
-    mode: Option<String>,
-    change: Option<String>,
     revision_before: Option<i64>,
+}
+
+/// The columns that are texts.
+#[derive(Clone, Copy)]
+enum Column {
+    Call,
+    Agent,
+    Session,
+    Request,
+    Address,
+    Tool,
+    Risk,
+    Arguments,
+    Target,
+    Decision,
+    Outcome,
+    Token,
+    Space,
+    Mode,
+    Change,
+}
+
+/// A row's texts in one piece of memory: there are two rows a call, of fifteen texts each.
+#[derive(Default)]
+struct Texts {
+    all: String,
+    places: [Option<(usize, usize)>; Column::Change as usize + 1],
+}
+
+impl Texts {
+    fn put(&mut self, column: Column, text: &str) {
+        let begin = self.all.len();
+        self.all.push_str(text);
+        if let Some(place) = self.places.get_mut(column as usize) {
+            *place = Some((begin, self.all.len()));
+        }
+    }
+
+    fn get(&self, column: Column) -> ValueRef<'_> {
+        let place = self.places.get(column as usize).copied().flatten();
+        let text = place.and_then(|(begin, end)| self.all.get(begin..end));
+        text.map_or(ValueRef::Null, ValueRef::from)
+    }
 }
 
 impl Record {
     /// The row before a call.
     pub(super) fn of_intent(id: &AuditId, entry: &Entry<'_>) -> Self {
-        let arguments = entry.arguments.to_string();
-        let sha256 = digest(&SHA256, arguments.as_bytes());
-        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let (arguments, sha256) = kept(entry.arguments);
+        let target = entry.target.map(redact_text);
+        let texts = [
+            (Column::Call, Some(id.as_str())),
+            (Column::Agent, Some(entry.agent)),
+            (Column::Session, entry.session),
+            (Column::Request, entry.request),
+            (Column::Address, Some(entry.address)),
+            (Column::Tool, Some(entry.tool)),
+            (Column::Risk, Some(entry.risk)),
+            (Column::Arguments, Some(&*arguments)),
+            (Column::Target, target.as_deref()),
+            (Column::Decision, Some(entry.decision)),
+            (Column::Token, entry.token),
+            (Column::Space, entry.space),
+            (Column::Mode, entry.mode),
+            (Column::Change, entry.change),
+        ];
         Self {
             at_ms: now_ms(),
-            call: id.as_str().to_owned(),
             kind: "intent",
-            agent: Some(entry.agent.to_owned()),
-            session: owned(entry.session),
-            request: owned(entry.request),
-            address: Some(entry.address.to_owned()),
-            tool: Some(entry.tool.to_owned()),
-            risk: Some(entry.risk.to_owned()),
-            arguments: Some(redact(entry.arguments).to_string()),
-            arguments_sha256: Some(sha256.as_ref().to_vec()),
-            target: entry.target.map(|text| redact_text(text).into_owned()),
-            decision: Some(entry.decision.to_owned()),
-            token: owned(entry.token),
-            space: owned(entry.space),
-            mode: owned(entry.mode),
-            change: owned(entry.change),
+            texts: Self::together(&texts),
+            arguments_sha256: Some(sha256),
             ..Self::default()
         }
     }
 
     /// The row after it.
-    pub(super) fn of_outcome(id: AuditId, outcome: Outcome) -> Self {
+    pub(super) fn of_outcome(id: &AuditId, outcome: Outcome) -> Self {
+        let texts = [
+            (Column::Call, Some(id.as_str())),
+            (Column::Outcome, Some(outcome.status)),
+        ];
         Self {
             at_ms: now_ms(),
-            call: id.into_text(),
             kind: "outcome",
-            outcome: Some(outcome.status.to_owned()),
+            texts: Self::together(&texts),
             duration_ms: Some(to_column(outcome.duration_ms)),
             revision: outcome.revision.map(to_column),
             revision_before: outcome.revision_before.map(to_column),
@@ -80,33 +117,68 @@ impl Record {
         }
     }
 
+    fn together(texts: &[(Column, Option<&str>)]) -> Texts {
+        let bytes = texts.iter().map(|(_, text)| text.map_or(0, str::len)).sum();
+        let mut together = Texts {
+            all: String::with_capacity(bytes),
+            ..Texts::default()
+        };
+        for (column, text) in texts {
+            if let Some(text) = text {
+                together.put(*column, text);
+            }
+        }
+        together
+    }
+
     /// The values for the columns of [`HASHED`].
-    fn values(self, seq: i64) -> [Value; HASHED.len()] {
+    fn values(&self, seq: i64) -> [ValueRef<'_>; HASHED.len()] {
+        let text = |column| self.texts.get(column);
+        let number = |number: Option<i64>| number.map_or(ValueRef::Null, ValueRef::Integer);
+        let sha256 = self.arguments_sha256.as_ref();
         [
-            seq.into(),
-            to_column(self.at_ms).into(),
-            self.call.into(),
-            self.kind.to_owned().into(),
-            self.agent.into(),
-            self.session.into(),
-            self.request.into(),
-            self.address.into(),
-            self.tool.into(),
-            self.risk.into(),
-            self.arguments.into(),
-            self.arguments_sha256.into(),
-            self.target.into(),
-            self.decision.into(),
-            self.outcome.into(),
-            self.duration_ms.into(),
-            self.revision.into(),
-            self.token.into(),
-            self.space.into(),
-            self.mode.into(),
-            self.change.into(),
-            self.revision_before.into(),
+            ValueRef::Integer(seq),
+            ValueRef::Integer(to_column(self.at_ms)),
+            text(Column::Call),
+            ValueRef::from(self.kind),
+            text(Column::Agent),
+            text(Column::Session),
+            text(Column::Request),
+            text(Column::Address),
+            text(Column::Tool),
+            text(Column::Risk),
+            text(Column::Arguments),
+            sha256.map_or(ValueRef::Null, |bytes| ValueRef::Blob(bytes)),
+            text(Column::Target),
+            text(Column::Decision),
+            text(Column::Outcome),
+            number(self.duration_ms),
+            number(self.revision),
+            text(Column::Token),
+            text(Column::Space),
+            text(Column::Mode),
+            text(Column::Change),
+            number(self.revision_before),
         ]
     }
+}
+
+/// What is kept of the arguments: a text without secrets, and the hash of what came.
+fn kept(arguments: &Value) -> (Cow<'static, str>, [u8; 32]) {
+    let none = arguments.as_object().is_some_and(Map::is_empty);
+    let came = if none {
+        Cow::Borrowed("{}")
+    } else {
+        Cow::Owned(arguments.to_string())
+    };
+    let mut sha256 = [0; 32];
+    sha256.copy_from_slice(digest(&SHA256, came.as_bytes()).as_ref());
+    let kept = if none {
+        came
+    } else {
+        Cow::Owned(redact(arguments).to_string())
+    };
+    (kept, sha256)
 }
 
 /// The columns are those of [`HASHED`] in their order, the two hashes and the format.
@@ -119,19 +191,20 @@ const INSERT: &str = "INSERT INTO audit (seq, at_ms, call, kind, agent, session,
 pub(super) fn append(
     connection: &Connection,
     tail: &Tail,
-    record: Record,
+    record: &Record,
 ) -> Result<(), rusqlite::Error> {
     let (seq, previous) = tail.end(connection)?;
     let values = record.values(seq);
-    let sha256 = chain::hash(FORMAT, &previous, &values);
+    let sha256 = chain::hash(FORMAT, &previous, values);
     let rest = [
-        previous.to_vec().into(),
-        sha256.to_vec().into(),
-        FORMAT.into(),
+        ValueRef::Blob(&previous),
+        ValueRef::Blob(&sha256),
+        ValueRef::Integer(FORMAT),
     ];
+    let values = values.into_iter().chain(rest).map(ToSqlOutput::Borrowed);
     connection
         .prepare_cached(INSERT)?
-        .execute(params_from_iter(values.into_iter().chain(rest)))?;
+        .execute(params_from_iter(values))?;
     tail.grew(seq, sha256);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The chain through the audit: each row's hash covers the hash of the row before it.
 
 use ring::digest::{SHA256, digest};
-use rusqlite::types::Value;
+use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::audit_columns::{self, HASHED, hashed};
@@ -56,7 +56,11 @@ impl Fault {
 }
 
 /// The SHA-256 of a row: its format, the hash before it, then each value with its type and length.
-pub(super) fn hash(format: i64, previous: &[u8; 32], values: &[Value]) -> [u8; 32] {
+pub(super) fn hash<'a>(
+    format: i64,
+    previous: &[u8; 32],
+    values: impl IntoIterator<Item = ValueRef<'a>>,
+) -> [u8; 32] {
     // In one piece: fed in its fifty parts, the digest takes a quarter more instructions.
     let mut row = Vec::with_capacity(1024);
     row.extend_from_slice(format!("gatewren audit {format}\n").as_bytes());
@@ -68,11 +72,11 @@ pub(super) fn hash(format: i64, previous: &[u8; 32], values: &[Value]) -> [u8; 3
     };
     for value in values {
         match value {
-            Value::Null => put(0, &[]),
-            Value::Integer(number) => put(1, &number.to_be_bytes()),
-            Value::Real(number) => put(2, &number.to_bits().to_be_bytes()),
-            Value::Text(text) => put(3, text.as_bytes()),
-            Value::Blob(bytes) => put(4, bytes),
+            ValueRef::Null => put(0, &[]),
+            ValueRef::Integer(number) => put(1, &number.to_be_bytes()),
+            ValueRef::Real(number) => put(2, &number.to_bits().to_be_bytes()),
+            ValueRef::Text(text) => put(3, text),
+            ValueRef::Blob(bytes) => put(4, bytes),
         }
     }
     let mut sha256 = [0; 32];
@@ -210,7 +214,9 @@ fn fault(row: &Row<'_>, expected: i64, previous: &[u8; 32]) -> Result<Checked, r
     let sha256: [u8; 32] = row.get("sha256")?;
     let follows: [u8; 32] = row.get("previous_sha256")?;
     let covered = covered(format, &values);
-    if covered.is_none_or(|covered| hash(format, &follows, covered) != sha256) {
+    if covered
+        .is_none_or(|covered| hash(format, &follows, covered.iter().map(ValueRef::from)) != sha256)
+    {
         return Ok(Err((seq, Fault::Altered)));
     }
     if follows != *previous {

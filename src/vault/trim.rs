@@ -163,7 +163,7 @@ impl Trim {
         checkpoint.write(connection, &self.key)?;
         let arguments = checkpoint.arguments();
         let intent = Record::of_intent(&self.call, &said(&arguments));
-        append(connection, &self.tail, intent)?;
+        append(connection, &self.tail, &intent)?;
         let gone = connection.execute("DELETE FROM audit WHERE seq <= ?1", [checkpoint.through])?;
         debug_assert_eq!(i64::try_from(gone), Ok(checkpoint.rows));
         let outcome = Outcome {
@@ -175,7 +175,7 @@ impl Trim {
         append(
             connection,
             &self.tail,
-            Record::of_outcome(self.call.clone(), outcome),
+            &Record::of_outcome(&self.call, outcome),
         )
     }
 }
@@ -323,9 +323,9 @@ mod tests {
     /// As many rows as make a trimming worthwhile.
     async fn enough(vault: &Vault) {
         for n in 0..WORTHWHILE_ROWS {
-            let outcome = Record::of_outcome(AuditId::new(format!("{n}")), ENDED);
+            let outcome = Record::of_outcome(&AuditId::new(format!("{n}")), ENDED);
             let tail = Arc::clone(&vault.shared.tail);
-            let work = move |connection: &Connection| append(connection, &tail, outcome);
+            let work = move |connection: &Connection| append(connection, &tail, &outcome);
             vault.shared.writer.leave_uncounted("add", work).unwrap();
         }
         vault.probe().await.unwrap();

@@ -1,0 +1,233 @@
+//! The results that are asked for most, put straight into the bytes of the answer in the form that each revision has.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    content::{Content, ResourceContents},
+    encode::for_stateful,
+    jsonrpc::{Id, Response},
+    version::Version,
+    written::Written,
+};
+
+/// The result of `tools/call`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolResult {
+    /// For the model.
+    pub content: Vec<Content>,
+    /// For programs, as `outputSchema` says.
+    pub structured: Option<Written>,
+    /// The call failed, in the tool's own terms.
+    pub failed: bool,
+}
+
+impl ToolResult {
+    /// As JSON to be looked into or kept: without what each answer says of the server.
+    pub fn to_value(&self) -> Value {
+        let mut result = Map::from_iter([
+            ("content".to_owned(), json!(self.content)),
+            ("isError".to_owned(), json!(self.failed)),
+        ]);
+        let structured = self.structured.as_ref().map(Written::to_value);
+        result.extend(structured.map(|data| ("structuredContent".to_owned(), data)));
+        Value::Object(result)
+    }
+
+    /// The bytes of an answer with it. `server` is what says who answered (2026-07-28, basic).
+    pub fn answer(&self, id: &Id, version: Version, server: &Written) -> Vec<u8> {
+        // Structured content is unknown before 2025-06-18, and so are some kinds of content.
+        if version < Version::V2025_06_18 {
+            let result = for_stateful("tools/call", self.to_value(), version);
+            return Response::write(Some(id), Ok(&result));
+        }
+        let structured = self.structured.as_ref().map_or("", Written::text);
+        let texts = self.content.iter().map(|block| match block {
+            Content::Text { text, .. } => text.len(),
+            _ => ROOM,
+        });
+        let mut answer = Answer::begin(id, texts.sum::<usize>() + structured.len());
+        answer.member("content", &self.content);
+        answer.member("isError", &self.failed);
+        if let Some(data) = &self.structured {
+            if version.is_modern() || data.is_object() {
+                answer.written("structuredContent", data);
+            } else {
+                // The sessions' revisions know objects alone.
+                answer.text(",\"structuredContent\":{\"result\":");
+                answer.text(data.text());
+                answer.text("}");
+            }
+        }
+        answer.end(version, server)
+    }
+}
+
+/// The result of `resources/read`.
+#[derive(Debug)]
+pub struct ReadResult(pub Vec<ResourceContents>);
+
+impl ReadResult {
+    /// The bytes of an answer with it, which is true at this moment and for its credential alone (2026-07-28,
+    /// caching). `server` is what says who answered.
+    pub fn answer(&self, id: &Id, version: Version, server: &Written) -> Vec<u8> {
+        let Self(contents) = self;
+        let long = |contents: &ResourceContents| {
+            let text = contents.text.as_ref().map_or(0, String::len);
+            text + contents.blob.as_ref().map_or(0, String::len)
+        };
+        let mut answer = Answer::begin(id, contents.iter().map(long).sum());
+        answer.member("contents", contents);
+        if version.is_modern() {
+            answer.text(",\"ttlMs\":0,\"cacheScope\":\"private\"");
+        }
+        answer.end(version, server)
+    }
+}
+
+/// What stands in an answer beside what is long in it.
+const ROOM: usize = 512;
+
+/// An answer with a result on its way.
+struct Answer {
+    bytes: Vec<u8>,
+    /// The result has no member yet.
+    empty: bool,
+}
+
+impl Answer {
+    fn begin(id: &Id, long: usize) -> Self {
+        // An eighth more for what is escaped; where that is not enough the bytes are moved once.
+        let mut bytes = Vec::with_capacity(long + long / 8 + ROOM);
+        bytes.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        let empty = true;
+        let mut answer = Self { bytes, empty };
+        answer.json(id);
+        answer.text(",\"result\":{");
+        answer
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    fn json(&mut self, value: &impl Serialize) {
+        // Text keys and finite numbers only: nothing here can fail to be written.
+        let _ = serde_json::to_writer(&mut self.bytes, value);
+    }
+
+    fn name(&mut self, name: &'static str) {
+        let comma = if self.empty { "\"" } else { ",\"" };
+        self.empty = false;
+        self.text(comma);
+        self.text(name);
+        self.text("\":");
+    }
+
+    fn member(&mut self, name: &'static str, value: &impl Serialize) {
+        self.name(name);
+        self.json(value);
+    }
+
+    fn written(&mut self, name: &'static str, value: &Written) {
+        self.name(name);
+        self.text(value.text());
+    }
+
+    fn end(mut self, version: Version, server: &Written) -> Vec<u8> {
+        if version.is_modern() {
+            self.text(",\"resultType\":\"complete\",\"_meta\":");
+            self.text(server.text());
+        }
+        self.text("}}");
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::server::Implementation;
+    use super::*;
+
+    fn server() -> Implementation {
+        Implementation {
+            name: "x".into(),
+            title: None,
+            version: "1".into(),
+        }
+    }
+
+    /// The same by way of the JSON of the newest shape.
+    fn by_value(method: &str, mut result: Value, version: Version) -> Value {
+        if let Some(object) = result.as_object_mut() {
+            object.insert("resultType".into(), json!("complete"));
+            if method == "resources/read" {
+                object.insert("ttlMs".into(), json!(0));
+                object.insert("cacheScope".into(), json!("private"));
+            }
+        }
+        server().sign(&mut result);
+        let shaped = match version.is_modern() {
+            true => result,
+            false => for_stateful(method, result, version),
+        };
+        json!({ "jsonrpc": "2.0", "id": "1", "result": shaped })
+    }
+
+    fn read(bytes: &[u8]) -> Value {
+        serde_json::from_slice(bytes).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_straight_is_what_each_revision_has() {
+        let link = Content::ResourceLink {
+            uri: "x:/y".into(),
+            name: "y".into(),
+            description: None,
+            mime_type: None,
+        };
+        let id = Id::Text("1".into());
+        let signature = server().signature();
+        for structured in [
+            None,
+            Some(json!({ "a": [1] })),
+            Some(json!([2])),
+            Some(json!("t")),
+        ] {
+            let result = ToolResult {
+                content: vec![Content::text("a\"b\n€"), link.clone()],
+                structured: structured.map(|data| Written::of(&data).unwrap()),
+                failed: false,
+            };
+            for version in Version::ALL {
+                let wanted = by_value("tools/call", result.to_value(), version);
+                let answer = result.answer(&id, version, &signature);
+                assert_eq!(read(&answer), wanted, "{version:?}");
+            }
+        }
+        let none = ToolResult::default();
+        assert!(
+            none.answer(&id, Version::V2025_06_18, &signature)
+                .ends_with(b"\"isError\":false}}")
+        );
+    }
+
+    #[test]
+    fn what_was_read_is_what_each_revision_has() {
+        let signature = server().signature();
+        let contents = || ResourceContents {
+            uri: "x:/y".into(),
+            text: Some("{\"a\":\"\u{1}\"}".into()),
+            meta: Some(json!({ "revision": 1 })),
+            ..ResourceContents::default()
+        };
+        for contents in [vec![], vec![contents()], vec![contents(), contents()]] {
+            for version in Version::ALL {
+                let wanted = by_value("resources/read", json!({ "contents": contents }), version);
+                let answer =
+                    ReadResult(contents.clone()).answer(&Id::Text("1".into()), version, &signature);
+                assert_eq!(read(&answer), wanted, "{version:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! JSON that is written already: what it says goes into an answer as it is, and nobody reads it again on the way.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// One JSON value as its compact text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written(String);
+
+impl Written {
+    /// Writes data.
+    ///
+    /// # Errors
+    /// Where the data is no JSON: an object whose keys are no texts.
+    pub fn of(data: &impl Serialize) -> serde_json::Result<Self> {
+        serde_json::to_string(data).map(Self)
+    }
+
+    /// An object without members.
+    pub fn nothing() -> Self {
+        Self("{}".to_owned())
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is an object.
+    pub fn is_object(&self) -> bool {
+        self.0.starts_with('{')
+    }
+
+    /// Puts a number into it, if it is an object.
+    pub fn set(&mut self, name: &'static str, number: u64) {
+        if !self.is_object() {
+            return;
+        }
+        // It may stand in it already, as a member of its own or somewhere deeper: that is found by reading only.
+        if self.0.contains(name) {
+            let mut read = self.to_value();
+            if let Some(members) = read.as_object_mut() {
+                members.insert(name.to_owned(), json!(number));
+            }
+            self.0 = read.to_string();
+            return;
+        }
+        self.0.pop();
+        let comma = if self.0 == "{" { "" } else { "," };
+        // Writing to a text cannot fail.
+        let _ = write!(self.0, "{comma}\"{name}\":{number}}}");
+    }
+
+    /// The same to be looked into.
+    pub fn to_value(&self) -> Value {
+        // It was written here, so it can be read.
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+
+    /// The same with a member a line, as people read it.
+    pub fn to_lines(&self) -> String {
+        let mut lines = Lines::with_capacity(self.0.len() * 2);
+        let (mut in_text, mut escaped, mut before, mut begun) = (false, false, b' ', 0);
+        for (at, byte) in self.0.bytes().enumerate() {
+            if in_text {
+                in_text = escaped || byte != b'"';
+                escaped = !escaped && byte == b'\\';
+            } else if matches!(byte, b'{' | b'[' | b'}' | b']' | b',' | b':') {
+                // A mark is one byte of ASCII, so what lies between two is whole characters.
+                lines
+                    .out
+                    .push_str(self.0.get(begun..at).unwrap_or_default());
+                lines.mark(before, byte);
+                begun = at + 1;
+            } else {
+                if matches!(before, b'{' | b'[') {
+                    lines.begin_line();
+                }
+                in_text = byte == b'"';
+            }
+            before = byte;
+        }
+        lines.out.push_str(self.0.get(begun..).unwrap_or_default());
+        lines.out
+    }
+}
+
+/// Indented JSON on its way.
+struct Lines {
+    out: String,
+    depth: usize,
+}
+
+impl Lines {
+    fn with_capacity(bytes: usize) -> Self {
+        let out = String::with_capacity(bytes);
+        Self { out, depth: 0 }
+    }
+
+    /// A mark of JSON's own, and the byte before it.
+    fn mark(&mut self, before: u8, mark: u8) {
+        match mark {
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                // What is empty stays on its line.
+                if !matches!(before, b'{' | b'[') {
+                    self.begin_line();
+                }
+            }
+            b'{' | b'[' if matches!(before, b'{' | b'[') => self.begin_line(),
+            _ => {}
+        }
+        self.out.push(char::from(mark));
+        match mark {
+            b'{' | b'[' => self.depth += 1,
+            b',' => self.begin_line(),
+            b':' => self.out.push(' '),
+            _ => {}
+        }
+    }
+
+    fn begin_line(&mut self) {
+        self.out.push('\n');
+        for _ in 0..self.depth {
+            self.out.push_str("  ");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(value: &Value) -> Written {
+        Written::of(value).unwrap()
+    }
+
+    #[test]
+    fn lines_are_those_of_serde_json() {
+        for value in [
+            json!({}),
+            json!([]),
+            json!("a"),
+            json!(-1.5e300),
+            json!([[], {}, [{}], [[1]], [{ "a": [] }]]),
+            json!({ "a": { "b": [1, "x", null, true], "c": {} }, "d": "\"{[,:]}\\", "ä€": "\\\"é\n" }),
+            json!([{ "a": 1 }, { "b": [{ "c": "\\" }, "]"] }]),
+        ] {
+            let pretty = serde_json::to_string_pretty(&value).unwrap();
+            assert_eq!(written(&value).to_lines(), pretty);
+        }
+    }
+
+    #[test]
+    fn a_number_is_put_in_once() {
+        let set = |value: Value| {
+            let mut written = written(&value);
+            written.set("revision", 7);
+            written.to_value()
+        };
+        assert_eq!(set(json!({})), json!({ "revision": 7 }));
+        assert_eq!(set(json!({ "a": [] })), json!({ "a": [], "revision": 7 }));
+        assert_eq!(set(json!({ "revision": 1 })), json!({ "revision": 7 }));
+        let deeper = set(json!({ "a": { "revision": 1 } }));
+        assert_eq!(deeper, json!({ "a": { "revision": 1 }, "revision": 7 }));
+        assert_eq!(set(json!([1])), json!([1]));
+    }
+}
