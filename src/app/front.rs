@@ -11,7 +11,7 @@ use crate::config::{Live, Preset};
 use crate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
 use crate::http::{Body, Upload, empty, json as json_response, text};
 use crate::telemetry::Metrics;
-use crate::transport::{Endpoint, HttpSse};
+use crate::transport::{Answered, Endpoint, HttpSse};
 
 /// What answers at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,15 +96,19 @@ impl Front {
                 }
             },
             Door::Agent => {
-                let admitted = self.guard.admit(request, peer).await?;
-                match surface {
-                    Surface::Metrics => self.counted(&admitted),
-                    Surface::Stream => Ok(self.http_sse.stream(&admitted)),
-                    Surface::Message => Ok(self.http_sse.message(&admitted)),
-                    _ => Ok(self.endpoint.answer(admitted).await),
-                }
+                let answered = self.admitted(surface, &self.guard.admit(request, peer).await?)?;
+                Ok(answered.response().await)
             }
         }
+    }
+
+    fn admitted(&self, surface: Surface, admitted: &Admitted) -> Result<Answered, Refusal> {
+        Ok(match surface {
+            Surface::Metrics => self.counted(admitted)?.into(),
+            Surface::Stream => self.http_sse.stream(admitted).into(),
+            Surface::Message => self.http_sse.message(admitted).into(),
+            _ => self.endpoint.answer(admitted),
+        })
     }
 
     /// What answers a request's path and takes its method.

@@ -31,7 +31,7 @@ mod stream;
 mod verbs;
 mod wire;
 
-pub use endpoint::Endpoint;
+pub use endpoint::{Answered, Endpoint};
 pub use http_sse::HttpSse;
 pub use link::Ended;
 pub use sessions::{SessionStore, Sessions};

@@ -79,7 +79,8 @@ pub fn start(
     let (notes, receiver) = mpsc::channel(QUEUED);
     let (finish, finished) = oneshot::channel();
     let (endpoint, session, who) = (endpoint.clone(), session.clone(), sender.who.clone());
-    tokio::spawn(async move {
+    // Apart, for a task is moved as it begins and when it has ended.
+    tokio::spawn(Box::pin(async move {
         // Whoever asked may be gone; the call was theirs all the same.
         tokio::select! {
             biased;
@@ -90,7 +91,7 @@ pub fn start(
         }
         drop(in_flight);
         session.touch();
-    });
+    }));
     Answering {
         notes: Some(receiver),
         hang_up,

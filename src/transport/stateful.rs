@@ -8,7 +8,7 @@ use hyper::{Response, StatusCode};
 use super::{
     batch::{Batch, Unbegun},
     call_stream,
-    endpoint::{Endpoint, refuse, sender},
+    endpoint::{Answered, Endpoint, refuse, sender},
     handshake::Hello,
     lookup::{SESSION, check_version, find},
     methods::notified,
@@ -18,84 +18,91 @@ use super::{
     stream::{Accepts, Form, decide},
     wire,
 };
-use crate::dispatch::instructions;
+use crate::dispatch::{Context, instructions};
 use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, empty, json as json_response};
 use crate::protocol::{Message, Request, progress_token};
 
 /// Answers one message of the stateful era.
-pub async fn answer(
-    endpoint: &Arc<Endpoint>,
-    admitted: Admitted,
-    message: Message,
-) -> Response<Body> {
+pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -> Answered {
     let id = match &message {
         Message::Request(request) => Some(request.id.clone()),
         Message::Notification(_) | Message::Response(_) => None,
     };
-    if let Err(none) = check_version(&admitted) {
-        return none.to_response(id.as_ref());
+    if let Err(none) = check_version(admitted) {
+        return none.to_response(id.as_ref()).into();
     }
-    if let Message::Request(request) = &message
-        && request.method == "initialize"
-    {
-        return Box::pin(initialize(endpoint, &admitted, request)).await;
-    }
-    let session = match find(endpoint, &admitted) {
+    let message = match message {
+        Message::Request(request) if request.method == "initialize" => {
+            return initialize(endpoint, admitted, request);
+        }
+        other => other,
+    };
+    let session = match find(endpoint, admitted) {
         Ok(session) => session,
-        Err(none) => return none.to_response(id.as_ref()),
+        Err(none) => return none.to_response(id.as_ref()).into(),
     };
     match message {
-        Message::Request(request) => serve(endpoint, admitted, &session, request).await,
+        Message::Request(request) => serve(endpoint, admitted, &session, request),
         Message::Notification(note) => {
             notified(&session, &note);
-            empty(StatusCode::ACCEPTED)
+            empty(StatusCode::ACCEPTED).into()
         }
         Message::Response(response) => {
             session.deliver(&response.id, response.outcome);
-            empty(StatusCode::ACCEPTED)
+            empty(StatusCode::ACCEPTED).into()
         }
     }
 }
 
 /// Answers several at once, where the session's revision allows it.
-pub async fn answer_batch(
+pub fn answer_batch(
     endpoint: &Arc<Endpoint>,
-    admitted: Admitted,
+    admitted: &Admitted,
     batch: Vec<Message>,
-) -> Response<Body> {
-    match check_version(&admitted).and_then(|()| find(endpoint, &admitted)) {
-        Err(none) => none.to_response(None),
-        Ok(session) => match Batch::start(endpoint, &sender(&admitted), &session, batch) {
-            Err(Unbegun::Unfit(error)) => refuse(StatusCode::BAD_REQUEST, None, &error),
-            Err(Unbegun::Refused(refusal)) => endpoint.turn_away(&refusal),
-            Ok(batch) => match batch.answers().await {
-                Some(answers) => json_response(StatusCode::OK, answers),
-                None => empty(StatusCode::ACCEPTED),
-            },
+) -> Answered {
+    match check_version(admitted).and_then(|()| find(endpoint, admitted)) {
+        Err(none) => none.to_response(None).into(),
+        Ok(session) => match Batch::start(endpoint, &sender(admitted), &session, batch) {
+            Err(Unbegun::Unfit(error)) => refuse(StatusCode::BAD_REQUEST, None, &error).into(),
+            Err(Unbegun::Refused(refusal)) => endpoint.turn_away(&refusal).into(),
+            Ok(batch) => Answered::later(async move {
+                match batch.answers().await {
+                    Some(answers) => json_response(StatusCode::OK, answers),
+                    None => empty(StatusCode::ACCEPTED),
+                }
+            }),
         },
     }
 }
 
 /// DELETE: ends the session with everything that it has under way.
-pub async fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
+pub fn end_session(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Answered {
     match check_version(admitted).and_then(|()| find(endpoint, admitted)) {
-        Err(none) => none.to_response(None),
+        Err(none) => none.to_response(None).into(),
         Ok(session) => {
-            endpoint.sessions().end(&session).await;
-            empty(StatusCode::NO_CONTENT)
+            let endpoint = endpoint.clone();
+            Answered::later(async move {
+                endpoint.sessions().end(&session).await;
+                empty(StatusCode::NO_CONTENT)
+            })
         }
     }
 }
 
 /// A client begins: also one that says it has a session already, dead, foreign or alive. A live one is left
 /// alone, because another of the agent's clients may use it; if none does, it ends by its age.
-async fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request) -> Response<Body> {
+fn initialize(endpoint: &Arc<Endpoint>, admitted: &Admitted, request: Request) -> Answered {
+    let (endpoint, sender) = (endpoint.clone(), sender(admitted));
+    Answered::later(async move { begin(&endpoint, &sender, &request).await })
+}
+
+async fn begin(endpoint: &Endpoint, sender: &Context, request: &Request) -> Response<Body> {
     let hello = match Hello::read(request) {
         Ok(hello) => hello,
         Err(error) => return json_response(StatusCode::OK, wire::error(Some(&request.id), &error)),
     };
-    let agent = admitted.who().agent_id().as_str();
+    let agent = sender.who.agent_id().as_str();
     let declared = hello.declared();
     let created = endpoint.sessions().create(agent, hello.version, &declared);
     let Ok(session) = created.await else {
@@ -105,7 +112,7 @@ async fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request)
     };
     let result = hello.answer(
         endpoint.engine(),
-        instructions(&endpoint.engine().catalog, admitted.who()),
+        instructions(&endpoint.engine().catalog, &sender.who),
     );
     let mut response = json_response(StatusCode::OK, wire::answer(Some(&request.id), Ok(&result)));
     if let Ok(id) = HeaderValue::from_str(&session.id) {
@@ -114,25 +121,28 @@ async fn initialize(endpoint: &Endpoint, admitted: &Admitted, request: &Request)
     response
 }
 
-async fn serve(
+fn serve(
     endpoint: &Arc<Endpoint>,
-    admitted: Admitted,
+    admitted: &Admitted,
     session: &Arc<Session>,
     request: Request,
-) -> Response<Body> {
+) -> Answered {
     let accepts = Accepts::read(&admitted.head().headers);
     // One that is malformed is refused with the call that it would report on.
     let token = progress_token(&request.params).unwrap_or_default();
-    let sender = sender(&admitted);
+    let sender = sender(admitted);
     let answering = match at_once(endpoint, session, &request, &sender) {
         Some(answering) => answering,
         None => match endpoint.call(&sender) {
             Ok(place) => start(endpoint, session, request, &sender, (accepts.events, place)),
-            Err(refusal) => return endpoint.turn_away(&refusal),
+            Err(refusal) => return endpoint.turn_away(&refusal).into(),
         },
     };
-    match decide(answering, accepts, Pulse::new(token, endpoint.heartbeat())).await {
-        Form::Whole(response) => response,
-        Form::Stream(begun) => call_stream::open(session, begun),
-    }
+    let (pulse, session) = (Pulse::new(token, endpoint.heartbeat()), session.clone());
+    Answered::later(async move {
+        match decide(answering, accepts, pulse).await {
+            Form::Whole(response) => response,
+            Form::Stream(begun) => call_stream::open(&session, begun),
+        }
+    })
 }

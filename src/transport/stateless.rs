@@ -6,7 +6,7 @@ use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::{
-    endpoint::{Endpoint, sender},
+    endpoint::{Answered, Endpoint, sender},
     headers,
     pulse::Pulse,
     stream::{Accepts, Answering, End, respond},
@@ -24,23 +24,19 @@ use crate::protocol::{
 pub const LISTEN: &str = "subscriptions/listen";
 
 /// Answers one message of the stateless era.
-pub async fn answer(
-    endpoint: &Arc<Endpoint>,
-    admitted: Admitted,
-    message: Message,
-) -> Response<Body> {
+pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: Message) -> Answered {
     match message {
         Message::Response(_) => {
             let error = RpcError::invalid_request("a client of 2026-07-28 sends no responses");
-            refuse(None, &error)
+            refuse(None, &error).into()
         }
-        Message::Notification(note) => match check_notification(&admitted, &note) {
-            Ok(()) => empty(StatusCode::ACCEPTED),
-            Err(error) => refuse(None, &error),
+        Message::Notification(note) => match check_notification(admitted, &note) {
+            Ok(()) => empty(StatusCode::ACCEPTED).into(),
+            Err(error) => refuse(None, &error).into(),
         },
-        Message::Request(request) => match check(endpoint, &admitted, &request) {
-            Ok(meta) => serve(endpoint, admitted, request, meta).await,
-            Err(error) => refuse(Some(&request.id), &error),
+        Message::Request(request) => match check(endpoint, admitted, &request) {
+            Ok(meta) => serve(endpoint, admitted, request, meta),
+            Err(error) => refuse(Some(&request.id), &error).into(),
         },
     }
 }
@@ -111,21 +107,21 @@ fn check_notification(admitted: &Admitted, note: &IncomingNotification) -> Resul
     }
 }
 
-async fn serve(
+fn serve(
     endpoint: &Arc<Endpoint>,
-    admitted: Admitted,
+    admitted: &Admitted,
     request: Request,
     meta: RequestMeta,
-) -> Response<Body> {
+) -> Answered {
     let accepts = Accepts::read(&admitted.head().headers);
     let pulse = Pulse::new(meta.progress_token.clone(), endpoint.heartbeat());
-    let call = call(request, meta, &sender(&admitted), accepts.events);
+    let call = call(request, meta, &sender(admitted), accepts.events);
     if call.method == LISTEN {
-        return Box::pin(listen(endpoint, call, accepts)).await;
+        return listen(endpoint, call, accepts);
     }
     match start(endpoint, call) {
-        Ok((answering, held)) => respond(answering, accepts, pulse, held).await,
-        Err(refusal) => endpoint.turn_away(&refusal),
+        Ok((answering, held)) => Answered::later(respond(answering, accepts, pulse, held)),
+        Err(refusal) => endpoint.turn_away(&refusal).into(),
     }
 }
 
@@ -175,22 +171,25 @@ pub fn start(
 }
 
 /// A subscription: a stream that is counted apart from calls, and that ends with its agent or with its reach.
-async fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Response<Body> {
+fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Answered {
     if !accepts.events && !accepts.anything {
         let error =
             RpcError::invalid_request("a subscription needs the header Accept: text/event-stream");
         return json_response(
             StatusCode::NOT_ACCEPTABLE,
             wire::error(Some(&call.id), &error),
-        );
+        )
+        .into();
     }
     let accepts = Accepts {
         events: true,
         ..accepts
     };
     match subscribe(endpoint, call) {
-        Ok((answering, held)) => respond(answering, accepts, Pulse::silent(), held).await,
-        Err(refusal) => endpoint.turn_away(&refusal),
+        Ok((answering, held)) => {
+            Answered::later(respond(answering, accepts, Pulse::silent(), held))
+        }
+        Err(refusal) => endpoint.turn_away(&refusal).into(),
     }
 }
 

@@ -2,50 +2,51 @@
 
 use std::sync::Arc;
 
-use hyper::{Method, Response, StatusCode};
+use hyper::{Method, StatusCode};
 
 use super::{
-    endpoint::{Endpoint, refuse},
+    endpoint::{Answered, Endpoint, refuse},
     headers, session_stream, stateful, stateless,
 };
 use crate::guard::{Admitted, Refusal};
-use crate::http::Body;
 use crate::protocol::{Body as Messages, RequestMeta, RpcError, Version, read};
 
 impl Endpoint {
     /// Answers an admitted request.
-    pub async fn answer(self: &Arc<Self>, admitted: Admitted) -> Response<Body> {
+    pub fn answer(self: &Arc<Self>, admitted: &Admitted) -> Answered {
         match admitted.head().method {
-            Method::POST => self.post(admitted).await,
-            Method::GET | Method::DELETE if claims_modern(&admitted) => {
-                Refusal::not_allowed("POST").to_response()
+            Method::POST => self.post(admitted),
+            Method::GET | Method::DELETE if claims_modern(admitted) => {
+                Refusal::not_allowed("POST").to_response().into()
             }
-            Method::GET => session_stream::open(self, &admitted),
-            Method::DELETE => Box::pin(stateful::end_session(self, &admitted)).await,
-            _ => Refusal::not_allowed("POST, GET, DELETE, OPTIONS").to_response(),
+            Method::GET => session_stream::open(self, admitted).into(),
+            Method::DELETE => stateful::end_session(self, admitted),
+            _ => Refusal::not_allowed("POST, GET, DELETE, OPTIONS")
+                .to_response()
+                .into(),
         }
     }
 
-    async fn post(self: &Arc<Self>, admitted: Admitted) -> Response<Body> {
+    fn post(self: &Arc<Self>, admitted: &Admitted) -> Answered {
         let messages = match read(admitted.body()) {
             Ok(messages) => messages,
-            Err((id, error)) => return refuse(StatusCode::BAD_REQUEST, id.as_ref(), &error),
+            Err((id, error)) => return refuse(StatusCode::BAD_REQUEST, id.as_ref(), &error).into(),
         };
         match messages {
             Messages::Batch(batch)
-                if batch.iter().any(RequestMeta::is_claimed_by) || claims_modern(&admitted) =>
+                if batch.iter().any(RequestMeta::is_claimed_by) || claims_modern(admitted) =>
             {
                 let error =
                     RpcError::invalid_request("2026-07-28 knows no batches; send one message");
-                refuse(StatusCode::BAD_REQUEST, None, &error)
+                refuse(StatusCode::BAD_REQUEST, None, &error).into()
             }
-            Messages::Batch(batch) => Box::pin(stateful::answer_batch(self, admitted, batch)).await,
+            Messages::Batch(batch) => stateful::answer_batch(self, admitted, batch),
             Messages::Single(message)
-                if RequestMeta::is_claimed_by(&message) || claims_modern(&admitted) =>
+                if RequestMeta::is_claimed_by(&message) || claims_modern(admitted) =>
             {
-                stateless::answer(self, admitted, message).await
+                stateless::answer(self, admitted, message)
             }
-            Messages::Single(message) => stateful::answer(self, admitted, message).await,
+            Messages::Single(message) => stateful::answer(self, admitted, message),
         }
     }
 }

@@ -15,6 +15,7 @@ use super::error::VaultError;
 #[cfg(test)]
 use super::open;
 use super::shared::Shared;
+use super::writer::Unplaced;
 
 /// The row of `meta` that says which row of the audit was the last before this run of the server.
 pub(super) const RUN_AFTER: &str = "audit_run_after";
@@ -70,9 +71,14 @@ impl<'a> Audit<'a> {
         match promise {
             Promise::Committed => {
                 let durability = Durability::Power;
-                writer.write(doing, durability, work, |()| ()).await?;
+                // Apart, as is what waits for a place: what only reads would carry the room for it.
+                Box::pin(writer.write(doing, durability, work, |()| ())).await?;
             }
-            Promise::Queued => writer.leave(doing, work).await?,
+            Promise::Queued => match writer.leave_now(doing, work) {
+                Ok(()) => {}
+                Err(Unplaced::Later(work)) => Box::pin(writer.leave(doing, work)).await?,
+                Err(Unplaced::Stopped(error)) => return Err(error),
+            },
         }
         Ok(id)
     }

@@ -99,6 +99,19 @@ impl Writer {
         )
     }
 
+    /// The same where there is a place at once, which is nearly always; else the work comes back to be left later.
+    pub(super) fn leave_now<W>(&self, doing: &'static str, work: W) -> Result<(), Unplaced<W>>
+    where
+        W: FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
+    {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            return Err(Unplaced::Later(work));
+        };
+        let task = self.task(doing, work, logged);
+        let sent = self.send(Durability::Process, Some(place), task);
+        sent.map_err(Unplaced::Stopped)
+    }
+
     /// Leaves some work without a place in the queue: only for what is bounded elsewhere.
     pub(super) fn leave_uncounted(
         &self,
@@ -166,6 +179,14 @@ impl Drop for Writer {
             let _ = thread.join();
         }
     }
+}
+
+/// Why work was not left.
+pub(super) enum Unplaced<W> {
+    /// There is no place for it at the moment.
+    Later(W),
+    /// There will be none.
+    Stopped(VaultError),
 }
 
 fn logged(outcome: Result<(), VaultError>) {

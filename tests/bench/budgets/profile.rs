@@ -4,11 +4,19 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::common::Error;
 
-/// The doors of the allocator, Rust's and C's. What one of them asks of another is not asked again.
-const ALLOCATORS: [&str; 10] = [
+/// The doors of the allocator: Rust's, mimalloc's as Rust's are built into their callers, and C's. What one of them
+/// asks of another is not asked again.
+const ALLOCATORS: [&str; 17] = [
     "__rustc::__rust_alloc",
     "__rustc::__rust_alloc_zeroed",
     "__rustc::__rust_realloc",
+    "mi_malloc",
+    "mi_zalloc",
+    "mi_realloc",
+    "mi_malloc_aligned",
+    "mi_zalloc_aligned",
+    "mi_realloc_aligned",
+    "mi_theap_malloc_zero_aligned_at",
     "malloc",
     "calloc",
     "realloc",
