@@ -6,7 +6,7 @@ use crate::common::Error;
 
 /// The doors of the allocator: Rust's, mimalloc's as Rust's are built into their callers, and C's. What one of them
 /// asks of another is not asked again.
-const ALLOCATORS: [&str; 17] = [
+const ALLOCATORS: [&str; 18] = [
     "__rustc::__rust_alloc",
     "__rustc::__rust_alloc_zeroed",
     "__rustc::__rust_realloc",
@@ -16,6 +16,7 @@ const ALLOCATORS: [&str; 17] = [
     "mi_malloc_aligned",
     "mi_zalloc_aligned",
     "mi_realloc_aligned",
+    "mi_theap_malloc_aligned",
     "mi_theap_malloc_zero_aligned_at",
     "malloc",
     "calloc",
