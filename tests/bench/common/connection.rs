@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::client::Resumption;
 use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
@@ -34,13 +35,27 @@ impl Address {
 
     /// TLS, with the authority in this PEM file.
     pub fn tls(socket: SocketAddr, authority: &Path) -> Result<Self, Error> {
+        Self::tls_of(socket, authority, Resumption::default())
+    }
+
+    /// The same; each handshake is a full one.
+    pub fn tls_anew(socket: SocketAddr, authority: &Path) -> Result<Self, Error> {
+        Self::tls_of(socket, authority, Resumption::disabled())
+    }
+
+    fn tls_of(
+        socket: SocketAddr,
+        authority: &Path,
+        resumption: Resumption,
+    ) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_file_iter(authority)? {
             roots.add(certificate?)?;
         }
-        let config = ClientConfig::builder()
+        let mut config = ClientConfig::builder()
             .with_root_certificates(roots)
             .with_no_client_auth();
+        config.resumption = resumption;
         let tls = Some(TlsConnector::from(Arc::new(config)));
         Ok(Self { socket, tls })
     }

@@ -35,6 +35,8 @@ pub enum Kind<'a> {
     Bare(usize),
     /// MCP, for whoever has this token.
     Mcp(&'a str),
+    /// MCP for everybody, at this path; sessions only if the server has them.
+    Open(&'a str),
 }
 
 /// What came of it.
@@ -109,7 +111,17 @@ impl Caller {
             Kind::Mcp(token) => {
                 let mut head = head.with("authorization", &format!("Bearer {token}"));
                 if asked.question.wire == Wire::Stateful {
-                    head = begin_session(&mut connection, head).await?;
+                    let (with_session, session) = begin(&mut connection, head).await?;
+                    session.ok_or("initialize gave no session")?;
+                    head = with_session;
+                }
+                let known = Vec::new();
+                (head.with_question(asked.question), Judge::Result { known })
+            }
+            Kind::Open(path) => {
+                let mut head = Head::to(path, asked.address.socket());
+                if asked.question.wire == Wire::Stateful {
+                    head = begin(&mut connection, head).await?.0;
                 }
                 let known = Vec::new();
                 (head.with_question(asked.question), Judge::Result { known })
@@ -146,14 +158,21 @@ impl Caller {
     }
 }
 
-async fn begin_session(connection: &mut Connection, head: Head) -> Result<Head, Error> {
+/// The handshake of the stateful wire; the head of what follows, and the session if there is one.
+async fn begin(connection: &mut Connection, head: Head) -> Result<(Head, Option<String>), Error> {
     let reply = connection.exchange(&head.request(INITIALIZE)).await?;
+    if reply.status() != "200" {
+        return Err(format!("initialize: status {}", reply.status()).into());
+    }
     let session = reply.header("mcp-session-id").map(str::to_owned);
-    let session = session.ok_or("initialize gave no session")?;
-    let head = head.with("mcp-session-id", &session);
-    let reply = connection.exchange(&head.request(INITIALIZED)).await?;
+    let head = match &session {
+        Some(session) => head.with("mcp-session-id", session),
+        None => head,
+    };
+    let told = head.request(INITIALIZED);
+    let reply = connection.exchange(&told).await?;
     if reply.status() != "202" {
         return Err(format!("notifications/initialized: status {}", reply.status()).into());
     }
-    Ok(head)
+    Ok((head, session))
 }

@@ -8,6 +8,7 @@ pub mod foreign;
 pub mod load;
 pub mod machine;
 pub mod pair;
+pub mod peers;
 pub mod servers;
 pub mod spread;
 pub mod start;

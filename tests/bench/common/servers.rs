@@ -126,11 +126,20 @@ impl Home {
     /// A fresh one, with every limit as high as the settings allow. `try` makes the certificate and the agent;
     /// since it takes no settings, `serve` goes on from there at the same place.
     pub fn new(args: &Common) -> Result<Self, Error> {
+        Self::with(args, None)
+    }
+
+    /// The same with the containers in this folder, not where LXC has them.
+    pub fn with(args: &Common, lxcpath: Option<&Path>) -> Result<Self, Error> {
         let directory = Directory::new()?;
         let said = try_once(args, &directory.0)?;
         let socket = socket(&said.url)?;
         let config = directory.0.join("gatewren.toml");
-        fs::write(&config, settings(&directory.0, socket, &args.log))?;
+        let mut text = settings(&directory.0, socket, &args.log);
+        if let Some(lxcpath) = lxcpath {
+            text += &format!("\n[lxc]\nlxcpath = \"{}\"\n", lxcpath.display());
+        }
+        fs::write(&config, text)?;
         Ok(Self {
             address: Address::tls(socket, &said.ca)?,
             token: said.token,
@@ -192,6 +201,11 @@ impl Gatewren {
         self.home.directory.join("state.db")
     }
 
+    /// The certificate of the authority that it is known by.
+    pub fn authority(&self) -> PathBuf {
+        self.tls_file("ca.pem")
+    }
+
     fn tls_file(&self, name: &str) -> PathBuf {
         self.home.directory.join("tls").join(name)
     }
@@ -229,6 +243,11 @@ fn settings(directory: &Path, socket: SocketAddr, log: &str) -> String {
 state_dir = "{directory}"
 
 [limits]
+max_connections = 65536
+max_streams = 65536
+max_streams_per_agent = 4096
+max_sessions = 65536
+max_sessions_per_agent = 65536
 address_rate = 100000
 address_burst = 100000
 agent_rate = 1000000

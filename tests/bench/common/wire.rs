@@ -19,6 +19,16 @@ pub enum Wire {
     Stateless,
 }
 
+impl Wire {
+    /// The name of the revision.
+    pub fn revision(self) -> &'static str {
+        match self {
+            Self::Stateful => "2025-11-25",
+            Self::Stateless => "2026-07-28",
+        }
+    }
+}
+
 /// A request of MCP.
 #[derive(Debug)]
 pub struct Question<'a> {
@@ -50,8 +60,13 @@ pub struct Head(String);
 impl Head {
     /// The least that a client of MCP sends.
     pub fn new(host: SocketAddr) -> Self {
+        Self::to("/mcp", host)
+    }
+
+    /// The same for a server that serves at another path.
+    pub fn to(path: &str, host: SocketAddr) -> Self {
         Self(format!(
-            "POST /mcp HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n\
+            "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n\
              accept: application/json, text/event-stream\r\n"
         ))
     }

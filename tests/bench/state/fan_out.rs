@@ -14,10 +14,10 @@ use crate::common::subscribers::Subscribers;
 use crate::documents::{SIZES, Size};
 
 /// A change is told at once when the one before on the same URI was told half a second ago: this is longer.
-const QUIET: Duration = Duration::from_millis(520);
+pub const QUIET: Duration = Duration::from_millis(520);
 
 /// The anchor is asked so long after gatewren was.
-const APART: Duration = Duration::from_millis(250);
+pub const APART: Duration = Duration::from_millis(250);
 
 /// After the last was told, the server may still be putting things away.
 const REST: Duration = Duration::from_millis(20);
@@ -50,7 +50,8 @@ pub const ROWS: [Row; 5] = [
     row("100 told, document of 10 MB", 100, false, LARGE),
 ];
 
-const fn row(name: &'static str, subscribers: u32, apart: bool, document: Size) -> Row {
+/// A row, such as the tables have.
+pub const fn row(name: &'static str, subscribers: u32, apart: bool, document: Size) -> Row {
     Row {
         name,
         subscribers,
@@ -160,19 +161,20 @@ impl Row {
 }
 
 /// A server's CPU time so far.
-struct Cpu {
+pub struct Cpu {
     pid: u32,
     nanos: u64,
 }
 
 impl Cpu {
-    fn of(pid: u32) -> Result<Self, Error> {
+    /// Of this process.
+    pub fn of(pid: u32) -> Result<Self, Error> {
         let nanos = cpu_nanos(pid)?;
         Ok(Self { pid, nanos })
     }
 
     /// What a change cost that was made at `at`.
-    async fn spent_on(self, at: Instant, told: &[Instant]) -> Result<Change, Error> {
+    pub async fn spent_on(self, at: Instant, told: &[Instant]) -> Result<Change, Error> {
         sleep(REST).await;
         let nanos = cpu_nanos(self.pid)? - self.nanos;
         let us = |time: Duration| time.as_secs_f64() * 1e6;
