@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
@@ -44,6 +45,47 @@ pub fn memory_kib(pid: u32, figure: &str) -> Result<f64, Error> {
 /// Has the most that was resident counted anew from now on (`proc_pid_clear_refs`).
 pub fn forget_peak(pid: u32) -> Result<(), Error> {
     Ok(fs::write(format!("/proc/{pid}/clear_refs"), "5")?)
+}
+
+/// CPU time of a process and of the children that it has waited for, user and kernel, in microseconds; in steps of
+/// the kernel's clock, which are ten milliseconds (`proc_pid_stat`).
+pub fn cpu_with_children_us(pid: u32) -> Result<f64, Error> {
+    const TICK_US: f64 = 10_000.0;
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name may hold anything; the state is the first word behind it.
+    let behind = text.rsplit(") ").next().unwrap_or_default();
+    let columns = behind.split(' ').skip(11).take(4);
+    let mut ticks = 0.0;
+    for column in columns {
+        ticks += column.parse::<f64>()?;
+    }
+    Ok(ticks * TICK_US)
+}
+
+/// A process and all below it.
+pub fn tree(pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut at = 0;
+    while let Some(pid) = all.get(at) {
+        let threads = fs::read_dir(format!("/proc/{pid}/task"));
+        let mut children = Vec::new();
+        for thread in threads.into_iter().flatten().flatten() {
+            let list = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            children.extend(
+                list.split_whitespace()
+                    .filter_map(|pid| pid.parse::<u32>().ok()),
+            );
+        }
+        all.extend(children);
+        at += 1;
+    }
+    all
+}
+
+/// Lets this process, and what it starts, have as many open files as it may.
+pub fn raise_descriptor_limit() -> Result<(), Error> {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, most, most)?)
 }
 
 /// Whether the servers and this client have a core each.

@@ -3,6 +3,7 @@
 pub mod args;
 pub mod bare;
 pub mod connection;
+pub mod floor;
 pub mod follower;
 pub mod foreign;
 pub mod load;

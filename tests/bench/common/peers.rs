@@ -71,6 +71,12 @@ impl Peer {
         Question { params, ..echo(wire) }
     }
 
+    /// The same with this text.
+    pub fn large(&self, text: &str) -> String {
+        let small = self.echo.as_deref().unwrap_or(ECHO);
+        small.replace("What may I do here?", text)
+    }
+
     /// Its best wire.
     pub fn wire(&self) -> Wire {
         if self.speaks(Wire::Stateless) {

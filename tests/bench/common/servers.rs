@@ -284,7 +284,16 @@ pub struct Bare {
 impl Bare {
     /// hyper with replies of so many bytes; over TLS with gatewren's own certificate, else plain.
     pub fn start(size: usize, ours: Option<&Gatewren>, pinning: Pinning) -> Result<Self, Error> {
-        let mut command = pinning.server(&std::env::current_exe()?);
+        let command = pinning.server(&std::env::current_exe()?);
+        Self::start_with(command, size, ours)
+    }
+
+    /// What the command starts, as this program.
+    pub fn start_with(
+        mut command: Command,
+        size: usize,
+        ours: Option<&Gatewren>,
+    ) -> Result<Self, Error> {
         command.args(["--bare", &size.to_string()]);
         if let Some(ours) = ours {
             command.arg("--cert").arg(ours.tls_file("cert.pem"));

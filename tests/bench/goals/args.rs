@@ -16,7 +16,7 @@ pub struct Args {
     pub common: Common,
 
     /// What is measured; its figures are printed as one JSON object
-    #[arg(long, value_enum, required_unless_present_any = ["report", "bare"])]
+    #[arg(long, value_enum, required_unless_present_any = ["report", "bare", "spawn"])]
     pub part: Option<Part>,
 
     /// Reads the parts in this folder instead, and writes the tables and the drawings there
@@ -38,6 +38,10 @@ pub struct Args {
     /// Where the containers are in which commands are run
     #[arg(long, value_name = "FOLDER")]
     pub lxcpath: Option<PathBuf>,
+
+    /// Start something again and again, without any server; how the benchmark starts itself
+    #[arg(long, hide = true)]
+    pub spawn: Option<String>,
 
     /// Changes that subscribers are told of, per row and round; there are two a second
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -14,11 +14,39 @@
 #[expect(dead_code, reason = "each benchmark uses its part of what they share")]
 mod common;
 
+// How the state is measured, as `cargo bench --bench state` measures it.
+#[path = "../state/documents.rs"]
+#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
+mod documents;
+#[path = "../state/fan_out.rs"]
+mod fan_out;
+#[path = "../state/reads.rs"]
+#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
+mod reads;
+
+// How instructions are counted, as `tests/bench/budgets/run` counts them.
+#[path = "../budgets/counter.rs"]
+#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
+mod counter;
+#[path = "../budgets/profile.rs"]
+#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
+mod profile;
+
 mod args;
 mod calls;
 mod context;
+mod counts;
 mod figure;
+mod growth;
+mod large;
+mod report;
+mod rest;
 mod rows;
+mod shell;
+mod spawn;
+mod state;
+mod streams;
+mod svg;
 
 use std::process::ExitCode;
 
@@ -31,18 +59,30 @@ use context::Context;
 
 fn main() -> ExitCode {
     let args = Args::parse().settled();
-    let common = args.common.clone();
+    let mut common = args.common.clone();
+    // A child of this program's own measures without cargo's word for it.
+    common.bench |= args.spawn.is_some() || args.report.is_some();
     start("goals", &common, async || run(args).await)
 }
 
 async fn run(args: Args) -> Result<String, Error> {
-    let Some(part) = args.part else {
-        return Err("name a part, or a folder to report".into());
-    };
+    if let Some(spawned) = &args.spawn {
+        return spawn::run(spawned);
+    }
+    if let Some(folder) = &args.report {
+        return report::report(folder);
+    }
+    let part = args.part.ok_or("name a part, or a folder to report")?;
     let cx = Context::new(args)?;
     let findings = match part {
         Part::Calls => calls::measure(&cx).await?,
-        _ => return Err("not yet".into()),
+        Part::Shell => shell::measure(&cx).await?,
+        Part::Streams => streams::measure(&cx).await?,
+        Part::State => state::measure(&cx).await?,
+        Part::Rest => rest::measure(&cx).await?,
+        Part::Large => large::measure(&cx).await?,
+        Part::Counts => counts::measure(&cx).await?,
+        Part::Growth => growth::measure(&cx).await?,
     };
     let name = format!("{part:?}").to_lowercase();
     Ok(serde_json::to_string(&cx.found(name, findings)?)?)

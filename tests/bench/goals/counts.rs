@@ -1,0 +1,234 @@
+//! G1 to G3: instructions and system calls of a call, which do not depend on how busy the machine is.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::common::Error;
+use crate::common::load::{Asked, Caller, Kind};
+use crate::common::peers::Peer;
+use crate::common::servers::{Bare, Directory, Gatewren, Running};
+use crate::common::spread::Spread;
+use crate::common::wire::{Question, Wire};
+use crate::context::Context;
+use crate::counter::Grind;
+use crate::figure::{Figure, Findings};
+
+/// Calls of one batch; of several the cheapest counts.
+const CALLS: u32 = 200;
+const BATCHES: u32 = 3;
+
+/// Calls of which the system calls are counted.
+const TRACED: u32 = 2000;
+
+/// strace needs some time to take hold of all threads.
+const HOLD: Duration = Duration::from_millis(500);
+
+/// About as long as a reply of `whoami`, and as one of a peer.
+const REPLY: usize = 450;
+const PEER_REPLY: usize = 200;
+
+const fn whoami(wire: Wire) -> Question<'static> {
+    Question {
+        wire,
+        method: "tools/call",
+        name: Some("whoami"),
+        params: r#""name":"whoami","arguments":{}"#,
+    }
+}
+
+/// Measures all of it.
+pub async fn measure(cx: &Context) -> Result<Findings, Error> {
+    let file = cx.args.counted.as_ref();
+    let file = file.ok_or("name with --counted what budgets printed")?;
+    let counted: Value = serde_json::from_str(&fs::read_to_string(file)?)?;
+    let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
+    cx.say("hyper under callgrind")?;
+    let over_tls = of_bare(cx, Some(&ours)).await?;
+    let plain = of_bare(cx, None).await?;
+    let mut findings = Findings::default();
+    for (key, wire) in [
+        ("instructions-2026", Wire::Stateless),
+        ("instructions-2025", Wire::Stateful),
+    ] {
+        let named = format!("tools/call, {}", wire.revision());
+        let own = instructions(&counted, &named)?;
+        let mut peers = Vec::new();
+        for peer in cx.peers.iter().filter(|peer| peer.speaks(wire)) {
+            cx.say(&format!("{} under callgrind", peer.name))?;
+            let count = of_peer(cx, peer, wire).await;
+            let count = count.map_err(|cause| format!("{}: {cause}", peer.name))?;
+            peers.push((peer.name.clone(), once(count / plain)));
+        }
+        let words = format!("{own:.0} beside hyper's {over_tls:.0} over TLS and {plain:.0} without");
+        findings.figures.push(
+            Figure::of(key, once(own / over_tls))
+                .beside(peers)
+                .noted(words),
+        );
+    }
+    findings.figures.push(system_calls(cx, &ours).await?);
+    Ok(findings)
+}
+
+fn once(value: f64) -> Spread {
+    Spread::of(std::iter::once(value))
+}
+
+fn instructions(counted: &Value, name: &str) -> Result<f64, Error> {
+    let shares = counted.as_array().map(Vec::as_slice).unwrap_or_default();
+    let share = shares
+        .iter()
+        .find(|share| share.get("name").and_then(Value::as_str) == Some(name));
+    let count = share.and_then(|share| share.get("instructions")?.as_f64());
+    count.ok_or_else(|| format!("budgets has not counted {name}").into())
+}
+
+async fn of_bare(cx: &Context, tls: Option<&Gatewren>) -> Result<f64, Error> {
+    let size = if tls.is_some() { REPLY } else { PEER_REPLY };
+    let counts = Directory::new()?;
+    let mut command = Grind::command(cx.pinning, &counts);
+    command.arg(std::env::current_exe()?);
+    let bare = Bare::start_with(command, size, tls)?;
+    let question = whoami(Wire::Stateless);
+    let asked = Asked {
+        address: &bare.address,
+        pid: bare.pid(),
+        question: &question,
+        kind: Kind::Bare(size),
+    };
+    count(&asked, counts).await
+}
+
+async fn of_peer(cx: &Context, peer: &Peer, wire: Wire) -> Result<f64, Error> {
+    let counts = Directory::new()?;
+    let mut command = Grind::command(cx.pinning, &counts);
+    command.args(&peer.command);
+    let started = peer.start_with(command).await?;
+    let question = peer.question(wire);
+    count(&started.asked(&question), counts).await
+}
+
+/// Instructions of one call, all threads.
+async fn count(asked: &Asked<'_>, counts: Directory) -> Result<f64, Error> {
+    let mut caller = Caller::open(asked).await?;
+    let grind = Grind::begin(asked.pid, counts)?;
+    let mut least = f64::INFINITY;
+    // The first batch is not as warm as the others.
+    for n in 0..=BATCHES {
+        grind.reset()?;
+        for _ in 0..CALLS {
+            caller.once().await?;
+        }
+        let counted = grind.take()?;
+        let count = counted.front.instructions + counted.behind.instructions;
+        let each = f64::from(u32::try_from(count / u64::from(CALLS))?);
+        if n > 0 {
+            least = least.min(each);
+        }
+    }
+    Ok(least)
+}
+
+async fn system_calls(cx: &Context, ours: &Gatewren) -> Result<Figure, Error> {
+    if Command::new("strace")
+        .arg("-V")
+        .stdout(Stdio::null())
+        .status()
+        .is_err()
+    {
+        return Ok(Figure::without("system-calls", "strace is not installed"));
+    }
+    cx.say("system calls")?;
+    let question = whoami(Wire::Stateless);
+    let of_ours = Asked {
+        address: &ours.address,
+        pid: ours.pid(),
+        question: &question,
+        kind: Kind::Mcp(&ours.token),
+    };
+    let count = traced(&of_ours).await?;
+    let bare = Bare::start(REPLY, Some(ours), cx.pinning)?;
+    let of_bare = Asked {
+        address: &bare.address,
+        pid: bare.pid(),
+        question: &question,
+        kind: Kind::Bare(REPLY),
+    };
+    let anchor = traced(&of_bare).await?;
+    let mut peers = Vec::new();
+    for peer in &cx.peers {
+        let started = peer.start(cx.pinning).await?;
+        let question = peer.question(peer.wire());
+        let count = traced(&started.asked(&question)).await?;
+        peers.push((peer.name.clone(), once(count)));
+    }
+    let words = format!("all threads, those of the audit too; hyper over TLS: {anchor:.1}");
+    Ok(Figure::of("system-calls", once(count))
+        .beside(peers)
+        .noted(words))
+}
+
+/// System calls of one call: of a batch, less those of as long a time without one.
+async fn traced(asked: &Asked<'_>) -> Result<f64, Error> {
+    let mut caller = Caller::open(asked).await?;
+    let trace = Trace::begin(asked.pid).await?;
+    let began = std::time::Instant::now();
+    for _ in 0..TRACED {
+        caller.once().await?;
+    }
+    let took = began.elapsed();
+    let busy = trace.end().await?;
+    let trace = Trace::begin(asked.pid).await?;
+    tokio::time::sleep(took).await;
+    let idle = trace.end().await?;
+    Ok((busy - idle) / f64::from(TRACED))
+}
+
+/// strace at a process.
+struct Trace {
+    process: Running,
+    directory: Directory,
+}
+
+impl Trace {
+    async fn begin(pid: u32) -> Result<Self, Error> {
+        let directory = Directory::new()?;
+        let mut strace = Command::new("strace");
+        strace
+            .args(["-f", "-c", "-p", &pid.to_string(), "-o"])
+            .arg(directory.join("counted"))
+            .stderr(Stdio::null());
+        let process = Running::start(strace)?;
+        tokio::time::sleep(HOLD).await;
+        Ok(Self { process, directory })
+    }
+
+    async fn end(self) -> Result<f64, Error> {
+        let file = self.directory.join("counted");
+        let pid = self.process.pid().to_string();
+        Command::new("kill").args(["-INT", &pid]).status()?;
+        for _ in 0..100 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            if let Some(sum) = sum(&file)? {
+                return Ok(sum);
+            }
+        }
+        Err("strace does not say what it has counted".into())
+    }
+}
+
+/// The calls in strace's table, whose columns are share, seconds, microseconds, calls, errors, name; once it is
+/// whole.
+fn sum(file: &Path) -> Result<Option<f64>, Error> {
+    let text = fs::read_to_string(file)?;
+    let total = text.lines().find(|line| line.ends_with(" total"));
+    let Some(total) = total else {
+        return Ok(None);
+    };
+    let calls = total.split_whitespace().nth(3);
+    Ok(Some(calls.ok_or("strace's table is another")?.parse()?))
+}
