@@ -34,9 +34,21 @@ pub struct Peer {
     pub wires: Vec<String>,
     /// What it is asked, where that is not [`ECHO`].
     pub echo: Option<String>,
-    /// Whether it tells subscribers of a change when its tool `touch` is called.
+    /// What else can be asked of it.
     #[serde(default)]
-    pub tells: bool,
+    pub can: Vec<Ability>,
+}
+
+/// What not every peer can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ability {
+    /// It tells its subscribers of a change when its tool `touch` is called.
+    Tell,
+    /// Its tool `shell` runs a command.
+    Shell,
+    /// It is a program of machine code, whose instructions can be counted.
+    Count,
 }
 
 /// A peer that runs.
@@ -58,6 +70,11 @@ impl Peer {
         let text =
             fs::read_to_string(file).map_err(|cause| format!("{}: {cause}", file.display()))?;
         Ok(serde_json::from_str(&text)?)
+    }
+
+    /// Whether that can be asked of it.
+    pub fn can(&self, ability: Ability) -> bool {
+        self.can.contains(&ability)
     }
 
     /// Whether it speaks this.

@@ -27,10 +27,6 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub peers: Option<PathBuf>,
 
-    /// What `cargo bench --bench budgets -- --json` printed
-    #[arg(long, value_name = "FILE")]
-    pub counted: Option<PathBuf>,
-
     /// What `cargo bench --bench footprint -- --json` printed
     #[arg(long, value_name = "FILE")]
     pub footprint: Option<PathBuf>,

@@ -5,16 +5,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::common::Error;
 use crate::common::load::{Asked, Caller, Kind};
-use crate::common::peers::Peer;
+use crate::common::peers::{Ability, Peer};
 use crate::common::servers::{Bare, Directory, Gatewren, Running};
 use crate::common::spread::Spread;
 use crate::common::wire::{Question, Wire};
 use crate::context::Context;
-use crate::counter::Grind;
+use crate::counter::{Counted, Counter, Grind};
 use crate::figure::{Figure, Findings};
 
 /// Calls of one batch; of several the cheapest counts.
@@ -42,22 +40,20 @@ const fn whoami(wire: Wire) -> Question<'static> {
 
 /// Measures all of it.
 pub async fn measure(cx: &Context) -> Result<Findings, Error> {
-    let file = cx.args.counted.as_ref();
-    let file = file.ok_or("name with --counted what budgets printed")?;
-    let counted: Value = serde_json::from_str(&fs::read_to_string(file)?)?;
+    cx.say("gatewren under callgrind")?;
+    let [modern, before] = of_ours(cx).await?;
     let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
     cx.say("hyper under callgrind")?;
     let over_tls = of_bare(cx, Some(&ours)).await?;
     let plain = of_bare(cx, None).await?;
     let mut findings = Findings::default();
-    for (key, wire) in [
-        ("instructions-2026", Wire::Stateless),
-        ("instructions-2025", Wire::Stateful),
+    for (key, wire, own) in [
+        ("instructions-2026", Wire::Stateless, modern),
+        ("instructions-2025", Wire::Stateful, before),
     ] {
-        let named = format!("tools/call, {}", wire.revision());
-        let own = instructions(&counted, &named)?;
         let mut peers = Vec::new();
-        for peer in cx.peers.iter().filter(|peer| peer.speaks(wire)) {
+        let counted = cx.peers.iter().filter(|peer| peer.can(Ability::Count));
+        for peer in counted.filter(|peer| peer.speaks(wire)) {
             cx.say(&format!("{} under callgrind", peer.name))?;
             let count = of_peer(cx, peer, wire).await;
             let count = count.map_err(|cause| format!("{}: {cause}", peer.name))?;
@@ -78,13 +74,21 @@ fn once(value: f64) -> Spread {
     Spread::of(std::iter::once(value))
 }
 
-fn instructions(counted: &Value, name: &str) -> Result<f64, Error> {
-    let shares = counted.as_array().map(Vec::as_slice).unwrap_or_default();
-    let share = shares
-        .iter()
-        .find(|share| share.get("name").and_then(Value::as_str) == Some(name));
-    let count = share.and_then(|share| share.get("instructions")?.as_f64());
-    count.ok_or_else(|| format!("budgets has not counted {name}").into())
+/// On both wires; of the thread that serves connections, as `tests/bench/budgets/run` counts them.
+async fn of_ours(cx: &Context) -> Result<[f64; 2], Error> {
+    let counter = Counter::start(&cx.args.common, cx.pinning)?;
+    let mut counts = [0.0; 2];
+    for (wire, count) in [Wire::Stateless, Wire::Stateful].into_iter().zip(&mut counts) {
+        let question = whoami(wire);
+        let asked = Asked {
+            address: &counter.ours.address,
+            pid: counter.ours.pid(),
+            question: &question,
+            kind: Kind::Mcp(&counter.ours.token),
+        };
+        *count = least(&asked, &counter.grind, |counted| counted.front.instructions).await?;
+    }
+    Ok(counts)
 }
 
 async fn of_bare(cx: &Context, tls: Option<&Gatewren>) -> Result<f64, Error> {
@@ -114,8 +118,18 @@ async fn of_peer(cx: &Context, peer: &Peer, wire: Wire) -> Result<f64, Error> {
 
 /// Instructions of one call, all threads.
 async fn count(asked: &Asked<'_>, counts: Directory) -> Result<f64, Error> {
-    let mut caller = Caller::open(asked).await?;
     let grind = Grind::begin(asked.pid, counts)?;
+    let all = |counted: &Counted| counted.front.instructions + counted.behind.instructions;
+    least(asked, &grind, all).await
+}
+
+/// Instructions of one call, in the cheapest of some batches.
+async fn least(
+    asked: &Asked<'_>,
+    grind: &Grind,
+    of: fn(&Counted) -> u64,
+) -> Result<f64, Error> {
+    let mut caller = Caller::open(asked).await?;
     let mut least = f64::INFINITY;
     // The first batch is not as warm as the others.
     for n in 0..=BATCHES {
@@ -123,8 +137,7 @@ async fn count(asked: &Asked<'_>, counts: Directory) -> Result<f64, Error> {
         for _ in 0..CALLS {
             caller.once().await?;
         }
-        let counted = grind.take()?;
-        let count = counted.front.instructions + counted.behind.instructions;
+        let count = of(&grind.take()?);
         let each = f64::from(u32::try_from(count / u64::from(CALLS))?);
         if n > 0 {
             least = least.min(each);

@@ -22,6 +22,7 @@ pub fn report(folder: &Path) -> Result<String, Error> {
     let about = fs::read_to_string(folder.join("about")).unwrap_or_default();
     let text = markdown(&found, about.trim());
     fs::write(folder.join(TABLES).with_extension("md"), &text)?;
+    fs::write(folder.join("short.md"), short(&found, about.trim()))?;
     let tables = serde_json::to_string_pretty(&tables(&found, about.trim()))?;
     fs::write(folder.join(TABLES).with_extension("json"), tables + "\n")?;
     for curve in curves(&found) {
@@ -57,6 +58,38 @@ fn curves(found: &[Found]) -> impl Iterator<Item = &Curve> {
 fn figure<'a>(found: &'a [Found], row: &Row) -> Option<&'a Figure> {
     let mut figures = found.iter().flat_map(|part| &part.figures);
     figures.find(|figure| figure.key == row.key)
+}
+
+/// What stands where people look first: a line a row, without what is known besides.
+fn short(found: &[Found], about: &str) -> String {
+    let mut text = format!(
+        "\n{about} {}\n\n| goal | what | ours | gate | target | best peer |\n| --- | --- | ---: | ---: | ---: | --- |\n",
+        machine(found)
+    );
+    for row in ROWS {
+        let Some((figure, ours)) = figure(found, row).and_then(|f| Some((f, f.ours?))) else {
+            continue;
+        };
+        let mark = |bound: f64| match row.met(figure.ours, bound) {
+            Met::Yes => number(bound),
+            Met::No | Met::Unknown => format!("{}: missed", number(bound)),
+        };
+        let peer = best(row, figure).map_or_else(
+            || "-".to_owned(),
+            |(name, spread)| format!("{} ({name})", number(spread.median)),
+        );
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} {} | {} | {} | {peer} |",
+            row.goal,
+            row.what,
+            number(ours.median),
+            row.unit,
+            mark(row.gate),
+            mark(row.target)
+        );
+    }
+    text
 }
 
 /// Peers that are some.

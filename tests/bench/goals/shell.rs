@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::common::Error;
 use crate::common::load::{Asked, Caller, Kind, sample};
 use crate::common::machine::{cpu_with_children_us, forget_peak, memory_kib, tree};
+use crate::common::peers::{Ability, Peer};
 use crate::common::servers::{Gatewren, Home};
 use crate::common::spread::Spread;
 use crate::common::wire::{Question, Wire};
@@ -76,11 +77,11 @@ impl Rounds {
 pub async fn measure(cx: &Context) -> Result<Findings, Error> {
     let mut ours = Rounds::default();
     let mut inside = Rounds::default();
-    let mut peers = Vec::new();
-    peers.resize_with(cx.peers.len(), Rounds::default);
+    let able = cx.peers.iter().filter(|peer| peer.can(Ability::Shell));
+    let mut peers: Vec<(&Peer, Rounds)> = able.map(|peer| (peer, Rounds::default())).collect();
     for _ in cx.rounds() {
         host(cx, &mut ours).await?;
-        for (peer, rounds) in cx.peers.iter().zip(&mut peers) {
+        for (peer, rounds) in &mut peers {
             let server = peer.start(cx.pinning).await?;
             let question = on_peer(peer.wire());
             let asked = server.asked(&question);
@@ -93,7 +94,7 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
         }
     }
     let mut findings = Findings::default();
-    findings.figures = figures(cx, &ours, &peers);
+    findings.figures = figures(&ours, &peers);
     findings.figures.push(match cx.args.lxcpath {
         Some(_) => Figure::of("container-shell", inside.beyond(1e3)).noted(inside.words()),
         None => Figure::without("container-shell", "no containers: only root can start them"),
@@ -103,10 +104,10 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
     Ok(findings)
 }
 
-fn figures(cx: &Context, ours: &Rounds, peers: &[Rounds]) -> Vec<Figure> {
+fn figures(ours: &Rounds, peers: &[(&Peer, Rounds)]) -> Vec<Figure> {
     let each = |figure: &dyn Fn(&Rounds) -> Spread| -> Vec<(String, Spread)> {
-        let named = cx.peers.iter().zip(peers);
-        named
+        peers
+            .iter()
             .map(|(peer, rounds)| (peer.name.clone(), figure(rounds)))
             .collect()
     };

@@ -7,7 +7,7 @@ use tokio::time::{sleep, sleep_until};
 use crate::common::Error;
 use crate::common::load::Caller;
 use crate::common::machine::{cpu_nanos, memory_kib, raise_descriptor_limit};
-use crate::common::peers::{Peer, TOUCH};
+use crate::common::peers::{Ability, Peer, TOUCH};
 use crate::common::servers::{Bare, Gatewren};
 use crate::common::spread::{Spread, percentile};
 use crate::common::subscribers::Subscribers;
@@ -35,7 +35,7 @@ struct Measured {
 pub async fn measure(cx: &Context) -> Result<Findings, Error> {
     raise_descriptor_limit()?;
     let mut ours = Measured::new("gatewren");
-    let peers = cx.peers.iter().filter(|peer| peer.tells);
+    let peers = cx.peers.iter().filter(|peer| peer.can(Ability::Tell));
     let mut peers: Vec<(&Peer, Measured)> = peers
         .map(|peer| (peer, Measured::new(&peer.name)))
         .collect();
