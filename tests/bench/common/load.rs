@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use super::Error;
 use super::connection::{Address, Connection};
-use super::machine::cpu_nanos;
+use super::machine::CpuClock;
 use super::spread::percentile;
 use super::wire::{Head, INITIALIZE, INITIALIZED, Judge, Question, Repeated, Wire};
 
@@ -69,7 +69,8 @@ pub async fn sample(asked: &Asked<'_>, connections: u32, time: Duration) -> Resu
         callers.push(caller);
     }
     let own = std::process::id();
-    let (server, client, began) = (cpu_nanos(asked.pid)?, cpu_nanos(own)?, Instant::now());
+    let (server, client) = (CpuClock::of(asked.pid)?, CpuClock::of(own)?);
+    let began = Instant::now();
     let end = began + time;
     let mut loops = JoinSet::new();
     for caller in callers {
@@ -80,8 +81,7 @@ pub async fn sample(asked: &Asked<'_>, connections: u32, time: Duration) -> Resu
         took.extend(ended??);
     }
     let elapsed = began.elapsed();
-    let server = Duration::from_nanos(cpu_nanos(asked.pid)? - server);
-    let client = Duration::from_nanos(cpu_nanos(own)? - client);
+    let (server, client) = (server.spent()?, client.spent()?);
     let calls = f64::from(u32::try_from(took.len())?);
     took.sort_unstable();
     let micros = |percent| percentile(&took, percent).unwrap_or_default().as_secs_f64() * 1e6;

@@ -1,8 +1,11 @@
 //! What the kernel says of a process and of the machine, and which core runs what.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -12,16 +15,42 @@ use super::Error;
 const SERVER_CORE: &str = "0";
 const CLIENT_CORE: &str = "1";
 
-/// CPU time of a process over its threads, in nanoseconds, user and kernel (`proc_pid_schedstat`). A
-/// thread that runs at this moment may lack its last few milliseconds.
-pub fn cpu_nanos(pid: u32) -> Result<u64, Error> {
-    let mut sum = 0;
-    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = fs::read_to_string(thread?.path().join("schedstat"))?;
-        let on_cpu = text.split(' ').next().unwrap_or_default();
-        sum += on_cpu.parse::<u64>()?;
+/// CPU time of a process from a moment on, user and kernel, thread by thread (`proc_pid_schedstat`). A thread that
+/// runs at this moment may lack its last few milliseconds; one that has ended meanwhile is missing.
+pub struct CpuClock {
+    pid: u32,
+    before: BTreeMap<OsString, u64>,
+}
+
+impl CpuClock {
+    /// From now on.
+    pub fn of(pid: u32) -> Result<Self, Error> {
+        let before = threads(pid)?;
+        Ok(Self { pid, before })
     }
-    Ok(sum)
+
+    /// What it has taken since.
+    pub fn spent(&self) -> Result<Duration, Error> {
+        let since = threads(self.pid)?.into_iter().map(|(thread, now)| {
+            let before = self.before.get(&thread).copied().unwrap_or_default();
+            now.saturating_sub(before)
+        });
+        Ok(Duration::from_nanos(since.sum()))
+    }
+}
+
+fn threads(pid: u32) -> Result<BTreeMap<OsString, u64>, Error> {
+    let mut threads = BTreeMap::new();
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let thread = thread?;
+        // One may end between the two.
+        let Ok(text) = fs::read_to_string(thread.path().join("schedstat")) else {
+            continue;
+        };
+        let on_cpu = text.split(' ').next().unwrap_or_default();
+        threads.insert(thread.file_name(), on_cpu.parse()?);
+    }
+    Ok(threads)
 }
 
 /// A figure of memory that the kernel has of a process, in KiB: `Pss` of `smaps_rollup`, which counts shared

@@ -98,6 +98,7 @@ impl Drop for Directory {
 pub struct Home {
     directory: Directory,
     config: PathBuf,
+    lxcpath: Option<PathBuf>,
     /// Where it is once it was started.
     pub address: Address,
     /// The agent's token.
@@ -145,18 +146,30 @@ impl Home {
             token: said.token,
             directory,
             config,
+            lxcpath: lxcpath.map(Path::to_owned),
         })
     }
 
     /// Starts a helper where gatewren looks for one, so that it starts none itself.
     pub fn start_helper(&self, args: &Common) -> Result<Running, Error> {
+        self.start_helper_with(Command::new(&args.binary), args)
+    }
+
+    /// Starts what the command starts, as a helper that allows everything.
+    pub fn start_helper_with(
+        &self,
+        mut command: Command,
+        args: &Common,
+    ) -> Result<Running, Error> {
         let listener = UnixListener::bind(self.directory.join(SOCKET))?;
-        let mut command = Command::new(&args.binary);
         command
             .args(["helper", "--trial", "--socket-fd", "0", "--log", &args.log])
             .arg("--state-dir")
             .arg(self.directory.join("helper"))
             .stdin(OwnedFd::from(listener));
+        if let Some(lxcpath) = &self.lxcpath {
+            command.arg("--lxcpath").arg(lxcpath);
+        }
         Ok(Running(command.spawn()?))
     }
 

@@ -11,7 +11,7 @@ use crate::common::connection::Connection;
 use crate::common::follower::{Follower, fill};
 use crate::common::foreign::{Foreign, tick};
 use crate::common::load::Sample;
-use crate::common::machine::{cpu_nanos, memory_kib, raise_descriptor_limit};
+use crate::common::machine::{CpuClock, memory_kib, raise_descriptor_limit};
 use crate::common::pair::{Compared, Pair, Triple, compare};
 use crate::common::servers::{Directory, Gatewren, Home};
 use crate::common::spread::Spread;
@@ -229,10 +229,9 @@ async fn containers(cx: &Context, findings: &mut Findings) -> Result<(), Error> 
         sleep(SETTLING).await;
         let triple = list.triple(1, cx.args.common.seconds).await?;
         listing.push((f64::from(many), triple.subject.p50_us / 1e3));
-        let before = cpu_nanos(ours.pid())?;
+        let cpu = CpuClock::of(ours.pid())?;
         sleep(REST).await;
-        let spent = Duration::from_nanos(cpu_nanos(ours.pid())? - before);
-        let rest = spent.as_secs_f64() * 1e3 / REST.as_secs_f64();
+        let rest = cpu.spent()?.as_secs_f64() * 1e3 / REST.as_secs_f64();
         resting.push((f64::from(many), rest));
         points.push(point(cx, &ours, &CALL, many).await?);
     }

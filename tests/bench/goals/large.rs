@@ -7,7 +7,7 @@ use crate::common::Error;
 use crate::common::connection::Address;
 use crate::common::floor::FLOOR;
 use crate::common::load::{Asked, Caller, Kind, sample};
-use crate::common::machine::cpu_nanos;
+use crate::common::machine::CpuClock;
 use crate::common::pair::{Pair, compare, noise};
 use crate::common::peers::echo;
 use crate::common::servers::{Bare, Gatewren};
@@ -108,7 +108,7 @@ async fn handshakes(cx: &Context, ours: &Gatewren) -> Result<(f64, f64), Error> 
 
 /// Connects, calls and hangs up, again and again.
 async fn anew(asked: &Asked<'_>, time: Duration) -> Result<f64, Error> {
-    let cpu = cpu_nanos(asked.pid)?;
+    let cpu = CpuClock::of(asked.pid)?;
     let end = Instant::now() + time;
     let until = async || -> Result<u32, Error> {
         let mut calls = 0;
@@ -120,8 +120,7 @@ async fn anew(asked: &Asked<'_>, time: Duration) -> Result<f64, Error> {
     };
     let (one, two, three, four) = tokio::try_join!(until(), until(), until(), until())?;
     let calls = f64::from(one + two + three + four);
-    let spent = Duration::from_nanos(cpu_nanos(asked.pid)? - cpu);
-    Ok(spent.as_secs_f64() * 1e6 / calls)
+    Ok(cpu.spent()?.as_secs_f64() * 1e6 / calls)
 }
 
 /// CPU of an echo of 64 KiB by that of the floor.

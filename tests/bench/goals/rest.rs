@@ -1,6 +1,7 @@
 //! G11, G12, G17, W7, W8: memory, and the way from the start to the first right answer.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -24,8 +25,11 @@ const CALLS_QUICK: f64 = 50_000.0;
 
 const CONNECTIONS: u32 = 64;
 
-/// Peers that take longer than this for it get fewer calls, in seconds.
-const LOADED_WITHIN: f64 = 20.0;
+/// Whoever takes longer than this for it gets fewer calls.
+const LOADED_WITHIN: Duration = Duration::from_secs(25);
+
+/// So long at once.
+const STRETCH: Duration = Duration::from_secs(2);
 
 const KIB_IN_A_MB: f64 = 1e6 / 1024.0;
 
@@ -111,12 +115,10 @@ async fn others(cx: &Context) -> Result<Others, Error> {
 
 /// Resident memory after many calls, in MB, and how many there were.
 async fn load(cx: &Context, asked: &Asked<'_>) -> Result<(Spread, f64), Error> {
-    let (mut calls, mut spent) = (0.0, 0.0);
+    let (mut calls, began) = (0.0, Instant::now());
     let wanted = if cx.args.quick { CALLS_QUICK } else { CALLS };
-    while calls < wanted && spent < LOADED_WITHIN {
-        let time = cx.args.common.seconds;
-        calls += sample(asked, CONNECTIONS, time).await?.rate * time.as_secs_f64();
-        spent += time.as_secs_f64();
+    while calls < wanted && began.elapsed() < LOADED_WITHIN {
+        calls += sample(asked, CONNECTIONS, STRETCH).await?.rate * STRETCH.as_secs_f64();
     }
     let mb = memory_kib(asked.pid, "VmRSS")? / KIB_IN_A_MB;
     Ok((Spread::of(std::iter::once(mb)), calls))

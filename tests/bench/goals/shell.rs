@@ -8,7 +8,7 @@ use crate::common::Error;
 use crate::common::load::{Asked, Caller, Kind, sample};
 use crate::common::machine::{cpu_with_children_us, forget_peak, memory_kib, tree};
 use crate::common::peers::{Ability, Peer};
-use crate::common::servers::{Gatewren, Home};
+use crate::common::servers::{Gatewren, Home, Running};
 use crate::common::spread::Spread;
 use crate::common::wire::{Question, Wire};
 use crate::context::Context;
@@ -85,7 +85,7 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
             let server = peer.start(cx.pinning).await?;
             let question = on_peer(peer.wire());
             let asked = server.asked(&question);
-            pair(cx, &asked, &SAY.map(str::to_owned), rounds)
+            pair(cx, &asked, &[server.pid()], &SAY.map(str::to_owned), rounds)
                 .await
                 .map_err(|cause| format!("{}: {cause}", peer.name))?;
         }
@@ -127,16 +127,44 @@ fn figures(ours: &Rounds, peers: &[(&Peer, Rounds)]) -> Vec<Figure> {
     ]
 }
 
+/// gatewren, and a helper beside it that allows what a fresh installation does not.
+struct Served {
+    ours: Gatewren,
+    helper: Running,
+}
+
+impl Served {
+    fn start(cx: &Context, lxcpath: Option<&Path>) -> Result<Self, Error> {
+        let common = &cx.args.common;
+        let home = Home::with(common, lxcpath)?;
+        let helper = home.start_helper_with(cx.pinning.server(&common.binary), common)?;
+        let process = home.start(common, cx.pinning)?;
+        let ours = Gatewren::of(home, process)?;
+        Ok(Self { ours, helper })
+    }
+
+    fn asked<'a>(&'a self, question: &'a Question<'a>) -> Asked<'a> {
+        Asked {
+            address: &self.ours.address,
+            pid: self.ours.pid(),
+            question,
+            kind: Kind::Mcp(&self.ours.token),
+        }
+    }
+
+    fn pids(&self) -> [u32; 2] {
+        [self.ours.pid(), self.helper.pid()]
+    }
+}
+
 async fn host(cx: &Context, rounds: &mut Rounds) -> Result<(), Error> {
-    let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
+    let ours = Served::start(cx, None)?;
     let alone = SAY.map(str::to_owned);
-    pair(cx, &asked(&ours, &HOST), &alone, rounds).await
+    pair(cx, &ours.asked(&HOST), &ours.pids(), &alone, rounds).await
 }
 
 async fn container(cx: &Context, lxcpath: &Path, rounds: &mut Rounds) -> Result<(), Error> {
-    let home = Home::with(&cx.args.common, Some(lxcpath))?;
-    let process = home.start(&cx.args.common, cx.pinning)?;
-    let ours = Gatewren::of(home, process)?;
+    let ours = Served::start(cx, Some(lxcpath))?;
     let params = format!(
         r#""name":"container_shell","arguments":{{"container":"{CONTAINER}","argv":["/bin/sh","-c","echo hi"]}}"#
     );
@@ -150,16 +178,7 @@ async fn container(cx: &Context, lxcpath: &Path, rounds: &mut Rounds) -> Result<
     let attach = ["/usr/bin/lxc-attach", "-P", &lxcpath, "-n", CONTAINER, "--"];
     let alone = attach.iter().chain(&SAY).map(ToString::to_string);
     let alone: Vec<String> = alone.collect();
-    pair(cx, &asked(&ours, &question), &alone, rounds).await
-}
-
-fn asked<'a>(ours: &'a Gatewren, question: &'a Question<'a>) -> Asked<'a> {
-    Asked {
-        address: &ours.address,
-        pid: ours.pid(),
-        question,
-        kind: Kind::Mcp(&ours.token),
-    }
+    pair(cx, &ours.asked(&question), &ours.pids(), &alone, rounds).await
 }
 
 fn on_peer(wire: Wire) -> Question<'static> {
@@ -175,6 +194,7 @@ fn on_peer(wire: Wire) -> Question<'static> {
 async fn pair(
     cx: &Context,
     asked: &Asked<'_>,
+    pids: &[u32],
     alone: &[String],
     rounds: &mut Rounds,
 ) -> Result<(), Error> {
@@ -187,7 +207,7 @@ async fn pair(
             parallel,
         };
         let alone = spawn::measure(&spawned, cx.pinning)?;
-        let served = served(asked, parallel, time).await?;
+        let served = served(asked, pids, parallel, time).await?;
         rounds.push(Round { alone, served });
     }
     Ok(())
@@ -211,16 +231,21 @@ async fn says_hi(asked: &Asked<'_>) -> Result<(), Error> {
 }
 
 /// CPU of the server, of the processes that it has for this, and of the commands.
-async fn served(asked: &Asked<'_>, connections: u32, time: Duration) -> Result<Loop, Error> {
+async fn served(
+    asked: &Asked<'_>,
+    pids: &[u32],
+    connections: u32,
+    time: Duration,
+) -> Result<Loop, Error> {
     // A command that ends meanwhile is counted by whoever has started it.
-    let cpu = |pid| -> f64 {
-        let each = tree(pid).into_iter();
+    let cpu = || -> f64 {
+        let each = pids.iter().flat_map(|pid| tree(*pid));
         each.map(|one| cpu_with_children_us(one).unwrap_or_default())
             .sum()
     };
-    let (before, began) = (cpu(asked.pid), Instant::now());
+    let (before, began) = (cpu(), Instant::now());
     let sample = sample(asked, connections, time).await?;
-    let spent = cpu(asked.pid) - before;
+    let spent = cpu() - before;
     // What warmed it up took its CPU too, and as much of it.
     let calls = sample.rate * began.elapsed().as_secs_f64();
     Ok(Loop {
@@ -231,7 +256,8 @@ async fn served(asked: &Asked<'_>, connections: u32, time: Duration) -> Result<L
 
 /// A command that prints 1 GB, beside the same through a pipe to `cat`.
 async fn flood(cx: &Context) -> Result<[Figure; 2], Error> {
-    let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
+    let served = Served::start(cx, None)?;
+    let ours = &served.ours;
     let params = format!(
         r#""name":"system_shell","arguments":{{"timeout_s":120,"argv":["head","-c","{FLOOD}","/dev/zero"]}}"#
     );
@@ -241,8 +267,8 @@ async fn flood(cx: &Context) -> Result<[Figure; 2], Error> {
         name: Some("system_shell"),
         params: &params,
     };
-    says_hi(&asked(&ours, &HOST)).await?;
-    let mut caller = Caller::open(&asked(&ours, &question)).await?;
+    says_hi(&served.asked(&HOST)).await?;
+    let mut caller = Caller::open(&served.asked(&question)).await?;
     let resident = memory_kib(ours.pid(), "VmRSS")?;
     forget_peak(ours.pid())?;
     let (took, _) = caller.once().await?;

@@ -6,7 +6,7 @@ use tokio::time::{sleep, sleep_until};
 
 use crate::common::Error;
 use crate::common::load::Caller;
-use crate::common::machine::{cpu_nanos, memory_kib, raise_descriptor_limit};
+use crate::common::machine::{CpuClock, memory_kib, raise_descriptor_limit};
 use crate::common::peers::{Ability, Peer, TOUCH};
 use crate::common::servers::{Bare, Gatewren};
 use crate::common::spread::{Spread, percentile};
@@ -193,8 +193,7 @@ async fn idle(cx: &Context) -> Result<Figure, Error> {
 
 /// Milliseconds of CPU a second.
 async fn rested(pid: u32) -> Result<f64, Error> {
-    let before = cpu_nanos(pid)?;
+    let cpu = CpuClock::of(pid)?;
     sleep(IDLE).await;
-    let spent = Duration::from_nanos(cpu_nanos(pid)? - before);
-    Ok(spent.as_secs_f64() * 1e3 / IDLE.as_secs_f64())
+    Ok(cpu.spent()?.as_secs_f64() * 1e3 / IDLE.as_secs_f64())
 }

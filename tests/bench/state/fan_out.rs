@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::common::Error;
 use crate::common::follower::fill;
 use crate::common::foreign::tick;
-use crate::common::machine::{Pinning, cpu_nanos, memory_kib};
+use crate::common::machine::{Pinning, CpuClock, memory_kib};
 use crate::common::servers::{Bare, Gatewren};
 use crate::common::subscribers::Subscribers;
 use crate::documents::{SIZES, Size};
@@ -160,23 +160,19 @@ impl Row {
     }
 }
 
-/// A server's CPU time so far.
-pub struct Cpu {
-    pid: u32,
-    nanos: u64,
-}
+/// A server's CPU time from now on.
+pub struct Cpu(CpuClock);
 
 impl Cpu {
     /// Of this process.
     pub fn of(pid: u32) -> Result<Self, Error> {
-        let nanos = cpu_nanos(pid)?;
-        Ok(Self { pid, nanos })
+        Ok(Self(CpuClock::of(pid)?))
     }
 
     /// What a change cost that was made at `at`.
     pub async fn spent_on(self, at: Instant, told: &[Instant]) -> Result<Change, Error> {
         sleep(REST).await;
-        let nanos = cpu_nanos(self.pid)? - self.nanos;
+        let spent = self.0.spent()?;
         let us = |time: Duration| time.as_secs_f64() * 1e6;
         let mut told_us: Vec<f64> = told
             .iter()
@@ -184,7 +180,7 @@ impl Cpu {
             .collect();
         told_us.sort_by(f64::total_cmp);
         let many = f64::from(u32::try_from(told.len())?);
-        let cpu_us = us(Duration::from_nanos(nanos)) / many;
+        let cpu_us = us(spent) / many;
         Ok(Change { told_us, cpu_us })
     }
 }
