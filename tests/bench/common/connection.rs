@@ -43,11 +43,7 @@ impl Address {
         Self::tls_of(socket, authority, Resumption::disabled())
     }
 
-    fn tls_of(
-        socket: SocketAddr,
-        authority: &Path,
-        resumption: Resumption,
-    ) -> Result<Self, Error> {
+    fn tls_of(socket: SocketAddr, authority: &Path, resumption: Resumption) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_file_iter(authority)? {
             roots.add(certificate?)?;

@@ -85,7 +85,10 @@ impl Peer {
     /// What it is asked.
     pub fn question(&self, wire: Wire) -> Question<'_> {
         let params = self.echo.as_deref().unwrap_or(ECHO);
-        Question { params, ..echo(wire) }
+        Question {
+            params,
+            ..echo(wire)
+        }
     }
 
     /// The same with this text.

@@ -42,6 +42,11 @@ impl Running {
         self.0.id()
     }
 
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> Result<bool, Error> {
+        Ok(self.0.try_wait()?.is_some())
+    }
+
     /// What it says first on a standard output that is piped.
     pub fn first_line(&mut self) -> Result<String, Error> {
         let mut line = String::new();
@@ -156,11 +161,7 @@ impl Home {
     }
 
     /// Starts what the command starts, as a helper that allows everything.
-    pub fn start_helper_with(
-        &self,
-        mut command: Command,
-        args: &Common,
-    ) -> Result<Running, Error> {
+    pub fn start_helper_with(&self, mut command: Command, args: &Common) -> Result<Running, Error> {
         let listener = UnixListener::bind(self.directory.join(SOCKET))?;
         command
             .args(["helper", "--trial", "--socket-fd", "0", "--log", &args.log])

@@ -179,12 +179,13 @@ impl Judge {
             Self::Fixed(size) if reply.body.len() == *size => Ok(()),
             Self::Fixed(_) => Err(wrong("a body of another size")),
             Self::Result { known } => {
-                let rest = behind_id(reply.body, id);
+                let body = message_in(reply);
+                let rest = behind_id(body, id);
                 if rest.is_some_and(|rest| rest == known) {
                     return Ok(());
                 }
                 let message: Message =
-                    serde_json::from_slice(reply.body).map_err(|e| wrong(&e.to_string()))?;
+                    serde_json::from_slice(body).map_err(|e| wrong(&e.to_string()))?;
                 let failed = message.result.is_none_or(|result| result.is_error);
                 if message.id != id || message.error.is_some() || failed {
                     return Err(wrong("not a result for this request"));
@@ -195,6 +196,16 @@ impl Judge {
             }
         }
     }
+}
+
+/// The answer itself: whoever takes long to answer does so in a stream, as its last event.
+fn message_in<'a>(reply: &Reply<'a>) -> &'a [u8] {
+    if reply.header("content-type") != Some("text/event-stream") {
+        return reply.body;
+    }
+    let lines = reply.body.split(|byte| *byte == b'\n');
+    let data = lines.filter_map(|line| line.strip_prefix(b"data: "));
+    data.last().unwrap_or_default()
 }
 
 fn behind_id(body: &[u8], id: u32) -> Option<&[u8]> {

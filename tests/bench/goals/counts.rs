@@ -59,7 +59,8 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
             let count = count.map_err(|cause| format!("{}: {cause}", peer.name))?;
             peers.push((peer.name.clone(), once(count / plain)));
         }
-        let words = format!("{own:.0} beside hyper's {over_tls:.0} over TLS and {plain:.0} without");
+        let words =
+            format!("{own:.0} beside hyper's {over_tls:.0} over TLS and {plain:.0} without");
         findings.figures.push(
             Figure::of(key, once(own / over_tls))
                 .beside(peers)
@@ -78,7 +79,10 @@ fn once(value: f64) -> Spread {
 async fn of_ours(cx: &Context) -> Result<[f64; 2], Error> {
     let counter = Counter::start(&cx.args.common, cx.pinning)?;
     let mut counts = [0.0; 2];
-    for (wire, count) in [Wire::Stateless, Wire::Stateful].into_iter().zip(&mut counts) {
+    for (wire, count) in [Wire::Stateless, Wire::Stateful]
+        .into_iter()
+        .zip(&mut counts)
+    {
         let question = whoami(wire);
         let asked = Asked {
             address: &counter.ours.address,
@@ -124,11 +128,7 @@ async fn count(asked: &Asked<'_>, counts: Directory) -> Result<f64, Error> {
 }
 
 /// Instructions of one call, in the cheapest of some batches.
-async fn least(
-    asked: &Asked<'_>,
-    grind: &Grind,
-    of: fn(&Counted) -> u64,
-) -> Result<f64, Error> {
+async fn least(asked: &Asked<'_>, grind: &Grind, of: fn(&Counted) -> u64) -> Result<f64, Error> {
     let mut caller = Caller::open(asked).await?;
     let mut least = f64::INFINITY;
     // The first batch is not as warm as the others.
@@ -195,6 +195,9 @@ async fn traced(asked: &Asked<'_>) -> Result<f64, Error> {
     }
     let took = began.elapsed();
     let busy = trace.end().await?;
+    if busy < f64::from(TRACED) {
+        return Err(format!("strace has seen only {busy} system calls").into());
+    }
     let trace = Trace::begin(asked.pid).await?;
     tokio::time::sleep(took).await;
     let idle = trace.end().await?;
@@ -220,28 +223,28 @@ impl Trace {
         Ok(Self { process, directory })
     }
 
-    async fn end(self) -> Result<f64, Error> {
+    async fn end(mut self) -> Result<f64, Error> {
         let file = self.directory.join("counted");
         let pid = self.process.pid().to_string();
         Command::new("kill").args(["-INT", &pid]).status()?;
         for _ in 0..100 {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            if let Some(sum) = sum(&file)? {
-                return Ok(sum);
+            if self.process.has_ended()? {
+                return sum(&file);
             }
         }
-        Err("strace does not say what it has counted".into())
+        Err("strace does not end".into())
     }
 }
 
-/// The calls in strace's table, whose columns are share, seconds, microseconds, calls, errors, name; once it is
-/// whole.
-fn sum(file: &Path) -> Result<Option<f64>, Error> {
+/// The calls in strace's table, whose columns are share, seconds, microseconds, calls, errors, name. There is no
+/// table where nothing was called.
+fn sum(file: &Path) -> Result<f64, Error> {
     let text = fs::read_to_string(file)?;
     let total = text.lines().find(|line| line.ends_with(" total"));
     let Some(total) = total else {
-        return Ok(None);
+        return Ok(0.0);
     };
     let calls = total.split_whitespace().nth(3);
-    Ok(Some(calls.ok_or("strace's table is another")?.parse()?))
+    Ok(calls.ok_or("strace's table is another")?.parse()?)
 }

@@ -297,17 +297,15 @@ async fn subscribers(cx: &Context, findings: &mut Findings) -> Result<(), Error>
         let row = fan_out::row("growth", many, false, SIZES[0]);
         let measured = fan_out::measure(&cx.args, &row, cx.pinning).await?;
         for (n, changes) in [measured.ours, measured.bare].iter().enumerate() {
-            let median = |figure: fn(&fan_out::Change) -> f64| {
-                Spread::of(changes.iter().map(figure)).median
-            };
+            let median =
+                |figure: fn(&fan_out::Change) -> f64| Spread::of(changes.iter().map(figure)).median;
             let many = f64::from(many);
             last[n].push((many, median(fan_out::Change::last_us) / 1e3));
             cpu[n].push((many, median(|change| change.cpu_us)));
         }
     }
-    let named = |[ours, bare]: [Vec<(f64, f64)>; 2]| {
-        vec![("gatewren", ours), ("hyper over TLS", bare)]
-    };
+    let named =
+        |[ours, bare]: [Vec<(f64, f64)>; 2]| vec![("gatewren", ours), ("hyper over TLS", bare)];
     findings.curves.push(curve(
         "told-by-subscribers",
         "Until the last subscriber is told, median",

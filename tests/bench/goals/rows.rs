@@ -86,7 +86,16 @@ const fn row(
     } else {
         Better::Less
     };
-    Row { goal, key, what, unit, better, limit, gate, target }
+    Row {
+        goal,
+        key,
+        what,
+        unit,
+        better,
+        limit,
+        gate,
+        target,
+    }
 }
 
 /// Memory per stream, told times and the rest are in the units of the rows; "x hyper" is by hyper alone in the same

@@ -220,7 +220,8 @@ async fn says_hi(asked: &Asked<'_>) -> Result<(), Error> {
         let mut caller = Caller::open(asked).await?;
         let called = caller.once().await;
         let text = String::from_utf8_lossy(caller.reply()).into_owned();
-        if called.is_ok() && text.contains("hi\\n") {
+        // Some put what was printed into JSON twice.
+        if called.is_ok() && text.contains(r#""hi\"#) {
             return Ok(());
         }
         if began.elapsed() > Duration::from_secs(10) {

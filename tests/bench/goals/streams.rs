@@ -75,8 +75,7 @@ async fn told_by(cx: &Context, peer: &Peer, many: u32) -> Result<FanOut, Error> 
     let mut listeners = Subscribers::peer(&server, many).await?;
     let mut bare_listeners = Subscribers::bare(&bare.address, many).await?;
     let after = weigh()?;
-    let [bare_kib, ours_kib] =
-        std::array::from_fn(|n| (after[n] - before[n]) / f64::from(many));
+    let [bare_kib, ours_kib] = std::array::from_fn(|n| (after[n] - before[n]) / f64::from(many));
     let mut measured = FanOut {
         bare_kib,
         ours_kib,

@@ -126,7 +126,10 @@ pub fn draw(curve: &Curve) -> String {
 
 fn path(svg: &mut String, places: impl Iterator<Item = (f64, f64)>, colour: &str) {
     let places: Vec<(f64, f64)> = places.collect();
-    let words: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let words: Vec<String> = places
+        .iter()
+        .map(|(x, y)| format!("{x:.1},{y:.1}"))
+        .collect();
     let _ = writeln!(
         svg,
         "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",

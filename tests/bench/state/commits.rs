@@ -6,7 +6,7 @@ use crate::common::Error;
 use crate::common::args::Common;
 use crate::common::follower::{Follower, fill};
 use crate::common::foreign::{Foreign, tick};
-use crate::common::machine::{Pinning, CpuClock};
+use crate::common::machine::{CpuClock, Pinning};
 use crate::common::servers::{Directory, Gatewren};
 use crate::documents::Size;
 use crate::state::{Actor, Author, Patch, State};

@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::common::Error;
 use crate::common::follower::fill;
 use crate::common::foreign::tick;
-use crate::common::machine::{Pinning, CpuClock, memory_kib};
+use crate::common::machine::{CpuClock, Pinning, memory_kib};
 use crate::common::servers::{Bare, Gatewren};
 use crate::common::subscribers::Subscribers;
 use crate::documents::{SIZES, Size};
