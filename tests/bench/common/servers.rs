@@ -1,5 +1,6 @@
 //! The two servers as child processes: gatewren with a state of its own, and the anchor.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -143,7 +144,8 @@ impl Home {
         let config = directory.0.join("gatewren.toml");
         let mut text = settings(&directory.0, socket, &args.log);
         if let Some(lxcpath) = lxcpath {
-            text += &format!("\n[lxc]\nlxcpath = \"{}\"\n", lxcpath.display());
+            // Text takes everything.
+            let _ = writeln!(text, "\n[lxc]\nlxcpath = \"{}\"", lxcpath.display());
         }
         fs::write(&config, text)?;
         Ok(Self {

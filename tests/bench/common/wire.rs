@@ -204,8 +204,8 @@ fn message_in<'a>(reply: &Reply<'a>) -> &'a [u8] {
         return reply.body;
     }
     let lines = reply.body.split(|byte| *byte == b'\n');
-    let data = lines.filter_map(|line| line.strip_prefix(b"data: "));
-    data.last().unwrap_or_default()
+    let mut data = lines.filter_map(|line| line.strip_prefix(b"data: "));
+    data.next_back().unwrap_or_default()
 }
 
 fn behind_id(body: &[u8], id: u32) -> Option<&[u8]> {

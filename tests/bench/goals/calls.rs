@@ -139,7 +139,7 @@ impl Cell {
             self.figure(format!("rate-{at}"), "/s", |s| s.rate),
             self.figure(format!("p99-{at}"), "us", |s| s.p99_us),
         ];
-        figures.extend(self.lead(format!("lead-{at}")));
+        figures.push(self.lead(format!("lead-{at}")));
         figures
     }
 
@@ -172,12 +172,12 @@ impl Cell {
     }
 
     /// Our share of hyper's rate by that of the best peer.
-    fn lead(&self, key: String) -> Option<Figure> {
+    fn lead(&self, key: String) -> Figure {
         let share = |triples: &[Triple]| compare(triples, |s| s.rate).ratio.median;
         let others = self.peers.iter().filter(|(name, _)| !is_own(name));
         let best = others.max_by(|(_, one), (_, other)| share(one).total_cmp(&share(other)));
         let Some((name, peer)) = best else {
-            return Some(Figure::without(key, "no peer was measured"));
+            return Figure::without(key, "no peer was measured");
         };
         let rounds = self.ours.iter().zip(peer);
         let lead = Spread::of(rounds.clone().map(|(ours, peer)| {
@@ -188,7 +188,7 @@ impl Cell {
             "beside {name}; in calls/s, ours over TLS with its audit and theirs plain: {:.2} x",
             calls.median
         );
-        Some(Figure::of(key, lead).noted(note))
+        Figure::of(key, lead).noted(note)
     }
 }
 

@@ -38,12 +38,6 @@ impl Context {
         })
     }
 
-    /// Says how far it is.
-    pub fn say(&self, words: &str) -> Result<(), Error> {
-        writeln!(stderr(), "  {words}, load {}", load())?;
-        Ok(())
-    }
-
     /// Says which round this is, for each of them.
     pub fn rounds(&self) -> impl Iterator<Item = u32> {
         let of = self.args.common.rounds;
@@ -70,6 +64,12 @@ impl Context {
             curves: findings.curves,
         })
     }
+}
+
+/// Says how far a part is.
+pub fn say(words: &str) -> Result<(), Error> {
+    writeln!(stderr(), "  {words}, load {}", load())?;
+    Ok(())
 }
 
 /// Ticks of the kernel's clock, of which there are a hundred a second.

@@ -11,7 +11,7 @@ use crate::common::peers::{Ability, Peer};
 use crate::common::servers::{Bare, Directory, Gatewren, Running};
 use crate::common::spread::Spread;
 use crate::common::wire::{Question, Wire};
-use crate::context::Context;
+use crate::context::{Context, say};
 use crate::counter::{Counted, Counter, Grind};
 use crate::figure::{Figure, Findings};
 
@@ -40,10 +40,10 @@ const fn whoami(wire: Wire) -> Question<'static> {
 
 /// Measures all of it.
 pub async fn measure(cx: &Context) -> Result<Findings, Error> {
-    cx.say("gatewren under callgrind")?;
+    say("gatewren under callgrind")?;
     let [modern, before] = of_ours(cx).await?;
     let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
-    cx.say("hyper under callgrind")?;
+    say("hyper under callgrind")?;
     let over_tls = of_bare(cx, Some(&ours)).await?;
     let plain = of_bare(cx, None).await?;
     let mut findings = Findings::default();
@@ -54,7 +54,7 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
         let mut peers = Vec::new();
         let counted = cx.peers.iter().filter(|peer| peer.can(Ability::Count));
         for peer in counted.filter(|peer| peer.speaks(wire)) {
-            cx.say(&format!("{} under callgrind", peer.name))?;
+            say(&format!("{} under callgrind", peer.name))?;
             let count = of_peer(cx, peer, wire).await;
             let count = count.map_err(|cause| format!("{}: {cause}", peer.name))?;
             peers.push((peer.name.clone(), once(count / plain)));
@@ -155,7 +155,7 @@ async fn system_calls(cx: &Context, ours: &Gatewren) -> Result<Figure, Error> {
     {
         return Ok(Figure::without("system-calls", "strace is not installed"));
     }
-    cx.say("system calls")?;
+    say("system calls")?;
     let question = whoami(Wire::Stateless);
     let of_ours = Asked {
         address: &ours.address,

@@ -16,7 +16,7 @@ use crate::common::pair::{Compared, Pair, Triple, compare};
 use crate::common::servers::{Directory, Gatewren, Home};
 use crate::common::spread::Spread;
 use crate::common::wire::{Head, INITIALIZE, INITIALIZED, Question, Wire};
-use crate::context::Context;
+use crate::context::{Context, say};
 use crate::documents::{SIZES, Size, size};
 use crate::figure::{Curve, Figure, Findings, Line};
 use crate::state::TICK;
@@ -155,7 +155,7 @@ async fn sessions(cx: &Context, findings: &mut Findings) -> Result<(), Error> {
     let mut connection = ours.address.open().await?;
     let (mut points, mut open) = (Vec::new(), 0);
     for many in SESSIONS {
-        cx.say(&format!("{many} sessions"))?;
+        say(&format!("{many} sessions"))?;
         while open < many {
             begin(&mut connection, &ours).await?;
             open += 1;
@@ -191,7 +191,7 @@ async fn revisions(cx: &Context, findings: &mut Findings) -> Result<(), Error> {
     let writer = fill(&ours, &[first.to_owned()]).await?;
     let (mut points, mut made) = (Vec::new(), 1);
     for many in REVISIONS {
-        cx.say(&format!("{many} revisions"))?;
+        say(&format!("{many} revisions"))?;
         let newest = commit_up_to(&writer, &mut made, many)?;
         Follower::new(&ours).await?.reaches(newest).await?;
         sleep(SETTLING).await;
@@ -217,7 +217,7 @@ async fn containers(cx: &Context, findings: &mut Findings) -> Result<(), Error> 
     let mut points = Vec::new();
     let (mut resting, mut listing) = (Vec::new(), Vec::new());
     for many in CONTAINERS {
-        cx.say(&format!("{many} containers"))?;
+        say(&format!("{many} containers"))?;
         let folder = Directory::new()?;
         for n in 0..many {
             define(folder.path(), n)?;
@@ -266,7 +266,7 @@ fn define(folder: &Path, n: u32) -> Result<(), Error> {
 async fn documents(cx: &Context, findings: &mut Findings) -> Result<(), Error> {
     let (mut ours, mut bare, mut peaks) = (Vec::new(), Vec::new(), Vec::new());
     for size in DOCUMENTS {
-        cx.say(&format!("a document of {}", size.name))?;
+        say(&format!("a document of {}", size.name))?;
         let read = reads::measure(&cx.args.common, size, cx.pinning).await?;
         let bytes = f64::from(u32::try_from(read.bytes)?);
         let [before, after] = read.triple.anchor;
@@ -289,34 +289,47 @@ async fn documents(cx: &Context, findings: &mut Findings) -> Result<(), Error> {
     Ok(())
 }
 
+/// A line of gatewren's and one of its anchor's.
+#[derive(Default)]
+struct Sides {
+    ours: Vec<(f64, f64)>,
+    bare: Vec<(f64, f64)>,
+}
+
+impl Sides {
+    fn named(self) -> Vec<(&'static str, Vec<(f64, f64)>)> {
+        vec![("gatewren", self.ours), ("hyper over TLS", self.bare)]
+    }
+}
+
+fn median(changes: &[fan_out::Change], figure: fn(&fan_out::Change) -> f64) -> f64 {
+    Spread::of(changes.iter().map(figure)).median
+}
+
 async fn subscribers(cx: &Context, findings: &mut Findings) -> Result<(), Error> {
-    let mut last = [Vec::new(), Vec::new()];
-    let mut cpu = [Vec::new(), Vec::new()];
+    let (mut last, mut cpu) = (Sides::default(), Sides::default());
     for many in SUBSCRIBERS {
-        cx.say(&format!("{many} subscribers"))?;
+        say(&format!("{many} subscribers"))?;
         let row = fan_out::row("growth", many, false, SIZES[0]);
         let measured = fan_out::measure(&cx.args, &row, cx.pinning).await?;
-        for (n, changes) in [measured.ours, measured.bare].iter().enumerate() {
-            let median =
-                |figure: fn(&fan_out::Change) -> f64| Spread::of(changes.iter().map(figure)).median;
-            let many = f64::from(many);
-            last[n].push((many, median(fan_out::Change::last_us) / 1e3));
-            cpu[n].push((many, median(|change| change.cpu_us)));
-        }
+        let many = f64::from(many);
+        let ms = |change: &fan_out::Change| change.last_us() / 1e3;
+        last.ours.push((many, median(&measured.ours, ms)));
+        last.bare.push((many, median(&measured.bare, ms)));
+        cpu.ours.push((many, median(&measured.ours, |c| c.cpu_us)));
+        cpu.bare.push((many, median(&measured.bare, |c| c.cpu_us)));
     }
-    let named =
-        |[ours, bare]: [Vec<(f64, f64)>; 2]| vec![("gatewren", ours), ("hyper over TLS", bare)];
     findings.curves.push(curve(
         "told-by-subscribers",
         "Until the last subscriber is told, median",
         ("subscribers", "ms"),
-        named(last),
+        last.named(),
     ));
     findings.curves.push(curve(
         "told-cpu-by-subscribers",
         "CPU of a notification by subscribers",
         ("subscribers", "us"),
-        named(cpu),
+        cpu.named(),
     ));
     Ok(())
 }

@@ -16,7 +16,6 @@ mod common;
 
 // How the state is measured, as `cargo bench --bench state` measures it.
 #[path = "../state/documents.rs"]
-#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
 mod documents;
 #[path = "../state/fan_out.rs"]
 mod fan_out;
@@ -26,7 +25,6 @@ mod reads;
 
 // How instructions are counted, as `tests/bench/budgets/run` counts them.
 #[path = "../budgets/counter.rs"]
-#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
 mod counter;
 #[path = "../budgets/profile.rs"]
 #[expect(dead_code, reason = "each benchmark uses its part of what they share")]

@@ -11,7 +11,7 @@ use crate::common::machine::memory_kib;
 use crate::common::servers::Gatewren;
 use crate::common::spread::Spread;
 use crate::common::wire::{Question, Wire};
-use crate::context::Context;
+use crate::context::{Context, say};
 use crate::figure::{Figure, Findings};
 
 /// A peer is started so often.
@@ -95,7 +95,7 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
 async fn others(cx: &Context) -> Result<Others, Error> {
     let mut others = Others::default();
     for peer in &cx.peers {
-        cx.say(&peer.name)?;
+        say(&peer.name)?;
         let (mut took, mut idle) = (Vec::new(), Vec::new());
         for _ in 0..STARTS {
             let started = peer.start(cx.pinning).await?;

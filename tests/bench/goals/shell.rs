@@ -11,7 +11,7 @@ use crate::common::peers::{Ability, Peer};
 use crate::common::servers::{Gatewren, Home, Running};
 use crate::common::spread::Spread;
 use crate::common::wire::{Question, Wire};
-use crate::context::Context;
+use crate::context::{Context, say};
 use crate::figure::{Figure, Findings};
 use crate::spawn::{self, Loop, Spawned};
 
@@ -93,13 +93,15 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
             container(cx, lxcpath, &mut inside).await?;
         }
     }
-    let mut findings = Findings::default();
-    findings.figures = figures(&ours, &peers);
+    let mut findings = Findings {
+        figures: figures(&ours, &peers),
+        ..Findings::default()
+    };
     findings.figures.push(match cx.args.lxcpath {
         Some(_) => Figure::of("container-shell", inside.beyond(1e3)).noted(inside.words()),
         None => Figure::without("container-shell", "no containers: only root can start them"),
     });
-    cx.say("now a command prints 1 GB")?;
+    say("now a command prints 1 GB")?;
     findings.figures.extend(flood(cx).await?);
     Ok(findings)
 }
@@ -218,10 +220,10 @@ async fn says_hi(asked: &Asked<'_>) -> Result<(), Error> {
     let began = Instant::now();
     loop {
         let mut caller = Caller::open(asked).await?;
-        let called = caller.once().await;
+        let answer = caller.once().await;
         let text = String::from_utf8_lossy(caller.reply()).into_owned();
         // Some put what was printed into JSON twice.
-        if called.is_ok() && text.contains(r#""hi\"#) {
+        if answer.is_ok() && text.contains(r#""hi\"#) {
             return Ok(());
         }
         if began.elapsed() > Duration::from_secs(10) {

@@ -11,7 +11,7 @@ use crate::common::peers::{Ability, Peer, TOUCH};
 use crate::common::servers::{Bare, Gatewren};
 use crate::common::spread::{Spread, percentile};
 use crate::common::subscribers::Subscribers;
-use crate::context::Context;
+use crate::context::{Context, say};
 use crate::fan_out::{self, APART, Change, Cpu, FanOut, QUIET, ROWS, Row};
 use crate::figure::{Figure, Findings};
 
@@ -50,8 +50,10 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
         }
     }
     let peers: Vec<Measured> = peers.into_iter().map(|(_, measured)| measured).collect();
-    let mut findings = Findings::default();
-    findings.figures = figures(&ours, &peers);
+    let mut findings = Findings {
+        figures: figures(&ours, &peers),
+        ..Findings::default()
+    };
     findings.figures.push(idle(cx).await?);
     Ok(findings)
 }
@@ -65,20 +67,15 @@ fn row(name: &str) -> Result<&'static Row, Error> {
 async fn told_by(cx: &Context, peer: &Peer, many: u32) -> Result<FanOut, Error> {
     let server = peer.start(cx.pinning).await?;
     let mut bare = Bare::start(0, None, cx.pinning)?;
-    let weigh = || -> Result<[f64; 2], Error> {
-        Ok([
-            memory_kib(bare.pid(), "Pss")?,
-            memory_kib(server.pid(), "Pss")?,
-        ])
-    };
-    let before = weigh()?;
+    let pids = (bare.pid(), server.pid());
+    let weigh = |pid| memory_kib(pid, "Pss");
+    let before = (weigh(pids.0)?, weigh(pids.1)?);
     let mut listeners = Subscribers::peer(&server, many).await?;
     let mut bare_listeners = Subscribers::bare(&bare.address, many).await?;
-    let after = weigh()?;
-    let [bare_kib, ours_kib] = std::array::from_fn(|n| (after[n] - before[n]) / f64::from(many));
+    let each = |after: f64, before: f64| (after - before) / f64::from(many);
     let mut measured = FanOut {
-        bare_kib,
-        ours_kib,
+        bare_kib: each(weigh(pids.0)?, before.0),
+        ours_kib: each(weigh(pids.1)?, before.1),
         ..FanOut::default()
     };
     let mut touch = Caller::open(&server.asked(&TOUCH)).await?;
@@ -178,7 +175,7 @@ fn figures(ours: &Measured, peers: &[Measured]) -> Vec<Figure> {
 
 /// What it takes to hold streams of which nothing is asked.
 async fn idle(cx: &Context) -> Result<Figure, Error> {
-    cx.say("now nothing is asked")?;
+    say("now nothing is asked")?;
     let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
     sleep(SETTLING).await;
     let alone = rested(ours.pid()).await?;
