@@ -16,6 +16,9 @@ const WARM_UP: usize = 20;
 /// How long warming up goes on beyond the first call.
 const WARM_UP_TIME: Duration = Duration::from_millis(100);
 
+/// How long all of them go on together: some servers close a connection that has waited for five seconds.
+const ALL_WARM: Duration = Duration::from_secs(2);
+
 /// A server and what is asked of it.
 pub struct Asked<'a> {
     /// Where it is.
@@ -57,12 +60,13 @@ pub struct Sample {
 /// Measures for so long on so many connections.
 pub async fn sample(asked: &Asked<'_>, connections: u32, time: Duration) -> Result<Sample, Error> {
     let mut callers = Vec::new();
+    let all = Instant::now();
     for _ in 0..connections {
         let mut caller = Caller::open(asked).await?;
         let began = Instant::now();
         for _ in 0..WARM_UP {
             caller.once().await?;
-            if began.elapsed() > WARM_UP_TIME {
+            if began.elapsed() > WARM_UP_TIME || all.elapsed() > ALL_WARM {
                 break;
             }
         }

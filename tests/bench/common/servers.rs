@@ -240,7 +240,7 @@ fn try_once(args: &Common, directory: &Path) -> Result<Said, Error> {
             "--dir",
         ])
         .arg(directory)
-        .args(["--log", "warn"])
+        .args(["--log", &args.log])
         .stdout(Stdio::piped());
     let line = Running::start(command)?.first_line()?;
     Ok(serde_json::from_str(&line)?)

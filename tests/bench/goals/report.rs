@@ -63,8 +63,9 @@ fn figure<'a>(found: &'a [Found], row: &Row) -> Option<&'a Figure> {
 /// What stands where people look first: a line a row, without what is known besides.
 fn short(found: &[Found], about: &str) -> String {
     let mut text = format!(
-        "\n{about} {}\n\n| goal | what | ours | gate | target | best peer |\n| --- | --- | ---: | ---: | ---: | --- |\n",
-        machine(found)
+        "\n{about} {} Other programs took {:.1} cores meanwhile, at most.\n\n| goal | what | ours | gate | target | best peer |\n| --- | --- | ---: | ---: | ---: | --- |\n",
+        machine(found),
+        found.iter().map(|part| part.others).fold(0.0, f64::max)
     );
     for row in ROWS {
         let Some((figure, ours)) = figure(found, row).and_then(|f| Some((f, f.ours?))) else {

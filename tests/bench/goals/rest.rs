@@ -28,6 +28,9 @@ const CONNECTIONS: u32 = 64;
 /// Whoever takes longer than this for it gets fewer calls.
 const LOADED_WITHIN: Duration = Duration::from_secs(25);
 
+/// The same with `--quick`.
+const LOADED_QUICK: Duration = Duration::from_secs(5);
+
 /// So long at once.
 const STRETCH: Duration = Duration::from_secs(2);
 
@@ -116,8 +119,12 @@ async fn others(cx: &Context) -> Result<Others, Error> {
 /// Resident memory after many calls, in MB, and how many there were.
 async fn load(cx: &Context, asked: &Asked<'_>) -> Result<(Spread, f64), Error> {
     let (mut calls, began) = (0.0, Instant::now());
-    let wanted = if cx.args.quick { CALLS_QUICK } else { CALLS };
-    while calls < wanted && began.elapsed() < LOADED_WITHIN {
+    let (wanted, within) = if cx.args.quick {
+        (CALLS_QUICK, LOADED_QUICK)
+    } else {
+        (CALLS, LOADED_WITHIN)
+    };
+    while calls < wanted && began.elapsed() < within {
         calls += sample(asked, CONNECTIONS, STRETCH).await?.rate * STRETCH.as_secs_f64();
     }
     let mb = memory_kib(asked.pid, "VmRSS")? / KIB_IN_A_MB;

@@ -26,4 +26,5 @@ async def shell(command: str) -> str:
 
 if __name__ == "__main__":
     app = server.http_app(path="/mcp", json_response=True, stateless_http=True)
-    uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning", access_log=False)
+    uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning", access_log=False,
+                timeout_keep_alive=60)

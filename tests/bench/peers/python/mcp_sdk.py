@@ -39,4 +39,5 @@ def document() -> str:
 
 if __name__ == "__main__":
     app = server.streamable_http_app(json_response=True, stateless_http=True, max_sessions=None)
-    uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning", access_log=False)
+    uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning", access_log=False,
+                timeout_keep_alive=60)
