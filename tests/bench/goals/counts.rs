@@ -59,8 +59,9 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
             let count = count.map_err(|cause| format!("{}: {cause}", peer.name))?;
             peers.push((peer.name.clone(), once(count / plain)));
         }
-        let words =
-            format!("{own:.0} beside hyper's {over_tls:.0} over TLS and {plain:.0} without");
+        let words = format!(
+            "{own:.0} beside hyper's {over_tls:.0} over TLS and {plain:.0} without; of the thread that serves, the audit's writer aside"
+        );
         findings.figures.push(
             Figure::of(key, once(own / over_tls))
                 .beside(peers)
