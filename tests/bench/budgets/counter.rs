@@ -14,8 +14,15 @@ use crate::profile::Profile;
 pub struct Counter {
     /// It.
     pub ours: Gatewren,
-    counts: Directory,
+    /// How.
+    pub grind: Grind,
     _helper: Running,
+}
+
+/// A program under callgrind.
+pub struct Grind {
+    pid: u32,
+    counts: Directory,
 }
 
 /// What its threads did.
@@ -37,10 +44,26 @@ impl Counter {
                     .into(),
             );
         }
-        let counts = Directory::new()?;
         let home = Home::new(args)?;
         let helper = home.start_helper(args)?;
+        let counts = Directory::new()?;
+        let mut command = Grind::command(pinning, &counts);
+        command.arg(&args.binary);
+        let process = home.start_with(command)?;
+        let ours = Gatewren::of(home, process)?;
+        Ok(Self {
+            grind: Grind::begin(ours.pid(), counts)?,
+            ours,
+            _helper: helper,
+        })
+    }
+}
+
+impl Grind {
+    /// Starts what stands behind, without counting yet.
+    pub fn command(pinning: Pinning, counts: &Directory) -> Command {
         let mut command = pinning.server(Path::new("valgrind"));
+        let file = counts.join("counted");
         command
             .args([
                 "--tool=callgrind",
@@ -48,20 +71,15 @@ impl Counter {
                 "--instr-atstart=no",
                 "--separate-threads=yes",
             ])
-            .arg(format!(
-                "--callgrind-out-file={}",
-                counts.join("counted").display()
-            ))
-            .arg(&args.binary);
-        let process = home.start_with(command)?;
-        let ours = Gatewren::of(home, process)?;
-        let counter = Self {
-            ours,
-            counts,
-            _helper: helper,
-        };
-        counter.ask("instrumentation on")?;
-        Ok(counter)
+            .arg(format!("--callgrind-out-file={}", file.display()));
+        command
+    }
+
+    /// Counts from now on; the program is up.
+    pub fn begin(pid: u32, counts: Directory) -> Result<Self, Error> {
+        let grind = Self { pid, counts };
+        grind.ask("instrumentation on")?;
+        Ok(grind)
     }
 
     /// What follows is counted from nothing.
@@ -88,7 +106,7 @@ impl Counter {
                 counted.behind.add(&profile);
             }
         }
-        if counted.front.instructions == 0 {
+        if counted.front.instructions + counted.behind.instructions == 0 {
             return Err("callgrind has counted nothing".into());
         }
         Ok(counted)
@@ -104,7 +122,7 @@ impl Counter {
     }
 
     fn ask(&self, what: &str) -> Result<(), Error> {
-        let pid = format!("--pid={}", self.ours.pid());
+        let pid = format!("--pid={}", self.pid);
         let mut vgdb = Command::new("vgdb");
         vgdb.arg(pid).args(what.split(' '));
         let done = vgdb.stdin(Stdio::null()).output();

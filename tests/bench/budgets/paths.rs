@@ -126,11 +126,11 @@ async fn told(counter: &Counter, writer: &Foreign, changes: u32) -> Result<Share
         // The first is not as warm as the others.
         for n in 0..=changes {
             number += 1;
-            counter.reset()?;
+            counter.grind.reset()?;
             let revision = writer.commit(&tick("tick", number))?;
             listeners.told(subscribers, Some(revision)).await?;
             sleep(QUIET).await;
-            least.of(counter.take()?, n > 0);
+            least.of(counter.grind.take()?, n > 0);
         }
         fronts.push(least.0.unwrap_or_default().front);
     }
@@ -149,14 +149,14 @@ async fn refused(counter: &Counter, calls: u32) -> Result<Counted, Error> {
     let mut connection = ours.address.open().await?;
     let mut least = Least::default();
     for n in 0..=BATCHES {
-        counter.reset()?;
+        counter.grind.reset()?;
         for _ in 0..calls {
             let status = connection.exchange(&request).await?.status();
             if status != "400" {
                 return Err(format!("what was to be refused was answered with {status}").into());
             }
         }
-        least.of(counter.take()?, n > 0);
+        least.of(counter.grind.take()?, n > 0);
     }
     Ok(least.0.unwrap_or_default())
 }
@@ -173,11 +173,11 @@ async fn walk(counter: &Counter, path: &Path, calls: u32) -> Result<Counted, Err
     let mut caller = Caller::open(&asked).await?;
     let mut least = Least::default();
     for n in 0..=BATCHES {
-        counter.reset()?;
+        counter.grind.reset()?;
         for _ in 0..calls {
             caller.once().await?;
         }
-        least.of(counter.take()?, n > 0);
+        least.of(counter.grind.take()?, n > 0);
     }
     Ok(least.0.unwrap_or_default())
 }

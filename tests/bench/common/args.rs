@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The part of a command line that does not depend on the benchmark.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct Common {
     /// Print one JSON object instead of a table
     #[arg(long)]

@@ -27,6 +27,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 
 use super::Error;
+use super::floor::{FLOOR, floor};
 
 /// Serves on a free port of loopback, which it prints, until standard input closes.
 pub async fn serve(size: usize, cert: Option<&Path>, key: Option<&Path>) -> Result<(), Error> {
@@ -85,7 +86,7 @@ impl House {
 }
 
 /// A body that is a stream of events.
-struct Events(UnboundedReceiver<Bytes>);
+pub struct Events(UnboundedReceiver<Bytes>);
 
 impl hyper::body::Body for Events {
     type Data = Bytes;
@@ -152,6 +153,9 @@ async fn answer_all(stream: impl AsyncRead + AsyncWrite + Unpin, house: House) {
 
 async fn answer(request: Request<Incoming>, house: House) -> Response<Either<Full<Bytes>, Events>> {
     let listens = request.method() == Method::GET;
+    if request.uri().path() == FLOOR {
+        return floor(request).await;
+    }
     let read = request.into_body().collect().await;
     let (body, kind) = if listens {
         (Either::Right(house.open()), "text/event-stream")

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::client::Resumption;
 use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
@@ -34,13 +35,23 @@ impl Address {
 
     /// TLS, with the authority in this PEM file.
     pub fn tls(socket: SocketAddr, authority: &Path) -> Result<Self, Error> {
+        Self::tls_of(socket, authority, Resumption::default())
+    }
+
+    /// The same; each handshake is a full one.
+    pub fn tls_anew(socket: SocketAddr, authority: &Path) -> Result<Self, Error> {
+        Self::tls_of(socket, authority, Resumption::disabled())
+    }
+
+    fn tls_of(socket: SocketAddr, authority: &Path, resumption: Resumption) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_file_iter(authority)? {
             roots.add(certificate?)?;
         }
-        let config = ClientConfig::builder()
+        let mut config = ClientConfig::builder()
             .with_root_certificates(roots)
             .with_no_client_auth();
+        config.resumption = resumption;
         let tls = Some(TlsConnector::from(Arc::new(config)));
         Ok(Self { socket, tls })
     }
@@ -82,6 +93,10 @@ impl Connection {
     /// Sends a request, head and body, and reads the whole reply to it.
     pub async fn exchange(&mut self, request: &[u8]) -> Result<Reply<'_>, Error> {
         let (head, end) = self.begin(request).await?;
+        if self.reply(head, end)?.header("transfer-encoding") == Some("chunked") {
+            self.join_chunks(end).await?;
+            return self.reply(head, end);
+        }
         let length = self.reply(head, end)?.length()?;
         while self.input.len() < end + length {
             self.more().await?;
@@ -90,6 +105,31 @@ impl Connection {
             return Err("bytes after the end of a reply".into());
         }
         self.reply(head, end)
+    }
+
+    /// Reads a body in chunks (RFC 9112, 7.1) to its end and leaves what it says.
+    async fn join_chunks(&mut self, begin: usize) -> Result<(), Error> {
+        let (mut read, mut joined) = (begin, begin);
+        loop {
+            let rest = self.input.get(read..).unwrap_or_default();
+            let Some(line) = find(rest, b"\r\n") else {
+                self.more().await?;
+                continue;
+            };
+            let size = str::from_utf8(rest.get(..line).unwrap_or_default())?;
+            let size = usize::from_str_radix(size, 16)?;
+            let from = read + line + 2;
+            while self.input.len() < from + size + 2 {
+                self.more().await?;
+            }
+            self.input.copy_within(from..from + size, joined);
+            joined += size;
+            read = from + size + 2;
+            if size == 0 {
+                self.input.truncate(joined);
+                return Ok(());
+            }
+        }
     }
 
     /// The bytes of the last reply.

@@ -35,13 +35,20 @@ impl Foreign {
 
     /// Commits one revision; says its number.
     pub fn commit(&self, patch: &str) -> Result<i64, Error> {
+        self.commit_all(std::iter::once(patch.to_owned()))
+    }
+
+    /// Commits many at once; says the number of the last.
+    pub fn commit_all(&self, patches: impl Iterator<Item = String>) -> Result<i64, Error> {
         let run = |sql| self.0.prepare_cached(sql)?.execute([]);
         run("BEGIN IMMEDIATE")?;
-        self.0
-            .prepare_cached(
-                "INSERT INTO revision (at_ms, actor, patch) VALUES (0, 'local:bench', ?1)",
-            )?
-            .execute([patch])?;
+        for patch in patches {
+            self.0
+                .prepare_cached(
+                    "INSERT INTO revision (at_ms, actor, patch) VALUES (0, 'local:bench', ?1)",
+                )?
+                .execute([patch])?;
+        }
         let id = self.0.last_insert_rowid();
         run("COMMIT")?;
         Ok(id)

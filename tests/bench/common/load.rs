@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use super::Error;
 use super::connection::{Address, Connection};
-use super::machine::cpu_nanos;
+use super::machine::CpuClock;
 use super::spread::percentile;
 use super::wire::{Head, INITIALIZE, INITIALIZED, Judge, Question, Repeated, Wire};
 
@@ -15,6 +15,9 @@ const WARM_UP: usize = 20;
 
 /// How long warming up goes on beyond the first call.
 const WARM_UP_TIME: Duration = Duration::from_millis(100);
+
+/// How long all of them go on together: some servers close a connection that has waited for five seconds.
+const ALL_WARM: Duration = Duration::from_secs(2);
 
 /// A server and what is asked of it.
 pub struct Asked<'a> {
@@ -35,6 +38,8 @@ pub enum Kind<'a> {
     Bare(usize),
     /// MCP, for whoever has this token.
     Mcp(&'a str),
+    /// MCP for everybody, at this path; sessions only if the server has them.
+    Open(&'a str),
 }
 
 /// What came of it.
@@ -55,19 +60,21 @@ pub struct Sample {
 /// Measures for so long on so many connections.
 pub async fn sample(asked: &Asked<'_>, connections: u32, time: Duration) -> Result<Sample, Error> {
     let mut callers = Vec::new();
+    let all = Instant::now();
     for _ in 0..connections {
         let mut caller = Caller::open(asked).await?;
         let began = Instant::now();
         for _ in 0..WARM_UP {
             caller.once().await?;
-            if began.elapsed() > WARM_UP_TIME {
+            if began.elapsed() > WARM_UP_TIME || all.elapsed() > ALL_WARM {
                 break;
             }
         }
         callers.push(caller);
     }
     let own = std::process::id();
-    let (server, client, began) = (cpu_nanos(asked.pid)?, cpu_nanos(own)?, Instant::now());
+    let (server, client) = (CpuClock::of(asked.pid)?, CpuClock::of(own)?);
+    let began = Instant::now();
     let end = began + time;
     let mut loops = JoinSet::new();
     for caller in callers {
@@ -78,8 +85,7 @@ pub async fn sample(asked: &Asked<'_>, connections: u32, time: Duration) -> Resu
         took.extend(ended??);
     }
     let elapsed = began.elapsed();
-    let server = Duration::from_nanos(cpu_nanos(asked.pid)? - server);
-    let client = Duration::from_nanos(cpu_nanos(own)? - client);
+    let (server, client) = (server.spent()?, client.spent()?);
     let calls = f64::from(u32::try_from(took.len())?);
     took.sort_unstable();
     let micros = |percent| percentile(&took, percent).unwrap_or_default().as_secs_f64() * 1e6;
@@ -109,7 +115,17 @@ impl Caller {
             Kind::Mcp(token) => {
                 let mut head = head.with("authorization", &format!("Bearer {token}"));
                 if asked.question.wire == Wire::Stateful {
-                    head = begin_session(&mut connection, head).await?;
+                    let (with_session, session) = begin(&mut connection, head).await?;
+                    session.ok_or("initialize gave no session")?;
+                    head = with_session;
+                }
+                let known = Vec::new();
+                (head.with_question(asked.question), Judge::Result { known })
+            }
+            Kind::Open(path) => {
+                let mut head = Head::to(path, asked.address.socket());
+                if asked.question.wire == Wire::Stateful {
+                    head = begin(&mut connection, head).await?.0;
                 }
                 let known = Vec::new();
                 (head.with_question(asked.question), Judge::Result { known })
@@ -146,14 +162,21 @@ impl Caller {
     }
 }
 
-async fn begin_session(connection: &mut Connection, head: Head) -> Result<Head, Error> {
+/// The handshake of the stateful wire; the head of what follows, and the session if there is one.
+async fn begin(connection: &mut Connection, head: Head) -> Result<(Head, Option<String>), Error> {
     let reply = connection.exchange(&head.request(INITIALIZE)).await?;
+    if reply.status() != "200" {
+        return Err(format!("initialize: status {}", reply.status()).into());
+    }
     let session = reply.header("mcp-session-id").map(str::to_owned);
-    let session = session.ok_or("initialize gave no session")?;
-    let head = head.with("mcp-session-id", &session);
-    let reply = connection.exchange(&head.request(INITIALIZED)).await?;
+    let head = match &session {
+        Some(session) => head.with("mcp-session-id", session),
+        None => head,
+    };
+    let told = head.request(INITIALIZED);
+    let reply = connection.exchange(&told).await?;
     if reply.status() != "202" {
         return Err(format!("notifications/initialized: status {}", reply.status()).into());
     }
-    Ok(head)
+    Ok((head, session))
 }

@@ -1,26 +1,56 @@
 //! What the kernel says of a process and of the machine, and which core runs what.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use serde::Serialize;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use serde::{Deserialize, Serialize};
 
 use super::Error;
 
 const SERVER_CORE: &str = "0";
 const CLIENT_CORE: &str = "1";
 
-/// CPU time of a process over its threads, in nanoseconds, user and kernel (`proc_pid_schedstat`). A
-/// thread that runs at this moment may lack its last few milliseconds.
-pub fn cpu_nanos(pid: u32) -> Result<u64, Error> {
-    let mut sum = 0;
-    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = fs::read_to_string(thread?.path().join("schedstat"))?;
-        let on_cpu = text.split(' ').next().unwrap_or_default();
-        sum += on_cpu.parse::<u64>()?;
+/// CPU time of a process from a moment on, user and kernel, thread by thread (`proc_pid_schedstat`). A thread that
+/// runs at this moment may lack its last few milliseconds; one that has ended meanwhile is missing.
+pub struct CpuClock {
+    pid: u32,
+    before: BTreeMap<OsString, u64>,
+}
+
+impl CpuClock {
+    /// From now on.
+    pub fn of(pid: u32) -> Result<Self, Error> {
+        let before = threads(pid)?;
+        Ok(Self { pid, before })
     }
-    Ok(sum)
+
+    /// What it has taken since.
+    pub fn spent(&self) -> Result<Duration, Error> {
+        let since = threads(self.pid)?.into_iter().map(|(thread, now)| {
+            let before = self.before.get(&thread).copied().unwrap_or_default();
+            now.saturating_sub(before)
+        });
+        Ok(Duration::from_nanos(since.sum()))
+    }
+}
+
+fn threads(pid: u32) -> Result<BTreeMap<OsString, u64>, Error> {
+    let mut threads = BTreeMap::new();
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let thread = thread?;
+        // One may end between the two.
+        let Ok(text) = fs::read_to_string(thread.path().join("schedstat")) else {
+            continue;
+        };
+        let on_cpu = text.split(' ').next().unwrap_or_default();
+        threads.insert(thread.file_name(), on_cpu.parse()?);
+    }
+    Ok(threads)
 }
 
 /// A figure of memory that the kernel has of a process, in KiB: `Pss` of `smaps_rollup`, which counts shared
@@ -44,6 +74,47 @@ pub fn memory_kib(pid: u32, figure: &str) -> Result<f64, Error> {
 /// Has the most that was resident counted anew from now on (`proc_pid_clear_refs`).
 pub fn forget_peak(pid: u32) -> Result<(), Error> {
     Ok(fs::write(format!("/proc/{pid}/clear_refs"), "5")?)
+}
+
+/// CPU time of a process and of the children that it has waited for, user and kernel, in microseconds; in steps of
+/// the kernel's clock, which are ten milliseconds (`proc_pid_stat`).
+pub fn cpu_with_children_us(pid: u32) -> Result<f64, Error> {
+    const TICK_US: f64 = 10_000.0;
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name may hold anything; the state is the first word behind it.
+    let behind = text.rsplit(") ").next().unwrap_or_default();
+    let columns = behind.split(' ').skip(11).take(4);
+    let mut ticks = 0.0;
+    for column in columns {
+        ticks += column.parse::<f64>()?;
+    }
+    Ok(ticks * TICK_US)
+}
+
+/// A process and all below it.
+pub fn tree(pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut at = 0;
+    while let Some(pid) = all.get(at) {
+        let threads = fs::read_dir(format!("/proc/{pid}/task"));
+        let mut children = Vec::new();
+        for thread in threads.into_iter().flatten().flatten() {
+            let list = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            children.extend(
+                list.split_whitespace()
+                    .filter_map(|pid| pid.parse::<u32>().ok()),
+            );
+        }
+        all.extend(children);
+        at += 1;
+    }
+    all
+}
+
+/// Lets this process, and what it starts, have as many open files as it may.
+pub fn raise_descriptor_limit() -> Result<(), Error> {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, most, most)?)
 }
 
 /// Whether the servers and this client have a core each.
@@ -91,7 +162,7 @@ impl Pinning {
 }
 
 /// The machine, as far as figures depend on it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Machine {
     /// Cores that this process may use.
     pub cores: usize,

@@ -3,11 +3,13 @@
 pub mod args;
 pub mod bare;
 pub mod connection;
+pub mod floor;
 pub mod follower;
 pub mod foreign;
 pub mod load;
 pub mod machine;
 pub mod pair;
+pub mod peers;
 pub mod servers;
 pub mod spread;
 pub mod start;

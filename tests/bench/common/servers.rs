@@ -1,5 +1,6 @@
 //! The two servers as child processes: gatewren with a state of its own, and the anchor.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -40,6 +41,11 @@ impl Running {
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.0.id()
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> Result<bool, Error> {
+        Ok(self.0.try_wait()?.is_some())
     }
 
     /// What it says first on a standard output that is piped.
@@ -98,6 +104,7 @@ impl Drop for Directory {
 pub struct Home {
     directory: Directory,
     config: PathBuf,
+    lxcpath: Option<PathBuf>,
     /// Where it is once it was started.
     pub address: Address,
     /// The agent's token.
@@ -126,28 +133,46 @@ impl Home {
     /// A fresh one, with every limit as high as the settings allow. `try` makes the certificate and the agent;
     /// since it takes no settings, `serve` goes on from there at the same place.
     pub fn new(args: &Common) -> Result<Self, Error> {
+        Self::with(args, None)
+    }
+
+    /// The same with the containers in this folder, not where LXC has them.
+    pub fn with(args: &Common, lxcpath: Option<&Path>) -> Result<Self, Error> {
         let directory = Directory::new()?;
         let said = try_once(args, &directory.0)?;
         let socket = socket(&said.url)?;
         let config = directory.0.join("gatewren.toml");
-        fs::write(&config, settings(&directory.0, socket, &args.log))?;
+        let mut text = settings(&directory.0, socket, &args.log);
+        if let Some(lxcpath) = lxcpath {
+            // Text takes everything.
+            let _ = writeln!(text, "\n[lxc]\nlxcpath = \"{}\"", lxcpath.display());
+        }
+        fs::write(&config, text)?;
         Ok(Self {
             address: Address::tls(socket, &said.ca)?,
             token: said.token,
             directory,
             config,
+            lxcpath: lxcpath.map(Path::to_owned),
         })
     }
 
     /// Starts a helper where gatewren looks for one, so that it starts none itself.
     pub fn start_helper(&self, args: &Common) -> Result<Running, Error> {
+        self.start_helper_with(Command::new(&args.binary), args)
+    }
+
+    /// Starts what the command starts, as a helper that allows everything.
+    pub fn start_helper_with(&self, mut command: Command, args: &Common) -> Result<Running, Error> {
         let listener = UnixListener::bind(self.directory.join(SOCKET))?;
-        let mut command = Command::new(&args.binary);
         command
             .args(["helper", "--trial", "--socket-fd", "0", "--log", &args.log])
             .arg("--state-dir")
             .arg(self.directory.join("helper"))
             .stdin(OwnedFd::from(listener));
+        if let Some(lxcpath) = &self.lxcpath {
+            command.arg("--lxcpath").arg(lxcpath);
+        }
         Ok(Running(command.spawn()?))
     }
 
@@ -192,6 +217,11 @@ impl Gatewren {
         self.home.directory.join("state.db")
     }
 
+    /// The certificate of the authority that it is known by.
+    pub fn authority(&self) -> PathBuf {
+        self.tls_file("ca.pem")
+    }
+
     fn tls_file(&self, name: &str) -> PathBuf {
         self.home.directory.join("tls").join(name)
     }
@@ -210,7 +240,7 @@ fn try_once(args: &Common, directory: &Path) -> Result<Said, Error> {
             "--dir",
         ])
         .arg(directory)
-        .args(["--log", "warn"])
+        .args(["--log", &args.log])
         .stdout(Stdio::piped());
     let line = Running::start(command)?.first_line()?;
     Ok(serde_json::from_str(&line)?)
@@ -229,6 +259,11 @@ fn settings(directory: &Path, socket: SocketAddr, log: &str) -> String {
 state_dir = "{directory}"
 
 [limits]
+max_connections = 65536
+max_streams = 65536
+max_streams_per_agent = 4096
+max_sessions = 65536
+max_sessions_per_agent = 65536
 address_rate = 100000
 address_burst = 100000
 agent_rate = 1000000
@@ -265,7 +300,16 @@ pub struct Bare {
 impl Bare {
     /// hyper with replies of so many bytes; over TLS with gatewren's own certificate, else plain.
     pub fn start(size: usize, ours: Option<&Gatewren>, pinning: Pinning) -> Result<Self, Error> {
-        let mut command = pinning.server(&std::env::current_exe()?);
+        let command = pinning.server(&std::env::current_exe()?);
+        Self::start_with(command, size, ours)
+    }
+
+    /// What the command starts, as this program.
+    pub fn start_with(
+        mut command: Command,
+        size: usize,
+        ours: Option<&Gatewren>,
+    ) -> Result<Self, Error> {
         command.args(["--bare", &size.to_string()]);
         if let Some(ours) = ours {
             command.arg("--cert").arg(ours.tls_file("cert.pem"));

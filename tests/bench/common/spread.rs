@@ -1,9 +1,9 @@
 //! Medians, quartiles and percentiles.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How values lie: the median, and the quartiles around it.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Spread {
     /// A quarter of the values is not above this.
     pub low: f64,

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use super::Error;
 use super::connection::{Address, Events};
 use super::follower::revision_in;
+use super::peers::{DOCUMENT, Started};
 use super::servers::Gatewren;
 use super::wire::{Head, Question, Repeated, Wire};
 
@@ -36,28 +37,21 @@ impl Subscribers {
         many: u32,
         uri: impl Fn(u32) -> String,
     ) -> Result<Self, Error> {
+        let token = format!("Bearer {}", ours.token);
         let mut opened = Opened::default();
         for n in 0..many {
-            let filter = format!(
-                r#""notifications":{{"resourceSubscriptions":["{}"]}}"#,
-                uri(n)
-            );
-            let question = Question {
-                wire: Wire::Stateless,
-                method: "subscriptions/listen",
-                name: None,
-                params: &filter,
-            };
-            let head = Head::new(ours.address.socket())
-                .with("authorization", &format!("Bearer {}", ours.token))
-                .with_question(&question);
-            let mut request = Repeated::new(&head, &question);
-            let mut events = open(&ours.address, request.next()?.0).await?;
-            let first = events.next().await?;
-            if !first.contains("notifications/subscriptions/acknowledged") {
-                return Err(format!("no acknowledgement: {first}").into());
-            }
-            opened.keep(events);
+            let head = Head::new(ours.address.socket()).with("authorization", &token);
+            opened.keep(listen(&ours.address, head, &uri(n)).await?);
+        }
+        Ok(opened.into())
+    }
+
+    /// So many to a server of others, all to the one thing that it has.
+    pub async fn peer(peer: &Started, many: u32) -> Result<Self, Error> {
+        let mut opened = Opened::default();
+        for _ in 0..many {
+            let head = Head::to(peer.path(), peer.address.socket());
+            opened.keep(listen(&peer.address, head, DOCUMENT).await?);
         }
         Ok(opened.into())
     }
@@ -88,6 +82,24 @@ impl Subscribers {
         }
         Ok(told)
     }
+}
+
+/// Opens a stream of the stateless wire, up to its acknowledgement.
+async fn listen(address: &Address, head: Head, uri: &str) -> Result<Events, Error> {
+    let filter = format!(r#""notifications":{{"resourceSubscriptions":["{uri}"]}}"#);
+    let question = Question {
+        wire: Wire::Stateless,
+        method: "subscriptions/listen",
+        name: None,
+        params: &filter,
+    };
+    let mut request = Repeated::new(&head.with_question(&question), &question);
+    let mut events = open(address, request.next()?.0).await?;
+    let first = events.next().await?;
+    if !first.contains("notifications/subscriptions/acknowledged") {
+        return Err(format!("no acknowledgement: {first}").into());
+    }
+    Ok(events)
 }
 
 async fn open(address: &Address, request: &[u8]) -> Result<Events, Error> {

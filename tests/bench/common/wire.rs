@@ -19,6 +19,16 @@ pub enum Wire {
     Stateless,
 }
 
+impl Wire {
+    /// The name of the revision.
+    pub fn revision(self) -> &'static str {
+        match self {
+            Self::Stateful => "2025-11-25",
+            Self::Stateless => "2026-07-28",
+        }
+    }
+}
+
 /// A request of MCP.
 #[derive(Debug)]
 pub struct Question<'a> {
@@ -50,8 +60,13 @@ pub struct Head(String);
 impl Head {
     /// The least that a client of MCP sends.
     pub fn new(host: SocketAddr) -> Self {
+        Self::to("/mcp", host)
+    }
+
+    /// The same for a server that serves at another path.
+    pub fn to(path: &str, host: SocketAddr) -> Self {
         Self(format!(
-            "POST /mcp HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n\
+            "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n\
              accept: application/json, text/event-stream\r\n"
         ))
     }
@@ -164,12 +179,13 @@ impl Judge {
             Self::Fixed(size) if reply.body.len() == *size => Ok(()),
             Self::Fixed(_) => Err(wrong("a body of another size")),
             Self::Result { known } => {
-                let rest = behind_id(reply.body, id);
+                let body = message_in(reply);
+                let rest = behind_id(body, id);
                 if rest.is_some_and(|rest| rest == known) {
                     return Ok(());
                 }
                 let message: Message =
-                    serde_json::from_slice(reply.body).map_err(|e| wrong(&e.to_string()))?;
+                    serde_json::from_slice(body).map_err(|e| wrong(&e.to_string()))?;
                 let failed = message.result.is_none_or(|result| result.is_error);
                 if message.id != id || message.error.is_some() || failed {
                     return Err(wrong("not a result for this request"));
@@ -180,6 +196,16 @@ impl Judge {
             }
         }
     }
+}
+
+/// The answer itself: whoever takes long to answer does so in a stream, as its last event.
+fn message_in<'a>(reply: &Reply<'a>) -> &'a [u8] {
+    if reply.header("content-type") != Some("text/event-stream") {
+        return reply.body;
+    }
+    let lines = reply.body.split(|byte| *byte == b'\n');
+    let mut data = lines.filter_map(|line| line.strip_prefix(b"data: "));
+    data.next_back().unwrap_or_default()
 }
 
 fn behind_id(body: &[u8], id: u32) -> Option<&[u8]> {

@@ -16,7 +16,7 @@ pub struct Args {
     #[command(flatten)]
     pub common: Common,
 
-    /// The server with rmcp; built from tests/bench/rmcp when absent
+    /// The server with rmcp; built from tests/bench/peers when absent
     #[arg(long, value_name = "FILE")]
     pub peer: Option<PathBuf>,
 }

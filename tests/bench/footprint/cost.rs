@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::common::Error;
-use crate::common::machine::memory_kib;
+use crate::common::machine::{memory_kib, tree};
 
 /// How often the CPU time is read: a thread that ended since is counted to its last reading.
 const READ_EVERY: Duration = Duration::from_millis(500);
@@ -103,26 +103,6 @@ impl Counter {
             }
         }
     }
-}
-
-/// A process and all below it.
-fn tree(pid: u32) -> Vec<u32> {
-    let mut all = vec![pid];
-    let mut at = 0;
-    while let Some(pid) = all.get(at) {
-        let threads = fs::read_dir(format!("/proc/{pid}/task"));
-        let mut children = Vec::new();
-        for thread in threads.into_iter().flatten().flatten() {
-            let list = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            children.extend(
-                list.split_whitespace()
-                    .filter_map(|pid| pid.parse::<u32>().ok()),
-            );
-        }
-        all.extend(children);
-        at += 1;
-    }
-    all
 }
 
 fn program(pid: u32) -> Option<PathBuf> {

@@ -1,7 +1,7 @@
 //! The two servers: how each is started and what it is asked.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::args::Args;
@@ -10,6 +10,7 @@ use crate::common::args::Common;
 use crate::common::connection::Address;
 use crate::common::load::{Asked, Caller, Kind};
 use crate::common::machine::Pinning;
+use crate::common::peers::free;
 use crate::common::servers::{Home, Running};
 use crate::common::wire::{Question, Wire};
 
@@ -80,11 +81,10 @@ impl Server {
         let (process, address) = match self {
             Self::Gatewren(home) => (home.start(args, pinning)?, home.address.clone()),
             Self::Peer(binary) => {
+                let socket = free()?;
                 let mut command = pinning.server(binary);
-                command.stdout(Stdio::piped());
-                let mut process = Running::start(command)?;
-                let port: u16 = process.first_line()?.trim().parse()?;
-                (process, Address::plain(([127, 0, 0, 1], port).into()))
+                command.arg(socket.port().to_string());
+                (Running::start(command)?, Address::plain(socket))
             }
         };
         let mut started = Started {
@@ -110,7 +110,7 @@ impl Server {
             address: &started.address,
             pid: started.process.pid(),
             question: self.question(),
-            kind: Kind::Mcp(self.token()),
+            kind: self.kind(),
         };
         Caller::open(&asked).await
     }
@@ -122,10 +122,10 @@ impl Server {
         }
     }
 
-    fn token(&self) -> &str {
+    fn kind(&self) -> Kind<'_> {
         match self {
-            Self::Gatewren(home) => &home.token,
-            Self::Peer(_) => "none",
+            Self::Gatewren(home) => Kind::Mcp(&home.token),
+            Self::Peer(_) => Kind::Open("/mcp"),
         }
     }
 }
@@ -133,15 +133,16 @@ impl Server {
 /// Builds rmcp's server, whose crates come from crates.io in the versions of its own lock file.
 fn build_peer() -> Result<PathBuf, Error> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let target = root.join("target/bench-rmcp");
+    let target = root.join("target/bench-peers");
     let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--release", "--locked", "--quiet"])
+        .args(["--package", "gatewren-bench-rmcp"])
         .arg("--manifest-path")
-        .arg(root.join("tests/bench/rmcp/Cargo.toml"))
+        .arg(root.join("tests/bench/peers/Cargo.toml"))
         .arg("--target-dir")
         .arg(&target)
         // Its own folder says for which machine it is built, and how.
-        .current_dir(root.join("tests/bench/rmcp"))
+        .current_dir(root.join("tests/bench/peers"))
         .env_remove("CARGO_BUILD_TARGET")
         .status()?;
     if !built.success() {

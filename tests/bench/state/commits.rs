@@ -6,7 +6,7 @@ use crate::common::Error;
 use crate::common::args::Common;
 use crate::common::follower::{Follower, fill};
 use crate::common::foreign::{Foreign, tick};
-use crate::common::machine::{Pinning, cpu_nanos};
+use crate::common::machine::{CpuClock, Pinning};
 use crate::common::servers::{Directory, Gatewren};
 use crate::documents::Size;
 use crate::state::{Actor, Author, Patch, State};
@@ -123,7 +123,7 @@ impl<'a> Beside<'a> {
         time: Duration,
         numbers: &mut impl Iterator<Item = u64>,
     ) -> Result<Written, Error> {
-        let cpu = cpu_nanos(self.ours.pid())?;
+        let cpu = CpuClock::of(self.ours.pid())?;
         let mut last = 0;
         let written = write(time, numbers, async |patch| {
             last = self.foreign.commit(&patch)?;
@@ -133,7 +133,7 @@ impl<'a> Beside<'a> {
         let ended = Instant::now();
         self.follower.reaches(last).await?;
         self.behind = self.behind.max(ended.elapsed());
-        self.cpu += Duration::from_nanos(cpu_nanos(self.ours.pid())? - cpu);
+        self.cpu += cpu.spent()?;
         Ok(written)
     }
 }
@@ -145,7 +145,7 @@ async fn write(
 ) -> Result<Written, Error> {
     let mut commit = commit;
     let own = std::process::id();
-    let (cpu, began) = (cpu_nanos(own)?, Instant::now());
+    let (cpu, began) = (CpuClock::of(own)?, Instant::now());
     let mut commits = 0;
     while began.elapsed() < time {
         let number = numbers.next().unwrap_or_default();
@@ -155,7 +155,7 @@ async fn write(
     Ok(Written {
         commits,
         time: began.elapsed(),
-        cpu: Duration::from_nanos(cpu_nanos(own)? - cpu),
+        cpu: cpu.spent()?,
     })
 }
 

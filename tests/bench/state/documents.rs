@@ -23,7 +23,8 @@ pub const SIZES: [Size; 3] = [
 /// A patch is kept below this, in bytes, which is less than the state takes at once.
 const PATCH_BYTES: usize = 1_000_000;
 
-const fn size(name: &'static str, key: &'static str, bytes: usize) -> Size {
+/// A size, such as the tables have.
+pub const fn size(name: &'static str, key: &'static str, bytes: usize) -> Size {
     Size { name, key, bytes }
 }
 

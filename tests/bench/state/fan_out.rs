@@ -8,16 +8,16 @@ use crate::args::Args;
 use crate::common::Error;
 use crate::common::follower::fill;
 use crate::common::foreign::tick;
-use crate::common::machine::{Pinning, cpu_nanos, memory_kib};
+use crate::common::machine::{CpuClock, Pinning, memory_kib};
 use crate::common::servers::{Bare, Gatewren};
 use crate::common::subscribers::Subscribers;
 use crate::documents::{SIZES, Size};
 
 /// A change is told at once when the one before on the same URI was told half a second ago: this is longer.
-const QUIET: Duration = Duration::from_millis(520);
+pub const QUIET: Duration = Duration::from_millis(520);
 
 /// The anchor is asked so long after gatewren was.
-const APART: Duration = Duration::from_millis(250);
+pub const APART: Duration = Duration::from_millis(250);
 
 /// After the last was told, the server may still be putting things away.
 const REST: Duration = Duration::from_millis(20);
@@ -50,7 +50,8 @@ pub const ROWS: [Row; 5] = [
     row("100 told, document of 10 MB", 100, false, LARGE),
 ];
 
-const fn row(name: &'static str, subscribers: u32, apart: bool, document: Size) -> Row {
+/// A row, such as the tables have.
+pub const fn row(name: &'static str, subscribers: u32, apart: bool, document: Size) -> Row {
     Row {
         name,
         subscribers,
@@ -159,22 +160,19 @@ impl Row {
     }
 }
 
-/// A server's CPU time so far.
-struct Cpu {
-    pid: u32,
-    nanos: u64,
-}
+/// A server's CPU time from now on.
+pub struct Cpu(CpuClock);
 
 impl Cpu {
-    fn of(pid: u32) -> Result<Self, Error> {
-        let nanos = cpu_nanos(pid)?;
-        Ok(Self { pid, nanos })
+    /// Of this process.
+    pub fn of(pid: u32) -> Result<Self, Error> {
+        Ok(Self(CpuClock::of(pid)?))
     }
 
     /// What a change cost that was made at `at`.
-    async fn spent_on(self, at: Instant, told: &[Instant]) -> Result<Change, Error> {
+    pub async fn spent_on(self, at: Instant, told: &[Instant]) -> Result<Change, Error> {
         sleep(REST).await;
-        let nanos = cpu_nanos(self.pid)? - self.nanos;
+        let spent = self.0.spent()?;
         let us = |time: Duration| time.as_secs_f64() * 1e6;
         let mut told_us: Vec<f64> = told
             .iter()
@@ -182,7 +180,7 @@ impl Cpu {
             .collect();
         told_us.sort_by(f64::total_cmp);
         let many = f64::from(u32::try_from(told.len())?);
-        let cpu_us = us(Duration::from_nanos(nanos)) / many;
+        let cpu_us = us(spent) / many;
         Ok(Change { told_us, cpu_us })
     }
 }

@@ -1,0 +1,87 @@
+//! What gatewren is to reach, measured part by part, and put together with the goals: `tests/bench/run`.
+//!
+//! ```text
+//! tests/bench/run            # builds everything, measures everything, writes tables and drawings
+//! cargo bench --profile meter --bench goals -- --part calls --peers FILE    # one part alone
+//! ```
+//!
+//! Each figure of gatewren is taken between two of its anchor, and only the ratio counts: what slows the machine down
+//! slows both down. gatewren is measured as it ships, over TLS and with its audit, so its anchor is hyper over TLS
+//! with the same certificate; the peers serve plain HTTP, as their documentation shows, so theirs is plain hyper.
+//! One wrong reply ends the run.
+
+#[path = "../common/mod.rs"]
+#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
+mod common;
+
+// How the state is measured, as `cargo bench --bench state` measures it.
+#[path = "../state/documents.rs"]
+mod documents;
+#[path = "../state/fan_out.rs"]
+mod fan_out;
+#[path = "../state/reads.rs"]
+#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
+mod reads;
+
+// How instructions are counted, as `tests/bench/budgets/run` counts them.
+#[path = "../budgets/counter.rs"]
+mod counter;
+#[path = "../budgets/profile.rs"]
+#[expect(dead_code, reason = "each benchmark uses its part of what they share")]
+mod profile;
+
+mod args;
+mod calls;
+mod context;
+mod counts;
+mod figure;
+mod growth;
+mod large;
+mod report;
+mod rest;
+mod rows;
+mod shell;
+mod spawn;
+mod state;
+mod streams;
+mod svg;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Args, Part};
+use common::Error;
+use common::start::start;
+use context::Context;
+
+fn main() -> ExitCode {
+    let args = Args::parse().settled();
+    let mut common = args.common.clone();
+    // A child of this program's own measures without cargo's word for it.
+    common.bench |= args.spawn.is_some() || args.report.is_some();
+    start("goals", &common, async || run(args).await)
+}
+
+async fn run(args: Args) -> Result<String, Error> {
+    if let Some(spawned) = &args.spawn {
+        return spawn::run(spawned);
+    }
+    if let Some(folder) = &args.report {
+        return report::report(folder);
+    }
+    let part = args.part.ok_or("name a part, or a folder to report")?;
+    let cx = Context::new(args)?;
+    let findings = match part {
+        Part::Calls => calls::measure(&cx).await?,
+        Part::Shell => shell::measure(&cx).await?,
+        Part::Streams => streams::measure(&cx).await?,
+        Part::State => state::measure(&cx).await?,
+        Part::Rest => rest::measure(&cx).await?,
+        Part::Large => large::measure(&cx).await?,
+        Part::Counts => counts::measure(&cx).await?,
+        Part::Growth => growth::measure(&cx).await?,
+    };
+    let name = format!("{part:?}").to_lowercase();
+    Ok(serde_json::to_string(&cx.found(name, findings)?)?)
+}

@@ -1,0 +1,260 @@
+//! Puts the parts together: the tables for people and for programs, and the drawings.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::calls::is_own;
+use crate::common::Error;
+use crate::common::spread::Spread;
+use crate::figure::{Curve, Figure, Found};
+use crate::rows::{Met, ROWS, Row};
+use crate::svg::draw;
+
+/// What the tables are called.
+const TABLES: &str = "tables";
+
+/// Reads the parts in a folder and writes what they come to beside them; the table for people.
+pub fn report(folder: &Path) -> Result<String, Error> {
+    let found = parts(&folder.join("parts"))?;
+    let about = fs::read_to_string(folder.join("about")).unwrap_or_default();
+    let text = markdown(&found, about.trim());
+    fs::write(folder.join(TABLES).with_extension("md"), &text)?;
+    fs::write(folder.join("short.md"), short(&found, about.trim()))?;
+    let tables = serde_json::to_string_pretty(&tables(&found, about.trim()))?;
+    fs::write(folder.join(TABLES).with_extension("json"), tables + "\n")?;
+    for curve in curves(&found) {
+        let file = folder.join(&curve.file).with_extension("svg");
+        fs::write(file, draw(curve))?;
+    }
+    Ok(text)
+}
+
+fn parts(folder: &Path) -> Result<Vec<Found>, Error> {
+    let mut found: Vec<Found> = Vec::new();
+    let files = fs::read_dir(folder).map_err(|cause| format!("{}: {cause}", folder.display()))?;
+    for file in files {
+        let path = file?.path();
+        if path.extension().is_some_and(|kind| kind == "json") {
+            let text = fs::read_to_string(&path)?;
+            let part = serde_json::from_str(&text)
+                .map_err(|cause| format!("{}: {cause}", path.display()))?;
+            found.push(part);
+        }
+    }
+    if found.is_empty() {
+        return Err(format!("{}: nothing was measured", folder.display()).into());
+    }
+    found.sort_by(|one, other| one.part.cmp(&other.part));
+    Ok(found)
+}
+
+fn curves(found: &[Found]) -> impl Iterator<Item = &Curve> {
+    found.iter().flat_map(|part| &part.curves)
+}
+
+fn figure<'a>(found: &'a [Found], row: &Row) -> Option<&'a Figure> {
+    let mut figures = found.iter().flat_map(|part| &part.figures);
+    figures.find(|figure| figure.key == row.key)
+}
+
+/// What stands where people look first: a line a row, without what is known besides.
+fn short(found: &[Found], about: &str) -> String {
+    let mut text = format!(
+        "\n{about} {} Other programs took {:.1} cores meanwhile, at most.\n\n| goal | what | ours | gate | target | best peer |\n| --- | --- | ---: | ---: | ---: | --- |\n",
+        machine(found),
+        found.iter().map(|part| part.others).fold(0.0, f64::max)
+    );
+    for row in ROWS {
+        let Some((figure, ours)) = figure(found, row).and_then(|f| Some((f, f.ours?))) else {
+            continue;
+        };
+        let mark = |bound: f64| match row.met(figure.ours, bound) {
+            Met::Yes => number(bound),
+            Met::No | Met::Unknown => format!("{}: missed", number(bound)),
+        };
+        let peer = best(row, figure).map_or_else(
+            || "-".to_owned(),
+            |(name, spread)| format!("{} ({name})", number(spread.median)),
+        );
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} {} | {} | {} | {peer} |",
+            row.goal,
+            row.what,
+            number(ours.median),
+            row.unit,
+            mark(row.gate),
+            mark(row.target)
+        );
+    }
+    text
+}
+
+/// Peers that are some.
+fn best<'a>(row: &Row, figure: &'a Figure) -> Option<(&'a str, Spread)> {
+    let others = figure.peers.iter().filter(|(name, _)| !is_own(name));
+    let others: Vec<(String, Spread)> = others.cloned().collect();
+    let name = &row.best(&others)?.0;
+    let (name, spread) = figure.peers.iter().find(|(known, _)| known == name)?;
+    Some((name, *spread))
+}
+
+fn markdown(found: &[Found], about: &str) -> String {
+    let mut text = format!("{about}\n\n{HEAD}");
+    for row in ROWS {
+        let Some(figure) = figure(found, row) else {
+            continue;
+        };
+        // Text takes everything.
+        let _ = writeln!(text, "{}", line(row, figure));
+    }
+    text.push_str(FOOT);
+    text.push_str(OTHERS);
+    for part in found {
+        for figure in &part.figures {
+            others(&mut text, figure);
+        }
+    }
+    text.push_str(NOISE);
+    for part in found {
+        let _ = writeln!(text, "{}", noise(part));
+    }
+    let _ = writeln!(text, "\n{}", machine(found));
+    for curve in curves(found) {
+        let _ = writeln!(text, "\n![{}]({}.svg)", curve.title, curve.file);
+    }
+    text
+}
+
+const HEAD: &str = "\
+| goal | what | limit | best peer | ours (quartiles) | gate | target | gate met | target met |
+| --- | --- | ---: | --- | ---: | ---: | ---: | --- | --- |\n";
+
+const FOOT: &str = "
+`x hyper` and `of hyper` are by a server that is hyper alone with a reply of the same size, right before and right after:
+over TLS with the same certificate for gatewren, which serves nothing else and keeps its audit, and plain for the peers,
+which check no token. gatewren is asked `whoami`, the peers `echo`. The limit is what was once measured of the least code
+that answers rightly. Medians decide.\n";
+
+const OTHERS: &str = "
+## Peers, and what else is to be known
+
+| figure | ours | peers | note |
+| --- | ---: | --- | --- |\n";
+
+const NOISE: &str = "
+## How quiet the machine was
+
+| part | rounds | seconds a sample | cores that others used | anchor beside itself | load after | took |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+
+fn line(row: &Row, figure: &Figure) -> String {
+    let unit = if row.unit.is_empty() {
+        String::new()
+    } else {
+        format!(" {}", row.unit)
+    };
+    let limit = row.limit.map_or_else(|| "-".to_owned(), number);
+    let best = best(row, figure).map_or_else(
+        || "-".to_owned(),
+        |(name, spread)| format!("{} ({name})", number(spread.median)),
+    );
+    let ours = figure.ours.map_or_else(
+        || format!("not here: {}", figure.note),
+        |ours| format!("{}{unit}", words(ours)),
+    );
+    let mark = |bound: f64| match row.met(figure.ours, bound) {
+        Met::Yes => "yes",
+        Met::No => "**no**",
+        Met::Unknown => "-",
+    };
+    let sign = if row.target > row.gate { ">=" } else { "<=" };
+    format!(
+        "| {} | {} | {limit} | {best} | {ours} | {sign} {} | {sign} {} | {} | {} |",
+        row.goal,
+        row.what,
+        number(row.gate),
+        number(row.target),
+        mark(row.gate),
+        mark(row.target)
+    )
+}
+
+fn others(text: &mut String, figure: &Figure) {
+    let peers: Vec<String> = figure
+        .peers
+        .iter()
+        .map(|(name, spread)| format!("{name}: {}", words(*spread)))
+        .collect();
+    let ours = figure.ours.map_or_else(|| "-".to_owned(), words);
+    let _ = writeln!(
+        text,
+        "| {} | {ours} | {} | {} |",
+        figure.key,
+        peers.join("; "),
+        figure.note
+    );
+}
+
+fn noise(part: &Found) -> String {
+    let itself = part.noise.map_or_else(
+        || "-".to_owned(),
+        |noise| format!("{:.1} %", noise.median * 100.0),
+    );
+    format!(
+        "| {} | {} | {} | {:.2} | {itself} | {} | {:.0} s |",
+        part.part, part.rounds, part.seconds, part.others, part.load_after, part.took
+    )
+}
+
+fn machine(found: &[Found]) -> String {
+    let first = found.first();
+    first.map_or_else(String::new, |part| {
+        format!("{}; {}.", part.machine.words(), part.pinning)
+    })
+}
+
+/// The median, in brackets the quartiles where there are some.
+fn words(spread: Spread) -> String {
+    let Spread { low, median, high } = spread;
+    if (high - low).abs() < f64::EPSILON {
+        return number(median);
+    }
+    format!("{} ({}-{})", number(median), number(low), number(high))
+}
+
+/// Three digits that count.
+fn number(value: f64) -> String {
+    match value.abs() {
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+fn tables(found: &[Found], about: &str) -> Value {
+    let rows: Vec<Value> = ROWS
+        .iter()
+        .filter_map(|row| {
+            let figure = figure(found, row)?;
+            Some(json!({
+                "goal": row.goal,
+                "key": row.key,
+                "what": row.what,
+                "unit": row.unit,
+                "limit": row.limit,
+                "best_peer": best(row, figure).map(|(name, spread)| json!({ "name": name, "spread": spread })),
+                "ours": figure.ours,
+                "gate": row.gate,
+                "target": row.target,
+                "gate_met": row.met(figure.ours, row.gate),
+                "target_met": row.met(figure.ours, row.target),
+                "note": figure.note,
+            }))
+        })
+        .collect();
+    json!({ "about": about, "rows": rows, "parts": found })
+}
