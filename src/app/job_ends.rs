@@ -133,5 +133,5 @@ async fn record(vault: &Vault, end: &JobEnd) -> Result<(), VaultError> {
         revision_before: None,
         revision: None,
     };
-    vault.audit().outcome(id, outcome)
+    vault.audit().outcome(&id, outcome)
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::tables::tables;
+use crate::registry::Tool;
 
 /// Its tools, with the parameters of each.
 const THEIRS: &str = include_str!("../../tests/golden/startos-parameters.txt");
@@ -112,11 +113,10 @@ fn a_password_is_refused_and_what_has_no_use_is_left_aside() {
     let tool = catalog.tool("backup.target.mount").unwrap();
     let read = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
     let mut plain = read(r#"{"targetId":"nas","serverId":"x","allowPartial":true,"password":""}"#);
-    tool.translate(tool.alias("backup.target.mount"), &mut plain)
-        .unwrap();
+    Tool::translate(tool.alias("backup.target.mount"), &mut plain).unwrap();
     assert_eq!(plain, read(r#"{"target":"nas"}"#));
     let mut secret = read(r#"{"targetId":"nas","password":"hunter2"}"#);
-    let refused = tool.translate(tool.alias("backup.target.mount"), &mut secret);
+    let refused = Tool::translate(tool.alias("backup.target.mount"), &mut secret);
     let words = refused.unwrap_err().to_string();
     assert!(
         words.contains("`password`") && !words.contains("hunter2"),
@@ -124,17 +124,12 @@ fn a_password_is_refused_and_what_has_no_use_is_left_aside() {
     );
     let repair = catalog.tool("disk.repair").unwrap();
     let mut bare = Map::new();
-    repair
-        .translate(repair.alias("disk_repair"), &mut bare)
-        .unwrap();
+    Tool::translate(repair.alias("disk_repair"), &mut bare).unwrap();
     assert!(bare.is_empty(), "by our own name something must be named");
-    repair
-        .translate(repair.alias("disk.repair"), &mut bare)
-        .unwrap();
+    Tool::translate(repair.alias("disk.repair"), &mut bare).unwrap();
     assert_eq!(bare, read(r#"{"path":"/"}"#));
     // By our own name nothing is read otherwise.
     let mut ours = read(r#"{"target":"nas","serverId":"x"}"#);
-    tool.translate(tool.alias("backup_target_mount"), &mut ours)
-        .unwrap();
+    Tool::translate(tool.alias("backup_target_mount"), &mut ours).unwrap();
     assert!(ours.contains_key("serverId"));
 }

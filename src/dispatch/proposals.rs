@@ -50,7 +50,7 @@ pub(super) fn wanted(
         ))
         .hint("context names those that can be.")
     })?;
-    tool.translate(tool.alias(&name), &mut arguments)?;
+    Tool::translate(tool.alias(&name), &mut arguments)?;
     tool.check_arguments(arguments.clone())?;
     if let Verdict::Deny = judge(who, tool, &arguments) {
         return Err(ToolError::new(format!(

@@ -121,7 +121,7 @@ impl Record {
         );
         if let Some((vault, id)) = audit
             && let Err(cause) = vault.audit().outcome(
-                id,
+                &id,
                 Outcome {
                     status: outcome,
                     duration_ms,

@@ -15,7 +15,9 @@ pub fn next() -> Arc<str> {
     let mut rest = start.wrapping_add(count);
     let mut digits = [0; 12];
     for digit in digits.iter_mut().rev() {
-        *digit = b"0123456789abcdef"[(rest & 0xf) as usize];
+        let value = u32::try_from(rest & 0xf).ok();
+        let character = value.and_then(|value| char::from_digit(value, 16));
+        *digit = character.map_or(b'0', |character| character as u8);
         rest >>= 4;
     }
     str::from_utf8(&digits).unwrap_or_default().into()

@@ -52,7 +52,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
     let remembers = tool.remembers() || confirms(&call.context.who, &tool);
     let (inputs, binding) = inputs(&engine, &mut call, remembers)?;
     let mut arguments = arguments(&mut call.params)?;
-    let understood = tool.translate(alias, &mut arguments);
+    let understood = Tool::translate(alias, &mut arguments);
     understood.map_err(|refused| RpcError::invalid_params(refused.to_string()))?;
     let mut cx = surroundings(&call, reference::next(), inputs);
     let (house, who) = (engine.clone(), call.context.who.clone());

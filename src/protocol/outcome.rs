@@ -167,9 +167,10 @@ mod tests {
             }
         }
         server().sign(&mut result);
-        let shaped = match version.is_modern() {
-            true => result,
-            false => for_stateful(method, result, version),
+        let shaped = if version.is_modern() {
+            result
+        } else {
+            for_stateful(method, result, version)
         };
         json!({ "jsonrpc": "2.0", "id": "1", "result": shaped })
     }

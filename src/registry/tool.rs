@@ -245,7 +245,6 @@ impl Tool {
 
     /// Renames the dialect's parameters to ours; a call by our own name is left as it is.
     pub fn translate(
-        &self,
         alias: Option<Alias>,
         arguments: &mut Map<String, Value>,
     ) -> std::result::Result<(), ToolError> {

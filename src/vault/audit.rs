@@ -85,8 +85,8 @@ impl<'a> Audit<'a> {
 
     /// Writes down what came of a call, some time soon. It never waits, so that it can also be said
     /// where a call was dropped; there are no more of these than calls at once.
-    pub fn outcome(&self, id: AuditId, outcome: Outcome) -> Result<(), VaultError> {
-        let record = Record::of_outcome(&id, outcome);
+    pub fn outcome(&self, id: &AuditId, outcome: Outcome) -> Result<(), VaultError> {
+        let record = Record::of_outcome(id, outcome);
         let tail = Arc::clone(&self.shared.tail);
         let work = move |connection: &Connection| append(connection, &tail, &record);
         let writer = &self.shared.writer;
@@ -164,7 +164,7 @@ mod tests {
                 .intent(entry(&arguments), promise)
                 .await
                 .unwrap();
-            vault.audit().outcome(id, ok()).unwrap();
+            vault.audit().outcome(&id, ok()).unwrap();
         }
         vault.probe().await.unwrap();
         (vault, Connection::open(path).unwrap())
@@ -361,7 +361,7 @@ mod tests {
         let arguments = json!({});
         let promise = Promise::Committed;
         let id = vault.audit().intent(entry(&arguments), promise).await;
-        vault.audit().outcome(id.unwrap(), ok()).unwrap();
+        vault.audit().outcome(&id.unwrap(), ok()).unwrap();
         vault.probe().await.unwrap();
         assert_eq!(vault.audit().verify().unwrap(), intact(4));
         let other = Connection::open(&path).unwrap();
@@ -410,7 +410,7 @@ mod tests {
                     .intent(entry(&arguments), promise)
                     .await
                     .unwrap();
-                vault.audit().outcome(id, ok()).unwrap();
+                vault.audit().outcome(&id, ok()).unwrap();
             })
         });
         for call in calls.collect::<Vec<_>>() {
@@ -429,7 +429,7 @@ mod tests {
             let arguments = json!({});
             let promise = Promise::Committed;
             let id = vault.audit().intent(entry(&arguments), promise).await;
-            vault.audit().outcome(id.unwrap(), ok()).unwrap();
+            vault.audit().outcome(&id.unwrap(), ok()).unwrap();
             vault.probe().await.unwrap();
         }
         assert_eq!(ours.audit().verify().unwrap(), intact(12));
@@ -449,7 +449,7 @@ mod tests {
         let outcome = |id: &str| {
             vault
                 .audit()
-                .outcome(AuditId::new(id.to_owned()), ok())
+                .outcome(&AuditId::new(id.to_owned()), ok())
                 .unwrap();
         };
         outcome("first");

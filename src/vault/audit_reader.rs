@@ -189,7 +189,7 @@ mod tests {
             revision_before: Some(4),
             revision: Some(5),
         };
-        vault.audit().outcome(id.unwrap(), outcome).unwrap();
+        vault.audit().outcome(&id.unwrap(), outcome).unwrap();
     }
 
     #[tokio::test]

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// Writes that one commit carries; the next commit takes the rest.
 const MAX_GROUP: usize = 256;
+
+/// So long a job for which nobody waits stays for others.
+const GATHER: Duration = Duration::from_millis(5);
 
 /// What a write must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub(super) struct Job {
     pub durability: Durability,
     /// What to do.
     pub work: Box<dyn Work>,
+    /// Somebody waits for its commit.
+    pub awaited: bool,
     /// Its place in the queue, given back when it is done.
     pub place: Option<OwnedSemaphorePermit>,
 }
@@ -79,9 +84,9 @@ pub(super) fn run(
     loop {
         match orders.recv_timeout(look_every) {
             Ok(first) => {
-                let more = orders.try_iter().take(MAX_GROUP - 1);
-                let group = std::iter::once(first).chain(more).filter_map(Order::job);
-                file.commit(group.collect());
+                let mut group: Vec<_> = first.job().into_iter().collect();
+                gather(orders, &mut group);
+                file.commit(group);
             }
             Err(RecvTimeoutError::Timeout) => file.look(),
             Err(RecvTimeoutError::Disconnected) => return,
@@ -91,6 +96,23 @@ pub(super) fn run(
             elsewhere();
         }
     }
+}
+
+/// Adds what waits. A commit costs as much as several rows, so jobs for which nobody waits stay for others a moment.
+fn gather(orders: &Receiver<Order>, group: &mut Vec<Job>) {
+    let until = Instant::now() + GATHER;
+    let is_awaited = |group: &[Job]| group.last().is_none_or(|job| job.awaited);
+    while !is_awaited(group) && group.len() < MAX_GROUP {
+        let left = until.saturating_duration_since(Instant::now());
+        match orders.recv_timeout(left) {
+            Ok(order) => group.extend(order.job()),
+            Err(_) => break,
+        }
+    }
+    let more = orders
+        .try_iter()
+        .take(MAX_GROUP.saturating_sub(group.len()));
+    group.extend(more.filter_map(Order::job));
 }
 
 /// The file as the thread knows it.

@@ -69,6 +69,6 @@ impl Audit<'_> {
             revision_before: None,
             revision: None,
         };
-        self.outcome(id, outcome)
+        self.outcome(&id, outcome)
     }
 }

@@ -276,7 +276,7 @@ mod tests {
     };
 
     async fn end(vault: &Vault, id: AuditId) {
-        vault.audit().outcome(id, ENDED).unwrap();
+        vault.audit().outcome(&id, ENDED).unwrap();
         vault.probe().await.unwrap();
     }
 

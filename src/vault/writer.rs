@@ -81,7 +81,7 @@ impl Writer {
             // Nobody may be waiting any more.
             let _ = answer.send(outcome);
         });
-        self.send(durability, Some(place), task)?;
+        self.send((durability, true), Some(place), task)?;
         answered.await.map_err(|_| VaultError::Stopped)?
     }
 
@@ -93,7 +93,7 @@ impl Writer {
     ) -> Result<(), VaultError> {
         let place = self.place().await?;
         self.send(
-            Durability::Process,
+            (Durability::Process, false),
             Some(place),
             self.task(doing, work, logged),
         )
@@ -108,7 +108,7 @@ impl Writer {
             return Err(Unplaced::Later(work));
         };
         let task = self.task(doing, work, logged);
-        let sent = self.send(Durability::Process, Some(place), task);
+        let sent = self.send((Durability::Process, false), Some(place), task);
         sent.map_err(Unplaced::Stopped)
     }
 
@@ -118,7 +118,11 @@ impl Writer {
         doing: &'static str,
         work: impl FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
     ) -> Result<(), VaultError> {
-        self.send(Durability::Process, None, self.task(doing, work, logged))
+        self.send(
+            (Durability::Process, false),
+            None,
+            self.task(doing, work, logged),
+        )
     }
 
     /// Leaves some work if there is a place for it, else forgets it: only for what may be lost.
@@ -130,7 +134,7 @@ impl Writer {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             let task = self.task(doing, work, logged);
             // The thread is gone only when gatewren stops.
-            let _ = self.send(Durability::Process, Some(place), task);
+            let _ = self.send((Durability::Process, false), Some(place), task);
         }
     }
 
@@ -154,12 +158,13 @@ impl Writer {
 
     fn send(
         &self,
-        durability: Durability,
+        (durability, awaited): (Durability, bool),
         place: Option<OwnedSemaphorePermit>,
         work: impl Work + 'static,
     ) -> Result<(), VaultError> {
         let job = Job {
             durability,
+            awaited,
             work: Box::new(work),
             place,
         };
