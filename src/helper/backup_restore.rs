@@ -295,7 +295,11 @@ async fn files(
             let unpacked = unpack(restic, work, (snapshot, id, to)).await?.files;
             // Of a single file a directory is made here too.
             let is_directory = fs::symlink_metadata(&unpacked).is_ok_and(|facts| facts.is_dir());
-            Ok(if is_directory { unpacked } else { to.to_owned() })
+            Ok(if is_directory {
+                unpacked
+            } else {
+                to.to_owned()
+            })
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::exec::{
     Backup, BackupDeed, BackupId, BackupList, Ending, Frame, Stream, Subject, TargetName,
@@ -31,11 +31,9 @@ use super::{
 /// The most backups that are told of.
 const MOST: usize = 1000;
 
-/// How long one target may take to say what is there; then the others are told without it.
-const TARGET_TIME: Duration = Duration::from_secs(20);
-
-/// The same of all of them; below the time in which the front wants its answer.
-const LIST_TIME: Duration = Duration::from_secs(50);
+/// How long targets may take to say what is there; those that are not asked by then are told of as unseen. With one more
+/// it is below the time in which the front wants its answer.
+const LIST_TIME: Duration = Duration::from_secs(35);
 
 /// Does one of the operations on backups.
 pub async fn perform(
@@ -127,10 +125,12 @@ async fn list(work: &mut Work<'_>, target: Option<&TargetName>) -> Result<Ending
     let mut list = BackupList::default();
     let until = Instant::now() + LIST_TIME;
     for target in targets {
-        let most = (Instant::now() + TARGET_TIME).min(until);
-        let looked = timeout_at(most, kept(work, &target)).await;
-        let too_long = || Err(Refusal::failed("it did not answer in time").into());
-        match looked.unwrap_or_else(|_| too_long()) {
+        let looked = if Instant::now() < until {
+            kept(work, &target).await
+        } else {
+            Err(Refusal::failed("others took too long to answer; ask for this target alone").into())
+        };
+        match looked {
             Ok(backups) => list.backups.extend(backups.into_iter().filter(|backup| {
                 let container = backup.container.as_ref();
                 container.is_none_or(|name| policy.allows_container(name.as_str()))
@@ -158,7 +158,9 @@ async fn list(work: &mut Work<'_>, target: Option<&TargetName>) -> Result<Ending
 async fn kept(work: &mut Work<'_>, target: &Target) -> Result<Vec<Backup>, Halt> {
     if let Some(restic) = Restic::of(work, target).await? {
         let snapshots = snapshots(&restic, work, None).await?;
-        let told = snapshots.iter().filter_map(|snapshot| snapshot.told(target));
+        let told = snapshots
+            .iter()
+            .filter_map(|snapshot| snapshot.told(target));
         return Ok(told.collect());
     }
     let target = target.clone();

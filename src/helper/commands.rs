@@ -30,6 +30,9 @@ const ENTRY_TIME: Duration = Duration::from_secs(15);
 /// Who hears what a command prints, in place of the caller; what comes back the caller is told as a complaint.
 pub type Hear<'a> = &'a mut (dyn FnMut(Stream, &[u8]) -> Option<Vec<u8>> + Send);
 
+/// How what is heard ends when its own time is up: as by an alarm clock (SIGALRM).
+pub const OUT_OF_TIME: Ending = Ending::Signalled { signal: 14 };
+
 /// Runs a command on the host.
 pub async fn on_host(
     house: &House,
@@ -40,11 +43,11 @@ pub async fn on_host(
     host(house, pump, (command, None), processes).await
 }
 
-/// The same of what is the helper's own, which hears what it prints.
+/// The same of what is the helper's own, which hears what it prints, and may give it less time than its caller.
 pub async fn heard_on_host(
     house: &House,
     pump: &mut Pump,
-    (command, hear): (&Command, Hear<'_>),
+    (command, hear): (&Command, (Hear<'_>, Duration)),
     processes: u32,
 ) -> Result<Ending, Refusal> {
     host(house, pump, (command, Some(hear)), processes).await
@@ -53,7 +56,7 @@ pub async fn heard_on_host(
 async fn host(
     house: &House,
     pump: &mut Pump,
-    (command, hear): (&Command, Option<Hear<'_>>),
+    (command, hear): (&Command, Option<(Hear<'_>, Duration)>),
     processes: u32,
 ) -> Result<Ending, Refusal> {
     check(command)?;
@@ -123,7 +126,7 @@ async fn run(
     house: &House,
     pump: &mut Pump,
     recipe: Recipe<'_>,
-    (launch, mut hear): (&Launch, Option<Hear<'_>>),
+    (launch, mut hear): (&Launch, Option<(Hear<'_>, Duration)>),
 ) -> Result<Ending, Refusal> {
     adopt_orphans().map_err(|e| no_orphans(&e))?;
     let spawned = Cage::spawn(recipe, &house.strays);
@@ -132,7 +135,11 @@ async fn run(
     let outcome = match pump.wait(timeout(ENTRY_TIME, cage.ready())).await {
         Ok(Ok(true)) => Ok(match &mut hear {
             None => pump.carry(&mut outputs, cage.run(launch)).await,
-            Some(hear) => hearing(pump, &mut outputs, (cage.run(launch), *hear)).await,
+            Some((hear, time)) => {
+                let run = timeout(*time, cage.run(launch));
+                let run = async { run.await.unwrap_or(OUT_OF_TIME) };
+                hearing(pump, &mut outputs, (run, *hear)).await
+            }
         }),
         Ok(_) => Err(()),
         Err(why) => Ok(Ending::Killed { why }),
@@ -141,9 +148,11 @@ async fn run(
     let ending = outcome.map_err(|()| not_entered(&mut outputs))?;
     match hear {
         None => pump.drain(&mut outputs).await,
-        Some(hear) => {
+        Some((hear, _)) => {
             for which in [Stream::Stdout, Stream::Stderr] {
-                outputs.rest(which).for_each(|bytes| drop(hear(which, &bytes)));
+                outputs
+                    .rest(which)
+                    .for_each(|bytes| drop(hear(which, &bytes)));
             }
         }
     }

@@ -1,12 +1,13 @@
 //! Why work of several steps does not come to its end: somebody ordered so, or something is in the way.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::exec::{Command, Ending, KillReason, Program, Stream};
 
 use super::{
     answers::to_its_end,
-    commands::{Hear, heard_on_host},
+    commands::{Hear, OUT_OF_TIME, heard_on_host},
     house::House,
     programs::find,
     pump::Pump,
@@ -83,6 +84,7 @@ impl Work<'_> {
             args,
             cwd: "/".to_owned(),
             env: BTreeMap::new(),
+            time: Duration::MAX,
         };
         let code = self.step(step, &mut heard).await?;
         Ok((code, String::from_utf8_lossy(&complaint).trim().to_owned()))
@@ -98,9 +100,11 @@ impl Work<'_> {
             cwd: Some(step.cwd),
             env: step.env,
         };
-        let ended = heard_on_host(self.house, self.pump, (&command, hear), self.processes).await?;
+        let heard = (&command, (hear, step.time));
+        let ended = heard_on_host(self.house, self.pump, heard, self.processes).await?;
         match ended {
             Ending::Exited { code } => Ok(code),
+            OUT_OF_TIME => Err(Refusal::failed(format!("{name} did not answer in time")).into()),
             Ending::Killed { why } => Err(Halt::Killed(why)),
             other => Err(Refusal::failed(format!("{name} did not end by itself: {other}")).into()),
         }
@@ -118,4 +122,6 @@ pub struct Step {
     pub cwd: String,
     /// Variables beside the usual ones; no process list shows them.
     pub env: BTreeMap<String, String>,
+    /// How long it may take; then it is killed, and the step is refused.
+    pub time: Duration,
 }

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::time::timeout;
-
 use crate::config::BackupStore;
 use crate::exec::Stream;
 use crate::sys::files::read_bounded;
@@ -59,6 +57,8 @@ pub struct Order {
     pub cwd: String,
     /// All that follows its name.
     pub args: Vec<String>,
+    /// How long it may take, where the whole operation may take longer.
+    pub time: Duration,
 }
 
 /// An order that does not depend on where it is carried out.
@@ -66,6 +66,7 @@ pub fn order(args: &[&str]) -> Order {
     Order {
         cwd: "/".to_owned(),
         args: args.iter().map(|&arg| arg.to_owned()).collect(),
+        time: Duration::MAX,
     }
 }
 
@@ -109,11 +110,15 @@ impl Restic {
 
     /// Takes away the locks of those on this box that have been killed; not those of others.
     pub async fn unlock(&self, work: &mut Work<'_>) {
-        let step = self.step(order(&["unlock"]));
+        let time = UNLOCK_TIME;
+        let step = self.step(Order {
+            time,
+            ..order(&["unlock"])
+        });
         work.pump.set_steadfast(true);
-        let done = timeout(UNLOCK_TIME, work.step(step, &mut |_, _| None)).await;
+        let done = work.step(step, &mut |_, _| None).await;
         work.pump.set_steadfast(false);
-        if !matches!(done, Ok(Ok(0))) {
+        if !matches!(done, Ok(0)) {
             tracing::warn!("a lock of restic's may stay; the next backup tries again");
         }
     }
@@ -126,13 +131,16 @@ impl Restic {
             args,
             cwd: order.cwd,
             env: self.variables.clone(),
+            time: order.time,
         }
     }
 
     /// What it says of its failure, without what is nobody's business.
     fn reason(&self, complaint: &[u8]) -> String {
         let complaint = String::from_utf8_lossy(complaint);
-        let fatal = complaint.lines().find_map(|line| line.strip_prefix("Fatal: "));
+        let fatal = complaint
+            .lines()
+            .find_map(|line| line.strip_prefix("Fatal: "));
         let first = complaint.lines().find(|line| !line.trim().is_empty());
         let reason = fatal.or(first).unwrap_or("restic gave no reason").trim();
         let hidden = |text: String, secret: &String| text.replace(secret, "***");

@@ -10,7 +10,9 @@ use crate::sys::files::private_dir;
 use super::{
     archive::Contents,
     backup_check::CONFIG,
-    backup_make::{Source, begun, format, leave_out, sought, stilled, unwritten, write, write_manifest},
+    backup_make::{
+        Source, begun, format, leave_out, sought, stilled, unwritten, write, write_manifest,
+    },
     backup_places::{Target, no_state},
     halt::{Halt, Work},
     refusal::Refusal,
@@ -56,7 +58,10 @@ pub async fn create(
     let (own, state) = (target.clone(), work.house.state.clone());
     let (place, _lock) = work
         .aside(move || {
-            let place = state.ok_or_else(no_state)?.join(PLACE).join(own.name.as_str());
+            let place = state
+                .ok_or_else(no_state)?
+                .join(PLACE)
+                .join(own.name.as_str());
             private_dir(&place).map_err(|e| Refusal::failed(e.to_string()))?;
             let lock = own.lock(&place)?;
             Ok((place, lock))
@@ -69,7 +74,10 @@ pub async fn create(
     restic.unlock(work).await;
     let mut backup = begun(subject);
     // The same each time, for restic compares with the last snapshot of the same paths.
-    let name = backup.container.as_ref().map_or("host", |name| name.as_str());
+    let name = backup
+        .container
+        .as_ref()
+        .map_or("host", |name| name.as_str());
     let stage = Stage::private(&place, name).await?;
     let made = fill(work, (restic, stage.path()), (&source, freeze, &mut backup)).await;
     stage.clear().await;
@@ -107,7 +115,10 @@ async fn fill(
     };
     let (code, reason) = restic.run(work, asked, &mut hear).await?;
     drop(frost);
-    let snapshot = heard.summary.as_ref().and_then(|said| said.snapshot_id.clone());
+    let snapshot = heard
+        .summary
+        .as_ref()
+        .and_then(|said| said.snapshot_id.clone());
     let problem = match (code, &snapshot, heard.unread.take()) {
         (0 | INCOMPLETE, Some(_), None) => None,
         (0 | INCOMPLETE, Some(_), Some(unread)) => Some(format!("not all can be read: {unread}")),
@@ -132,7 +143,9 @@ async fn forget(
     let Some(id) = snapshot.filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit())) else {
         return Ok(String::new());
     };
-    let (code, _) = restic.run(work, order(&["forget", id]), &mut |_, _| None).await?;
+    let (code, _) = restic
+        .run(work, order(&["forget", id]), &mut |_, _| None)
+        .await?;
     Ok(if code == 0 {
         String::new()
     } else {
@@ -148,7 +161,9 @@ fn asked(
     backup: &Backup,
 ) -> Result<Order, Refusal> {
     let gone = |e: std::io::Error| Refusal::failed(format!("it cannot be read: {e}"));
-    let directory = Path::new(&contents.directory).canonicalize().map_err(gone)?;
+    let directory = Path::new(&contents.directory)
+        .canonicalize()
+        .map_err(gone)?;
     let (cwd, name, whole) = if contents.name == "." {
         let name = directory.file_name().ok_or_else(|| {
             Refusal::bad_command("restic keeps directories below /; name one of them")
@@ -158,7 +173,11 @@ fn asked(
         (parent, PathBuf::from(name), directory.clone())
     } else {
         let name = contents.name.trim_start_matches("./");
-        (contents.directory.clone(), PathBuf::from(name), directory.join(name))
+        (
+            contents.directory.clone(),
+            PathBuf::from(name),
+            directory.join(name),
+        )
     };
     let mut args = vec![
         "backup".to_owned(),
@@ -177,7 +196,11 @@ fn asked(
     args.extend(without);
     args.extend(["--".to_owned(), name.display().to_string()]);
     args.extend(definition.map(|path| path.display().to_string()));
-    Ok(Order { cwd, args })
+    Ok(Order {
+        cwd,
+        args,
+        ..order(&[])
+    })
 }
 
 /// A path as a pattern that means it alone.
@@ -221,7 +244,11 @@ impl Heard {
         if is_gone && !skipped {
             self.gone = true;
         } else if line.starts_with(b"{") || skipped {
-            let told = String::from_utf8_lossy(line).trim().chars().take(300).collect();
+            let told = String::from_utf8_lossy(line)
+                .trim()
+                .chars()
+                .take(300)
+                .collect();
             self.unread.get_or_insert(told);
         }
     }
@@ -236,7 +263,8 @@ mod tests {
     fn what_restic_says_is_understood() {
         let mut heard = Heard::default();
         let mut line = |text: &str| heard.line(text.as_bytes());
-        let begins = r#"{"message_type":"status","percent_done":0,"total_files":1,"total_bytes":2}"#;
+        let begins =
+            r#"{"message_type":"status","percent_done":0,"total_files":1,"total_bytes":2}"#;
         assert_eq!(line(begins), None);
         let status = r#"{"message_type":"status","seconds_elapsed":1,"seconds_remaining":2,"percent_done":0.3400136202431773,"total_files":2947,"files_done":1002,"total_bytes":58880006,"bytes_done":20020004,"current_files":["/rootfs/many/00987"]}"#;
         assert_eq!(line(status).unwrap(), "34 % of 58880006 bytes\n");
@@ -245,7 +273,10 @@ mod tests {
         let summary = r#"{"message_type":"summary","files_new":2,"files_changed":0,"files_unmodified":0,"dirs_new":2,"dirs_changed":0,"dirs_unmodified":0,"data_blobs":1,"tree_blobs":3,"data_added":1949,"total_files_processed":2,"total_bytes_processed":4,"total_duration":0.256609017,"snapshot_id":"ff77f589"}"#;
         assert_eq!(line(summary), None);
         let said = heard.summary.as_ref().unwrap();
-        assert_eq!((said.data_added, said.snapshot_id.as_deref()), (Some(1949), Some("ff77f589")));
+        assert_eq!(
+            (said.data_added, said.snapshot_id.as_deref()),
+            (Some(1949), Some("ff77f589"))
+        );
         heard.complaint(br#"{"message_type":"error","error":{"Op":"lstat","Path":"/srv/many/02944","Err":2},"during":"scan","item":"/srv/many/02944"}"#);
         assert!(heard.gone && heard.unread.is_none());
         heard.complaint(br#"{"message_type":"error","error":{"Op":"open","Path":"/srv/a","Err":5},"during":"archival","item":"/srv/a"}"#);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -30,6 +31,9 @@ pub const FORMAT: u32 = 2;
 
 /// The longest list of snapshots that is read; a longer one is refused.
 const LIST_BYTES: usize = 4 * 1024 * 1024;
+
+/// How long a repository may take to say what is in it.
+const LIST_TIME: Duration = Duration::from_secs(20);
 
 /// A snapshot that is a backup.
 #[derive(Debug, Deserialize)]
@@ -83,7 +87,9 @@ impl Snapshot {
         let mut files = self.paths.iter().filter(|path| !is_definition(path));
         match (files.next(), files.next()) {
             (Some(path), None) => Ok(path),
-            _ => Err(Refusal::failed("the snapshot is not as this program makes them")),
+            _ => Err(Refusal::failed(
+                "the snapshot is not as this program makes them",
+            )),
         }
     }
 }
@@ -104,7 +110,9 @@ pub async fn snapshots(
         Some(id) => format!("--tag={OURS},{id}"),
         None => format!("--tag={OURS}"),
     };
+    let time = LIST_TIME;
     let asked = order(&["snapshots", "--json", "--no-lock", &tags]);
+    let asked = Order { time, ..asked };
     let mut list = Vec::new();
     let mut hear = |which: Stream, bytes: &[u8]| {
         if which == Stream::Stdout && list.len() <= LIST_BYTES {
@@ -120,7 +128,9 @@ pub async fn snapshots(
         return Err(failed(&reason));
     }
     if list.len() > LIST_BYTES {
-        return Err(failed(&"it has too many snapshots; have restic forget some"));
+        return Err(failed(
+            &"it has too many snapshots; have restic forget some",
+        ));
     }
     serde_json::from_slice(&list).map_err(|e| failed(&e))
 }
@@ -135,7 +145,9 @@ pub async fn find(
     (target, id): (&Target, &BackupId),
 ) -> Result<Snapshot, Halt> {
     let found = snapshots(restic, work, Some(id)).await?;
-    let found = found.into_iter().find(|found| found.backup().as_ref() == Some(id));
+    let found = found
+        .into_iter()
+        .find(|found| found.backup().as_ref() == Some(id));
     let hex = |id: &str| id.len() == 64 && id.bytes().all(|b| b.is_ascii_hexdigit());
     let found = found.filter(|found| hex(&found.id));
     found.ok_or_else(|| target.lacks(id).into())
@@ -185,13 +197,13 @@ pub async fn unpack(
     (snapshot, id, into): (&Snapshot, &BackupId, &Path),
 ) -> Result<Unpacked, Halt> {
     let asked = Order {
-        cwd: "/".to_owned(),
         args: vec![
             "restore".to_owned(),
             "--verify".to_owned(),
             format!("--target={}", into.display()),
             snapshot.id.clone(),
         ],
+        ..order(&[])
     };
     let (code, reason) = restic.run(work, asked, &mut |_, _| None).await?;
     if code != 0 {
