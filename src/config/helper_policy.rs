@@ -261,8 +261,9 @@ Every value below is the default: uncomment a line to change it.";
              back to what it was."),
         key!("", "backup_targets", backup_targets, PLACES,
             "Where backups are kept: a name, and a directory of root's own (\"local: /srv/backup\"), a disk that is\n\
-             mounted for it (\"usb: disk LABEL=backup\"), or a share (\"nas: smb //host/share credentials=/root/nas\").\n\
-             A file with a password must be root's alone."),
+             mounted for it (\"usb: disk LABEL=backup\"), or a share (\"nas: smb //host/share credentials=/root/nas\"),\n\
+             or a repository of restic's (\"safe: restic /srv/restic password=/root/restic\", or sftp:, rest: or s3:, with\n\
+             \"credentials=/root/s3\" for what a server wants to know). A file with a password must be root's alone."),
         key!("", "backup_roots", backup_roots, DIRECTORIES,
             "Directories of root's own below which clients may add places for backups, each a directory of its own."),
         key!("", "backup_paths", backup_paths, DIRECTORIES,

@@ -65,6 +65,7 @@ mod notifications;
 mod notify;
 mod ownership;
 mod prompts;
+mod restic;
 mod secrets;
 mod security_manual;
 mod spaces;
