@@ -19,8 +19,8 @@ use super::{
 };
 use crate::auth::{Agents, Logins};
 use crate::backends::{
-    Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Network, Power, Processes, Setup,
-    Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits, Updates,
+    Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Mail, Network, Power, Processes,
+    Setup, Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits, Updates,
 };
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::courier::Courier;
@@ -93,7 +93,8 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let watching = observer.handle();
     recording_ends(&helper, (&vault, &state), directory.join("vault.db"), &stop);
-    let told = (watching, Courier::new(live.clone()));
+    let courier = Courier::new(live.clone(), Mail::new(helper.clone()));
+    let told = (watching, courier.clone());
     let backends = backends((lxc, systemd), helper, told, (&bounds, &stop));
     let (guard, sessions) = door(&vault, &state, &live).await?;
     let desk: Arc<SessionDesk> = sessions.clone();
@@ -118,6 +119,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         notify: Arc::new(Notify::from_env()),
         stop,
         bounds,
+        courier,
         _lock: lock,
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),

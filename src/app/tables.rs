@@ -11,7 +11,7 @@ use super::{
     build_error::BuildError,
     catalog::{Rows, catalog_of},
 };
-use crate::backends::{Bounds, Host, Lxc, SystemBus, Systemd};
+use crate::backends::{Bounds, Host, Lxc, Mail, SystemBus, Systemd};
 use crate::config::{Dialect, Live, Settings};
 use crate::courier::Courier;
 use crate::dispatch::SessionDesk;
@@ -46,10 +46,11 @@ fn over(scratch: &Path) -> Result<Catalog, BuildError> {
     let units = Units::new(&systemd, Live::from(Settings::default()));
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let stop = watch::Sender::new(false);
+    let courier = Courier::new(Settings::default().into(), Mail::new(helper.clone()));
     let backends = backends(
         (lxc, systemd),
         helper,
-        (observer.handle(), Courier::new(Settings::default().into())),
+        (observer.handle(), courier),
         (&Bounds::unknown(), &stop),
     );
     let sessions = Sessions::open(&[0; 32], Settings::default().into(), None);

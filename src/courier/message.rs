@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::backends::Letter;
 use crate::config::{Channel, ChannelKind};
 use crate::sys::{host_name, neutralise, now_ms, rfc3339};
 use crate::telemetry::redact_text;
@@ -85,7 +86,34 @@ impl Message {
         }
     }
 
-    /// The body that a channel is sent.
+    /// The same as a letter.
+    pub fn letter(&self) -> Letter {
+        let name = host_name().unwrap_or_default();
+        let agent = match &self.source {
+            Source::Agent(agent) => Some(line(agent, MAX_NAME)),
+            Source::Us(_) => None,
+        };
+        let mut text = cut(&neutralise(&redact_text(&self.text)), MAX_TEXT);
+        if let Some(container) = &self.container {
+            text.push_str(&format!("\n\nContainer: {container}"));
+        }
+        let whose = if agent.is_some() {
+            "An agent's words, sent"
+        } else {
+            "Sent"
+        };
+        text.push_str(&format!(
+            "\n\n-- \n{whose} by gatewren on {name}, {}\n",
+            rfc3339(self.at_ms)
+        ));
+        Letter {
+            subject: format!("[{name}] {}", self.shown_title()),
+            text,
+            agent,
+        }
+    }
+
+    /// The body that a channel of another kind is sent.
     pub fn body(&self, channel: &Channel) -> Value {
         let title = self.shown_title();
         // It leaves the box, perhaps for somebody else's.
@@ -108,7 +136,7 @@ impl Message {
                 "priority": self.priority.of_ntfy(),
                 "tags": tags,
             }),
-            ChannelKind::Webhook => {
+            ChannelKind::Webhook | ChannelKind::Mail => {
                 let agent = match &self.source {
                     Source::Agent(agent) => Some(line(agent, MAX_NAME)),
                     Source::Us(_) => None,

@@ -47,6 +47,7 @@ mod journal;
 mod keeper;
 mod long;
 mod lxc;
+mod mail;
 mod name_servers;
 mod network;
 mod nmcli;

@@ -7,10 +7,13 @@ use crate::exec::{ContainerName, Ending, Operation};
 use super::{
     backups, bounds,
     commands::{in_container, on_host, require_root},
-    deeds, events, files, host,
+    deeds, events, files,
+    halt::Work,
+    host,
     house::House,
     journal,
     lxc::tool_for,
+    mail,
     network::Network,
     places::{existing, root},
     power,
@@ -62,6 +65,14 @@ pub async fn perform(
         | Operation::ContainerStop { .. }
         | Operation::ContainerDeed { .. }
         | Operation::ContainerCreate { .. } => deeds::perform(house, pump, operation, most).await,
+        Operation::Mail(letter) => {
+            let mut work = Work {
+                house,
+                pump,
+                processes: most,
+            };
+            mail::send(&mut work, letter).await
+        }
         Operation::Backup { deed } => backups::perform(house, pump, deed, most).await,
         Operation::ContainerList {} => list(house, pump).await,
         Operation::Restart { plan } => power::schedule(house, pump, "reboot", plan).await,

@@ -69,6 +69,7 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "ssh_keys" => ("ssh_keys", "[\"/nonexistent/.ssh/authorized_keys\"]"),
         "host_setting" => ("host_settings", "\"on\""),
         "backup" => ("backup", "\"on\""),
+        "mail" => ("mail_to", "[\"root\"]"),
         "firmware" => match operation["deed"]["what"].as_str().unwrap() {
             "refresh" | "apply" => ("updates", "\"apply\""),
             _ => ("updates", "\"read-only\""),
