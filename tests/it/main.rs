@@ -60,6 +60,7 @@ mod house_rules;
 mod job_cli;
 mod killing;
 mod long_outputs;
+mod mail;
 mod manuals;
 mod notifications;
 mod notify;
