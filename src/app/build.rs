@@ -91,11 +91,10 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let systemd = Systemd::new(SystemBus::new());
     let units = Units::new(&systemd, live.clone());
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
-    let watching = observer.handle();
     recording_ends(&helper, (&vault, &state), directory.join("vault.db"), &stop);
-    let courier = Courier::new(live.clone(), Mail::new(helper.clone()));
-    let told = (watching, courier.clone());
+    let told = (observer.handle(), live.clone());
     let backends = backends((lxc, systemd), helper, told, (&bounds, &stop));
+    let courier = backends.courier.clone();
     let (guard, sessions) = door(&vault, &state, &live).await?;
     let desk: Arc<SessionDesk> = sessions.clone();
     let catalog = catalog((&state, &vault, desk), backends, settings.tools.dialect);
@@ -132,7 +131,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
 pub fn backends(
     (lxc, systemd): (Lxc, Systemd),
     helper: Helper,
-    (observer, courier): (ObserverHandle, Courier),
+    (observer, live): (ObserverHandle, Live<Settings>),
     (bounds, stop): (&Bounds, &watch::Sender<bool>),
 ) -> Backends {
     Backends {
@@ -151,10 +150,10 @@ pub fn backends(
         units: SystemdUnits::new(systemd, helper.clone()),
         backups: Backups::new(helper.clone()),
         firmware: Firmware::new(helper.clone()),
+        courier: Courier::new(live, Mail::new(helper.clone())),
         updates: Updates::new(helper),
         bounds: bounds.clone(),
         observer,
-        courier,
     }
 }
 

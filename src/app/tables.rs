@@ -11,9 +11,8 @@ use super::{
     build_error::BuildError,
     catalog::{Rows, catalog_of},
 };
-use crate::backends::{Bounds, Host, Lxc, Mail, SystemBus, Systemd};
+use crate::backends::{Bounds, Host, Lxc, SystemBus, Systemd};
 use crate::config::{Dialect, Live, Settings};
-use crate::courier::Courier;
 use crate::dispatch::SessionDesk;
 use crate::helper_client::Helper;
 use crate::observer::{Observer, Units};
@@ -46,11 +45,10 @@ fn over(scratch: &Path) -> Result<Catalog, BuildError> {
     let units = Units::new(&systemd, Live::from(Settings::default()));
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let stop = watch::Sender::new(false);
-    let courier = Courier::new(Settings::default().into(), Mail::new(helper.clone()));
     let backends = backends(
         (lxc, systemd),
         helper,
-        (observer.handle(), courier),
+        (observer.handle(), Settings::default().into()),
         (&Bounds::unknown(), &stop),
     );
     let sessions = Sessions::open(&[0; 32], Settings::default().into(), None);

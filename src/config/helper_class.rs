@@ -45,7 +45,7 @@ pub enum HelperClass {
     /// Changing the host's settings.
     HostSettings,
     /// Sending mail to the owner.
-    Mail,
+    MailTo,
 }
 
 impl HelperClass {
@@ -69,7 +69,7 @@ impl HelperClass {
         Self::Backup,
         Self::SshKeys,
         Self::HostSettings,
-        Self::Mail,
+        Self::MailTo,
     ];
 
     /// What it is called between programs: its key in the file, but where a key has more values than off and on.
@@ -93,7 +93,7 @@ impl HelperClass {
             Self::Backup => "backup",
             Self::SshKeys => "ssh_keys",
             Self::HostSettings => "host_settings",
-            Self::Mail => "mail_to",
+            Self::MailTo => "mail_to",
         }
     }
 }

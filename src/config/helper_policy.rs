@@ -175,7 +175,7 @@ impl HelperPolicy {
             HelperClass::SshKeys => !self.ssh_keys.is_empty(),
             HelperClass::HostSettings => self.host_settings == Switch::On,
             HelperClass::Backup => self.backup == Switch::On,
-            HelperClass::Mail => !self.mail_to.is_empty(),
+            HelperClass::MailTo => !self.mail_to.is_empty(),
         }
     }
 

@@ -93,19 +93,16 @@ impl Message {
             Source::Agent(agent) => Some(line(agent, MAX_NAME)),
             Source::Us(_) => None,
         };
-        let mut text = cut(&neutralise(&redact_text(&self.text)), MAX_TEXT);
-        if let Some(container) = &self.container {
-            text.push_str(&format!("\n\nContainer: {container}"));
-        }
+        let text = cut(&neutralise(&redact_text(&self.text)), MAX_TEXT);
+        let container = self.container.as_ref();
+        let container = container.map(|name| format!("\n\nContainer: {name}"));
         let whose = if agent.is_some() {
             "An agent's words, sent"
         } else {
             "Sent"
         };
-        text.push_str(&format!(
-            "\n\n-- \n{whose} by gatewren on {name}, {}\n",
-            rfc3339(self.at_ms)
-        ));
+        let (about, at) = (container.unwrap_or_default(), rfc3339(self.at_ms));
+        let text = format!("{text}{about}\n\n-- \n{whose} by gatewren on {name}, {at}\n");
         Letter {
             subject: format!("[{name}] {}", self.shown_title()),
             text,

@@ -58,7 +58,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => Some(HelperClass::HostFileReads),
         Operation::HostFileWrite(_) => Some(HelperClass::HostFileWrites),
         Operation::Backup { .. } => Some(HelperClass::Backup),
-        Operation::Mail(_) => Some(HelperClass::Mail),
+        Operation::Mail(_) => Some(HelperClass::MailTo),
     }
 }
 
@@ -123,7 +123,7 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::SshKeys => "looking at and changing who may log in over SSH is refused",
         HelperClass::Network => "changing the host's network is refused",
         HelperClass::HostSettings => "changing the host's settings is refused",
-        HelperClass::Mail => "sending mail is refused",
+        HelperClass::MailTo => "sending mail is refused",
         HelperClass::Backup => "making backups and bringing them back is refused",
         HelperClass::Storage => "repairing the host's disks is refused",
     }
@@ -479,7 +479,7 @@ mod tests {
                 Some(HelperClass::LxcReads),
             ),
             (zone(), Some(HelperClass::HostSettings)),
-            (letter(), Some(HelperClass::Mail)),
+            (letter(), Some(HelperClass::MailTo)),
             (Operation::HostView {}, Some(HelperClass::HostReads)),
             (
                 Operation::HostSpace { places: Vec::new() },
@@ -543,7 +543,7 @@ mod tests {
                 | HelperClass::Storage => ["\"off\"", "\"on\""],
                 HelperClass::Updates | HelperClass::UpdatesApply => ["\"off\"", "\"apply\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
-                HelperClass::SshKeys | HelperClass::Mail => ["[]", "[\"root\"]"],
+                HelperClass::SshKeys | HelperClass::MailTo => ["[]", "[\"root\"]"],
             };
             format!("{class} = {}\n", words[usize::from(class != off)])
         });

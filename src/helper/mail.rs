@@ -12,12 +12,14 @@ use crate::exec::{Ending, LETTER_SUBJECT_BYTES, LETTER_TEXT_BYTES, Letter, Strea
 
 use super::{
     halt::{Halt, Step, Work, ending},
+    house::House,
     programs::find,
+    pump::Pump,
     refusal::Refusal,
 };
 
 /// How long it may take; then it is killed, with all that it has started.
-const TIME: Duration = Duration::from_secs(60);
+const TIME: Duration = Duration::from_mins(1);
 
 /// The letter, in the environment of the shell alone.
 const LETTER: &str = "GATEWREN_LETTER";
@@ -37,7 +39,12 @@ const LINE_CHARS: usize = 76;
 const COMPLAINT_BYTES: usize = 512;
 
 /// Sends it.
-pub async fn send(work: &mut Work<'_>, letter: &Letter) -> Result<Ending, Refusal> {
+pub async fn send(
+    house: &House,
+    pump: &mut Pump,
+    letter: &Letter,
+    processes: u32,
+) -> Result<Ending, Refusal> {
     let is_long =
         letter.subject.len() > LETTER_SUBJECT_BYTES || letter.text.len() > LETTER_TEXT_BYTES;
     if is_long
@@ -48,7 +55,7 @@ pub async fn send(work: &mut Work<'_>, letter: &Letter) -> Result<Ending, Refusa
     {
         return Err(Refusal::bad_command("the letter is too long"));
     }
-    let to = work.house.policy.now().mail_to.clone();
+    let to = house.policy.now().mail_to.clone();
     let program = find("sendmail")?.to_string_lossy().into_owned();
     let mut args: Vec<String> = ["-c", GIVE, "sh", &program].map(str::to_owned).into();
     args.extend(OPTIONS.map(str::to_owned));
@@ -67,6 +74,11 @@ pub async fn send(work: &mut Work<'_>, letter: &Letter) -> Result<Ending, Refusa
             complaint.extend(bytes.iter().take(room));
         }
         None
+    };
+    let mut work = Work {
+        house,
+        pump,
+        processes,
     };
     match work.step(step, &mut hear).await {
         Ok(0) => Ok(Ending::Exited { code: 0 }),

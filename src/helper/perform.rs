@@ -7,9 +7,7 @@ use crate::exec::{ContainerName, Ending, Operation};
 use super::{
     backups, bounds,
     commands::{in_container, on_host, require_root},
-    deeds, events, files,
-    halt::Work,
-    host,
+    deeds, events, files, host,
     house::House,
     journal,
     lxc::tool_for,
@@ -65,14 +63,7 @@ pub async fn perform(
         | Operation::ContainerStop { .. }
         | Operation::ContainerDeed { .. }
         | Operation::ContainerCreate { .. } => deeds::perform(house, pump, operation, most).await,
-        Operation::Mail(letter) => {
-            let mut work = Work {
-                house,
-                pump,
-                processes: most,
-            };
-            mail::send(&mut work, letter).await
-        }
+        Operation::Mail(letter) => mail::send(house, pump, letter, most).await,
         Operation::Backup { deed } => backups::perform(house, pump, deed, most).await,
         Operation::ContainerList {} => list(house, pump).await,
         Operation::Restart { plan } => power::schedule(house, pump, "reboot", plan).await,

@@ -55,10 +55,10 @@ pub async fn create(
     (restic, target): (&Restic, &Target),
     (subject, freeze): (&Subject, bool),
 ) -> Result<Backup, Halt> {
-    let (own, state) = (target.clone(), work.house.state.clone());
-    let (place, _lock) = work
+    let (own, home) = (target.clone(), work.house.state.clone());
+    let (directory, _lock) = work
         .aside(move || {
-            let place = state
+            let place = home
                 .ok_or_else(no_state)?
                 .join(PLACE)
                 .join(own.name.as_str());
@@ -78,7 +78,7 @@ pub async fn create(
         .container
         .as_ref()
         .map_or("host", |name| name.as_str());
-    let stage = Stage::private(&place, name).await?;
+    let stage = Stage::private(&directory, name).await?;
     let made = fill(work, (restic, stage.path()), (&source, freeze, &mut backup)).await;
     stage.clear().await;
     made.map(|()| Backup {

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::exec::{Backup, BackupId, Stream, Verified};
 
 use super::{
+    archive,
     backup_check::manifest,
     backup_places::Target,
     halt::{Halt, Work},
@@ -163,7 +164,7 @@ pub async fn verify(
     let (mut lines, mut bytes) = (0, 0);
     let mut count = |which: Stream, heard: &[u8]| {
         if which == Stream::Stdout {
-            lines += heard.iter().filter(|byte| **byte == b'\n').count() as u64;
+            lines += archive::lines(heard);
         }
         None
     };
