@@ -216,21 +216,14 @@ fn a_damaged_repository_is_found_and_changes_nothing() {
     assert_eq!(names(&repository.path().join("locks")), [""; 0]);
 }
 
-#[test]
-fn what_is_in_the_way_of_a_repository_is_told_and_its_password_is_not() {
-    let Some(repository) = Repository::new() else {
-        return;
-    };
-    let files = Directory::new();
+/// Targets that cannot be used, each for a reason of its own: as the owner's file lists them, behind others.
+fn unusable(repository: &Repository, files: &Directory, silent: &TcpListener) -> String {
+    const FAR: &str = "# a server\nRESTIC_REPOSITORY=rest:http://me:sesame@127.0.0.1:1/\nAWS_SECRET_ACCESS_KEY=sesame\n";
     let at = |name: &str| files.join(name).display().to_string();
     for (name, text, mode) in [
         ("open", PASSWORD, 0o640),
         ("wrong", "battery staple", 0o600),
-        (
-            "far",
-            "# a server\nRESTIC_REPOSITORY=rest:http://me:sesame@127.0.0.1:1/\nAWS_SECRET_ACCESS_KEY=sesame\n",
-            0o600,
-        ),
+        ("far", FAR, 0o600),
         ("program", "RESTIC_PASSWORD_COMMAND=touch /tmp/x\n", 0o600),
     ] {
         fs::write(files.join(name), text).unwrap();
@@ -239,30 +232,27 @@ fn what_is_in_the_way_of_a_repository_is_told_and_its_password_is_not() {
     fs::create_dir(files.join("none")).unwrap();
     let (safe, password) = (repository.path(), repository.files.join("password"));
     let (safe, password) = (safe.display(), password.display());
-    let more = [
+    let (none, far, program) = (at("none"), at("far"), at("program"));
+    let elsewhere = format!("rest:http://127.0.0.1:1/ password={password}");
+    let silent = silent.local_addr().unwrap();
+    let targets = [
         format!("open: restic {safe} password={}", at("open")),
         format!("wrong: restic {safe} password={}", at("wrong")),
-        format!("none: restic {} password={password}", at("none")),
-        format!(
-            "far: restic rest:http://127.0.0.1:1/ password={password} credentials={}",
-            at("far")
-        ),
-        format!(
-            "program: restic {safe} password={password} credentials={}",
-            at("program")
-        ),
+        format!("none: restic {none} password={password}"),
+        format!("far: restic {elsewhere} credentials={far}"),
+        format!("program: restic {safe} password={password} credentials={program}"),
+        format!("deaf: restic rest:http://{silent}/ password={password}"),
     ];
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = silent.local_addr().unwrap();
-    let deaf = format!("deaf: restic rest:http://{address}/ password={password}");
-    let more: String = more
-        .into_iter()
-        .chain([deaf])
-        .collect::<Vec<_>>()
-        .iter()
-        .map(|target| format!(", \"{target}\""))
-        .collect();
-    let Some(mut home) = Home::with_targets(&more) else {
+    format!(", \"{}\"", targets.join("\", \""))
+}
+
+#[test]
+fn what_is_in_the_way_of_a_repository_is_told_and_its_password_is_not() {
+    let Some(repository) = Repository::new() else {
+        return;
+    };
+    let (files, silent) = (Directory::new(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let Some(mut home) = Home::with_targets(&unusable(&repository, &files, &silent)) else {
         return;
     };
     home.containers.make("wren");
@@ -272,41 +262,50 @@ fn what_is_in_the_way_of_a_repository_is_told_and_its_password_is_not() {
         ("none", "restic init -r"),
         ("program", "must be NAME=VALUE"),
     ] {
-        let said = home.refused(
-            "backup_create",
-            json!({ "target": target, "container": "wren" }),
-        );
+        let asked = json!({ "target": target, "container": "wren" });
+        let said = home.refused("backup_create", asked);
         assert!(said.contains(why), "{target}: {said}");
-        let list = home.call("backup_list", json!({ "target": target }));
-        assert!(
-            list["unseen"][0]["obstacle"]
-                .as_str()
-                .unwrap()
-                .contains(why),
-            "{list}"
-        );
     }
-    let list = home
-        .call("backup_list", json!({ "target": "far" }))
-        .to_string();
-    assert!(
-        list.contains("refused") && !list.contains("sesame"),
-        "{list}"
-    );
     // One that takes the connection and says nothing holds up nobody for long.
     let list = home.call("backup_list", json!({}));
-    let deaf = list["unseen"].as_array().unwrap();
-    let deaf = deaf.iter().find(|unseen| unseen["target"] == "deaf");
-    let obstacle = deaf.unwrap()["obstacle"].as_str().unwrap();
-    assert!(obstacle.contains("in time"), "{list}");
-    let targets = home.call("backup_target_list", json!({})).to_string();
+    for (target, why) in [
+        ("wrong", "password"),
+        ("far", "refused"),
+        ("deaf", "in time"),
+    ] {
+        let unseen = list["unseen"].as_array().unwrap();
+        let unseen = unseen.iter().find(|unseen| unseen["target"] == target);
+        let obstacle = unseen.unwrap()["obstacle"].as_str().unwrap();
+        assert!(obstacle.contains(why), "{list}");
+    }
+    let targets = home.call("backup_target_list", json!({}));
+    let told = format!("{list}{targets}");
     assert!(
-        !targets.contains(PASSWORD) && !targets.contains("sesame"),
-        "{targets}"
+        !told.contains(PASSWORD) && !told.contains("sesame"),
+        "{told}"
     );
     let said = home.refused("backup_target_mount", json!({ "target": "wrong" }));
     assert!(said.contains("nothing is mounted"), "{said}");
     assert_eq!(repository.snapshots().len(), 0);
+}
+
+/// Runs `begin`, and has restic stand still as soon as it makes a backup and holds its lock.
+fn halted<T>(place: &str, locks: &Path, begin: impl FnOnce() -> T) -> (T, i32) {
+    let call = begin();
+    let mut pid = 0;
+    wait_until("restic works, and holds its lock", IN_TIME, || {
+        let found = marked(place).into_iter().find(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.windows(6).any(|part| part == b"backup")
+        });
+        pid = found.unwrap_or(0);
+        // One that is just being written ends in `-tmp-` and a number.
+        pid != 0 && names(locks).iter().any(|name| name.len() == 64)
+    });
+    kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    assert!(!String::from_utf8_lossy(&line).contains(PASSWORD));
+    (call, pid)
 }
 
 #[test]
@@ -326,17 +325,15 @@ fn what_is_broken_off_leaves_no_lock_and_no_snapshot() {
     containers.tool("lxc-start", "wren", &["-d"]);
     containers.until_ready("wren");
     let mut much = File::create(root.join("root/much")).unwrap();
-    io::copy(
-        &mut File::open("/dev/urandom").unwrap().take(96 << 20),
-        &mut much,
+    let mut chance = File::open("/dev/urandom").unwrap().take(96 << 20);
+    io::copy(&mut chance, &mut much).unwrap();
+    let policy = files.join("helper.toml");
+    let target = repository.target();
+    fs::write(
+        &policy,
+        format!("backup = \"on\"\nbackup_targets = [\"{target}\"]\n"),
     )
     .unwrap();
-    let policy = files.join("helper.toml");
-    let text = format!(
-        "backup = \"on\"\nbackup_targets = [\"{}\"]\n",
-        repository.target()
-    );
-    fs::write(&policy, text).unwrap();
     fs::set_permissions(&policy, Permissions::from_mode(0o644)).unwrap();
     let helper = Helper::start_as(containers.lxcpath(), |command| {
         command.arg("--policy").arg(&policy);
@@ -345,45 +342,24 @@ fn what_is_broken_off_leaves_no_lock_and_no_snapshot() {
     let subject = json!({ "container": "wren" });
     let deed = json!({ "what": "create", "target": "safe", "subject": subject, "freeze": true });
     let create = json!({ "do": "backup", "deed": deed });
-    let call = helper.ask(&create, LONG_MS);
-    let place = files
-        .join("state/restic/safe/.gatewren-wren")
-        .display()
-        .to_string();
+    let place = files.join("state/restic/safe/.gatewren-wren");
     let locks = repository.path().join("locks");
-    let mut pid = 0;
-    wait_until("restic works, and holds its lock", IN_TIME, || {
-        let found = marked(&place).into_iter().find(|pid| {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.windows(6).any(|part| part == b"backup")
-        });
-        pid = found.unwrap_or(0);
-        // One that is just being written ends in `-tmp-` and a number.
-        pid != 0 && names(&locks).iter().any(|name| name.len() == 64)
+    let (call, restic) = halted(&place.display().to_string(), &locks, || {
+        helper.ask(&create, LONG_MS)
     });
-    kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
-    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
-    assert!(!String::from_utf8_lossy(&line).contains(PASSWORD));
     call.cancel();
     let ending = call.finish().ending;
     assert_eq!(ending, json!({ "killed": { "why": "cancelled" } }));
-    wait_until("restic has ended", IN_TIME, || !is_alive(pid));
-    wait_until("all of it has ended", IN_TIME, || {
-        call_cgroups(helper.pid()).is_empty()
-    });
+    wait_until("restic has ended", IN_TIME, || !is_alive(restic));
+    let groups = || call_cgroups(helper.pid());
+    wait_until("all of it has ended", IN_TIME, || groups().is_empty());
     assert_eq!(names(&locks), [""; 0]);
     assert_eq!(repository.snapshots().len(), 0);
     assert_eq!(names(&files.join("state/restic/safe")), ["lock"]);
     assert_eq!(containers.state("wren"), "RUNNING");
-    // A lock that another one has left, which was killed with its helper, goes before the next.
     let made = helper.run(&create);
-    assert_eq!(
-        made.ending,
-        json!({ "exited": { "code": 0 } }),
-        "{}",
-        made.stdout()
-    );
     let told = String::from_utf8_lossy(&made.stderr);
+    assert_eq!(made.ending, json!({ "exited": { "code": 0 } }), "{told}");
     assert!(told.lines().all(|line| line.contains(" % of ")), "{told}");
     let tags = repository.snapshots()[0]["tags"].clone();
     assert!(
