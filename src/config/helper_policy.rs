@@ -399,6 +399,10 @@ mod tests {
             assert!(!key.unwrap().help.is_empty(), "{name}");
             assert!(sample.contains(&format!("\n#{name} = ")), "{name}");
             assert_eq!(serde_json::to_value(class).unwrap(), class.key());
+            let list = match class {
+                HelperClass::MailTo => "[\"root\"]",
+                _ => "[\"/srv\"]",
+            };
             let allowed = [
                 "false",
                 "true",
@@ -408,7 +412,7 @@ mod tests {
                 "\"read-only\"",
                 "\"apply\"",
                 "[]",
-                "[\"/srv\"]",
+                list,
             ];
             let allowed = allowed.iter().filter_map(|value| {
                 let path = written(&scratch, &format!("{name} = {value}\n"));
