@@ -19,8 +19,8 @@ use super::{
 };
 use crate::auth::{Agents, Logins};
 use crate::backends::{
-    Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Network, Power, Processes, Setup,
-    Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits, Updates,
+    Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Mail, Network, Power, Processes,
+    Setup, Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits, Updates,
 };
 use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
 use crate::courier::Courier;
@@ -91,10 +91,10 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let systemd = Systemd::new(SystemBus::new());
     let units = Units::new(&systemd, live.clone());
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
-    let watching = observer.handle();
     recording_ends(&helper, (&vault, &state), directory.join("vault.db"), &stop);
-    let told = (watching, Courier::new(live.clone()));
+    let told = (observer.handle(), live.clone());
     let backends = backends((lxc, systemd), helper, told, (&bounds, &stop));
+    let courier = backends.courier.clone();
     let (guard, sessions) = door(&vault, &state, &live).await?;
     let desk: Arc<SessionDesk> = sessions.clone();
     let catalog = catalog((&state, &vault, desk), backends, settings.tools.dialect);
@@ -118,6 +118,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         notify: Arc::new(Notify::from_env()),
         stop,
         bounds,
+        courier,
         _lock: lock,
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
@@ -130,7 +131,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
 pub fn backends(
     (lxc, systemd): (Lxc, Systemd),
     helper: Helper,
-    (observer, courier): (ObserverHandle, Courier),
+    (observer, live): (ObserverHandle, Live<Settings>),
     (bounds, stop): (&Bounds, &watch::Sender<bool>),
 ) -> Backends {
     Backends {
@@ -149,10 +150,10 @@ pub fn backends(
         units: SystemdUnits::new(systemd, helper.clone()),
         backups: Backups::new(helper.clone()),
         firmware: Firmware::new(helper.clone()),
+        courier: Courier::new(live, Mail::new(helper.clone())),
         updates: Updates::new(helper),
         bounds: bounds.clone(),
         observer,
-        courier,
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::config::{Channel, Live, Occasion, Reach, Settings};
-use crate::courier::{Allowance, Entry, Message, Outbox, Priority, Source, deliver};
+use crate::courier::{Allowance, Courier, Entry, Message, Outbox, Priority, Source};
 use crate::state::{Kept, Notifications, State};
 use crate::sys::now_ms;
 
@@ -24,6 +24,7 @@ struct Herald {
     live: Live<Settings>,
     notifications: Notifications,
     outbox: Outbox,
+    courier: Courier,
     allowance: Allowance,
     file: PathBuf,
 }
@@ -33,6 +34,7 @@ struct Herald {
 pub fn send_notifications(
     state: State,
     live: Live<Settings>,
+    courier: Courier,
 ) -> impl Future<Output = ()> + Send + 'static {
     let file = live.read(|settings| settings.state_dir.join(Outbox::FILE));
     let bell = state.bell();
@@ -44,6 +46,7 @@ pub fn send_notifications(
         live,
         notifications,
         outbox,
+        courier,
         allowance: Allowance::default(),
         file,
     };
@@ -125,8 +128,8 @@ impl Herald {
     }
 
     async fn tell(&mut self, entry: Entry, channel: &Channel) {
-        match deliver(channel, &message(&entry)).await {
-            Ok(_) => tracing::info!(
+        match self.courier.tell(channel, &message(&entry)).await {
+            Ok(()) => tracing::info!(
                 channel = entry.channel,
                 notification = entry.id,
                 "the owner was told"

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::backends::Bounds;
 use crate::config::{InForce, Settings, TlsMode};
+use crate::courier::Courier;
 use crate::dispatch::Engine;
 use crate::guard::Hosts;
 use crate::helper_client::HelperChild;
@@ -64,6 +65,7 @@ pub struct House {
     pub stop: watch::Sender<bool>,
     /// What the helper does on this box.
     pub(super) bounds: Bounds,
+    pub(super) courier: Courier,
     pub(super) _lock: DirectoryLock,
     pub(super) observer: Mutex<Option<Observer>>,
     pub(super) helper: Mutex<Option<HelperChild>>,
@@ -84,7 +86,11 @@ impl House {
         workers.spawn(self.engine.clone().run_approved());
         workers.spawn(hold_few_program_pages());
         workers.spawn(tell_of_changes(self.vault.clone(), self.state.clone()));
-        workers.spawn(send_notifications(self.state.clone(), self.in_force.live()));
+        workers.spawn(send_notifications(
+            self.state.clone(),
+            self.in_force.live(),
+            self.courier.clone(),
+        ));
         workers.spawn(bounds::announce(
             self.engine.clone(),
             self.vault.clone(),

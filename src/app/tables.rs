@@ -13,7 +13,6 @@ use super::{
 };
 use crate::backends::{Bounds, Host, Lxc, SystemBus, Systemd};
 use crate::config::{Dialect, Live, Settings};
-use crate::courier::Courier;
 use crate::dispatch::SessionDesk;
 use crate::helper_client::Helper;
 use crate::observer::{Observer, Units};
@@ -49,7 +48,7 @@ fn over(scratch: &Path) -> Result<Catalog, BuildError> {
     let backends = backends(
         (lxc, systemd),
         helper,
-        (observer.handle(), Courier::new(Settings::default().into())),
+        (observer.handle(), Settings::default().into()),
         (&Bounds::unknown(), &stop),
     );
     let sessions = Sessions::open(&[0; 32], Settings::default().into(), None);

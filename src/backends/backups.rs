@@ -26,6 +26,9 @@ const LONG: Duration = Duration::from_hours(12);
 /// What the helper makes archives with.
 const PROGRAMS: [&str; 2] = ["tar", "zstd"];
 
+/// What it uses where the owner has a repository of that kind.
+const RESTIC: &str = "restic";
+
 /// Where they are.
 const PLACES: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
 
@@ -56,7 +59,7 @@ impl Backups {
                 .iter()
                 .any(|place| Path::new(place).join(name).exists())
         };
-        PROGRAMS.into_iter().all(found)
+        PROGRAMS.into_iter().all(found) || found(RESTIC)
     }
 
     /// Those that are within reach; `reference` names our calls in the helper's log.

@@ -17,6 +17,7 @@ mod journal;
 mod keep;
 mod kept_outputs;
 mod lxc;
+mod mail;
 mod network;
 mod os_release;
 mod outcome;
@@ -55,6 +56,7 @@ pub use lxc::{
     ContainerStatus, DirectoryPage, InsidePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES,
     Snapshot, from_base64,
 };
+pub use mail::Mail;
 pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
 pub use outcome::ShellOutcome;
 pub use power::{Down, Power};
@@ -77,9 +79,9 @@ pub use crate::config::{Glob, InvalidGlob};
 pub use crate::helper_client::{
     Backup, BackupId, BackupTarget, BootName, Captured, Changes, ContainerName, CountryCode,
     FileEntry, FileFacts, FileMatch, FileWritten, Fingerprint, FirmwareId, HostDiskUsage,
-    HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, Listener,
-    LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, NameServers, PackageName,
-    ProcessOrder, Program, PublicKey, Repaired, SettingWord, SnapshotName, SshAccount,
+    HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, Letter,
+    Listener, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, NameServers,
+    PackageName, ProcessOrder, Program, PublicKey, Repaired, SettingWord, SnapshotName, SshAccount,
     SshKeyChange, Ssid, Subject as BackupSubject, TargetName, Transport, Tunnel, TunnelName,
     UnitChange, UnitName, UnseenTarget, UpdateScope, Usage, Verified, Vitals, WifiDeed,
     WifiNetwork, WifiStatus,

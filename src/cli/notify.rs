@@ -1,18 +1,23 @@
 //! `gatewren notify`: the owner's channels, whether they work, and what did not get through.
 
+use std::fs::File;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::{
+    job::helper_of,
     place::Place,
     plain::plain,
     runtime,
     say::{conclude, fail},
 };
-use crate::config::{Channel, Settings};
+use crate::backends::Mail;
+use crate::config::{Channel, ChannelKind, Settings};
 use crate::courier::{Entry, Message, Outbox, Priority, Source, deliver};
+use crate::helper_client::Helper;
 use crate::http::is_local;
 use crate::sys::rfc3339;
 
@@ -58,14 +63,17 @@ pub fn run(args: &Args) -> ExitCode {
     match &args.what {
         What::List => conclude(list(&args.place, &settings, args.json)),
         What::Test { channel } => {
-            if let Err(words) = args.place.file("vault.db") {
-                return fail(&words);
-            }
+            let way = args.place.file("vault.db");
+            let way = way.and_then(|vault| way_of_letters(&args.place, &settings, &vault));
+            let (mail, _open) = match way {
+                Ok(way) => way,
+                Err(words) => return fail(&words),
+            };
             let runtime = match runtime::build() {
                 Ok(runtime) => runtime,
                 Err(cause) => return fail(&cause),
             };
-            runtime.block_on(test(&settings, channel.as_deref(), args.json))
+            runtime.block_on(test(&mail, &settings, (channel.as_deref(), args.json)))
         }
     }
 }
@@ -133,7 +141,22 @@ fn as_json(entry: &Entry) -> Value {
     })
 }
 
-async fn test(settings: &Settings, channel: Option<&str>, json: bool) -> ExitCode {
+/// Letters go through the helper; nobody else needs it.
+fn way_of_letters(
+    place: &Place,
+    settings: &Settings,
+    vault: &Path,
+) -> Result<(Mail, Option<File>), String> {
+    let is_mail = |channel: &Channel| channel.kind == ChannelKind::Mail;
+    let (socket, open) = if settings.notify.values().any(is_mail) {
+        helper_of(place, settings, vault)?
+    } else {
+        (settings.helper.socket.clone(), None)
+    };
+    Ok((Mail::new(Helper::connect_to(socket)), open))
+}
+
+async fn test(mail: &Mail, settings: &Settings, (channel, json): (Option<&str>, bool)) -> ExitCode {
     let named =
         |(name, _): &(&String, &Channel)| channel.is_none_or(|asked| asked == name.as_str());
     let channels: Vec<_> = settings.notify.iter().filter(named).collect();
@@ -153,11 +176,11 @@ async fn test(settings: &Settings, channel: Option<&str>, json: bool) -> ExitCod
     );
     let mut told = Vec::new();
     for (name, channel) in channels {
-        told.push((name, deliver(channel, &message).await));
+        told.push((name, deliver(mail, channel, &message).await));
     }
     let all = told.iter().all(|(_, sent)| sent.is_ok());
     let lines = told.iter().map(|(name, sent)| {
-        let local = sent.as_ref().ok().map(|from| is_local(*from));
+        let local = sent.as_ref().ok().copied().flatten().map(is_local);
         let error = sent.as_ref().err().map(ToString::to_string);
         if json {
             return json!({

@@ -8,8 +8,8 @@ use super::shape::List;
 /// How places for backups are read.
 pub(super) const PLACES: List<BackupPlace> = List {
     entry: |text| text.parse().ok(),
-    like: "a name and a place, such as \"local: /srv/backup\", \"usb: disk LABEL=backup\", or \"nas: smb //host/share \
-           credentials=/root/file\"",
+    like: "a name and a place, such as \"local: /srv/backup\", \"usb: disk LABEL=backup\", \"nas: smb //host/share \
+           credentials=/root/file\", or \"safe: restic /srv/restic password=/root/file\"",
     may_be_empty: true,
 };
 
@@ -39,6 +39,15 @@ pub enum BackupStore {
         /// The file (mount.cifs(8), `credentials=`).
         credentials: String,
     },
+    /// A repository of restic's.
+    Restic {
+        /// A directory, or where it is elsewhere: `sftp:...`, `rest:...` or `s3:...`.
+        repository: String,
+        /// The file whose one line is its password.
+        password: String,
+        /// The file with what a server elsewhere wants to know, as variables.
+        credentials: Option<String>,
+    },
 }
 
 /// Why a text is no place for backups.
@@ -48,7 +57,8 @@ pub struct InvalidPlace;
 impl FromStr for BackupPlace {
     type Err = InvalidPlace;
 
-    /// Reads `NAME: /DIRECTORY`, `NAME: disk SOURCE` or `NAME: smb //HOST/SHARE credentials=FILE`.
+    /// Reads `NAME: /DIRECTORY`, `NAME: disk SOURCE`, `NAME: smb //HOST/SHARE credentials=FILE` or
+    /// `NAME: restic REPOSITORY password=FILE [credentials=FILE]`.
     fn from_str(text: &str) -> Result<Self, InvalidPlace> {
         let (name, rest) = text.split_once(':').ok_or(InvalidPlace)?;
         // What a shell or mount(8) would read more into is in none of them.
@@ -64,6 +74,14 @@ impl FromStr for BackupPlace {
             ["smb", share, file] if is_share(share) => BackupStore::Share {
                 share: (*share).to_owned(),
                 credentials: named(file, "credentials=").ok_or(InvalidPlace)?,
+            },
+            ["restic", repository, password, rest @ ..] if rest.len() <= 1 => BackupStore::Restic {
+                repository: of_restic(repository).ok_or(InvalidPlace)?,
+                password: named(password, "password=").ok_or(InvalidPlace)?,
+                credentials: match rest.first() {
+                    Some(file) => Some(named(file, "credentials=").ok_or(InvalidPlace)?),
+                    None => None,
+                },
             },
             _ => return Err(InvalidPlace),
         };
@@ -102,6 +120,19 @@ fn is_share(share: &str) -> bool {
     parts.is_some_and(|(host, share)| !host.is_empty() && !share.is_empty())
 }
 
+/// A directory, or a place elsewhere that restic knows by itself; none that names a password, which this file is not
+/// the place for, or a program to run.
+fn of_restic(repository: &str) -> Option<String> {
+    if repository.starts_with('/') {
+        return straight(repository);
+    }
+    let (kind, place) = repository.split_once(':')?;
+    let user = place.rsplit_once('@').map_or("", |(user, _)| user);
+    let user = user.rsplit_once("//").map_or(user, |(_, user)| user);
+    let good = ["sftp", "rest", "s3"].contains(&kind) && !place.is_empty() && !user.contains(':');
+    good.then(|| repository.to_owned())
+}
+
 fn named(word: &str, key: &str) -> Option<String> {
     straight(word.strip_prefix(key)?)
 }
@@ -114,6 +145,17 @@ impl fmt::Display for BackupPlace {
             BackupStore::Disk(source) => write!(f, "{name}: disk {source}"),
             BackupStore::Share { share, credentials } => {
                 write!(f, "{name}: smb {share} credentials={credentials}")
+            }
+            BackupStore::Restic {
+                repository,
+                password,
+                credentials,
+            } => {
+                write!(f, "{name}: restic {repository} password={password}")?;
+                match credentials {
+                    Some(file) => write!(f, " credentials={file}"),
+                    None => Ok(()),
+                }
             }
         }
     }
@@ -130,6 +172,10 @@ mod tests {
             "usb: disk LABEL=backup",
             "usb: disk /dev/disk/by-id/usb-X-0:0-part1",
             "nas: smb //nas/backups/box credentials=/etc/gatewren-nas",
+            "safe: restic /srv/restic password=/root/restic",
+            "far: restic sftp:me@nas:/srv/restic password=/root/restic",
+            "far: restic sftp://me@nas:2222//srv password=/root/restic",
+            "far: restic rest:https://nas:8000/box password=/root/restic credentials=/root/rest",
         ] {
             let place: BackupPlace = good.parse().unwrap();
             assert_eq!(place.to_string(), good);
@@ -155,6 +201,15 @@ mod tests {
             "a: smb //nas/x credentials=x",
             "a: smb //nas/x password=x",
             "a: nfs nas:/x",
+            "a: restic /srv/x",
+            "a: restic srv password=/x",
+            "a: restic / password=/x",
+            "a: restic /srv/x password=x",
+            "a: restic /srv/x password=/x credentials=/y z",
+            "a: restic /srv/x credentials=/x",
+            "a: restic rest:https://me:secret@nas/x password=/x",
+            "a: restic rclone:far:x password=/x",
+            "a: restic sftp: password=/x",
             "a: /b$(id)",
             "a: /b\n/c\"",
         ] {

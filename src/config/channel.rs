@@ -1,4 +1,4 @@
-//! `[notify.NAME]`: a channel on which the owner hears of things, ntfy or a web-hook.
+//! `[notify.NAME]`: a channel on which the owner hears of things: ntfy, a web-hook, or mail.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,6 +43,8 @@ pub enum ChannelKind {
     Ntfy,
     /// One JSON object for each.
     Webhook,
+    /// A letter, sent by the helper to whom its own file names.
+    Mail,
 }
 
 /// What a channel may be told of unasked.
@@ -74,6 +76,15 @@ impl Default for Channel {
 impl Channel {
     /// What must hold between the values, where it does not; the section is called so.
     pub(super) fn broken_rule(&self, section: &str) -> Option<String> {
+        if self.kind == ChannelKind::Mail {
+            let is_bare = self.url.is_empty() && self.topic.is_empty() && self.token_file.is_none();
+            return (!is_bare).then(|| {
+                format!(
+                    "{section}: mail has no url, topic or token_file; remove them, and name who is sent it as mail_to in \
+                     helper.toml"
+                )
+            });
+        }
         if self.url.is_empty() {
             return Some(format!("{section} has no url; set it"));
         }
@@ -172,6 +183,7 @@ impl fmt::Display for ChannelKind {
         f.write_str(match self {
             Self::Ntfy => "ntfy",
             Self::Webhook => "webhook",
+            Self::Mail => "mail",
         })
     }
 }
@@ -183,7 +195,8 @@ impl FromStr for ChannelKind {
         match word {
             "ntfy" => Ok(Self::Ntfy),
             "webhook" => Ok(Self::Webhook),
-            _ => Err(UnknownWord::new(word, &["ntfy", "webhook"])),
+            "mail" => Ok(Self::Mail),
+            _ => Err(UnknownWord::new(word, &["ntfy", "webhook", "mail"])),
         }
     }
 }
@@ -219,7 +232,7 @@ impl FromStr for Occasion {
 
 #[cfg(test)]
 mod tests {
-    use super::ChannelKind::{Ntfy, Webhook};
+    use super::ChannelKind::{Mail, Ntfy, Webhook};
     use super::*;
 
     #[test]
@@ -262,11 +275,13 @@ mod tests {
             channel(Ntfy, "http://192.168.1.5", "box", false),
             channel(Webhook, "http://127.0.0.1:99/x", "", true),
             channel(Webhook, "http://[::1]/x", "", true),
+            channel(Mail, "", "", false),
         ] {
             assert_eq!(good.broken_rule("notify.a"), None, "{good:?}");
         }
         for (bad, words) in [
             (channel(Ntfy, "", "box", false), "no url"),
+            (channel(Mail, "https://x/", "", false), "mail_to"),
             (channel(Ntfy, "https://ntfy.sh", "", false), "no topic"),
             (channel(Webhook, "https://x/", "box", false), "remove it"),
             (channel(Ntfy, "http://192.168.1.5", "box", true), "https://"),

@@ -44,11 +44,13 @@ pub enum HelperClass {
     SshKeys,
     /// Changing the host's settings.
     HostSettings,
+    /// Sending mail to the owner.
+    MailTo,
 }
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -67,6 +69,7 @@ impl HelperClass {
         Self::Backup,
         Self::SshKeys,
         Self::HostSettings,
+        Self::MailTo,
     ];
 
     /// What it is called between programs: its key in the file, but where a key has more values than off and on.
@@ -90,6 +93,7 @@ impl HelperClass {
             Self::Backup => "backup",
             Self::SshKeys => "ssh_keys",
             Self::HostSettings => "host_settings",
+            Self::MailTo => "mail_to",
         }
     }
 }

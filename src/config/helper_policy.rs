@@ -11,6 +11,7 @@ use super::helper_class::HelperClass;
 use super::helper_lists::{ACCOUNTS, DIRECTORIES, GLOBS, TEMPLATES};
 use super::key::{Key, key};
 use super::reading;
+use super::recipient::{RECIPIENTS, Recipient};
 use super::shape::{Flag, Shape as _, Word};
 use super::template::Template;
 use super::trust::doubt;
@@ -98,6 +99,8 @@ pub struct HelperPolicy {
     pub backup_roots: Vec<String>,
     /// The directories of the host of which backups may be made.
     pub backup_paths: Vec<String>,
+    /// Who is sent mail.
+    pub mail_to: Vec<Recipient>,
 }
 
 impl HelperPolicy {
@@ -146,6 +149,7 @@ impl HelperPolicy {
             host_settings: Switch::On,
             backup: Switch::On,
             backup_paths: vec!["/".to_owned()],
+            mail_to: "root".parse().into_iter().collect(),
             ..Self::default()
         }
     }
@@ -171,6 +175,7 @@ impl HelperPolicy {
             HelperClass::SshKeys => !self.ssh_keys.is_empty(),
             HelperClass::HostSettings => self.host_settings == Switch::On,
             HelperClass::Backup => self.backup == Switch::On,
+            HelperClass::MailTo => !self.mail_to.is_empty(),
         }
     }
 
@@ -261,13 +266,17 @@ Every value below is the default: uncomment a line to change it.";
              back to what it was."),
         key!("", "backup_targets", backup_targets, PLACES,
             "Where backups are kept: a name, and a directory of root's own (\"local: /srv/backup\"), a disk that is\n\
-             mounted for it (\"usb: disk LABEL=backup\"), or a share (\"nas: smb //host/share credentials=/root/nas\").\n\
-             A file with a password must be root's alone."),
+             mounted for it (\"usb: disk LABEL=backup\"), or a share (\"nas: smb //host/share credentials=/root/nas\"),\n\
+             or a repository of restic's (\"safe: restic /srv/restic password=/root/restic\", or sftp:, rest: or s3:, with\n\
+             \"credentials=/root/s3\" for what a server wants to know). A file with a password must be root's alone."),
         key!("", "backup_roots", backup_roots, DIRECTORIES,
             "Directories of root's own below which clients may add places for backups, each a directory of its own."),
         key!("", "backup_paths", backup_paths, DIRECTORIES,
             "Directories of the host of which backups may be made, with all that is below them on the same file\n\
              system, as root. They are brought back only to a new directory below one of host_file_writes."),
+        key!("", "mail_to", mail_to, RECIPIENTS,
+            "Who is sent mail, with the box's own sendmail, by channels of kind \"mail\" in gatewren.toml: none, or addresses\n\
+             such as [\"me@example.org\"]. Nobody else can be sent any."),
     ];
 }
 
@@ -315,6 +324,7 @@ impl Default for HelperPolicy {
             backup_targets: Vec::new(),
             backup_roots: Vec::new(),
             backup_paths: Vec::new(),
+            mail_to: Vec::new(),
         }
     }
 }
@@ -389,6 +399,10 @@ mod tests {
             assert!(!key.unwrap().help.is_empty(), "{name}");
             assert!(sample.contains(&format!("\n#{name} = ")), "{name}");
             assert_eq!(serde_json::to_value(class).unwrap(), class.key());
+            let list = match class {
+                HelperClass::MailTo => "[\"root\"]",
+                _ => "[\"/srv\"]",
+            };
             let allowed = [
                 "false",
                 "true",
@@ -398,7 +412,7 @@ mod tests {
                 "\"read-only\"",
                 "\"apply\"",
                 "[]",
-                "[\"/srv\"]",
+                list,
             ];
             let allowed = allowed.iter().filter_map(|value| {
                 let path = written(&scratch, &format!("{name} = {value}\n"));

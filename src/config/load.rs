@@ -366,7 +366,7 @@ gatewren.toml:16: log.level must be one of error, warn, info, debug, trace, in q
     fn what_is_wrong_with_a_channel_is_said() {
         let text = "\
 [notify.phone]
-kind = \"mail\"
+kind = \"sms\"
 url = \"ntfy.sh\"
 topic = \"a b\"
 token_file = \"token\"
@@ -375,7 +375,7 @@ adress = \"x\"
 [notify.Phone]
 ";
         let expected = "\
-gatewren.toml:2: notify.phone.kind must be one of ntfy, webhook, in quotes, but is \"mail\"
+gatewren.toml:2: notify.phone.kind must be one of ntfy, webhook, mail, in quotes, but is \"sms\"
 gatewren.toml:3: notify.phone.url must be an address in quotes, such as \"https://ntfy.example\", without a user's \
 name; plain http:// is only for this box and the local network, but is \"ntfy.sh\"
 gatewren.toml:4: notify.phone.topic must be 1 to 64 of A-Z, a-z, 0-9, _ and -, in quotes, but is \"a b\"

@@ -24,6 +24,7 @@ mod network;
 mod policy;
 mod preset;
 mod reading;
+mod recipient;
 mod reference;
 mod resolved;
 mod risk;

@@ -5,23 +5,26 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::allowance::Allowance;
-use super::error::NotSent;
+use super::error::{NotSent, Undelivered};
 use super::message::Message;
 use super::post::deliver;
-use crate::config::{Live, Settings};
+use crate::backends::Mail;
+use crate::config::{Channel, Live, Settings};
 
 /// The way to the owner; clones share what was sent.
 #[derive(Debug, Clone)]
 pub struct Courier {
     live: Live<Settings>,
+    mail: Mail,
     allowance: Arc<Allowance>,
 }
 
 impl Courier {
-    /// By the settings in force.
-    pub fn new(live: Live<Settings>) -> Self {
+    /// By the settings in force; letters go this way.
+    pub fn new(live: Live<Settings>, mail: Mail) -> Self {
         Self {
             live,
+            mail,
             allowance: Arc::default(),
         }
     }
@@ -30,6 +33,11 @@ impl Courier {
     pub fn is_open_to_agents(&self) -> bool {
         self.live
             .read(|settings| settings.notify.values().any(|channel| channel.agents))
+    }
+
+    /// Sends what we say to a channel.
+    pub async fn tell(&self, channel: &Channel, message: &Message) -> Result<(), Undelivered> {
+        deliver(&self.mail, channel, message).await.map(drop)
     }
 
     /// Sends what an agent says to the channel of this name, or to the first by name; the channel that took it. Each
@@ -52,8 +60,8 @@ impl Courier {
         let most = settings.limits.agent_messages;
         let taken = self.allowance.take(agent, most, Instant::now());
         taken.map_err(|wait| NotSent::TooMany(most, wait))?;
-        match deliver(found, message).await {
-            Ok(_) => {
+        match self.tell(found, message).await {
+            Ok(()) => {
                 tracing::info!(agent, channel = name, "an agent's message was sent");
                 Ok(name.clone())
             }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::backends::{BackendError, ErrorKind};
 use crate::http::OutwardError;
 use crate::sys::FileError;
 
@@ -12,6 +13,8 @@ pub enum Undelivered {
     Refused(OutwardError),
     /// Its token cannot be used.
     Token(FileError),
+    /// The helper did not send it.
+    Mail(BackendError),
 }
 
 impl Undelivered {
@@ -24,6 +27,7 @@ impl Undelivered {
                 !status.is_server_error() && !busy
             }
             Self::Refused(_) => false,
+            Self::Mail(cause) => cause.kind == ErrorKind::Refused,
         }
     }
 
@@ -34,6 +38,7 @@ impl Undelivered {
             Self::Refused(OutwardError::Connection(_)) => "there is no connection to it".to_owned(),
             Self::Refused(OutwardError::Http(_)) => "it does not speak HTTP".to_owned(),
             Self::Refused(other) => other.to_string(),
+            Self::Mail(_) => "the box could not send it".to_owned(),
         }
     }
 }
@@ -49,6 +54,7 @@ impl fmt::Display for Undelivered {
             ),
             Self::Refused(cause) => cause.fmt(f),
             Self::Token(cause) => cause.fmt(f),
+            Self::Mail(cause) => cause.fmt(f),
         }
     }
 }

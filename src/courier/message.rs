@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::backends::Letter;
 use crate::config::{Channel, ChannelKind};
 use crate::sys::{host_name, neutralise, now_ms, rfc3339};
 use crate::telemetry::redact_text;
@@ -85,7 +86,31 @@ impl Message {
         }
     }
 
-    /// The body that a channel is sent.
+    /// The same as a letter.
+    pub fn letter(&self) -> Letter {
+        let name = host_name().unwrap_or_default();
+        let agent = match &self.source {
+            Source::Agent(agent) => Some(line(agent, MAX_NAME)),
+            Source::Us(_) => None,
+        };
+        let text = cut(&neutralise(&redact_text(&self.text)), MAX_TEXT);
+        let container = self.container.as_ref();
+        let container = container.map(|name| format!("\n\nContainer: {name}"));
+        let whose = if agent.is_some() {
+            "An agent's words, sent"
+        } else {
+            "Sent"
+        };
+        let (about, at) = (container.unwrap_or_default(), rfc3339(self.at_ms));
+        let text = format!("{text}{about}\n\n-- \n{whose} by gatewren on {name}, {at}\n");
+        Letter {
+            subject: format!("[{name}] {}", self.shown_title()),
+            text,
+            agent,
+        }
+    }
+
+    /// The body that a channel of another kind is sent.
     pub fn body(&self, channel: &Channel) -> Value {
         let title = self.shown_title();
         // It leaves the box, perhaps for somebody else's.
@@ -108,7 +133,7 @@ impl Message {
                 "priority": self.priority.of_ntfy(),
                 "tags": tags,
             }),
-            ChannelKind::Webhook => {
+            ChannelKind::Webhook | ChannelKind::Mail => {
                 let agent = match &self.source {
                     Source::Agent(agent) => Some(line(agent, MAX_NAME)),
                     Source::Us(_) => None,

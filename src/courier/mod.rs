@@ -1,4 +1,4 @@
-//! Carries words to the owner over the channels of the settings: ntfy, a web-hook.
+//! Carries words to the owner over the channels of the settings: ntfy, a web-hook, mail.
 #![forbid(unsafe_code)]
 
 mod allowance;

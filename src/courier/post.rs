@@ -7,12 +7,22 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 
 use super::error::Undelivered;
 use super::message::Message;
-use crate::config::Channel;
+use crate::backends::Mail;
+use crate::config::{Channel, ChannelKind};
 use crate::http::{Outward, OutwardError, Plain};
 use crate::sys::read_secret;
 
-/// Sends a message there; the address that took it. The token is read each time, so that its owner can change it.
-pub async fn deliver(channel: &Channel, message: &Message) -> Result<IpAddr, Undelivered> {
+/// Sends a message there; the address that took it, where it is one. The token is read each time, so that its owner can
+/// change it.
+pub async fn deliver(
+    mail: &Mail,
+    channel: &Channel,
+    message: &Message,
+) -> Result<Option<IpAddr>, Undelivered> {
+    if channel.kind == ChannelKind::Mail {
+        let sent = mail.send(message.letter()).await;
+        return sent.map(|()| None).map_err(Undelivered::Mail);
+    }
     let mut headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     let mut plain = Plain::LocalNetwork;
     if let Some(path) = channel.token_file.clone() {
@@ -36,5 +46,5 @@ pub async fn deliver(channel: &Channel, message: &Message) -> Result<IpAddr, Und
         most: None,
     };
     let answered = sent.ask().await.map_err(Undelivered::Refused)?;
-    Ok(answered.from)
+    Ok(Some(answered.from))
 }

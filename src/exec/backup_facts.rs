@@ -18,6 +18,8 @@ pub enum TargetKind {
     Disk,
     /// A share of another machine's (SMB) that is mounted for it.
     Share,
+    /// A repository of restic's.
+    Restic,
 }
 
 /// Where backups may be kept.
@@ -64,10 +66,12 @@ pub struct Backup {
     pub made: String,
     /// The host name of the box that made it.
     pub host: String,
-    /// The archive's size in bytes.
-    pub archive_bytes: u64,
-    /// How many files and directories are in it.
-    pub entries: u64,
+    /// The archive's size in bytes; of restic's, what a new one has added to the repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive_bytes: Option<u64>,
+    /// How many files and directories are in it; restic does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entries: Option<u64>,
     /// Whether the container was running then.
     #[serde(default)]
     pub was_running: bool,
@@ -85,9 +89,11 @@ pub struct Backup {
 /// How a backup is stored; not told to clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArchiveFormat {
-    /// 1: a tar archive compressed with zstd, and beside it the container's definition.
+    /// 1: a tar archive compressed with zstd, and beside it the container's definition; 2: the same files in a snapshot of
+    /// restic's.
     pub version: u32,
-    /// The archive's SHA-256, in hexadecimal digits.
+    /// The archive's SHA-256, in hexadecimal digits; nothing where restic has its own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sha256: String,
     /// The same of the container's definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,6 +140,6 @@ pub struct Verified {
     pub problem: Option<String>,
     /// How many files and directories were found in it.
     pub entries: u64,
-    /// The archive's size in bytes.
+    /// The archive's size in bytes; of restic's, what was read of it.
     pub archive_bytes: u64,
 }

@@ -11,6 +11,7 @@ use super::{
     host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrite},
     host_setting::HostSetting,
     job::JobId,
+    letter::Letter,
     limits::Limits,
     log_query::LogQuery,
     name::ContainerName,
@@ -354,6 +355,8 @@ pub enum Operation {
         /// What.
         deed: SshKeyDeed,
     },
+    /// Send a letter to whom the owner's file names.
+    Mail(Letter),
 }
 
 /// A directory whose contents are counted.

@@ -37,7 +37,7 @@ impl Operation {
             Self::HostTunnelUp { .. } => "host_tunnel_up", Self::HostTunnelDown { .. } => "host_tunnel_down",
             Self::SshKeys { deed } => deed.name(), Self::Backup { deed } => deed.name(),
             Self::Wifi { deed } => deed.name(), Self::SetNameServers { .. } => "set_name_servers",
-            Self::Firmware { deed } => deed.name(),
+            Self::Firmware { deed } => deed.name(), Self::Mail(_) => "mail",
         }
     }
 
@@ -78,6 +78,7 @@ impl Operation {
                 | Self::HostTunnelUp { .. }
                 | Self::HostTunnelDown { .. }
                 | Self::SetNameServers { .. }
+                | Self::Mail(_)
                 | Self::SshKeys {
                     deed: SshKeyDeed::Add { .. } | SshKeyDeed::Remove { .. }
                 }
@@ -121,7 +122,7 @@ impl Operation {
             | Self::HostPools {} | Self::HostBtrfs { .. } | Self::HostRepair(_)
             | Self::HostSetting { .. } | Self::HostTunnels {} | Self::HostTunnelUp { .. }
             | Self::HostTunnelDown { .. } | Self::SshKeys { .. } | Self::Wifi { .. }
-            | Self::SetNameServers { .. } | Self::Firmware { .. } => None,
+            | Self::SetNameServers { .. } | Self::Firmware { .. } | Self::Mail(_) => None,
         }
     }
 }

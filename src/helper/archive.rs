@@ -145,7 +145,8 @@ fn failed(what: &str, complaint: &str) -> Refusal {
     Refusal::failed(format!("{what}: {cause}"))
 }
 
-fn lines(bytes: &[u8]) -> u64 {
+/// How many lines end in them.
+pub fn lines(bytes: &[u8]) -> u64 {
     let parts = bytes.split_inclusive(|byte| *byte == b'\n');
     parts.filter(|part| part.ends_with(b"\n")).count() as u64
 }

@@ -28,8 +28,8 @@ pub const FORMAT: u32 = 1;
 /// The longest manifest.
 const MANIFEST_BYTES: usize = 64 * 1024;
 
-/// What a backup says of itself.
-pub fn manifest(path: &Path, id: &BackupId) -> Result<Backup, String> {
+/// What a backup says of itself that is stored so.
+pub fn manifest(path: &Path, id: &BackupId, version: u32) -> Result<Backup, String> {
     let bytes = read_bounded(&path.join(MANIFEST), MANIFEST_BYTES).map_err(|e| e.to_string())?;
     let backup: Backup =
         serde_json::from_slice(&bytes).map_err(|e| format!("its manifest cannot be read: {e}"))?;
@@ -37,7 +37,7 @@ pub fn manifest(path: &Path, id: &BackupId) -> Result<Backup, String> {
         return Err("its manifest is of another backup".to_owned());
     }
     match &backup.format {
-        Some(format) if format.version == FORMAT => Ok(backup),
+        Some(format) if format.version == version => Ok(backup),
         _ => Err(
             "it was made by another version of this program, which this one does not read"
                 .to_owned(),
@@ -69,7 +69,7 @@ pub async fn check(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Resul
             if !path.is_dir() {
                 return Err(place.lacks(&wanted));
             }
-            let manifest = manifest(&path, &wanted);
+            let manifest = manifest(&path, &wanted, FORMAT);
             Ok((path, manifest))
         })
         .await?;
@@ -102,7 +102,7 @@ async fn read_through(work: &mut Work<'_>, path: &Path, backup: &Backup) -> Resu
     let format = format.ok_or_else(|| damaged("its manifest says too little"))?;
     let file = path.join(ARCHIVE);
     let bytes = fs::metadata(&file).map(|facts| facts.len());
-    if bytes.ok() != Some(backup.archive_bytes) {
+    if bytes.ok() != backup.archive_bytes {
         return Err(damaged("its archive is missing or not as long as it was"));
     }
     if archive::digest(work, &file).await? != format.sha256 {
@@ -116,7 +116,7 @@ async fn read_through(work: &mut Work<'_>, path: &Path, backup: &Backup) -> Resu
         return Err(damaged("the container's definition in it is damaged"));
     }
     let entries = archive::count(work, &file).await?;
-    if entries != backup.entries {
+    if Some(entries) != backup.entries {
         return Err(damaged("its archive does not hold as many files as it did"));
     }
     Ok(entries)

@@ -1,4 +1,5 @@
-//! Makes a backup: an archive, and a manifest when it is whole; what is broken off leaves nothing behind.
+//! Makes a backup: an archive, and a manifest when it is whole; what is broken off leaves nothing behind. What it is made
+//! of is looked up here for the other kind too.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -26,17 +27,20 @@ use super::{
 };
 
 /// What a backup is made of.
-struct Source<'a> {
-    contents: Contents,
-    container: Option<Definition<'a>>,
+pub struct Source<'a> {
+    /// Its files.
+    pub contents: Contents,
+    /// The container whose they are.
+    pub container: Option<Definition<'a>>,
     /// Held open, so that the directory stays the one that was looked at.
     _place: Option<Place>,
 }
 
 /// A container that nothing else is done to meanwhile.
-struct Definition<'a> {
+pub struct Definition<'a> {
     _claim: Claim<'a>,
-    text: String,
+    /// Its definition.
+    pub text: String,
     directory: PathBuf,
     mode: Option<u32>,
     running: Option<Running>,
@@ -50,10 +54,7 @@ pub async fn create(
 ) -> Result<Backup, Halt> {
     let place = target.clone();
     let (path, _lock) = work.aside(move || place.locked()).await?;
-    let mut source = match subject {
-        Subject::Container(name) => of_container(work, name).await?,
-        Subject::Path(path) => of_host(work, path).await?,
-    };
+    let mut source = sought(work, subject).await?;
     leave_out(&mut source.contents, &path)?;
     let mut backup = begun(subject);
     let name = backup.backup.to_string();
@@ -74,8 +75,16 @@ pub async fn create(
     })
 }
 
+/// Looks up what one is made of.
+pub async fn sought<'a>(work: &mut Work<'a>, subject: &Subject) -> Result<Source<'a>, Halt> {
+    match subject {
+        Subject::Container(name) => of_container(work, name).await,
+        Subject::Path(path) => of_host(work, path).await,
+    }
+}
+
 /// A place for backups below what is kept would keep itself.
-fn leave_out(contents: &mut Contents, target: &Path) -> Result<(), Refusal> {
+pub fn leave_out(contents: &mut Contents, target: &Path) -> Result<(), Refusal> {
     let whole = Path::new(&contents.directory).canonicalize();
     let (Ok(whole), Ok(target)) = (whole, target.canonicalize()) else {
         return Ok(());
@@ -91,7 +100,7 @@ fn leave_out(contents: &mut Contents, target: &Path) -> Result<(), Refusal> {
 }
 
 /// What is known of a backup before there is anything of it.
-fn begun(subject: &Subject) -> Backup {
+pub fn begun(subject: &Subject) -> Backup {
     let (container, path) = match subject {
         Subject::Container(name) => (Some(name.clone()), None),
         Subject::Path(path) => (None, Some(path.clone())),
@@ -104,12 +113,39 @@ fn begun(subject: &Subject) -> Backup {
         path,
         made,
         host: host_name().unwrap_or_default(),
-        archive_bytes: 0,
-        entries: 0,
+        archive_bytes: None,
+        entries: None,
         was_running: false,
         was_frozen: false,
         changed_meanwhile: false,
         format: None,
+    }
+}
+
+/// Has a container that runs stand still, if it is to, and writes down how it was.
+pub async fn stilled(
+    work: &mut Work<'_>,
+    (source, freeze, backup): (&Source<'_>, bool, &mut Backup),
+) -> Result<Option<Frost>, Halt> {
+    let running = source.container.as_ref();
+    let running = running.and_then(|own| own.running.as_ref());
+    let frost = match running {
+        Some(running) if freeze => Frost::hold(work, running).await?,
+        _ => None,
+    };
+    backup.was_running = running.is_some();
+    backup.was_frozen = running.is_some_and(Running::is_frozen);
+    Ok(frost)
+}
+
+/// How one is stored, and where its container was.
+pub fn format(version: u32, own: Option<&Definition<'_>>) -> ArchiveFormat {
+    ArchiveFormat {
+        version,
+        sha256: String::new(),
+        config_sha256: None,
+        directory: own.map(|own| own.directory.display().to_string()),
+        directory_mode: own.and_then(|own| own.mode),
     }
 }
 
@@ -120,31 +156,24 @@ async fn fill(
     (source, freeze, backup): (&Source<'_>, bool, &mut Backup),
 ) -> Result<(), Halt> {
     let own = source.container.as_ref();
-    let running = own.and_then(|own| own.running.as_ref());
-    let frost = match running {
-        Some(running) if freeze => Frost::hold(work, running).await?,
-        _ => None,
-    };
-    backup.was_running = running.is_some();
-    backup.was_frozen = running.is_some_and(Running::is_frozen);
+    let frost = stilled(work, (source, freeze, &mut *backup)).await?;
     let archive = stage.join(ARCHIVE);
     let packed = archive::pack(work, &source.contents, &archive).await;
     drop(frost);
     let packed = packed?;
-    (backup.entries, backup.changed_meanwhile) = (packed.entries, packed.changed);
+    (backup.entries, backup.changed_meanwhile) = (Some(packed.entries), packed.changed);
     let mut config_sha256 = None;
     if let Some(own) = own {
         let config = stage.join(CONFIG);
         write(&config, own.text.as_bytes()).map_err(|e| unwritten(&e))?;
         config_sha256 = Some(archive::digest(work, &config).await?);
     }
-    backup.archive_bytes = fs::metadata(&archive).map_err(|e| unwritten(&e))?.len();
+    let facts = fs::metadata(&archive).map_err(|e| unwritten(&e))?;
+    backup.archive_bytes = Some(facts.len());
     backup.format = Some(ArchiveFormat {
-        version: FORMAT,
         sha256: archive::digest(work, &archive).await?,
         config_sha256,
-        directory: own.map(|own| own.directory.display().to_string()),
-        directory_mode: own.and_then(|own| own.mode),
+        ..format(FORMAT, own)
     });
     Ok(())
 }
@@ -156,9 +185,7 @@ fn settle(from: &Path, to: &Path, backup: Backup) -> Result<Backup, Refusal> {
         File::open(&archive)
             .and_then(|file| file.sync_all())
             .map_err(|cause| FileError::new("keep", &archive, cause))?;
-        let mut manifest = serde_json::to_vec_pretty(&backup).unwrap_or_default();
-        manifest.push(b'\n');
-        write_private(&from.join(MANIFEST), &manifest)?;
+        write_manifest(from, &backup)?;
         fs::rename(from, to).map_err(|cause| FileError::new("keep", to, cause))?;
         sync_directory_of(to)
     };
@@ -166,13 +193,22 @@ fn settle(from: &Path, to: &Path, backup: Backup) -> Result<Backup, Refusal> {
     Ok(backup)
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+/// Writes the manifest into its directory.
+pub fn write_manifest(directory: &Path, backup: &Backup) -> Result<(), FileError> {
+    let mut manifest = serde_json::to_vec_pretty(backup).unwrap_or_default();
+    manifest.push(b'\n');
+    write_private(&directory.join(MANIFEST), &manifest)
+}
+
+/// Writes a new file that is to stay.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let mut file = create_private(path)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     written.map_err(|cause| FileError::new("write", path, cause))
 }
 
-fn unwritten(cause: &dyn std::fmt::Display) -> Refusal {
+/// Says why there is none.
+pub fn unwritten(cause: &dyn std::fmt::Display) -> Refusal {
     Refusal::failed(format!("the backup cannot be kept: {cause}"))
 }
 

@@ -20,7 +20,6 @@ use super::{
     pump::Pump,
     refusal::Refusal,
     stage::{PREFIX, remove},
-    tools::{self, Tool},
 };
 
 /// The file that says which were added, in the helper's own directory: their names with the directories they are below.
@@ -31,9 +30,6 @@ const ADDED_BYTES: usize = 16 * 1024;
 
 /// Where disks and shares are mounted, in the helper's own directory.
 const MOUNTS: &str = "mounts";
-
-/// What nothing on a disk of somebody else's can do.
-const HARMLESS: &str = "nosuid,nodev,noexec";
 
 /// In a mode: who is not the owner may write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -97,7 +93,7 @@ fn target(house: &House, name: TargetName, (store, of_the_owner): (BackupStore, 
             let state = house.state.as_ref();
             state.map(|state| state.join(MOUNTS).join(name.as_str()))
         }
-        BackupStore::Directory(_) => None,
+        BackupStore::Directory(_) | BackupStore::Restic { .. } => None,
     };
     Target {
         name,
@@ -124,6 +120,10 @@ impl Target {
         let name = &self.name;
         let path = match (&self.store, &self.mount) {
             (BackupStore::Directory(path), _) => PathBuf::from(path),
+            (BackupStore::Restic { .. }, _) => {
+                let message = format!("backup target '{name}' is restic's");
+                return Err(Refusal::failed(message));
+            }
             (_, Some(mount)) if is_mounted(mount) => mount.clone(),
             (_, Some(_)) => {
                 let message = format!(
@@ -137,18 +137,44 @@ impl Target {
         Ok(path)
     }
 
-    /// The same, and nobody else writes there while the second is held. What an earlier one has left half is removed.
+    /// Restic's repository, if it is one, and its directory if it has one on this box.
+    ///
+    /// # Errors
+    /// Says why it cannot be used, as far as can be told without asking another machine.
+    pub fn repository(&self) -> Option<Result<Option<PathBuf>, Refusal>> {
+        let BackupStore::Restic {
+            repository,
+            password,
+            credentials,
+        } = &self.store
+        else {
+            return None;
+        };
+        let look = || {
+            find("restic")?;
+            private(password)?;
+            credentials.as_deref().map_or(Ok(()), private)?;
+            if !repository.starts_with('/') {
+                return Ok(None);
+            }
+            let path = PathBuf::from(repository);
+            own(&path)?;
+            if path.join("config").is_file() {
+                return Ok(Some(path));
+            }
+            let message = format!(
+                "there is no repository of restic's in {repository}; run on the box: restic init -r {repository} \
+                 --password-file {password}"
+            );
+            Err(Refusal::failed(message))
+        };
+        Some(look())
+    }
+
+    /// The same as [`Self::directory`], and nobody else writes there while the second is held. What an earlier one has left half is removed.
     pub fn locked(&self) -> Result<(PathBuf, DirectoryLock), Refusal> {
         let path = self.directory()?;
-        let lock = lock_directory(&path).map_err(|cause| {
-            let name = &self.name;
-            if cause.kind() == io::ErrorKind::WouldBlock {
-                let message =
-                    format!("a backup is just being written to '{name}'; try again later");
-                return Refusal::new(RefusalCode::Busy, message);
-            }
-            Refusal::failed(format!("nothing can be written to '{name}': {cause}"))
-        })?;
+        let lock = self.lock(&path)?;
         for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with(PREFIX) {
                 let removed = remove(&entry.path());
@@ -156,6 +182,24 @@ impl Target {
             }
         }
         Ok((path, lock))
+    }
+
+    /// Nobody else writes to it while this is held, which is in a directory.
+    pub fn lock(&self, path: &Path) -> Result<DirectoryLock, Refusal> {
+        lock_directory(path).map_err(|cause| {
+            let name = &self.name;
+            if cause.kind() == io::ErrorKind::WouldBlock {
+                let message =
+                    format!("a backup is just being written to '{name}'; try again later");
+                return Refusal::new(RefusalCode::Busy, message);
+            }
+            Refusal::failed(format!("nothing can be written to '{name}': {cause}"))
+        })
+    }
+
+    /// Where its disk or share is mounted, if it has one and the helper a place for it.
+    pub fn mount_place(&self) -> Option<&Path> {
+        self.mount.as_deref()
     }
 
     /// Says that a backup is not there.
@@ -171,9 +215,14 @@ impl Target {
             BackupStore::Directory(path) => (TargetKind::Directory, path),
             BackupStore::Disk(source) => (TargetKind::Disk, source),
             BackupStore::Share { share, .. } => (TargetKind::Share, share),
+            BackupStore::Restic { repository, .. } => (TargetKind::Restic, repository),
         };
-        let ready = self.directory();
-        let space = ready.as_ref().ok().and_then(|path| disk_space(path).ok());
+        let ready = match self.repository() {
+            Some(ready) => ready,
+            None => self.directory().map(Some),
+        };
+        let path = ready.as_ref().ok().and_then(Option::as_ref);
+        let space = path.and_then(|path| disk_space(path).ok());
         let obstacle = ready.as_ref().err().map(Refusal::to_string);
         BackupTarget {
             target: self.name.clone(),
@@ -216,12 +265,14 @@ pub fn private(path: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn is_mounted(place: &Path) -> bool {
+/// Whether something is mounted at a place.
+pub fn is_mounted(place: &Path) -> bool {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     mount_places(&table).any(|mounted| Path::new(&mounted) == place)
 }
 
-fn no_state() -> Refusal {
+/// Without one, what needs a place of its own cannot be.
+pub fn no_state() -> Refusal {
     Refusal::failed("this helper has no directory of its own (StateDirectory=, --state-dir)")
 }
 
@@ -304,65 +355,4 @@ async fn change(
     })
     .await?;
     Ok(Ending::Exited { code: 0 })
-}
-
-/// Mounts the disk or share of one; nothing when it is mounted already.
-pub async fn mount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<Ending, Refusal> {
-    let target = named(house, name)?;
-    let place = to_be_mounted(&target)?.to_owned();
-    if is_mounted(&place) {
-        return Ok(Ending::Exited { code: 0 });
-    }
-    let mut args: Vec<String> = match &target.store {
-        BackupStore::Share { share, credentials } => {
-            private(credentials)?;
-            find("mount.cifs")?;
-            let options =
-                format!("credentials={credentials},file_mode=0600,dir_mode=0700,{HARMLESS}");
-            ["-t", "cifs", "-o", &options, "--source", share]
-                .map(str::to_owned)
-                .into()
-        }
-        // Programs beside the kernel's own file systems would have to stay.
-        BackupStore::Disk(source) => ["-i", "-o", HARMLESS, "--source", source]
-            .map(str::to_owned)
-            .into(),
-        BackupStore::Directory(_) => Vec::new(),
-    };
-    let made = place.clone();
-    to_its_end(move || private_dir(&made).map_err(|e| Refusal::failed(e.to_string()))).await?;
-    args.extend(["--target".to_owned(), place.display().to_string()]);
-    let tool = Tool {
-        name: "mount",
-        args,
-    };
-    tools::carry(&tool, pump, &house.strays).await
-}
-
-/// Unmounts it; nothing when it is not mounted.
-pub async fn unmount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<Ending, Refusal> {
-    let target = named(house, name)?;
-    let place = to_be_mounted(&target)?;
-    if !is_mounted(place) {
-        return Ok(Ending::Exited { code: 0 });
-    }
-    let tool = Tool {
-        name: "umount",
-        args: vec!["--".to_owned(), place.display().to_string()],
-    };
-    tools::carry(&tool, pump, &house.strays).await
-}
-
-fn to_be_mounted(target: &Target) -> Result<&Path, Refusal> {
-    match (&target.store, &target.mount) {
-        (BackupStore::Disk(_) | BackupStore::Share { .. }, None) => Err(no_state()),
-        (_, Some(place)) => Ok(place),
-        _ => {
-            let name = &target.name;
-            let message = format!(
-                "backup target '{name}' is neither a disk nor a share; nothing is mounted for it"
-            );
-            Err(Refusal::bad_command(message))
-        }
-    }
 }

@@ -1,8 +1,8 @@
 //! Brings a backup back: to the stopped container that it is of, to a new one, or to a new directory of the host.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 
 use crate::exec::{Backup, BackupId, ContainerName, Ending, Subject};
 use crate::sys::random_bytes;
@@ -19,12 +19,25 @@ use super::{
     long::went_well,
     places::{plain, stopped},
     refusal::Refusal,
+    restic::Restic,
+    restic_store::{Snapshot, find, unpack},
     snapshots::{ROOTFS, exchange},
     stage::Stage,
 };
 
 /// The permissions of a container's directory as LXC makes it.
 const MODE: u32 = 0o770;
+
+/// Where restic brings files back to, in a stage.
+const UNPACKED: &str = ".gatewren-unpacked";
+
+/// A backup that can be brought back.
+enum Kept {
+    /// An archive that nothing is wrong with.
+    Archive(Checked, Box<Backup>),
+    /// A snapshot of restic's, which is read when it is brought back.
+    Snapshot(Restic, Snapshot),
+}
 
 /// Brings one back, when every byte of it is as it was written.
 pub async fn restore(
@@ -66,17 +79,17 @@ async fn container(
     } else {
         check_new(house, to)?;
     }
-    let checked = match whole(work, target, id).await {
-        Ok(checked) => checked,
+    let kept = match whole(work, target, id).await {
+        Ok(kept) => kept,
         Err(halt) => return ending(Err(halt)),
     };
     if !is_there {
         let stage = Stage::below(house.containers.lxcpath(), to.as_str()).await?;
-        let filled = fill(work, stage.path(), (&checked, to)).await;
+        let filled = fill(work, stage.path(), (&kept, id, to)).await;
         return settle(house, stage, to, ending(filled)).await;
     }
     let stage = Stage::below(&directory, "restore").await?;
-    let mut done = ending(fill(work, stage.path(), (&checked, to)).await);
+    let mut done = ending(fill(work, stage.path(), (&kept, id, to)).await);
     if done.as_ref().is_ok_and(went_well) {
         let (from, rest) = (stage.path().join(to.as_str()), stage.path().join("old"));
         let exchanged = to_its_end(move || exchange(&from, &directory, &rest)).await;
@@ -86,16 +99,16 @@ async fn container(
     done
 }
 
-/// A backup that nothing is wrong with.
-async fn whole(
-    work: &mut Work<'_>,
-    target: &Target,
-    id: &BackupId,
-) -> Result<(Checked, Backup), Halt> {
+/// Looks a backup up, and an archive through.
+async fn whole(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Result<Kept, Halt> {
+    if let Some(restic) = Restic::of(work, target).await? {
+        let snapshot = find(&restic, work, (target, id)).await?;
+        return Ok(Kept::Snapshot(restic, snapshot));
+    }
     let mut checked = check(work, target, id).await?;
     let manifest = checked.manifest.take();
     match (&checked.problem, manifest) {
-        (None, Some(manifest)) => Ok((checked, manifest)),
+        (None, Some(manifest)) => Ok(Kept::Archive(checked, Box::new(manifest))),
         (problem, _) => {
             let problem = problem.as_deref().unwrap_or("it says nothing of itself");
             let message = format!("nothing was changed: the backup cannot be used, for {problem}");
@@ -108,29 +121,69 @@ async fn whole(
 async fn fill(
     work: &mut Work<'_>,
     stage: &Path,
-    ((checked, manifest), to): (&(Checked, Backup), &ContainerName),
+    (kept, id, to): (&Kept, &BackupId, &ContainerName),
 ) -> Result<(), Halt> {
     let from = stage.join(to.as_str());
-    let format = manifest.format.as_ref();
-    let mode = format
-        .and_then(|format| format.directory_mode)
-        .unwrap_or(MODE);
-    let place = from.clone();
-    work.aside(move || {
-        let there = fs::create_dir_all(place.join(ROOTFS));
-        there
-            .and_then(|()| fs::set_permissions(&place, Permissions::from_mode(mode)))
-            .map_err(|e| Refusal::failed(format!("no place for the container: {e}")))
-    })
-    .await?;
-    let rootfs = from.join(ROOTFS).display().to_string();
-    archive::unpack(work, &checked.path.join(ARCHIVE), &rootfs).await?;
-    let text = definition::read(&checked.path.join(CONFIG))?;
-    let directory = format.and_then(|format| format.directory.clone());
+    let (definition, manifest) = match kept {
+        Kept::Archive(checked, manifest) => {
+            begin(work, &from, (manifest.as_ref(), true)).await?;
+            let rootfs = from.join(ROOTFS).display().to_string();
+            archive::unpack(work, &checked.path.join(ARCHIVE), &rootfs).await?;
+            (checked.path.clone(), manifest.as_ref().clone())
+        }
+        Kept::Snapshot(restic, snapshot) => {
+            let unpacked = stage.join(UNPACKED);
+            create_private_dir(&unpacked)?;
+            let unpacked = unpack(restic, work, (snapshot, id, &unpacked)).await?;
+            let (definition, manifest) = unpacked.definition.ok_or_else(|| {
+                Refusal::failed("nothing was changed: the backup has no definition of a container")
+            })?;
+            begin(work, &from, (&manifest, false)).await?;
+            let rootfs = from.join(ROOTFS);
+            work.aside(move || fs::rename(unpacked.files, rootfs).map_err(|e| no_place(&e)))
+                .await?;
+            (definition, manifest)
+        }
+    };
+    let text = definition::read(&definition.join(CONFIG))?;
+    let directory = manifest.format.and_then(|format| format.directory);
     let is_new = manifest.container.as_ref() != Some(to);
     let text = moved(&text, (directory.as_deref(), &from), is_new.then_some(to))?;
     definition::write(&from.join(definitions::CONFIG), &text)?;
     Ok(())
+}
+
+/// Makes its directory, with one for its files or without.
+async fn begin(
+    work: &mut Work<'_>,
+    place: &Path,
+    (manifest, with_files): (&Backup, bool),
+) -> Result<(), Halt> {
+    let format = manifest.format.as_ref();
+    let mode = format
+        .and_then(|format| format.directory_mode)
+        .unwrap_or(MODE);
+    let place = place.to_owned();
+    work.aside(move || {
+        let there = if with_files {
+            fs::create_dir_all(place.join(ROOTFS))
+        } else {
+            fs::create_dir_all(&place)
+        };
+        there
+            .and_then(|()| fs::set_permissions(&place, Permissions::from_mode(mode)))
+            .map_err(|e| no_place(&e))
+    })
+    .await
+}
+
+fn no_place(cause: &std::io::Error) -> Refusal {
+    Refusal::failed(format!("no place for the container: {cause}"))
+}
+
+fn create_private_dir(path: &Path) -> Result<(), Refusal> {
+    let made = fs::DirBuilder::new().mode(0o700).create(path);
+    made.map_err(|e| Refusal::failed(format!("no place for the files: {e}")))
 }
 
 /// A definition that was for one directory and is for another now; under another name the container has a host name and
@@ -203,13 +256,16 @@ async fn directory(
         Ok(found) => found,
         Err(halt) => return ending(Err(halt)),
     };
-    let (checked, _) = match whole(work, target, id).await {
-        Ok(checked) => checked,
+    let kept = match whole(work, target, id).await {
+        Ok(kept) => kept,
         Err(halt) => return ending(Err(halt)),
     };
     let stage = Stage::private(&parent, "restore").await?;
     let from = stage.path().join("new");
-    let unpacked = unpack(work, &checked, &from).await;
+    let (from, unpacked) = match files(work, (&kept, id), &from).await {
+        Ok(from) => (from, Ok(())),
+        Err(halt) => (from, Err(halt)),
+    };
     let mut done = ending(unpacked);
     if done.as_ref().is_ok_and(went_well) {
         let moved = to_its_end(move || {
@@ -222,9 +278,30 @@ async fn directory(
     done
 }
 
-async fn unpack(work: &mut Work<'_>, checked: &Checked, to: &Path) -> Result<(), Halt> {
-    fs::create_dir(to).map_err(|e| Refusal::failed(format!("no place for the files: {e}")))?;
-    archive::unpack(work, &checked.path.join(ARCHIVE), &to.display().to_string()).await
+/// Brings the files back into a new directory; returns the one that has them.
+async fn files(
+    work: &mut Work<'_>,
+    (kept, id): (&Kept, &BackupId),
+    to: &Path,
+) -> Result<PathBuf, Halt> {
+    create_private_dir(to)?;
+    match kept {
+        Kept::Archive(checked, _) => {
+            let into = to.display().to_string();
+            archive::unpack(work, &checked.path.join(ARCHIVE), &into).await?;
+            Ok(to.to_owned())
+        }
+        Kept::Snapshot(restic, snapshot) => {
+            let unpacked = unpack(restic, work, (snapshot, id, to)).await?.files;
+            // Of a single file a directory is made here too.
+            let is_directory = fs::symlink_metadata(&unpacked).is_ok_and(|facts| facts.is_dir());
+            Ok(if is_directory {
+                unpacked
+            } else {
+                to.to_owned()
+            })
+        }
+    }
 }
 
 #[cfg(test)]

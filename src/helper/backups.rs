@@ -2,18 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
+use tokio::time::Instant;
 
-use crate::config::HelperPolicy;
 use crate::exec::{
-    Backup, BackupDeed, BackupId, BackupList, Ending, Frame, Stream, TargetName, UnseenTarget,
-    Verified,
+    Backup, BackupDeed, BackupId, BackupList, Ending, Frame, Stream, Subject, TargetName,
+    UnseenTarget, Verified,
 };
 
 use super::{
-    backup_check::{check, manifest},
-    backup_make, backup_places,
+    backup_check::{FORMAT, check, manifest},
+    backup_make, backup_mounts, backup_places,
     backup_places::Target,
     backup_restore,
     commands::require_root,
@@ -22,10 +23,17 @@ use super::{
     printing::print,
     pump::Pump,
     refusal::Refusal,
+    restic::Restic,
+    restic_make,
+    restic_store::{self, snapshots},
 };
 
 /// The most backups that are told of.
 const MOST: usize = 1000;
+
+/// How long targets may take to say what is there; those that are not asked by then are told of as unseen. With one more
+/// it is below the time in which the front wants its answer.
+const LIST_TIME: Duration = Duration::from_secs(35);
 
 /// Does one of the operations on backups.
 pub async fn perform(
@@ -40,9 +48,12 @@ pub async fn perform(
             backup_places::add(house, target, root.as_deref()).await
         }
         BackupDeed::RemoveTarget { target } => backup_places::forget(house, target).await,
-        BackupDeed::Mount { target } => backup_places::mount(house, pump, target).await,
-        BackupDeed::Unmount { target } => backup_places::unmount(house, pump, target).await,
-        BackupDeed::List { target } => list(house, pump, target.as_ref()).await,
+        BackupDeed::Mount { target } => backup_mounts::mount(house, pump, target).await,
+        BackupDeed::Unmount { target } => backup_mounts::unmount(house, pump, target).await,
+        BackupDeed::List { target } => {
+            let mut work = work(house, pump, processes);
+            list(&mut work, target.as_ref()).await
+        }
         BackupDeed::Create {
             target,
             subject,
@@ -50,7 +61,7 @@ pub async fn perform(
         } => {
             let target = backup_places::named(house, target)?;
             let mut work = work(house, pump, processes);
-            let made = backup_make::create(&mut work, &target, (subject, *freeze)).await;
+            let made = create(&mut work, &target, (subject, *freeze)).await;
             told(&mut work, made).await
         }
         BackupDeed::Verify { target, backup } => {
@@ -92,29 +103,46 @@ async fn told(work: &mut Work<'_>, told: Result<impl Serialize, Halt>) -> Result
     Ok(Ending::Exited { code: 0 })
 }
 
+async fn create(
+    work: &mut Work<'_>,
+    target: &Target,
+    what: (&Subject, bool),
+) -> Result<Backup, Halt> {
+    match Restic::of(work, target).await? {
+        Some(restic) => restic_make::create(work, (&restic, target), what).await,
+        None => backup_make::create(work, target, what).await,
+    }
+}
+
 /// Prints those that may be seen, the newest first.
-async fn list(
-    house: &House,
-    pump: &mut Pump,
-    target: Option<&TargetName>,
-) -> Result<Ending, Refusal> {
+async fn list(work: &mut Work<'_>, target: Option<&TargetName>) -> Result<Ending, Refusal> {
     require_root()?;
     let targets = match target {
-        Some(name) => vec![backup_places::named(house, name)?],
-        None => backup_places::all(house),
+        Some(name) => vec![backup_places::named(work.house, name)?],
+        None => backup_places::all(work.house),
     };
-    let policy = house.policy.now();
-    print(pump, move || {
-        let mut list = BackupList::default();
-        for target in &targets {
-            match target.directory().and_then(|path| found(&path)) {
-                Ok(found) => list.backups.extend(seen(target, found, &policy)),
-                Err(obstacle) => list.unseen.push(UnseenTarget {
-                    target: target.name.clone(),
-                    obstacle: obstacle.to_string(),
-                }),
-            }
+    let policy = work.house.policy.now();
+    let mut list = BackupList::default();
+    let until = Instant::now() + LIST_TIME;
+    for target in targets {
+        let looked = if Instant::now() < until {
+            kept(work, &target).await
+        } else {
+            Err(Refusal::failed("others took too long to answer; ask for this target alone").into())
+        };
+        match looked {
+            Ok(backups) => list.backups.extend(backups.into_iter().filter(|backup| {
+                let container = backup.container.as_ref();
+                container.is_none_or(|name| policy.allows_container(name.as_str()))
+            })),
+            Err(Halt::Refused(obstacle)) => list.unseen.push(UnseenTarget {
+                target: target.name.clone(),
+                obstacle: obstacle.to_string(),
+            }),
+            Err(halt) => return ending(Err(halt)),
         }
+    }
+    print(work.pump, move || {
         let newest = |backup: &Backup| (backup.backup.stamp().to_owned(), backup.backup.clone());
         list.backups
             .sort_by_cached_key(|backup| std::cmp::Reverse(newest(backup)));
@@ -122,6 +150,23 @@ async fn list(
         list.backups.truncate(MOST);
         // Plain numbers and words: there is nothing that JSON cannot hold.
         Ok(serde_json::to_vec(&list).unwrap_or_default())
+    })
+    .await
+}
+
+/// The backups that are on a target.
+async fn kept(work: &mut Work<'_>, target: &Target) -> Result<Vec<Backup>, Halt> {
+    if let Some(restic) = Restic::of(work, target).await? {
+        let snapshots = snapshots(&restic, work, None).await?;
+        let told = snapshots
+            .iter()
+            .filter_map(|snapshot| snapshot.told(target));
+        return Ok(told.collect());
+    }
+    let target = target.clone();
+    work.aside(move || {
+        let found = found(&target.directory()?)?;
+        Ok(seen(&target, found))
     })
     .await
 }
@@ -137,12 +182,9 @@ fn found(path: &Path) -> Result<Vec<(BackupId, PathBuf)>, Refusal> {
     Ok(ids.collect())
 }
 
-fn seen(target: &Target, found: Vec<(BackupId, PathBuf)>, policy: &HelperPolicy) -> Vec<Backup> {
-    let found = found.into_iter().filter(|(id, _)| {
-        let container = id.container();
-        container.is_none_or(|name| policy.allows_container(name.as_str()))
-    });
-    let manifests = found.filter_map(|(id, path)| manifest(&path, &id).ok());
+fn seen(target: &Target, found: Vec<(BackupId, PathBuf)>) -> Vec<Backup> {
+    let manifests = found.into_iter();
+    let manifests = manifests.filter_map(|(id, path)| manifest(&path, &id, FORMAT).ok());
     let told = manifests.map(|backup| Backup {
         target: Some(target.name.clone()),
         format: None,
@@ -152,13 +194,17 @@ fn seen(target: &Target, found: Vec<(BackupId, PathBuf)>, policy: &HelperPolicy)
 }
 
 async fn verify(work: &mut Work<'_>, target: &Target, id: &BackupId) -> Result<Verified, Halt> {
+    if let Some(restic) = Restic::of(work, target).await? {
+        return restic_store::verify(&restic, work, (target, id)).await;
+    }
     let checked = check(work, target, id).await?;
+    let bytes = checked.manifest.and_then(|backup| backup.archive_bytes);
     Ok(Verified {
         backup: id.clone(),
         target: target.name.clone(),
         whole: checked.problem.is_none(),
         problem: checked.problem,
         entries: checked.entries,
-        archive_bytes: checked.manifest.map_or(0, |backup| backup.archive_bytes),
+        archive_bytes: bytes.unwrap_or_default(),
     })
 }

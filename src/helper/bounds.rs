@@ -58,6 +58,7 @@ fn class(operation: &Operation) -> Option<HelperClass> {
         Operation::HostFileList(_) | Operation::HostFileSearch(_) | Operation::HostFileRead(_) => Some(HelperClass::HostFileReads),
         Operation::HostFileWrite(_) => Some(HelperClass::HostFileWrites),
         Operation::Backup { .. } => Some(HelperClass::Backup),
+        Operation::Mail(_) => Some(HelperClass::MailTo),
     }
 }
 
@@ -122,6 +123,7 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::SshKeys => "looking at and changing who may log in over SSH is refused",
         HelperClass::Network => "changing the host's network is refused",
         HelperClass::HostSettings => "changing the host's settings is refused",
+        HelperClass::MailTo => "sending mail is refused",
         HelperClass::Backup => "making backups and bringing them back is refused",
         HelperClass::Storage => "repairing the host's disks is refused",
     }
@@ -133,8 +135,8 @@ mod tests {
     use crate::config::{ConfigError, Updates};
     use crate::exec::{
         Command, ContainerName, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch,
-        HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, LogQuery, PowerPlan, Probe,
-        ProcessOrder, Program, SshKeyDeed, UnitChange, UnitName, UpdateOrder, UpdateScope,
+        HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, Letter, LogQuery, PowerPlan,
+        Probe, ProcessOrder, Program, SshKeyDeed, UnitChange, UnitName, UpdateOrder, UpdateScope,
     };
     use crate::sys::Scratch;
 
@@ -444,6 +446,14 @@ mod tests {
         Operation::HostSetting { setting }
     }
 
+    fn letter() -> Operation {
+        Operation::Mail(Letter {
+            subject: String::new(),
+            text: String::new(),
+            agent: None,
+        })
+    }
+
     fn everything() -> Vec<(Operation, Option<HelperClass>)> {
         let container = || -> ContainerName { "web".parse().unwrap() };
         let command = || Command {
@@ -469,6 +479,7 @@ mod tests {
                 Some(HelperClass::LxcReads),
             ),
             (zone(), Some(HelperClass::HostSettings)),
+            (letter(), Some(HelperClass::MailTo)),
             (Operation::HostView {}, Some(HelperClass::HostReads)),
             (
                 Operation::HostSpace { places: Vec::new() },
@@ -532,7 +543,7 @@ mod tests {
                 | HelperClass::Storage => ["\"off\"", "\"on\""],
                 HelperClass::Updates | HelperClass::UpdatesApply => ["\"off\"", "\"apply\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
-                HelperClass::SshKeys => ["[]", "[\"root\"]"],
+                HelperClass::SshKeys | HelperClass::MailTo => ["[]", "[\"root\"]"],
             };
             format!("{class} = {}\n", words[usize::from(class != off)])
         });

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::exec::{Command, ContainerName, Ending, Launch, Program, RefusalCode, Stream};
+use crate::exec::{Command, ContainerName, Ending, Frame, Launch, Program, RefusalCode, Stream};
 use crate::sys::{adopt_orphans, is_root};
 
 use super::{
@@ -27,8 +27,11 @@ use super::{
 /// How long the way to the reaper may take; then the container counts as one that cannot be entered.
 const ENTRY_TIME: Duration = Duration::from_secs(15);
 
-/// Who hears what a command prints, in place of the caller.
-pub type Hear<'a> = &'a mut (dyn FnMut(Stream, &[u8]) + Send);
+/// Who hears what a command prints, in place of the caller; what comes back the caller is told as a complaint.
+pub type Hear<'a> = &'a mut (dyn FnMut(Stream, &[u8]) -> Option<Vec<u8>> + Send);
+
+/// How what is heard ends when its own time is up: as by an alarm clock (SIGALRM).
+pub const OUT_OF_TIME: Ending = Ending::Signalled { signal: 14 };
 
 /// Runs a command on the host.
 pub async fn on_host(
@@ -40,11 +43,11 @@ pub async fn on_host(
     host(house, pump, (command, None), processes).await
 }
 
-/// The same of what is the helper's own, which hears what it prints.
+/// The same of what is the helper's own, which hears what it prints, and may give it less time than its caller.
 pub async fn heard_on_host(
     house: &House,
     pump: &mut Pump,
-    (command, hear): (&Command, Hear<'_>),
+    (command, hear): (&Command, (Hear<'_>, Duration)),
     processes: u32,
 ) -> Result<Ending, Refusal> {
     host(house, pump, (command, Some(hear)), processes).await
@@ -53,7 +56,7 @@ pub async fn heard_on_host(
 async fn host(
     house: &House,
     pump: &mut Pump,
-    (command, hear): (&Command, Option<Hear<'_>>),
+    (command, hear): (&Command, Option<(Hear<'_>, Duration)>),
     processes: u32,
 ) -> Result<Ending, Refusal> {
     check(command)?;
@@ -123,7 +126,7 @@ async fn run(
     house: &House,
     pump: &mut Pump,
     recipe: Recipe<'_>,
-    (launch, mut hear): (&Launch, Option<Hear<'_>>),
+    (launch, mut hear): (&Launch, Option<(Hear<'_>, Duration)>),
 ) -> Result<Ending, Refusal> {
     adopt_orphans().map_err(|e| no_orphans(&e))?;
     let spawned = Cage::spawn(recipe, &house.strays);
@@ -132,11 +135,10 @@ async fn run(
     let outcome = match pump.wait(timeout(ENTRY_TIME, cage.ready())).await {
         Ok(Ok(true)) => Ok(match &mut hear {
             None => pump.carry(&mut outputs, cage.run(launch)).await,
-            Some(hear) => {
-                let ended = pump
-                    .wait(hearing(&mut outputs, cage.run(launch), *hear))
-                    .await;
-                ended.unwrap_or_else(|why| Ending::Killed { why })
+            Some((hear, time)) => {
+                let run = timeout(*time, cage.run(launch));
+                let run = async { run.await.unwrap_or(OUT_OF_TIME) };
+                hearing(pump, &mut outputs, (run, *hear)).await
             }
         }),
         Ok(_) => Err(()),
@@ -146,27 +148,40 @@ async fn run(
     let ending = outcome.map_err(|()| not_entered(&mut outputs))?;
     match hear {
         None => pump.drain(&mut outputs).await,
-        Some(hear) => {
+        Some((hear, _)) => {
             for which in [Stream::Stdout, Stream::Stderr] {
-                outputs.rest(which).for_each(|bytes| hear(which, &bytes));
+                outputs
+                    .rest(which)
+                    .for_each(|bytes| drop(hear(which, &bytes)));
             }
         }
     }
     Ok(ending)
 }
 
-/// Hears what is printed until `ended`.
+/// Hears what is printed until `ended`, or until there is a reason to kill.
 async fn hearing(
+    pump: &mut Pump,
     outputs: &mut Outputs,
-    ended: impl Future<Output = Ending>,
-    hear: Hear<'_>,
+    (ended, hear): (impl Future<Output = Ending>, Hear<'_>),
 ) -> Ending {
     let mut ended = pin!(ended);
     loop {
-        tokio::select! {
-            biased;
-            ending = &mut ended => return ending,
-            (which, bytes) = outputs.next() => hear(which, &bytes),
+        let until_news = async {
+            loop {
+                tokio::select! {
+                    biased;
+                    ending = &mut ended => return Err(ending),
+                    (which, bytes) = outputs.next() => if let Some(news) = hear(which, &bytes) {
+                        return Ok(news);
+                    }
+                }
+            }
+        };
+        match pump.wait(until_news).await {
+            Ok(Ok(news)) => pump.say(&Frame::Output(Stream::Stderr, news)).await,
+            Ok(Err(ending)) => return ending,
+            Err(why) => return Ending::Killed { why },
         }
     }
 }

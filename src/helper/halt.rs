@@ -1,11 +1,16 @@
 //! Why work of several steps does not come to its end: somebody ordered so, or something is in the way.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::exec::{Command, Ending, KillReason, Program, Stream};
 
 use super::{
-    answers::to_its_end, commands::heard_on_host, house::House, programs::find, pump::Pump,
+    answers::to_its_end,
+    commands::{Hear, OUT_OF_TIME, heard_on_host},
+    house::House,
+    programs::find,
+    pump::Pump,
     refusal::Refusal,
 };
 
@@ -63,29 +68,60 @@ impl Work<'_> {
         (name, args): (&'static str, Vec<String>),
         mut hear: impl FnMut(&[u8]) + Send,
     ) -> Result<(i32, String), Halt> {
+        let mut complaint = Vec::new();
+        let mut heard = |which: Stream, bytes: &[u8]| {
+            match which {
+                Stream::Stdout => hear(bytes),
+                Stream::Stderr => {
+                    let room = COMPLAINT_BYTES.saturating_sub(complaint.len());
+                    complaint.extend(bytes.iter().take(room));
+                }
+            }
+            None
+        };
+        let step = Step {
+            name,
+            args,
+            cwd: "/".to_owned(),
+            env: BTreeMap::new(),
+            time: Duration::MAX,
+        };
+        let code = self.step(step, &mut heard).await?;
+        Ok((code, String::from_utf8_lossy(&complaint).trim().to_owned()))
+    }
+
+    /// The same in surroundings of its own; all that it prints is heard. Returns its exit code.
+    pub async fn step(&mut self, step: Step, hear: Hear<'_>) -> Result<i32, Halt> {
+        let name = step.name;
         let program = find(name)?.to_string_lossy().into_owned();
         let command = Command {
-            program: Program::Argv([program].into_iter().chain(args).collect()),
+            program: Program::Argv([program].into_iter().chain(step.args).collect()),
             user: None,
-            cwd: Some("/".to_owned()),
-            env: BTreeMap::new(),
+            cwd: Some(step.cwd),
+            env: step.env,
         };
-        let mut complaint = Vec::new();
-        let mut heard = |which: Stream, bytes: &[u8]| match which {
-            Stream::Stdout => hear(bytes),
-            Stream::Stderr => {
-                let room = COMPLAINT_BYTES.saturating_sub(complaint.len());
-                complaint.extend(bytes.iter().take(room));
-            }
-        };
-        let run = (&command, &mut heard as &mut (dyn FnMut(_, &[u8]) + Send));
-        let ended = heard_on_host(self.house, self.pump, run, self.processes).await?;
+        let heard = (&command, (hear, step.time));
+        let ended = heard_on_host(self.house, self.pump, heard, self.processes).await?;
         match ended {
-            Ending::Exited { code } => {
-                Ok((code, String::from_utf8_lossy(&complaint).trim().to_owned()))
-            }
+            Ending::Exited { code } => Ok(code),
+            OUT_OF_TIME => Err(Refusal::failed(format!("{name} did not answer in time")).into()),
             Ending::Killed { why } => Err(Halt::Killed(why)),
             other => Err(Refusal::failed(format!("{name} did not end by itself: {other}")).into()),
         }
     }
+}
+
+/// A program of the box's with its surroundings.
+#[derive(Debug)]
+pub struct Step {
+    /// Such as `tar`.
+    pub name: &'static str,
+    /// What follows it.
+    pub args: Vec<String>,
+    /// Where it starts.
+    pub cwd: String,
+    /// Variables beside the usual ones; no process list shows them.
+    pub env: BTreeMap<String, String>,
+    /// How long it may take; then it is killed, and the step is refused.
+    pub time: Duration,
 }

@@ -11,6 +11,7 @@ use super::{
     house::House,
     journal,
     lxc::tool_for,
+    mail,
     network::Network,
     places::{existing, root},
     power,
@@ -62,6 +63,7 @@ pub async fn perform(
         | Operation::ContainerStop { .. }
         | Operation::ContainerDeed { .. }
         | Operation::ContainerCreate { .. } => deeds::perform(house, pump, operation, most).await,
+        Operation::Mail(letter) => mail::send(house, pump, letter, most).await,
         Operation::Backup { deed } => backups::perform(house, pump, deed, most).await,
         Operation::ContainerList {} => list(house, pump).await,
         Operation::Restart { plan } => power::schedule(house, pump, "reboot", plan).await,

@@ -62,6 +62,8 @@ fn package(name: &str) -> &'static str {
         "modprobe" => "kmod",
         "fwupdmgr" => "fwupd",
         "mount.cifs" => "cifs-utils",
+        "sendmail" => "msmtp-mta",
+        "restic" => "restic",
         "tar" => "tar",
         "zstd" => "zstd",
         "nft" => "nftables",

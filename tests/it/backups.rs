@@ -18,7 +18,7 @@ use crate::support::machine::{IN_TIME, call_cgroups, cgroup2, is_alive, marked, 
 use crate::support::server::{Directory, Server, server};
 
 /// Files of all kinds: owners, permissions, links of both sorts, holes, attributes, odd names.
-const MAKE: &str = r"
+pub const MAKE: &str = r"
 import os, sys
 root = sys.argv[1]
 at = lambda *parts: os.path.join(root, *parts)
@@ -45,7 +45,7 @@ for path in ['data/plain', 'data/private', 'data/empty']: os.utime(at(path), (15
 ";
 
 /// A line for each file below a directory with all that is known of it.
-const LOOK: &str = r"
+pub const LOOK: &str = r"
 import os, sys, hashlib
 root = os.fsencode(sys.argv[1]); first = {}
 for folder, folders, files in os.walk(root):
@@ -62,7 +62,7 @@ for folder, folders, files in os.walk(root):
         print(short, oct(s.st_mode), s.st_uid, s.st_gid, size, s.st_rdev, int(s.st_mtime), inside, link, twin, xattrs)
 ";
 
-fn python(script: &str, path: &Path) -> String {
+pub fn python(script: &str, path: &Path) -> String {
     let output = Command::new("python3")
         .args(["-c", script])
         .arg(path)
@@ -77,9 +77,9 @@ fn python(script: &str, path: &Path) -> String {
 }
 
 /// A box with containers of the test's own and a place for backups, and an agent that may do everything without asking.
-struct Home {
-    containers: Containers,
-    files: Directory,
+pub struct Home {
+    pub containers: Containers,
+    pub files: Directory,
     server: Server,
     agent: Client,
 }
@@ -90,7 +90,7 @@ impl Home {
     }
 
     /// The same with more places, as the owner's file lists them.
-    fn with_targets(more: &str) -> Option<Self> {
+    pub fn with_targets(more: &str) -> Option<Self> {
         let containers = Containers::new()?;
         for program in ["tar", "zstd", "python3"] {
             if Command::new(program).arg("--version").output().is_err() {
@@ -127,7 +127,7 @@ impl Home {
         })
     }
 
-    fn call(&self, tool: &str, arguments: Value) -> Value {
+    pub fn call(&self, tool: &str, arguments: Value) -> Value {
         self.agent.call(tool, arguments).send().data()
     }
 
@@ -137,7 +137,7 @@ impl Home {
     }
 
     /// Why a call did nothing.
-    fn refused(&self, tool: &str, arguments: Value) -> String {
+    pub fn refused(&self, tool: &str, arguments: Value) -> String {
         self.agent.call(tool, arguments).send().failure()
     }
 
@@ -153,11 +153,11 @@ impl Home {
         (id, place)
     }
 
-    fn directory(&self, name: &str) -> PathBuf {
+    pub fn directory(&self, name: &str) -> PathBuf {
         self.containers.lxcpath().join(name)
     }
 
-    fn config(&self, name: &str) -> String {
+    pub fn config(&self, name: &str) -> String {
         fs::read_to_string(self.directory(name).join("config")).unwrap()
     }
 }
@@ -185,7 +185,7 @@ fn keeper(server: &Server, options: &[&str]) -> Client {
 }
 
 /// What stands in a directory, sorted.
-fn names(folder: &Path) -> Vec<String> {
+pub fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap().flatten();
     let mut names: Vec<String> = entries
         .map(|entry| entry.file_name().into_string().unwrap())

@@ -71,6 +71,7 @@ fn tools_of_a_class_that_is_off_are_not_there_for_anybody() {
         "backup",
         "ssh_keys",
         "host_settings",
+        "mail_to",
     ];
     assert_eq!(off(&client), json!(strict));
     let (shown, _) = tell(&server.state_dir(), &["agent", "show", "try"]);

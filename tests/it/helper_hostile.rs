@@ -69,6 +69,7 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "ssh_keys" => ("ssh_keys", "[\"/nonexistent/.ssh/authorized_keys\"]"),
         "host_setting" => ("host_settings", "\"on\""),
         "backup" => ("backup", "\"on\""),
+        "mail" => ("mail_to", "[\"root\"]"),
         "firmware" => match operation["deed"]["what"].as_str().unwrap() {
             "refresh" | "apply" => ("updates", "\"apply\""),
             _ => ("updates", "\"read-only\""),
@@ -93,7 +94,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
     let open = NOTHING.replace("containers = []", "containers = [\"*\"]");
     let all = everything(&host("true"));
     let classes: BTreeSet<_> = all.iter().skip(1).map(class).collect();
-    assert_eq!(classes.len(), 18);
+    assert_eq!(classes.len(), 19);
     for (key, on) in classes {
         let lines = open.lines().map(|line| match line.split_once(" = ") {
             Some((name, _)) if name == key => format!("{key} = {on}\n"),

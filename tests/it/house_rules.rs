@@ -23,7 +23,7 @@ const ROOMS: &[(&str, &str)] = &[
     ("toolsets",      "backends courier protocol registry state"),
     ("observer",      "backends config state"),
     ("auth",          "config vault sys"),
-    ("courier",       "config http sys telemetry"),
+    ("courier",       "backends config http sys telemetry"),
     ("http",          "config sys telemetry"),
     ("registry",      "config protocol sys"),
     ("backends",      "config helper_client sys telemetry"),

@@ -30,7 +30,7 @@ fn is_listed(client: &Client) -> bool {
     names(client).iter().any(|name| name == "notify_send")
 }
 
-fn send(client: &Client, arguments: Value) -> crate::support::answer::Answer {
+pub fn send(client: &Client, arguments: Value) -> crate::support::answer::Answer {
     client.call("notify_send", arguments).send()
 }
 
@@ -271,18 +271,18 @@ fn a_token_that_others_could_read_is_not_sent() {
 }
 
 /// What `gatewren notify` does, typed by the owner.
-fn notify(server: &Server, words: &[&str]) -> Output {
+pub fn notify(server: &Server, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
     let command = command.arg("notify").args(words).arg("--config");
     command.arg(server.settings_file()).output().unwrap()
 }
 
-fn json_of(output: &Output) -> Value {
+pub fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
 /// Adds a notification as any program on the box may.
-fn notice(server: &Server, id: u64, level: &str) {
+pub fn notice(server: &Server, id: u64, level: &str) {
     let one = json!({ "at_ms": 7, "level": level, "title": level, "message": "m\u{1b}[2J", "seen": false });
     let all = json!({ "host": { id.to_string(): one } });
     server.patch_from_outside(

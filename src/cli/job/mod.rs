@@ -6,3 +6,4 @@ mod print;
 mod way;
 
 pub use entry::{Args, run};
+pub use way::helper_of;

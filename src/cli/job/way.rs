@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::super::{inbox::Desk, place::Place};
 use crate::backends::{JobStanding, Jobs, JobsView};
+use crate::config::Settings;
 use crate::helper_client::Helper;
 
 /// What the helper's log and the audit say who asked.
@@ -33,12 +34,7 @@ impl Way {
         let settings = place.settings()?;
         let vault = place.file("vault.db")?;
         let desk = Desk::new(place.vault()?)?;
-        let state_dir = vault.parent().unwrap_or(Path::new("."));
-        let (socket, directory) = if place.is_a_directory() || !settings.helper.socket.exists() {
-            started(&state_dir.join("run"))?
-        } else {
-            (settings.helper.socket, None)
-        };
+        let (socket, directory) = helper_of(place, &settings, &vault)?;
         let stop = watch::Sender::new(false);
         Ok(Self {
             desk,
@@ -75,6 +71,19 @@ impl Way {
             )),
         }
     }
+}
+
+/// The socket of the helper of that gatewren, and what must be kept open for it.
+pub fn helper_of(
+    place: &Place,
+    settings: &Settings,
+    vault: &Path,
+) -> Result<(PathBuf, Option<File>), String> {
+    if place.is_a_directory() || !settings.helper.socket.exists() {
+        let state_dir = vault.parent().unwrap_or(Path::new("."));
+        return started(&state_dir.join("run"));
+    }
+    Ok((settings.helper.socket.clone(), None))
 }
 
 /// The socket of a helper that a server has started: the newest, for what is older was left behind. Its path goes

@@ -27,7 +27,7 @@ pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncont
                        power = \"off\"\nupdates = \"off\"\nhost_logs = false\nunits = \"off\"\n\
                        host_settings = \"off\"\n\
                        host_file_reads = []\nhost_file_writes = []\nnetwork = \"off\"\nssh_keys = []\n\
-                       backup = \"off\"\nstorage = \"off\"\n";
+                       backup = \"off\"\nstorage = \"off\"\nmail_to = []\n";
 
 /// Commands may run on the host.
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";
@@ -227,6 +227,7 @@ pub fn everything(trace: &Value) -> Vec<Value> {
     // Of no device that there is.
     let none = "0".repeat(40);
     all.push(json!({ "do": "firmware", "deed": { "what": "apply", "device": none } }));
+    all.push(json!({ "do": "mail", "subject": "x", "text": "x" }));
     all.extend(backups().map(|deed| json!({ "do": "backup", "deed": deed })));
     all.push(json!({ "do": "container_create", "name": "new", "template": "none" }));
     all.push(json!({

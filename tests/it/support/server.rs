@@ -107,6 +107,25 @@ impl Builder {
         self
     }
 
+    /// Runs with mounts of its own, and a copy of /etc in this directory, where files of a test's may be already.
+    pub fn with_etc(mut self, etc: &Path) -> Self {
+        const MOUNT: &str =
+            "cp -a --no-clobber /etc/. \"$0\"; mount --bind \"$0\" /etc; exec \"$@\"";
+        let words = [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-ec",
+            MOUNT,
+        ];
+        let words = words.iter().map(OsString::from);
+        let program = env!("CARGO_BIN_EXE_gatewren");
+        self.runner = Some(words.chain([etc.into(), program.into()]).collect());
+        self
+    }
+
     pub fn start(self) -> Server {
         let home = Directory::new();
         let directory = self.directory.clone();

@@ -1,0 +1,181 @@
+//! Hands a letter to the box's own `sendmail`, to those alone whom the owner's file names. Nothing of what is said can
+//! become a header, a recipient or an option: the subject and the text are encoded, and recipients are not asked for.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use crate::exec::{Ending, LETTER_SUBJECT_BYTES, LETTER_TEXT_BYTES, Letter, Stream};
+
+use super::{
+    halt::{Halt, Step, Work, ending},
+    house::House,
+    programs::find,
+    pump::Pump,
+    refusal::Refusal,
+};
+
+/// How long it may take; then it is killed, with all that it has started.
+const TIME: Duration = Duration::from_mins(1);
+
+/// The letter, in the environment of the shell alone.
+const LETTER: &str = "GATEWREN_LETTER";
+
+/// Gives the program that follows the letter to read.
+const GIVE: &str =
+    "letter=$GATEWREN_LETTER; unset GATEWREN_LETTER; printf %s \"$letter\" | exec \"$@\"";
+
+/// A dot alone ends nothing; and what delivers by itself (exim4) does so before it ends, for nothing outlives its call.
+const OPTIONS: [&str; 2] = ["-oi", "-odf"];
+
+/// How much of a text is in one encoded word (RFC 2047: 75 characters at most), and in one line of base64.
+const WORD_BYTES: usize = 42;
+const LINE_CHARS: usize = 76;
+
+/// The most of its complaints that is told.
+const COMPLAINT_BYTES: usize = 512;
+
+/// Sends it.
+pub async fn send(
+    house: &House,
+    pump: &mut Pump,
+    letter: &Letter,
+    processes: u32,
+) -> Result<Ending, Refusal> {
+    let is_long =
+        letter.subject.len() > LETTER_SUBJECT_BYTES || letter.text.len() > LETTER_TEXT_BYTES;
+    if is_long
+        || letter
+            .agent
+            .as_ref()
+            .is_some_and(|name| name.len() > LETTER_SUBJECT_BYTES)
+    {
+        return Err(Refusal::bad_command("the letter is too long"));
+    }
+    let to = house.policy.now().mail_to.clone();
+    let program = find("sendmail")?.to_string_lossy().into_owned();
+    let mut args: Vec<String> = ["-c", GIVE, "sh", &program].map(str::to_owned).into();
+    args.extend(OPTIONS.map(str::to_owned));
+    args.extend(to.iter().map(ToString::to_string));
+    let step = Step {
+        name: "sh",
+        args,
+        cwd: "/".to_owned(),
+        env: BTreeMap::from([(LETTER.to_owned(), written(letter, &to))]),
+        time: TIME,
+    };
+    let mut complaint = Vec::new();
+    let mut hear = |which: Stream, bytes: &[u8]| {
+        let room = COMPLAINT_BYTES.saturating_sub(complaint.len());
+        if which == Stream::Stderr {
+            complaint.extend(bytes.iter().take(room));
+        }
+        None
+    };
+    let mut work = Work {
+        house,
+        pump,
+        processes,
+    };
+    match work.step(step, &mut hear).await {
+        Ok(0) => Ok(Ending::Exited { code: 0 }),
+        Ok(code) => {
+            let said = String::from_utf8_lossy(&complaint);
+            let why = said.lines().next().unwrap_or("it gave no reason").trim();
+            let message = format!("sendmail did not take it (exit code {code}): {why}");
+            Err(Refusal::failed(message))
+        }
+        Err(Halt::Refused(refusal)) => Err(refusal),
+        Err(halt) => ending(Err(halt)),
+    }
+}
+
+/// The letter as it goes to `sendmail`, which adds who sends it and when.
+fn written(letter: &Letter, to: &[impl ToString]) -> String {
+    let to: Vec<String> = to.iter().map(ToString::to_string).collect();
+    let from = match &letter.agent {
+        Some(agent) => encoded(&format!("agent {agent}")),
+        None => "itself".to_owned(),
+    };
+    let mut text = String::new();
+    let mut put = |line: &str| {
+        // A text takes all that is written to it.
+        let _ = writeln!(text, "{line}");
+    };
+    // A line has 998 characters at most (RFC 5322), so each has its own.
+    put(&format!("To: {}", to.join(",\n ")));
+    put(&format!("Subject: {}", encoded(&letter.subject)));
+    put(&format!("X-Gatewren-From: {from}"));
+    put("Auto-Submitted: auto-generated");
+    put("MIME-Version: 1.0");
+    put("Content-Type: text/plain; charset=utf-8");
+    put("Content-Transfer-Encoding: base64");
+    put("");
+    let body = BASE64_STANDARD.encode(letter.text.replace('\n', "\r\n"));
+    for line in body.as_bytes().chunks(LINE_CHARS) {
+        put(&String::from_utf8_lossy(line));
+    }
+    text
+}
+
+/// A text as a header may have it: in words of base64, each on a line of its own.
+fn encoded(text: &str) -> String {
+    let mut words = vec![String::new()];
+    for c in text.chars() {
+        if let Some(word) = words.last_mut()
+            && word.len() + c.len_utf8() <= WORD_BYTES
+        {
+            word.push(c);
+        } else {
+            words.push(c.to_string());
+        }
+    }
+    let words = words.iter();
+    let words = words.map(|word| format!("=?UTF-8?B?{}?=", BASE64_STANDARD.encode(word)));
+    words.collect::<Vec<_>>().join("\n ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_said_becomes_a_header_or_ends_the_letter() {
+        let letter = Letter {
+            subject: "a\nBcc: x@example.org\r\n\r\nbody \u{fc}".repeat(20),
+            text: "one\n.\ntwo\nBcc: y@example.org\n".repeat(40),
+            agent: Some("evil\nX-Other: 1".to_owned()),
+        };
+        let text = written(&letter, &["me@example.org", "you@example.org"]);
+        let (head, body) = text.split_once("\n\n").unwrap();
+        let names: Vec<&str> = head
+            .lines()
+            .filter(|line| !line.starts_with(' '))
+            .map(|line| line.split_once(": ").unwrap().0)
+            .collect();
+        let known = [
+            "To",
+            "Subject",
+            "X-Gatewren-From",
+            "Auto-Submitted",
+            "MIME-Version",
+            "Content-Type",
+            "Content-Transfer-Encoding",
+        ];
+        assert_eq!(names, known);
+        assert!(
+            head.lines().all(|line| line.len() <= 78 && line.is_ascii()),
+            "{head}"
+        );
+        assert!(!text.contains("Bcc") && !text.contains("X-Other"));
+        let plain = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
+        assert!(
+            body.lines()
+                .all(|line| line.len() <= 76 && line.chars().all(plain))
+        );
+        assert!(head.starts_with("To: me@example.org,\n you@example.org\n"));
+    }
+}

@@ -1,0 +1,226 @@
+//! The box's own restic on a target's repository: with the password and the credentials that the owner's file refers to,
+//! none of which stands in a process list; and one that is broken off leaves no lock behind.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::config::BackupStore;
+use crate::exec::Stream;
+use crate::sys::files::read_bounded;
+
+use super::{
+    backup_places::Target,
+    commands::Hear,
+    halt::{Halt, Step, Work},
+    refusal::Refusal,
+};
+
+/// Where restic keeps what it has read of repositories elsewhere, in the helper's own directory.
+const CACHE: &str = "restic-cache";
+
+/// The most of a file with credentials; a longer one is refused.
+const CREDENTIALS_BYTES: usize = 4096;
+
+/// How the variables begin that such a file may have: what servers ask for, and nothing that names a program.
+const CREDENTIALS: [&str; 2] = ["AWS_", "RESTIC_REST_"];
+
+/// The whole of where a repository is, for those whose address holds a password.
+const ADDRESS: &str = "RESTIC_REPOSITORY";
+
+/// The shortest value of them that is looked for in what restic says.
+const SECRET_CHARS: usize = 4;
+
+/// How long the lock of one that was killed may take to go; the next backup takes it away then.
+const UNLOCK_TIME: Duration = Duration::from_secs(10);
+
+/// The longest line that is looked at; the rest of a longer one is left out.
+const LINE_BYTES: usize = 64 * 1024;
+
+/// The most of its complaints that is kept.
+const COMPLAINT_BYTES: usize = 2048;
+
+/// A repository, and how it is reached.
+#[derive(Debug)]
+pub struct Restic {
+    /// Its directory, where it is on this box.
+    pub path: Option<PathBuf>,
+    variables: BTreeMap<String, String>,
+    secrets: Vec<String>,
+    cache: Vec<String>,
+}
+
+/// What restic is to do.
+#[derive(Debug)]
+pub struct Order {
+    /// Where it starts.
+    pub cwd: String,
+    /// All that follows its name.
+    pub args: Vec<String>,
+    /// How long it may take, where the whole operation may take longer.
+    pub time: Duration,
+}
+
+/// An order that does not depend on where it is carried out.
+pub fn order(args: &[&str]) -> Order {
+    Order {
+        cwd: "/".to_owned(),
+        args: args.iter().map(|&arg| arg.to_owned()).collect(),
+        time: Duration::MAX,
+    }
+}
+
+impl Restic {
+    /// The repository of a target, if it is one of restic's and can be used.
+    pub async fn of(work: &mut Work<'_>, target: &Target) -> Result<Option<Self>, Halt> {
+        let (target, state) = (target.clone(), work.house.state.clone());
+        let opened = work.aside(move || match target.repository() {
+            None => Ok(None),
+            Some(path) => open(&target.store, path?, state.as_deref()),
+        });
+        opened.await
+    }
+
+    /// Has it do something; `hear` hears what it prints and its complaints. Returns its exit code, and why it did not do
+    /// it.
+    pub async fn run(
+        &self,
+        work: &mut Work<'_>,
+        order: Order,
+        hear: Hear<'_>,
+    ) -> Result<(i32, String), Halt> {
+        let mut complaint = Vec::new();
+        let mut heard = |which: Stream, bytes: &[u8]| {
+            if which == Stream::Stderr {
+                let room = COMPLAINT_BYTES.saturating_sub(complaint.len());
+                complaint.extend(bytes.iter().take(room));
+            }
+            hear(which, bytes)
+        };
+        let step = self.step(order);
+        match work.step(step, &mut heard).await {
+            Ok(code) => Ok((code, self.reason(&complaint))),
+            Err(Halt::Killed(why)) => {
+                self.unlock(work).await;
+                Err(Halt::Killed(why))
+            }
+            Err(refused) => Err(refused),
+        }
+    }
+
+    /// Takes away the locks of those on this box that have been killed; not those of others.
+    pub async fn unlock(&self, work: &mut Work<'_>) {
+        let time = UNLOCK_TIME;
+        let step = self.step(Order {
+            time,
+            ..order(&["unlock"])
+        });
+        work.pump.set_steadfast(true);
+        let done = work.step(step, &mut |_, _| None).await;
+        work.pump.set_steadfast(false);
+        if !matches!(done, Ok(0)) {
+            tracing::warn!("a lock of restic's may stay; the next backup tries again");
+        }
+    }
+
+    fn step(&self, order: Order) -> Step {
+        let mut args = order.args;
+        args.splice(0..0, self.cache.iter().cloned());
+        Step {
+            name: "restic",
+            args,
+            cwd: order.cwd,
+            env: self.variables.clone(),
+            time: order.time,
+        }
+    }
+
+    /// What it says of its failure, without what is nobody's business.
+    fn reason(&self, complaint: &[u8]) -> String {
+        let complaint = String::from_utf8_lossy(complaint);
+        let fatal = complaint
+            .lines()
+            .find_map(|line| line.strip_prefix("Fatal: "));
+        let first = complaint.lines().find(|line| !line.trim().is_empty());
+        let reason = fatal.or(first).unwrap_or("restic gave no reason").trim();
+        let hidden = |text: String, secret: &String| text.replace(secret, "***");
+        self.secrets.iter().fold(reason.to_owned(), hidden)
+    }
+}
+
+fn open(
+    store: &BackupStore,
+    path: Option<PathBuf>,
+    state: Option<&Path>,
+) -> Result<Option<Restic>, Refusal> {
+    let BackupStore::Restic {
+        repository,
+        password,
+        credentials,
+    } = store
+    else {
+        return Ok(None);
+    };
+    let mut variables = BTreeMap::from([
+        (ADDRESS.to_owned(), repository.clone()),
+        ("RESTIC_PASSWORD_FILE".to_owned(), password.clone()),
+        // Every five seconds it says how far it is.
+        ("RESTIC_PROGRESS_FPS".to_owned(), "0.2".to_owned()),
+        // Its threads are bounded, as its processes are.
+        ("GOMAXPROCS".to_owned(), "4".to_owned()),
+    ]);
+    let given = credentials.as_deref().map(given).transpose()?;
+    let given = given.unwrap_or_default();
+    let secrets = given.values().filter(|value| value.len() >= SECRET_CHARS);
+    let secrets = secrets.cloned().collect();
+    variables.extend(given);
+    let cache = match (&path, state) {
+        (None, Some(state)) => {
+            let place = state.join(CACHE).display().to_string();
+            vec!["--cleanup-cache".to_owned(), format!("--cache-dir={place}")]
+        }
+        _ => vec!["--no-cache".to_owned()],
+    };
+    Ok(Some(Restic {
+        path,
+        variables,
+        secrets,
+        cache,
+    }))
+}
+
+/// The variables of a file with credentials: a line each, `NAME=VALUE`.
+fn given(file: &str) -> Result<BTreeMap<String, String>, Refusal> {
+    let bytes = read_bounded(Path::new(file), CREDENTIALS_BYTES);
+    let bytes = bytes.map_err(|e| Refusal::failed(e.to_string()))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let pair = |line: &str| {
+        let (name, value) = line.split_once('=')?;
+        let known = name == ADDRESS || CREDENTIALS.iter().any(|start| name.starts_with(start));
+        known.then(|| (name.to_owned(), value.to_owned()))
+    };
+    lines.map(pair).collect::<Option<_>>().ok_or_else(|| {
+        Refusal::failed(format!(
+            "{file}: each line must be NAME=VALUE, with a name that begins with AWS_ or RESTIC_REST_, or is {ADDRESS}"
+        ))
+    })
+}
+
+/// Lines as they come.
+#[derive(Debug, Default)]
+pub struct Lines(Vec<u8>);
+
+impl Lines {
+    /// Hears each as soon as it is whole.
+    pub fn read(&mut self, bytes: &[u8], hear: &mut dyn FnMut(&[u8])) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = LINE_BYTES.saturating_sub(self.0.len());
+            self.0.extend(part.iter().take(room));
+            if part.ends_with(b"\n") {
+                hear(&std::mem::take(&mut self.0));
+            }
+        }
+    }
+}

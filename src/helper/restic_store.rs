@@ -1,0 +1,231 @@
+//! The backups in a repository of restic's, each a snapshot: listed, read from beginning to end, and brought back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::exec::{Backup, BackupId, Stream, Verified};
+
+use super::{
+    archive,
+    backup_check::manifest,
+    backup_places::Target,
+    halt::{Halt, Work},
+    refusal::Refusal,
+    restic::{Order, Restic, order},
+    stage::PREFIX,
+};
+
+/// What marks the snapshots that are ours; another tag is the backup's id.
+pub const OURS: &str = "gatewren";
+
+/// The mark of a container that ran meanwhile.
+pub const RUNNING: &str = "running";
+
+/// The mark of one whose processes stood still.
+pub const FROZEN: &str = "frozen";
+
+/// How this program stores them there.
+pub const FORMAT: u32 = 2;
+
+/// The longest list of snapshots that is read; a longer one is refused.
+const LIST_BYTES: usize = 4 * 1024 * 1024;
+
+/// How long a repository may take to say what is in it.
+const LIST_TIME: Duration = Duration::from_secs(20);
+
+/// A snapshot that is a backup.
+#[derive(Debug, Deserialize)]
+pub struct Snapshot {
+    id: String,
+    paths: Vec<PathBuf>,
+    hostname: String,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+/// Where the files of one are that has been brought back.
+pub struct Unpacked {
+    /// What it was made of.
+    pub files: PathBuf,
+    /// The directory with the manifest and the definition of the container that it is of, and what the first says.
+    pub definition: Option<(PathBuf, Backup)>,
+}
+
+impl Snapshot {
+    /// Which backup it is; none where its tags do not say.
+    pub fn backup(&self) -> Option<BackupId> {
+        self.tags.iter().find_map(|tag| tag.parse().ok())
+    }
+
+    /// What is known of it without reading it.
+    pub fn told(&self, target: &Target) -> Option<Backup> {
+        let has = |tag: &str| self.tags.iter().any(|own| own == tag);
+        let backup = self.backup()?;
+        let container = backup.container().cloned();
+        let path = self.files().ok().filter(|_| container.is_none());
+        let (day, time) = backup.stamp().split_once('T')?;
+        Some(Backup {
+            target: Some(target.name.clone()),
+            path: path.map(|path| path.display().to_string()),
+            made: format!("{day}T{}", time.replace('-', ":")),
+            host: self.hostname.clone(),
+            archive_bytes: None,
+            entries: None,
+            was_running: has(RUNNING),
+            was_frozen: has(FROZEN),
+            changed_meanwhile: has(RUNNING) && !has(FROZEN),
+            format: None,
+            container,
+            backup,
+        })
+    }
+
+    /// What it is made of.
+    fn files(&self) -> Result<&Path, Refusal> {
+        let mut files = self.paths.iter().filter(|path| !is_definition(path));
+        match (files.next(), files.next()) {
+            (Some(path), None) => Ok(path),
+            _ => Err(Refusal::failed(
+                "the snapshot is not as this program makes them",
+            )),
+        }
+    }
+}
+
+/// Whether a directory is where the definition of a container was, and not its files.
+fn is_definition(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().starts_with(PREFIX)
+}
+
+/// The snapshots that are backups, the oldest first; with an id, of that one.
+pub async fn snapshots(
+    restic: &Restic,
+    work: &mut Work<'_>,
+    id: Option<&BackupId>,
+) -> Result<Vec<Snapshot>, Halt> {
+    let tags = match id {
+        Some(id) => format!("--tag={OURS},{id}"),
+        None => format!("--tag={OURS}"),
+    };
+    let time = LIST_TIME;
+    let asked = order(&["snapshots", "--json", "--no-lock", &tags]);
+    let asked = Order { time, ..asked };
+    let mut list = Vec::new();
+    let mut hear = |which: Stream, bytes: &[u8]| {
+        if which == Stream::Stdout && list.len() <= LIST_BYTES {
+            list.extend(bytes);
+        }
+        None
+    };
+    let (code, reason) = restic.run(work, asked, &mut hear).await?;
+    let failed = |cause: &dyn std::fmt::Display| {
+        Refusal::failed(format!("the repository cannot be read: {cause}")).into()
+    };
+    if code != 0 {
+        return Err(failed(&reason));
+    }
+    if list.len() > LIST_BYTES {
+        return Err(failed(
+            &"it has too many snapshots; have restic forget some",
+        ));
+    }
+    serde_json::from_slice(&list).map_err(|e| failed(&e))
+}
+
+/// The snapshot of a backup.
+///
+/// # Errors
+/// Also when there is none.
+pub async fn find(
+    restic: &Restic,
+    work: &mut Work<'_>,
+    (target, id): (&Target, &BackupId),
+) -> Result<Snapshot, Halt> {
+    let found = snapshots(restic, work, Some(id)).await?;
+    let found = found
+        .into_iter()
+        .find(|found| found.backup().as_ref() == Some(id));
+    let hex = |id: &str| id.len() == 64 && id.bytes().all(|b| b.is_ascii_hexdigit());
+    let found = found.filter(|found| hex(&found.id));
+    found.ok_or_else(|| target.lacks(id).into())
+}
+
+/// Reads one from beginning to end: restic compares each piece with its SHA-256.
+pub async fn verify(
+    restic: &Restic,
+    work: &mut Work<'_>,
+    (target, id): (&Target, &BackupId),
+) -> Result<Verified, Halt> {
+    let Snapshot { id: snapshot, .. } = find(restic, work, (target, id)).await?;
+    let (mut lines, mut bytes) = (0, 0);
+    let mut count = |which: Stream, heard: &[u8]| {
+        if which == Stream::Stdout {
+            lines += archive::lines(heard);
+        }
+        None
+    };
+    let asked = order(&["ls", "--json", &snapshot]);
+    let (mut code, mut reason) = restic.run(work, asked, &mut count).await?;
+    if code == 0 {
+        let mut count = |which: Stream, heard: &[u8]| {
+            if which == Stream::Stdout {
+                bytes += heard.len() as u64;
+            }
+            None
+        };
+        let asked = order(&["dump", &snapshot, "/"]);
+        (code, reason) = restic.run(work, asked, &mut count).await?;
+    }
+    Ok(Verified {
+        backup: id.clone(),
+        target: target.name.clone(),
+        whole: code == 0,
+        problem: (code != 0).then_some(reason),
+        // The first line is of the snapshot itself.
+        entries: lines.saturating_sub(1),
+        archive_bytes: bytes,
+    })
+}
+
+/// Brings one back below a new directory of root's own, and compares all that was written with what was kept.
+pub async fn unpack(
+    restic: &Restic,
+    work: &mut Work<'_>,
+    (snapshot, id, into): (&Snapshot, &BackupId, &Path),
+) -> Result<Unpacked, Halt> {
+    let asked = Order {
+        args: vec![
+            "restore".to_owned(),
+            "--verify".to_owned(),
+            format!("--target={}", into.display()),
+            snapshot.id.clone(),
+        ],
+        ..order(&[])
+    };
+    let (code, reason) = restic.run(work, asked, &mut |_, _| None).await?;
+    if code != 0 {
+        let message = format!("nothing was changed: the backup cannot be brought back: {reason}");
+        return Err(Refusal::failed(message).into());
+    }
+    let name = snapshot.files()?.file_name().unwrap_or_default();
+    let unpacked = Unpacked {
+        files: into.join(name),
+        definition: match snapshot.paths.iter().find(|path| is_definition(path)) {
+            Some(path) => {
+                let place = into.join(path.strip_prefix("/").unwrap_or(path));
+                let said = manifest(&place, id, FORMAT).map_err(Refusal::failed)?;
+                Some((place, said))
+            }
+            None => None,
+        },
+    };
+    if fs::symlink_metadata(&unpacked.files).is_err() {
+        let message = "nothing was changed: the backup does not hold what it says";
+        return Err(Refusal::failed(message).into());
+    }
+    Ok(unpacked)
+}
