@@ -112,8 +112,8 @@ async fn run(
     (arguments, cx): (Map<String, Value>, Cx),
     (binding, questions): (Binding, Option<mpsc::Receiver<Question>>),
 ) -> Result<Outcome, RpcError> {
-    let given = (&tool, &arguments);
-    let verdict = match judge(&call.context.who, &tool, &arguments) {
+    let (who, given) = (&call.context.who, (&tool, &arguments));
+    let verdict = match judge(who, &tool, &arguments) {
         // Here and below what is rare has its own room: each call is moved as it begins.
         Verdict::Confirm => match Box::pin(confirm(&engine, &call, given, &cx, &binding)).await? {
             Round::Run(verdict) => verdict,
@@ -137,17 +137,14 @@ async fn run(
     );
     let answered = match questions {
         None => Answered::Ended(match long {
-            Some(long) => {
-                let who = &call.context.who;
-                Box::pin(long_call::answer(&engine, who, &long, Box::pin(work))).await
-            }
+            Some(long) => Box::pin(long_call::answer(&engine, who, &long, Box::pin(work))).await,
             None => work.await,
         }),
         Some(questions) => {
             let handover = Handover {
                 engine: engine.clone(),
                 tool,
-                who: call.context.who.clone(),
+                who: who.clone(),
                 capabilities: call.context.capabilities.clone(),
                 request,
                 questions,
@@ -161,8 +158,7 @@ async fn run(
         Answered::Ended(Ok(result)) => Ok(Outcome::Called(result)),
         Answered::Ended(Err(Stop::Ask(question))) => ask(&engine, &call, &binding, question),
         Answered::Ended(Err(Stop::Propose(proposal))) => {
-            let (asked, record) = *proposal;
-            Ok(Box::pin(propose_other(&engine, &call, asked, record)).await)
+            Ok(Box::pin(propose_other(&engine, &call, *proposal)).await)
         }
         Answered::Ended(Err(Stop::Rpc(error))) => Err(error),
     }
@@ -202,8 +198,7 @@ async fn put_into_inbox(
 async fn propose_other(
     engine: &Engine,
     call: &Call,
-    asked: ProposedCall,
-    record: Record,
+    (asked, record): (ProposedCall, Record),
 ) -> Outcome {
     match wanted(engine, &call.context.who, asked) {
         Ok(wanted) => {
