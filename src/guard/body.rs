@@ -60,22 +60,16 @@ impl BodyLimit {
 
 /// All of a body. Most come in one piece, which is not copied then.
 async fn collected(mut body: Limited<Upload>) -> Result<Bytes, BoxError> {
-    let mut first = Bytes::new();
-    while let Some(frame) = body.frame().await {
-        let data = frame?.into_data().unwrap_or_default();
-        if body.is_end_stream() && first.is_empty() {
-            return Ok(data);
-        }
-        if first.is_empty() {
-            first = data;
-            continue;
-        }
-        let mut all = Vec::from(first);
-        all.extend_from_slice(&data);
-        while let Some(frame) = body.frame().await {
-            all.extend_from_slice(&frame?.into_data().unwrap_or_default());
-        }
-        return Ok(all.into());
+    let Some(first) = body.frame().await else {
+        return Ok(Bytes::new());
+    };
+    let first = first?.into_data().unwrap_or_default();
+    if body.is_end_stream() {
+        return Ok(first);
     }
-    Ok(first)
+    let mut all = Vec::from(first);
+    while let Some(frame) = body.frame().await {
+        all.extend_from_slice(&frame?.into_data().unwrap_or_default());
+    }
+    Ok(all.into())
 }
