@@ -3,13 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::Map;
-
 use super::house::House;
 use crate::auth::Principal;
 use crate::config::Preset;
 use crate::dispatch::{Call, Context};
-use crate::protocol::Id;
+use crate::protocol::{Id, Params};
 use crate::telemetry::Beat;
 
 /// How often the parts are asked when no service manager sets the pace.
@@ -63,7 +61,7 @@ fn probe() -> Call {
     Call {
         id: Id::Number(0),
         method: "server/discover".to_owned(),
-        params: Map::new(),
+        params: Params::default(),
         context: Context::of(Principal::without_token("watchdog", Preset::Observe), None),
         inputs: None,
         held: None,

@@ -4,14 +4,14 @@ use std::any::Any;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 
 use super::listing::Listing;
 use crate::auth::Principal;
 use crate::protocol::{
-    ClientCapabilities, Id, InputRequired, Inputs, Level, Notification, ReadResult, RpcError,
-    ToolResult,
+    ClientCapabilities, Id, InputRequired, Inputs, Level, Notification, Params, ReadResult,
+    RpcError, ToolResult,
 };
 use crate::registry::{BoxFuture, Viewer};
 
@@ -73,7 +73,7 @@ pub struct Call {
     /// The method.
     pub method: String,
     /// Its parameters.
-    pub params: Map<String, Value>,
+    pub params: Params,
     /// Its surroundings.
     pub context: Context,
     /// Answers that the stateful adapter has gathered itself; otherwise they stand in the parameters.

@@ -1,6 +1,6 @@
 //! `completion/complete`: values for a prompt's argument or a template's variable.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     call::{Call, Outcome},
@@ -8,7 +8,7 @@ use super::{
     prompts::is_there,
     results::Caching,
 };
-use crate::protocol::RpcError;
+use crate::protocol::{Params, RpcError};
 use crate::registry::{Completion, Reference, Viewer};
 
 /// The specification's bound on one answer; more are counted, not sent.
@@ -31,7 +31,7 @@ pub fn complete(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     Ok(engine.complete(result, Caching::None))
 }
 
-fn read(params: &Map<String, Value>) -> Result<Completion, RpcError> {
+fn read(params: &Params) -> Result<Completion, RpcError> {
     let text = |object: Option<&Value>, name: &str| {
         object
             .and_then(|o| o.get(name))

@@ -269,7 +269,7 @@ mod tests {
             let call = Call {
                 id: Id::Number(1),
                 method: "tools/call".into(),
-                params: params.as_object().unwrap().clone(),
+                params: params.as_object().unwrap().clone().into(),
                 context: Context {
                     capabilities: ClientCapabilities::new(able.as_object().unwrap().clone()),
                     ..Context::of(who, None)

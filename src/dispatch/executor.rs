@@ -21,7 +21,7 @@ use super::{
 };
 use crate::auth::{AuthError, Principal};
 use crate::policy::{Verdict, judge, judge_approved};
-use crate::protocol::{Id, Inputs};
+use crate::protocol::{Id, Inputs, Params};
 use crate::registry::{Answer, Cx, Interruption, Permit, Tool};
 use crate::sys::now_ms;
 use crate::vault::{Begun, Change, ChangeEnd, Vault, VaultError};
@@ -361,7 +361,7 @@ fn call(who: &Principal) -> Call {
     Call {
         id: Id::Number(0),
         method: "tools/call".to_owned(),
-        params: Map::new(),
+        params: Params::default(),
         context: Context::of(who.clone(), None),
         inputs: None,
         held: None,

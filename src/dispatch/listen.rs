@@ -13,14 +13,14 @@ use super::{
     task_methods::declared,
     task_watch::TaskWatch,
 };
-use crate::protocol::{Implementation, Notification, RpcError, key};
+use crate::protocol::{Implementation, Notification, Params, RpcError, key};
 use crate::registry::ListChange;
 
 /// A stream's notifications wait here for its reader; beyond these they stay in the cursors.
 const QUEUED: usize = 16;
 
 /// Where a client says up to which revision it knows the resources that it asks to hear of.
-const SINCE: &str = "gatewren/since";
+const SINCE: &str = key::SINCE;
 
 /// One listener hears of so many tasks; more are refused.
 const MAX_TASKS: usize = 256;
@@ -35,7 +35,7 @@ struct Filter {
 }
 
 impl Filter {
-    fn read(params: &Map<String, Value>) -> Result<Self, RpcError> {
+    fn read(params: &Params) -> Result<Self, RpcError> {
         let Some(Value::Object(asked)) = params.get("notifications") else {
             return Err(RpcError::invalid_params(
                 "subscriptions/listen needs params.notifications, an object",
@@ -135,8 +135,7 @@ fn tasks(engine: &Engine, call: &Call, filter: &mut Filter) -> Result<Option<Tas
 
 /// Up to which revision the client says that it knows the resources, as one that comes back does.
 fn since(call: &Call) -> Result<Option<u64>, RpcError> {
-    let meta = call.params.get("_meta");
-    let Some(since) = meta.and_then(|meta| meta.get(SINCE)) else {
+    let Some(since) = call.params.meta(SINCE) else {
         return Ok(None);
     };
     let words =

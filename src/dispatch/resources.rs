@@ -10,7 +10,7 @@ use super::{
     engine::Engine,
     results::Caching,
 };
-use crate::protocol::{ReadResult, RpcError, page};
+use crate::protocol::{Params, ReadResult, RpcError, page};
 
 /// The list of resources changes with an upgrade only; what they hold changes at any time.
 const LIST_TTL_MS: u64 = 300_000;
@@ -50,7 +50,7 @@ fn paged<T: Serialize>(
 }
 
 /// The cursor of a list's parameters.
-pub fn cursor(params: &Map<String, Value>) -> Result<Option<&str>, RpcError> {
+pub fn cursor(params: &Params) -> Result<Option<&str>, RpcError> {
     match params.get("cursor") {
         None => Ok(None),
         Some(Value::String(cursor)) => Ok(Some(cursor)),

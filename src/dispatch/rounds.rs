@@ -10,11 +10,11 @@ use super::{
     reference,
     sealed::digest_of,
 };
-use crate::protocol::{ClientCapabilities, InputRequired, Inputs, RpcError};
+use crate::protocol::{ClientCapabilities, InputRequired, Inputs, Params, RpcError};
 use crate::registry::{Caller, Cx};
 
 /// The `name` of a call's parameters.
-pub fn name(params: &Map<String, Value>) -> Result<&str, RpcError> {
+pub fn name(params: &Params) -> Result<&str, RpcError> {
     params
         .get("name")
         .and_then(Value::as_str)
@@ -22,7 +22,7 @@ pub fn name(params: &Map<String, Value>) -> Result<&str, RpcError> {
 }
 
 /// The `arguments` of a call's parameters; absent is empty.
-pub fn arguments(params: &mut Map<String, Value>) -> Result<Map<String, Value>, RpcError> {
+pub fn arguments(params: &mut Params) -> Result<Map<String, Value>, RpcError> {
     match params.remove("arguments") {
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(arguments)) => Ok(arguments),

@@ -7,9 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::{digest, hmac};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::protocol::RpcError;
+use crate::protocol::{Params, RpcError};
 
 /// A question that is answered later than this has to be asked again.
 const LIFETIME_S: u64 = 15 * 60;
@@ -84,12 +84,8 @@ impl Sealer {
 }
 
 /// What a request asks for, without the parts that change from round to round.
-pub fn digest_of(method: &str, params: &Map<String, Value>) -> String {
-    let salient: BTreeMap<&str, &Value> = params
-        .iter()
-        .filter(|(name, _)| *name != "_meta")
-        .map(|(n, v)| (n.as_str(), v))
-        .collect();
+pub fn digest_of(method: &str, params: &Params) -> String {
+    let salient: BTreeMap<&str, &Value> = params.iter().collect();
     let text = serde_json::to_vec(&(method, salient)).unwrap_or_default();
     URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, &text))
 }

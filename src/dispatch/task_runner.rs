@@ -184,7 +184,7 @@ mod tests {
     use super::super::tasks::TaskLimits;
     use super::*;
     use crate::config::Preset;
-    use crate::protocol::{Id, Implementation, InputRequired};
+    use crate::protocol::{Id, Implementation, InputRequired, Params};
     use crate::registry::{Answer, Catalog, Cx, Interruption, Result, Risk, Toolset};
 
     /// Calls wait for this.
@@ -254,10 +254,10 @@ mod tests {
             let call = Call {
                 id: Id::Number(1),
                 method: "tools/call".into(),
-                params: Map::from_iter([
+                params: Params::from(Map::from_iter([
                     ("name".into(), json!(tool)),
                     ("arguments".into(), json!({})),
-                ]),
+                ])),
                 context: Context {
                     who: Principal::without_token("a", Preset::Admin),
                     address: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::{Body, Id, Message, Response, RpcError, code, read};
+use crate::protocol::{Body, Id, Message, Response, RpcError, code, key, read};
 
 /// A body is read exactly as JSON-RPC 2.0 and MCP have it, and no other body is taken.
 pub fn reads_messages(data: &[u8]) {
@@ -47,7 +47,7 @@ fn stands_there(message: &Message, value: &Value) {
         .get("params")
         .filter(|_| written.get("method").is_some())
     {
-        assert_eq!(written.get("params"), Some(params), "params");
+        says_the_same(written.get("params"), params);
     }
     let again = read(written.to_string().as_bytes());
     assert_eq!(
@@ -56,7 +56,33 @@ fn stands_there(message: &Message, value: &Value) {
         "what we write"
     );
     if let Message::Request(request) = message {
-        is_answered(&request.id, &request.params);
+        if let Some(Value::Object(result)) = value.get("params") {
+            is_answered(&request.id, result);
+        }
+    }
+}
+
+/// Every parameter stands there as it came, and every key of `_meta` that is read.
+fn says_the_same(written: Option<&Value>, params: &Value) {
+    let parted = |params: Option<&Value>| {
+        let mut members = params
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        let meta = members.remove("_meta").unwrap_or_default();
+        (members, meta.as_object().cloned().unwrap_or_default())
+    };
+    let ((written, kept), (came, meta)) = (parted(written), parted(Some(params)));
+    assert_eq!(written, came, "params");
+    for (key, value) in &kept {
+        assert_eq!(Some(value), meta.get(key), "{key} of _meta");
+    }
+    for key in [
+        key::PROTOCOL_VERSION,
+        key::CLIENT_CAPABILITIES,
+        key::PROGRESS_TOKEN,
+    ] {
+        assert_eq!(kept.get(key), meta.get(key), "{key} of _meta");
     }
 }
 
@@ -86,7 +112,11 @@ fn is_rightly_refused(id: Option<&Id>, error: &RpcError, seen: Option<&Value>) {
         return;
     };
     if error.code == code::PARSE {
-        let stricter = ["stands twice in an object", "nested deeper than"];
+        let stricter = [
+            "stands twice in an object",
+            "nested deeper than",
+            "too many members",
+        ];
         let words = &error.message;
         assert!(
             stricter.iter().any(|reason| words.contains(reason)),

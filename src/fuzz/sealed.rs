@@ -17,7 +17,7 @@ pub fn request_state(data: &[u8]) {
         return;
     };
     let asked = object(asked);
-    let digest = digest_of("tools/call", &asked);
+    let digest = digest_of("tools/call", &asked.clone().into());
     is_of_the_salient_alone(&asked, &object(otherwise), &digest);
     let sealer = Sealer::new(&KEY);
     if let Some(forged) = text(forged) {
@@ -29,7 +29,7 @@ pub fn request_state(data: &[u8]) {
     let carried = sealer.seal(state.clone(), who, &digest);
     assert_eq!(sealer.open(&carried, who, &digest), Ok(state));
     assert!(other == who || sealer.open(&carried, other, &digest).is_err());
-    let elsewhere = digest_of("prompts/get", &asked);
+    let elsewhere = digest_of("prompts/get", &asked.into());
     assert!(sealer.open(&carried, who, &elsewhere).is_err());
     assert!(Sealer::new(&[8; 32]).open(&carried, who, &digest).is_err());
     for altered in alterations(&carried, forged) {
@@ -46,11 +46,11 @@ fn is_of_the_salient_alone(one: &Map<String, Value>, other: &Map<String, Value>,
     };
     let same = salient(one) == salient(other);
     assert_eq!(
-        digest_of("tools/call", other) == digest,
+        digest_of("tools/call", &other.clone().into()) == digest,
         same,
         "{one:?} {other:?}"
     );
-    assert_eq!(digest_of("tools/call", &salient(one)), digest);
+    assert_eq!(digest_of("tools/call", &salient(one).into()), digest);
 }
 
 /// Parts: an agent, another one, the capabilities that the client declares, a forgery.

@@ -1,6 +1,6 @@
 //! Trace context (W3C): what is taken for a trace can be written into a log line and looked up by.
 
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::input::text;
 use crate::protocol::TraceParent;
@@ -8,8 +8,8 @@ use crate::protocol::TraceParent;
 /// A `traceparent`.
 pub fn are_what_the_w3c_has(data: &[u8]) {
     let Some(given) = text(data) else { return };
-    let params = json!({ "_meta": { "traceparent": given } });
-    let read = params.as_object().and_then(TraceParent::read);
+    let params = Map::from_iter([("_meta".to_owned(), json!({ "traceparent": given }))]);
+    let read = TraceParent::read(&params.into());
     let wanted = by_the_book(given);
     let read = read.map(|parent| (parent.trace, parent.span));
     assert_eq!(read, wanted, "{given:?}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::error::RpcError;
+use super::{error::RpcError, params::Params};
 
 /// What a call asks for before it can go on (2026-07-28, multi round-trip requests).
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -68,7 +68,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// Takes the answers and the sealed state out of a call's parameters.
-    pub fn take(params: &mut Map<String, Value>) -> Result<(Self, Option<String>), RpcError> {
+    pub fn take(params: &mut Params) -> Result<(Self, Option<String>), RpcError> {
         let responses = match params.remove("inputResponses") {
             None => Map::new(),
             Some(Value::Object(responses)) => responses,

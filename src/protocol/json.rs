@@ -1,8 +1,10 @@
 //! Reading JSON strictly: one value, no duplicate keys, bounded nesting.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 /// Objects and arrays may stand this deep in each other; deeper is refused before anything reads it.
@@ -32,6 +34,7 @@ pub fn parse_as<'de, S: DeserializeSeed<'de>>(
 }
 
 /// Two readers that take different ones of two equal keys would see different requests.
+#[derive(Clone, Copy)]
 pub struct Strict {
     depth: u8,
 }
@@ -43,7 +46,7 @@ impl Strict {
     }
 
     /// What stands in it.
-    pub fn deeper<E: serde::de::Error>(&self) -> Result<Self, E> {
+    pub fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
         if self.depth == MAX_DEPTH {
             return Err(E::custom(format_args!(
                 "nested deeper than {MAX_DEPTH} levels"
@@ -111,14 +114,126 @@ impl<'de> Visitor<'de> for Strict {
         while let Some(name) = entries.next_key::<String>()? {
             let value = entries.next_value_seed(self.deeper()?)?;
             if object.contains_key(&name) {
-                let short: String = name.chars().take(64).collect();
-                return Err(A::Error::custom(format_args!(
-                    "the key {short:?} stands twice in an object"
-                )));
+                return Err(twice(&name));
             }
             object.insert(name, value);
         }
         Ok(Value::Object(object))
+    }
+}
+
+/// Why an object is refused that has a key twice.
+pub fn twice<E: serde::de::Error>(name: &str) -> E {
+    let short: String = name.chars().take(64).collect();
+    E::custom(format_args!("the key {short:?} stands twice in an object"))
+}
+
+/// What is made of an object's members.
+pub trait OfObject<'de> {
+    /// What is made of them.
+    type Value;
+
+    /// Makes it; the values stand deeper than `here`.
+    fn read<A: MapAccess<'de>>(self, entries: A, here: Strict) -> Result<Self::Value, A::Error>;
+}
+
+/// Reads an object at some depth; anything else is looked through as strictly, and nothing.
+pub struct Object<T>(pub Strict, pub T);
+
+impl<'de, T: OfObject<'de>> DeserializeSeed<'de> for Object<T> {
+    type Value = Option<T::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, T: OfObject<'de>> Visitor<'de> for Object<T> {
+    type Value = Option<T::Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        while items
+            .next_element_seed(Object(self.0.deeper()?, Through))?
+            .is_some()
+        {}
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error> {
+        self.1.read(entries, self.0).map(Some)
+    }
+}
+
+/// An object that is only looked through.
+pub struct Through;
+
+impl<'de> OfObject<'de> for Through {
+    type Value = ();
+
+    fn read<A: MapAccess<'de>>(self, mut entries: A, here: Strict) -> Result<(), A::Error> {
+        let mut names = BTreeSet::new();
+        while let Some(name) = entries.next_key_seed(NameHere)? {
+            entries.next_value_seed(Object(here.deeper()?, Self))?;
+            if let Some(name) = names.replace(name) {
+                return Err(twice(&name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A name where it stands, if it is written there as it is.
+struct NameHere;
+
+impl<'de> DeserializeSeed<'de> for NameHere {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NameHere {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
     }
 }
 

@@ -1,13 +1,14 @@
 //! JSON-RPC 2.0: what a body can be, and how an answer is written.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     error::RpcError,
     error::code,
     json::parse_as,
     members::{Members, Parsed, Top},
+    params::Params,
 };
 
 /// A request's id: text or an integer, never null (MCP, basic).
@@ -28,7 +29,7 @@ pub struct Request {
     /// The method's name.
     pub method: String,
     /// The parameters; empty when there were none.
-    pub params: Map<String, Value>,
+    pub params: Params,
 }
 
 /// A call that wants none.
@@ -37,7 +38,7 @@ pub struct Notification {
     /// The method's name.
     pub method: String,
     /// The parameters; empty when there were none.
-    pub params: Map<String, Value>,
+    pub params: Params,
 }
 
 /// The client's answer to a request of ours (stateful revisions only).
@@ -120,15 +121,15 @@ fn message(members: Option<Members>) -> Result<Message, (Option<Id>, RpcError)> 
     match members.method {
         None => response(id, members.result, members.error),
         Some(Value::String(method)) => match members.params {
-            None => Ok(call(id, method, Map::new())),
-            Some(Value::Object(params)) => Ok(call(id, method, params)),
-            Some(_) => refuse("params is an object"),
+            None => Ok(call(id, method, Params::default())),
+            Some(Some(params)) => Ok(call(id, method, params)),
+            Some(None) => refuse("params is an object"),
         },
         Some(_) => refuse("method is a string"),
     }
 }
 
-fn call(id: Option<Id>, method: String, params: Map<String, Value>) -> Message {
+fn call(id: Option<Id>, method: String, params: Params) -> Message {
     match id {
         Some(id) => Message::Request(Request { id, method, params }),
         None => Message::Notification(Notification { method, params }),

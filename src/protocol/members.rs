@@ -6,7 +6,10 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::json::Strict;
+use super::{
+    json::{Object, Strict, Through, twice},
+    params::{Params, ReadParams},
+};
 
 /// What a message says outside of its parameters.
 #[derive(Default)]
@@ -17,8 +20,8 @@ pub struct Members {
     pub id: Option<Value>,
     /// The method.
     pub method: Option<Value>,
-    /// The parameters.
-    pub params: Option<Value>,
+    /// The parameters; they may be no object.
+    pub params: Option<Option<Params>>,
     /// The result of a response.
     pub result: Option<Value>,
     /// The error of one.
@@ -60,7 +63,7 @@ enum Name {
 }
 
 impl Members {
-    fn read<'de, A: MapAccess<'de>>(mut entries: A, outside: &Strict) -> Result<Self, A::Error> {
+    fn read<'de, A: MapAccess<'de>>(mut entries: A, outside: Strict) -> Result<Self, A::Error> {
         let mut members = Self::default();
         let (mut version, mut others) = (None, Vec::new());
         while let Some(name) = entries.next_key_seed(NameSeed)? {
@@ -75,11 +78,17 @@ impl Members {
                 }
                 Name::Id => ("id", &mut members.id),
                 Name::Method => ("method", &mut members.method),
-                Name::Params => ("params", &mut members.params),
+                Name::Params => {
+                    let params = entries.next_value_seed(Object(inside, ReadParams))?;
+                    if members.params.replace(params).is_some() {
+                        return Err(twice("params"));
+                    }
+                    continue;
+                }
                 Name::Result => ("result", &mut members.result),
                 Name::Error => ("error", &mut members.error),
                 Name::Other(name) => {
-                    entries.next_value_seed(inside)?;
+                    entries.next_value_seed(Object(inside, Through))?;
                     if others.contains(&name) {
                         return Err(twice(&name));
                     }
@@ -102,11 +111,6 @@ impl Members {
 
 /// A message has six members that mean something; with so many others it is none.
 const MOST_OTHERS: usize = 64;
-
-fn twice<E: serde::de::Error>(name: &str) -> E {
-    let short: String = name.chars().take(64).collect();
-    E::custom(format_args!("the key {short:?} stands twice in an object"))
-}
 
 impl<'de> DeserializeSeed<'de> for Top {
     type Value = Parsed;
@@ -164,7 +168,7 @@ impl<'de> Visitor<'de> for Top {
 
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Parsed, A::Error> {
         let outside = Strict::within(u8::from(self.within));
-        let members = Members::read(entries, &outside)?;
+        let members = Members::read(entries, outside)?;
         Ok(Parsed::One(Some(members)))
     }
 }

@@ -1,8 +1,11 @@
 //! The `_meta` of a stateless request (2026-07-28, basic): version, capabilities, progress, log level.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{capabilities::ClientCapabilities, error::RpcError, jsonrpc::Message, level::Level};
+use super::{
+    capabilities::ClientCapabilities, error::RpcError, jsonrpc::Message, level::Level,
+    params::Params,
+};
 
 /// Keys of `_meta` that the specification reserves.
 pub mod key {
@@ -12,6 +15,12 @@ pub mod key {
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
     /// From which severity on the request's stream carries log messages.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// What reports of progress are to name.
+    pub const PROGRESS_TOKEN: &str = "progressToken";
+    /// Whose work the request is part of (W3C Trace Context).
+    pub const TRACE_PARENT: &str = "traceparent";
+    /// Up to which revision a listener knows what it listens to; ours.
+    pub const SINCE: &str = "gatewren/since";
     /// Which server answered.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// Which `subscriptions/listen` a notification belongs to.
@@ -24,8 +33,6 @@ const MAX_TOKEN_BYTES: usize = 1_024;
 /// What a stateless request says of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestMeta {
-    /// The version claimed, served or not.
-    pub version: String,
     /// What the client can do.
     pub capabilities: ClientCapabilities,
     /// The severity asked for.
@@ -39,8 +46,8 @@ pub type MetaError = RpcError;
 
 impl RequestMeta {
     /// The version that the parameters claim, if they claim one.
-    pub fn claim(params: &Map<String, Value>) -> Option<&Value> {
-        params.get("_meta")?.get(key::PROTOCOL_VERSION)
+    pub fn claim(params: &Params) -> Option<&Value> {
+        params.meta(key::PROTOCOL_VERSION)
     }
 
     /// Whether a message's `_meta` claims a version.
@@ -52,42 +59,37 @@ impl RequestMeta {
         }
     }
 
-    /// Reads the `_meta` of a stateless request's parameters.
-    pub fn read(params: &Map<String, Value>) -> Result<Self, MetaError> {
-        let Some(Value::Object(meta)) = params.get("_meta") else {
-            return Err(missing(&[key::PROTOCOL_VERSION, key::CLIENT_CAPABILITIES]));
+    /// Reads the `_meta` of a stateless request's parameters; with it the version claimed, served or not.
+    pub fn read(params: &Params) -> Result<(&str, Self), MetaError> {
+        let claims = [key::PROTOCOL_VERSION, key::CLIENT_CAPABILITIES];
+        let [Some(version), Some(declared)] = claims.map(|key| params.meta(key)) else {
+            let absent = claims.into_iter().filter(|key| params.meta(key).is_none());
+            return Err(missing(&absent.collect::<Vec<_>>()));
         };
-        let absent: Vec<&str> = [key::PROTOCOL_VERSION, key::CLIENT_CAPABILITIES]
-            .into_iter()
-            .filter(|name| !meta.contains_key(*name))
-            .collect();
-        if !absent.is_empty() {
-            return Err(missing(&absent));
-        }
-        let Some(Value::String(version)) = meta.get(key::PROTOCOL_VERSION) else {
+        let Value::String(version) = version else {
             return Err(RpcError::invalid_params(format!(
                 "_meta[\"{}\"] is a string",
                 key::PROTOCOL_VERSION
             )));
         };
-        let Some(Value::Object(declared)) = meta.get(key::CLIENT_CAPABILITIES) else {
+        let Value::Object(declared) = declared else {
             return Err(RpcError::invalid_params(format!(
                 "_meta[\"{}\"] is an object",
                 key::CLIENT_CAPABILITIES
             )));
         };
-        Ok(Self {
-            version: version.clone(),
+        let meta = Self {
             capabilities: ClientCapabilities::new(declared.clone()),
-            log_level: log_level(meta)?,
+            log_level: log_level(params)?,
             progress_token: progress_token(params)?,
-        })
+        };
+        Ok((version, meta))
     }
 }
 
 /// The token that reports of progress are to name, in every revision: a text or an integer.
-pub fn progress_token(params: &Map<String, Value>) -> Result<Option<Value>, MetaError> {
-    let token = params.get("_meta").and_then(|m| m.get("progressToken"));
+pub fn progress_token(params: &Params) -> Result<Option<Value>, MetaError> {
+    let token = params.meta(key::PROGRESS_TOKEN);
     let fits = |token: &&Value| match token {
         Value::String(text) => text.len() <= MAX_TOKEN_BYTES,
         Value::Number(number) => number.is_i64() || number.is_u64(),
@@ -103,8 +105,8 @@ pub fn progress_token(params: &Map<String, Value>) -> Result<Option<Value>, Meta
     }
 }
 
-fn log_level(meta: &Map<String, Value>) -> Result<Option<Level>, MetaError> {
-    let Some(asked) = meta.get(key::LOG_LEVEL) else {
+fn log_level(params: &Params) -> Result<Option<Level>, MetaError> {
+    let Some(asked) = params.meta(key::LOG_LEVEL) else {
         return Ok(None);
     };
     asked.as_str().and_then(Level::parse).map(Some).ok_or_else(|| {

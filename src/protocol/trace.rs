@@ -1,6 +1,6 @@
 //! Trace context in a request's `_meta` (2026-07-28, basic; W3C Trace Context): whose work a call is part of.
 
-use serde_json::{Map, Value};
+use super::{meta::key, params::Params};
 
 /// The trace that a call belongs to, as its caller named it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +14,8 @@ pub struct TraceParent {
 impl TraceParent {
     /// Reads `traceparent`. One that is malformed counts as none: a broken tracer must not stop work (W3C Trace
     /// Context, 4.3). `tracestate` and `baggage` are not read; they are for those who pass a trace on.
-    pub fn read(params: &Map<String, Value>) -> Option<Self> {
-        let text = params.get("_meta")?.get("traceparent")?.as_str()?;
+    pub fn read(params: &Params) -> Option<Self> {
+        let text = params.meta(key::TRACE_PARENT)?.as_str()?;
         let mut parts = text.split('-');
         let [version, trace, span, flags] = [(); 4].map(|()| parts.next().unwrap_or_default());
         // A later version may say more behind these.
@@ -40,7 +40,7 @@ fn is_hex(text: &str, digits: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -49,7 +49,7 @@ mod tests {
 
     fn read(value: &Value) -> Option<TraceParent> {
         let params = json!({ "_meta": { "traceparent": value } });
-        TraceParent::read(params.as_object().unwrap())
+        TraceParent::read(&Params::from(params.as_object().unwrap().clone()))
     }
 
     #[test]
@@ -78,6 +78,6 @@ mod tests {
         ] {
             assert_eq!(read(&bad), None, "{bad}");
         }
-        assert_eq!(TraceParent::read(&Map::new()), None);
+        assert_eq!(TraceParent::read(&Params::default()), None);
     }
 }

@@ -3,13 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use crate::dispatch::Engine;
-use crate::protocol::{Request, RpcError, Version};
+use crate::protocol::{Params, Request, RpcError, Version};
 
 /// A client's `initialize`.
 pub struct Hello<'a> {
     /// The revision settled on.
     pub version: Version,
-    params: &'a Map<String, Value>,
+    params: &'a Params,
 }
 
 impl<'a> Hello<'a> {

@@ -49,7 +49,7 @@ async fn ask(
     let request = Request {
         id: Id::Number(id),
         method: method.to_owned(),
-        params,
+        params: params.into(),
     };
     stream.send(ToClient::Ask(request)).await.map_err(|_| {
         RpcError::invalid_request("the client's stream is gone, so it cannot be asked")

@@ -78,8 +78,8 @@ fn agree(header: Option<&str>, claim: Option<&str>) -> Result<(), RpcError> {
 
 /// A request's `_meta`, of a version that is served.
 pub fn read_meta(request: &Request) -> Result<RequestMeta, RpcError> {
-    let meta = RequestMeta::read(&request.params)?;
-    served(&meta.version)?;
+    let (version, meta) = RequestMeta::read(&request.params)?;
+    served(version)?;
     Ok(meta)
 }
 

@@ -1,0 +1,313 @@
+//! The parameters of a message: few members, and apart from them what the message says of itself (`_meta`).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::json::{Object, OfObject, Strict, Through, twice};
+use super::meta::key;
+
+/// No method of MCP takes a quarter as many; an object with more is refused, here and in `_meta`.
+const MOST: usize = 64;
+
+/// So many have room at once, which are enough for nearly all.
+const ROOM: usize = 4;
+
+/// The names that methods of MCP take: they are not copied.
+const KNOWN: [&str; 16] = [
+    "argument",
+    "arguments",
+    "capabilities",
+    "clientInfo",
+    "context",
+    "cursor",
+    "inputResponses",
+    "level",
+    "name",
+    "notifications",
+    "protocolVersion",
+    "ref",
+    "requestId",
+    "requestState",
+    "taskId",
+    "uri",
+];
+
+/// What is read of `_meta`; the rest is looked through and let go.
+const READ: [&str; 6] = [
+    key::PROTOCOL_VERSION,
+    key::CLIENT_CAPABILITIES,
+    key::LOG_LEVEL,
+    key::PROGRESS_TOKEN,
+    key::TRACE_PARENT,
+    key::SINCE,
+];
+
+/// The parameters of a message; empty when there were none.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Params {
+    members: Few,
+    meta: Few,
+}
+
+impl Params {
+    /// The member of this name; `_meta` is none.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.members.get(name)
+    }
+
+    /// Takes a member out.
+    pub fn remove(&mut self, name: &str) -> Option<Value> {
+        let at = self.members.place(name).ok()?;
+        Some(self.members.0.remove(at).1)
+    }
+
+    /// The members, by their names' order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.members.iter()
+    }
+
+    /// What the message says of itself under one of the keys that are read.
+    pub fn meta(&self, key: &str) -> Option<&Value> {
+        self.meta.get(key)
+    }
+}
+
+impl From<Map<String, Value>> for Params {
+    fn from(mut members: Map<String, Value>) -> Self {
+        let meta = match members.remove("_meta") {
+            Some(Value::Object(meta)) => meta,
+            _ => Map::new(),
+        };
+        let few = |all: Map<String, Value>| {
+            let all = all.into_iter();
+            Few(all.map(|(name, value)| (Cow::Owned(name), value)).collect())
+        };
+        Self {
+            members: few(members),
+            meta: few(meta),
+        }
+    }
+}
+
+impl Serialize for Params {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(None)?;
+        for (name, value) in self.iter() {
+            object.serialize_entry(name, value)?;
+        }
+        if !self.meta.0.is_empty() {
+            let meta: Map<String, Value> = self
+                .meta
+                .iter()
+                .map(|(key, value)| (key.to_owned(), value.clone()))
+                .collect();
+            object.serialize_entry("_meta", &meta)?;
+        }
+        object.end()
+    }
+}
+
+/// Some members of an object, by their names' order: in one piece of memory.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Few(Vec<(Cow<'static, str>, Value)>);
+
+impl Few {
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| (**known).cmp(name))
+    }
+
+    fn get(&self, name: &str) -> Option<&Value> {
+        let at = self.place(name).ok()?;
+        self.0.get(at).map(|(_, value)| value)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (&**name, value))
+    }
+
+    fn add<E: serde::de::Error>(&mut self, name: Cow<'static, str>, value: Value) -> Result<(), E> {
+        let at = match self.place(&name) {
+            Ok(_) => return Err(twice(&name)),
+            Err(at) => at,
+        };
+        if self.0.len() == MOST {
+            return Err(E::custom("params or its _meta has too many members"));
+        }
+        if self.0.is_empty() {
+            self.0.reserve(ROOM);
+        }
+        self.0.insert(at, (name, value));
+        Ok(())
+    }
+}
+
+/// Reads parameters.
+pub struct ReadParams;
+
+impl<'de> OfObject<'de> for ReadParams {
+    type Value = Params;
+
+    fn read<A: MapAccess<'de>>(self, mut entries: A, here: Strict) -> Result<Params, A::Error> {
+        let (mut members, mut meta) = (Few::default(), None);
+        while let Some(name) = entries.next_key_seed(Name(&KNOWN))? {
+            let inside = here.deeper()?;
+            if name != "_meta" {
+                members.add(name, entries.next_value_seed(inside)?)?;
+                continue;
+            }
+            let read = entries.next_value_seed(Object(inside, ReadMeta))?;
+            if meta.replace(read).is_some() {
+                return Err(twice(&name));
+            }
+        }
+        let meta = meta.flatten().unwrap_or_default();
+        Ok(Params { members, meta })
+    }
+}
+
+/// Reads what of `_meta` is read.
+struct ReadMeta;
+
+impl<'de> OfObject<'de> for ReadMeta {
+    type Value = Few;
+
+    fn read<A: MapAccess<'de>>(self, mut entries: A, here: Strict) -> Result<Few, A::Error> {
+        let mut all = Few::default();
+        let mut unread = false;
+        while let Some(key) = entries.next_key_seed(Name(&READ))? {
+            let inside = here.deeper()?;
+            let value = if matches!(key, Cow::Borrowed(_)) {
+                entries.next_value_seed(inside)?
+            } else {
+                unread = true;
+                entries.next_value_seed(Object(inside, Through))?;
+                Value::Null
+            };
+            all.add(key, value)?;
+        }
+        if unread {
+            all.0.retain(|(key, _)| matches!(key, Cow::Borrowed(_)));
+        }
+        Ok(all)
+    }
+}
+
+/// Reads a name, which is copied only if it is none of these.
+struct Name(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'static, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Name {
+    type Value = Cow<'static, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        let known = self.0.iter().find(|known| **known == name);
+        Ok(known.map_or_else(
+            || Cow::Owned(name.to_owned()),
+            |known| Cow::Borrowed(*known),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::json::parse_as;
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<Params>, String> {
+        let object = Object(Strict::within(1), ReadParams);
+        parse_as(text.as_bytes(), object).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_is_read_is_what_stands_there_but_for_what_nobody_reads() {
+        let text = r#"{"b":[1,{"c":null}],"name":"x","_meta":{"io.modelcontextprotocol/clientInfo":{"name":"n"},
+            "progressToken":7,"mine":[{"a":1}],"traceparent":"t"},"a":2}"#;
+        let params = read(text).unwrap().unwrap();
+        let all: Vec<(&str, &Value)> = params.iter().collect();
+        assert_eq!(
+            all,
+            [
+                ("a", &json!(2)),
+                ("b", &json!([1, {"c": null}])),
+                ("name", &json!("x"))
+            ]
+        );
+        assert_eq!(params.meta("progressToken"), Some(&json!(7)));
+        assert_eq!((params.meta("mine"), params.get("_meta")), (None, None));
+        let kept = json!({"a": 2, "b": [1, {"c": null}], "name": "x",
+            "_meta": {"progressToken": 7, "traceparent": "t"}});
+        assert_eq!(json!(params), kept);
+        assert_eq!(Params::from(kept.as_object().unwrap().clone()), params);
+    }
+
+    #[test]
+    fn a_member_is_taken_out_once() {
+        let mut params = read(r#"{"uri":"u","name":"n"}"#).unwrap().unwrap();
+        assert_eq!(params.remove("uri"), Some(json!("u")));
+        assert_eq!(
+            (params.remove("uri"), params.get("name")),
+            (None, Some(&json!("n")))
+        );
+    }
+
+    #[test]
+    fn no_object_is_nothing_and_is_looked_through() {
+        for text in ["7", "-7", "0.5", "null", "true", "\"x\"", "[1,{\"a\":[]}]"] {
+            assert_eq!(read(text), Ok(None), "{text}");
+            let meta = format!("{{\"_meta\":{text}}}");
+            assert_eq!(read(&meta), Ok(Some(Params::default())), "{text}");
+        }
+        assert!(read("[{\"a\":1,\"a\":1}]").is_err());
+    }
+
+    #[test]
+    fn nothing_stands_twice_or_too_often_or_too_deep() {
+        for text in [
+            r#"{"a":1,"a":2}"#,
+            r#"{"name":1,"name":2}"#,
+            r#"{"_meta":{},"_meta":{}}"#,
+            r#"{"_meta":1,"_meta":{}}"#,
+            r#"{"_meta":{"progressToken":1,"progressToken":1}}"#,
+            r#"{"_meta":{"mine":1,"mine":1}}"#,
+            r#"{"_meta":{"mine":{"a":1,"\u0061":1}}}"#,
+            r#"{"_meta":{"mine":[{"a":1,"a":1}]}}"#,
+        ] {
+            assert!(read(text).unwrap_err().contains("twice"), "{text}");
+        }
+        let many = |n: usize| {
+            let all: Vec<String> = (0..n).map(|n| format!("\"{n}\":0")).collect();
+            format!("{{{}}}", all.join(","))
+        };
+        assert!(read(&many(MOST)).is_ok());
+        assert!(read(&many(MOST + 1)).unwrap_err().contains("too many"));
+        let meta = format!("{{\"_meta\":{}}}", many(MOST + 1));
+        assert!(read(&meta).unwrap_err().contains("too many"));
+        let deep = |n: usize| {
+            format!(
+                "{{\"_meta\":{{\"mine\":{}{}}}}}",
+                "[".repeat(n),
+                "]".repeat(n)
+            )
+        };
+        assert!(read(&deep(61)).is_ok());
+        assert!(read(&deep(62)).unwrap_err().contains("64 levels"));
+    }
+}
