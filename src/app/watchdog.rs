@@ -60,7 +60,7 @@ async fn examine(house: &House) {
 fn probe() -> Call {
     Call {
         id: Id::Number(0),
-        method: "server/discover".to_owned(),
+        method: "server/discover".into(),
         params: Params::default(),
         context: Context::of(Principal::without_token("watchdog", Preset::Observe), None),
         inputs: None,

@@ -1,6 +1,7 @@
 //! A call as it arrives and a reply as it leaves, the same for every method and every revision.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -71,7 +72,7 @@ pub struct Call {
     /// The request's id.
     pub id: Id,
     /// The method.
-    pub method: String,
+    pub method: Cow<'static, str>,
     /// Its parameters.
     pub params: Params,
     /// Its surroundings.

@@ -360,7 +360,7 @@ fn failed(words: String, ran_in: Option<String>) -> ChangeEnd {
 fn call(who: &Principal) -> Call {
     Call {
         id: Id::Number(0),
-        method: "tools/call".to_owned(),
+        method: "tools/call".into(),
         params: Params::default(),
         context: Context::of(who.clone(), None),
         inputs: None,

@@ -1,5 +1,7 @@
 //! What is written of a call: the intent before anything runs, the outcome after, and one journal line.
 
+use std::io::Write as _;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -144,6 +146,19 @@ impl Drop for Record {
     }
 }
 
+/// Of an IPv6 address with an IPv4 address in it, in bytes.
+const LONGEST_ADDRESS: usize = 45;
+
+/// An address as text, in memory that is there.
+fn text_of(ip: IpAddr, room: &mut [u8; LONGEST_ADDRESS]) -> &str {
+    let mut rest = &mut room[..];
+    // It has room for the longest.
+    let _ = write!(rest, "{ip}");
+    let written = LONGEST_ADDRESS - rest.len();
+    let text = room.get(..written).unwrap_or_default();
+    str::from_utf8(text).unwrap_or_default()
+}
+
 async fn intent(
     vault: &Vault,
     context: &Context,
@@ -151,9 +166,8 @@ async fn intent(
     request: &str,
     verdict: &Verdict,
 ) -> Result<AuditId, RpcError> {
-    let address = context
-        .address
-        .map_or_else(|| "local".to_owned(), |ip| ip.to_string());
+    let mut room = [0; LONGEST_ADDRESS];
+    let address = context.address.map_or("local", |ip| text_of(ip, &mut room));
     let arguments = Value::Object(arguments.clone());
     let target = ["container", "unit", "pointer"]
         .iter()
@@ -165,7 +179,7 @@ async fn intent(
         space: Some(context.who.space()),
         session: context.session.as_deref(),
         request: Some(request),
-        address: &address,
+        address,
         tool: tool.name(),
         risk: tool.risk().as_str(),
         arguments: &arguments,

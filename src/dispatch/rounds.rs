@@ -91,7 +91,7 @@ fn undeclared(call: &Call) -> RpcError {
     let method = &call.method;
     tracing::error!(
         %reference,
-        method,
+        %method,
         "a tool carries state without saying so in its row"
     );
     RpcError::internal(&reference)

@@ -55,10 +55,11 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
     let understood = Tool::translate(alias, &mut arguments);
     understood.map_err(|refused| RpcError::invalid_params(refused.to_string()))?;
     let mut cx = surroundings(&call, reference::next(), inputs);
-    let (house, who) = (engine.clone(), call.context.who.clone());
-    cx = cx
-        .with_offers(move || offers(&house, &who))
-        .with_long_call(long_call::of_tool(&tool));
+    if tool.hears_offers() {
+        let (house, who) = (engine.clone(), call.context.who.clone());
+        cx = cx.with_offers(move || offers(&house, &who));
+    }
+    cx = cx.with_long_call(long_call::of_tool(&tool));
     let token = progress_token(&call.params)?;
     let mut notes = None;
     if call.context.hears_notes && (token.is_some() || call.context.log_level.is_some()) {

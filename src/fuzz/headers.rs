@@ -24,7 +24,7 @@ pub fn agree_with_the_body(data: &[u8]) {
         return;
     };
     let given = headers(head);
-    let marked: &[_] = match request.method.as_str() {
+    let marked: &[_] = match &*request.method {
         "tools/call" => &MARKED,
         _ => &[],
     };
@@ -46,7 +46,7 @@ pub fn agree_with_the_body(data: &[u8]) {
 
 /// The parameter that `Mcp-Name` repeats, by method.
 fn named_by(request: &Request) -> Option<&'static str> {
-    match request.method.as_str() {
+    match &*request.method {
         "tools/call" | "prompts/get" => Some("name"),
         "resources/read" => Some("uri"),
         "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
@@ -61,7 +61,7 @@ fn parameter<'a>(request: &'a Request, field: &str) -> Option<&'a str> {
 /// The arguments that are there and repeated, with their headers' names.
 fn repeated(request: &Request) -> Vec<(String, &Value)> {
     let arguments = request.params.get("arguments").filter(|a| a.is_object());
-    let (Some(arguments), "tools/call") = (arguments, request.method.as_str()) else {
+    let (Some(arguments), "tools/call") = (arguments, &*request.method) else {
         return Vec::new();
     };
     let marked = MARKED.iter().filter_map(|(header, way)| {
@@ -87,7 +87,7 @@ fn agrees(headers: &HeaderMap, request: &Request) -> bool {
         let given = decoded(&header).ok().flatten();
         given.is_some_and(|given| says(&given, argument))
     });
-    one(headers, "mcp-method") == Ok(Some(request.method.as_str())) && named && said
+    one(headers, "mcp-method") == Ok(Some(&*request.method)) && named && said
 }
 
 /// It stands twice, or holds other than visible ASCII.
@@ -110,7 +110,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Unread
 /// The headers that a conforming client sends; a method that no header can carry has none.
 fn written_by_a_client(request: &Request) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
-    let method = request.method.as_str();
+    let method = &*request.method;
     if encoded(method) != method {
         return None;
     }

@@ -1,10 +1,11 @@
 //! The body of a response: whole, or a stream of events that runs inside the connection's own task.
 
 use std::convert::Infallible;
+use std::io::Cursor;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use hyper::body::{Frame, SizeHint};
 
 use super::sse::Events;
@@ -12,7 +13,7 @@ use super::sse::Events;
 /// A response's body.
 pub enum Body {
     /// All of it at once; taken when it is sent.
-    Whole(Option<Bytes>),
+    Whole(Option<Piece>),
     /// Events as they happen. Dropping it ends what makes them.
     Events(Box<Events>),
 }
@@ -24,24 +25,56 @@ impl Body {
     }
 
     /// These bytes.
-    pub fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self::Whole(Some(bytes.into()))
+    pub fn whole(bytes: impl Into<Vec<u8>>) -> Self {
+        Self::Whole(Some(Piece::Own(Cursor::new(bytes.into()))))
+    }
+}
+
+/// Bytes on their way out.
+#[derive(Debug)]
+pub enum Piece {
+    /// Nobody else's; they need no count of who holds them.
+    Own(Cursor<Vec<u8>>),
+    /// Those of an event, which several may be told.
+    Shared(Bytes),
+}
+
+impl Buf for Piece {
+    fn remaining(&self) -> usize {
+        match self {
+            Self::Own(bytes) => bytes.remaining(),
+            Self::Shared(bytes) => bytes.remaining(),
+        }
+    }
+
+    fn chunk(&self) -> &[u8] {
+        match self {
+            Self::Own(bytes) => bytes.chunk(),
+            Self::Shared(bytes) => bytes.chunk(),
+        }
+    }
+
+    fn advance(&mut self, count: usize) {
+        match self {
+            Self::Own(bytes) => bytes.advance(count),
+            Self::Shared(bytes) => bytes.advance(count),
+        }
     }
 }
 
 impl hyper::body::Body for Body {
-    type Data = Bytes;
+    type Data = Piece;
     type Error = Infallible;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Piece>, Infallible>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Events(events) => events
                 .poll(cx)
-                .map(|bytes| bytes.map(|b| Ok(Frame::data(b)))),
+                .map(|bytes| bytes.map(|b| Ok(Frame::data(Piece::Shared(b))))),
         }
     }
 
@@ -52,7 +85,7 @@ impl hyper::body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.remaining() as u64))
             }
             Self::Events(_) => SizeHint::default(),
         }

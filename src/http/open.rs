@@ -5,12 +5,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::body::Body;
+use super::body::{Body, Piece};
 
 /// An answer that is whole must be taken so soon, or the next one begun: HTTP/2 has a window for each answer
 /// (RFC 9113, 5.2), and a client that never opens it would keep its connection for ever.
@@ -101,13 +100,13 @@ pub(super) struct Counted {
 }
 
 impl hyper::body::Body for Counted {
-    type Data = Bytes;
+    type Data = Piece;
     type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Piece>, Infallible>>> {
         Pin::new(&mut self.body).poll_frame(cx)
     }
 

@@ -1,6 +1,6 @@
 //! The few kinds of response.
 
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 
 use super::{
@@ -8,10 +8,15 @@ use super::{
     sse::{EventSender, Events},
 };
 
+/// Room for so many headers, in the requests that clients of MCP send: hyper reads a connection's next head into the
+/// memory that the response before it had.
+const NEXT_HEAD: usize = 12;
+
 /// JSON with a status.
 pub fn json(status: StatusCode, bytes: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::whole(bytes));
     *response.status_mut() = status;
+    *response.headers_mut() = HeaderMap::with_capacity(NEXT_HEAD);
     response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

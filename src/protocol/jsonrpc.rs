@@ -7,7 +7,7 @@ use super::{
     error::RpcError,
     error::code,
     json::parse_as,
-    members::{Members, Parsed, Top},
+    members::{Members, Method, Parsed, Top},
     params::Params,
 };
 
@@ -27,7 +27,7 @@ pub struct Request {
     /// Goes back with the answer.
     pub id: Id,
     /// The method's name.
-    pub method: String,
+    pub method: Method,
     /// The parameters; empty when there were none.
     pub params: Params,
 }
@@ -36,7 +36,7 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notification {
     /// The method's name.
-    pub method: String,
+    pub method: Method,
     /// The parameters; empty when there were none.
     pub params: Params,
 }
@@ -120,16 +120,16 @@ fn message(members: Option<Members>) -> Result<Message, (Option<Id>, RpcError)> 
     }
     match members.method {
         None => response(id, members.result, members.error),
-        Some(Value::String(method)) => match members.params {
+        Some(Some(method)) => match members.params {
             None => Ok(call(id, method, Params::default())),
             Some(Some(params)) => Ok(call(id, method, params)),
             Some(None) => refuse("params is an object"),
         },
-        Some(_) => refuse("method is a string"),
+        Some(None) => refuse("method is a string"),
     }
 }
 
-fn call(id: Option<Id>, method: String, params: Params) -> Message {
+fn call(id: Option<Id>, method: Method, params: Params) -> Message {
     match id {
         Some(id) => Message::Request(Request { id, method, params }),
         None => Message::Notification(Notification { method, params }),

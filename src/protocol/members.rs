@@ -1,6 +1,7 @@
 //! The outermost members of a body, read straight into their places: each request has them, and nobody looks for
 //! others.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -11,6 +12,9 @@ use super::{
     params::{Params, ReadParams},
 };
 
+/// A method's name; those that clients call all the time are not copied.
+pub type Method = Cow<'static, str>;
+
 /// What a message says outside of its parameters.
 #[derive(Default)]
 pub struct Members {
@@ -18,8 +22,8 @@ pub struct Members {
     pub is_2_0: bool,
     /// Its id, whatever stands there; as in the rest.
     pub id: Option<Value>,
-    /// The method.
-    pub method: Option<Value>,
+    /// The method; it may be no text.
+    pub method: Option<Option<Method>>,
     /// The parameters; they may be no object.
     pub params: Option<Option<Params>>,
     /// The result of a response.
@@ -47,8 +51,8 @@ impl Top {
     pub const BODY: Self = Self { within: false };
 }
 
-/// Reads a version of JSON-RPC: whether it is the one that there is.
-struct Is2_0(Strict);
+/// Makes something of a text; of anything else nothing, after it was looked through.
+struct OfText<T>(Strict, fn(&str) -> T);
 
 /// A member's name.
 enum Name {
@@ -70,14 +74,20 @@ impl Members {
             let inside = outside.deeper()?;
             let place = match name {
                 Name::JsonRpc => {
-                    let is_2_0 = entries.next_value_seed(Is2_0(inside))?;
+                    let is_2_0 = entries.next_value_seed(OfText(inside, |text| text == "2.0"))?;
                     if version.replace(is_2_0).is_some() {
                         return Err(twice("jsonrpc"));
                     }
                     continue;
                 }
                 Name::Id => ("id", &mut members.id),
-                Name::Method => ("method", &mut members.method),
+                Name::Method => {
+                    let method = entries.next_value_seed(OfText(inside, known_method))?;
+                    if members.method.replace(method).is_some() {
+                        return Err(twice("method"));
+                    }
+                    continue;
+                }
                 Name::Params => {
                     let params = entries.next_value_seed(Object(inside, ReadParams))?;
                     if members.params.replace(params).is_some() {
@@ -104,9 +114,27 @@ impl Members {
                 return Err(twice(name));
             }
         }
-        members.is_2_0 = version.unwrap_or_default();
+        members.is_2_0 = version.flatten().unwrap_or_default();
         Ok(members)
     }
+}
+
+/// What a client calls all the time.
+const OFTEN: [&str; 6] = [
+    "tools/call",
+    "resources/read",
+    "tools/list",
+    "tasks/get",
+    "resources/list",
+    "ping",
+];
+
+fn known_method(name: &str) -> Method {
+    let known = OFTEN.iter().find(|known| **known == name);
+    known.map_or_else(
+        || Cow::Owned(name.to_owned()),
+        |known| Cow::Borrowed(*known),
+    )
 }
 
 /// A message has six members that mean something; with so many others it is none.
@@ -173,51 +201,51 @@ impl<'de> Visitor<'de> for Top {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Is2_0 {
-    type Value = bool;
+impl<'de, T> DeserializeSeed<'de> for OfText<T> {
+    type Value = Option<T>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Is2_0 {
-    type Value = bool;
+impl<'de, T> Visitor<'de> for OfText<T> {
+    type Value = Option<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<bool, E> {
-        Ok(false)
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
-        Ok(false)
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
-        Ok(false)
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(None)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
-        Ok(false)
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(None)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
-        Ok(false)
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(None)
     }
 
-    fn visit_str<E>(self, version: &str) -> Result<bool, E> {
-        Ok(version == "2.0")
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(self.1(text)))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<bool, A::Error> {
-        self.0.visit_seq(items).map(|_| false)
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Self::Value, A::Error> {
+        Object(self.0, Through).visit_seq(items).map(|_| None)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<bool, A::Error> {
-        self.0.visit_map(entries).map(|_| false)
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error> {
+        Object(self.0, Through).visit_map(entries).map(|_| None)
     }
 }
 

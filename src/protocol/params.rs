@@ -18,7 +18,8 @@ const MOST: usize = 64;
 const ROOM: usize = 4;
 
 /// The names that methods of MCP take: they are not copied.
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 17] = [
+    "_meta",
     "argument",
     "arguments",
     "capabilities",
@@ -37,8 +38,12 @@ const KNOWN: [&str; 16] = [
     "uri",
 ];
 
-/// What is read of `_meta`; the rest is looked through and let go.
-const READ: [&str; 6] = [
+/// What stands in many a `_meta` and is not read.
+const UNREAD: &str = "io.modelcontextprotocol/clientInfo";
+
+/// What is read of `_meta`, and what often stands there too; all but the former is looked through and let go.
+const KEYS: [&str; 7] = [
+    UNREAD,
     key::PROTOCOL_VERSION,
     key::CLIENT_CAPABILITIES,
     key::LOG_LEVEL,
@@ -179,9 +184,9 @@ impl<'de> OfObject<'de> for ReadMeta {
     fn read<A: MapAccess<'de>>(self, mut entries: A, here: Strict) -> Result<Few, A::Error> {
         let mut all = Few::default();
         let mut unread = false;
-        while let Some(key) = entries.next_key_seed(Name(&READ))? {
+        while let Some(key) = entries.next_key_seed(Name(&KEYS))? {
             let inside = here.deeper()?;
-            let value = if matches!(key, Cow::Borrowed(_)) {
+            let value = if is_read(&key) {
                 entries.next_value_seed(inside)?
             } else {
                 unread = true;
@@ -191,10 +196,15 @@ impl<'de> OfObject<'de> for ReadMeta {
             all.add(key, value)?;
         }
         if unread {
-            all.0.retain(|(key, _)| matches!(key, Cow::Borrowed(_)));
+            all.0.retain(|(key, _)| is_read(key));
         }
         Ok(all)
     }
+}
+
+/// Keys that are known are not copied, those of others are.
+fn is_read(key: &Cow<'static, str>) -> bool {
+    matches!(key, Cow::Borrowed(key) if *key != UNREAD)
 }
 
 /// Reads a name, which is copied only if it is none of these.

@@ -33,6 +33,7 @@ pub struct Tool {
     is_there: Option<IsThere>,
     syncs_state: bool,
     remembers: bool,
+    hears_offers: bool,
     task_support: TaskSupport,
     aliases: Vec<Alias>,
     long: bool,
@@ -74,6 +75,7 @@ impl Tool {
             is_there: None,
             syncs_state: false,
             remembers: false,
+            hears_offers: false,
             task_support: TaskSupport::Never,
             aliases: Vec::new(),
             long: false,
@@ -197,6 +199,11 @@ impl Tool {
         self.remembers
     }
 
+    /// Whether it is told what its caller may propose.
+    pub fn hears_offers(&self) -> bool {
+        self.hears_offers
+    }
+
     /// Whether its calls may become tasks.
     pub fn task_support(&self) -> TaskSupport {
         self.task_support
@@ -297,6 +304,10 @@ impl Tool {
 
     pub(super) fn set_remembers(&mut self) {
         self.remembers = true;
+    }
+
+    pub(super) fn set_hears_offers(&mut self) {
+        self.hears_offers = true;
     }
 
     pub(super) fn set_task_support(&mut self, support: TaskSupport) {

@@ -187,6 +187,12 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(Tool::set_remembers)
     }
 
+    /// The last row is told what its caller may propose (`Cx::offers`).
+    #[must_use]
+    pub fn hears_offers(self) -> Self {
+        self.last(Tool::set_hears_offers)
+    }
+
     /// Calls of the last row that take long become tasks, for clients that know of them.
     #[must_use]
     pub fn offers_task(self) -> Self {

@@ -21,6 +21,7 @@ pub fn tools() -> Toolset<()> {
     Toolset::over(Arc::new(()))
         .named("suggest")
         .tool("context", Risk::Read, context)
+        .hears_offers()
         .about(Scope::Within)
         .titled("What can be proposed")
         .answering("propose_change", Risk::Read, propose_change)

@@ -89,14 +89,16 @@ impl Out for Writer {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Buf as _;
     use http_body_util::BodyExt as _;
     use serde_json::{Map, json};
     use tokio::sync::{mpsc, oneshot};
 
     use super::super::{
         claims::Claims,
+        ending::{End, Ending},
         pulse::Pulse,
-        stream::{Accepts, Answering, End, Form, decide},
+        stream::{Accepts, Answering, Form, decide},
         wire::ToClient,
     };
     use super::*;
@@ -122,7 +124,7 @@ mod tests {
         let answering = Answering {
             notes: Some(receiver),
             hang_up: None,
-            end: Box::pin(async move { finished.await.ok() }),
+            end: Ending::when(async move { finished.await.ok() }),
         };
         let pulse = Pulse::new(None, Duration::ZERO);
         let Form::Stream(begun) = decide(answering, EVENTS, pulse).await else {
@@ -182,12 +184,12 @@ mod tests {
         let mut body = response.into_body();
         for _ in 0..2 {
             let event = body.frame().await.unwrap().unwrap().into_data().unwrap();
-            assert!(event.starts_with(b"id: "), "{event:?}");
+            assert!(event.chunk().starts_with(b"id: "), "{event:?}");
         }
         for _ in 0..3 {
             let began = tokio::time::Instant::now();
             let comment = body.frame().await.unwrap().unwrap().into_data().unwrap();
-            assert_eq!(comment, ": keep-alive\n\n");
+            assert_eq!(comment.chunk(), b": keep-alive\n\n");
             assert_eq!(began.elapsed().as_secs(), 15);
         }
     }

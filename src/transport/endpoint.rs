@@ -1,6 +1,5 @@
 //! What the MCP endpoint holds: the engine, the guard, the sessions.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,36 +79,6 @@ impl Endpoint {
     pub(super) fn turn_away(&self, refusal: &Refusal) -> Response<Body> {
         self.engine.metrics.refused(refusal.error);
         refusal.to_response()
-    }
-}
-
-/// What is answered to a request. To find out what to do takes no waiting, so nothing of that is carried along while
-/// it is done.
-pub enum Answered {
-    /// At once.
-    Now(Response<Body>),
-    /// In its own time.
-    Later(Pin<Box<dyn Future<Output = Response<Body>> + Send>>),
-}
-
-impl Answered {
-    /// In its own time.
-    pub(super) fn later(response: impl Future<Output = Response<Body>> + Send + 'static) -> Self {
-        Self::Later(Box::pin(response))
-    }
-
-    /// The response, when it is there.
-    pub async fn response(self) -> Response<Body> {
-        match self {
-            Self::Now(response) => response,
-            Self::Later(response) => response.await,
-        }
-    }
-}
-
-impl From<Response<Body>> for Answered {
-    fn from(response: Response<Body>) -> Self {
-        Self::Now(response)
     }
 }
 

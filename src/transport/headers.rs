@@ -41,7 +41,7 @@ pub fn check(
     repeated: &[(String, Vec<String>)],
 ) -> Result<(), RpcError> {
     let method = single(headers, "mcp-method")?;
-    if method != Some(request.method.as_str()) {
+    if method != Some(&*request.method) {
         return Err(mismatch("Mcp-Method", "method", method.is_some()));
     }
     if let Some((field, expected)) = name_of(request) {
@@ -56,7 +56,7 @@ pub fn check(
 /// What `Mcp-Name` repeats, by method.
 fn name_of(request: &Request) -> Option<(&'static str, Option<&str>)> {
     let text = |field: &str| request.params.get(field).and_then(Value::as_str);
-    match request.method.as_str() {
+    match &*request.method {
         "tools/call" | "prompts/get" => Some(("params.name", text("name"))),
         "resources/read" => Some(("params.uri", text("uri"))),
         "tasks/get" | "tasks/update" | "tasks/cancel" => Some(("params.taskId", text("taskId"))),

@@ -180,7 +180,7 @@ impl Link {
         if RequestMeta::claim(&request.params).is_some() {
             return self.stateless(request).map(|()| None);
         }
-        match (&self.session, request.method.as_str()) {
+        match (&self.session, &*request.method) {
             (_, "initialize") => self.initialize(&request).map(Some),
             (Some(session), _) => {
                 let session = session.clone();

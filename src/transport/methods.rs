@@ -31,7 +31,7 @@ pub async fn answer(
     session: &Session,
     (sender, request): (&Context, &Request),
 ) -> Result<Value, RpcError> {
-    match request.method.as_str() {
+    match &*request.method {
         "ping" => {}
         "logging/setLevel" => {
             let name = request.params.get("level").and_then(Value::as_str);

@@ -1,9 +1,11 @@
 //! Streamable HTTP and stdio in both eras: from what has arrived to a call, from a reply to what is sent.
 #![forbid(unsafe_code)]
 
+mod answered;
 mod batch;
 mod call_stream;
 mod claims;
+mod ending;
 mod endpoint;
 mod event_id;
 mod handshake;
@@ -31,7 +33,8 @@ mod stream;
 mod verbs;
 mod wire;
 
-pub use endpoint::{Answered, Endpoint};
+pub use answered::Answered;
+pub use endpoint::Endpoint;
 pub use http_sse::HttpSse;
 pub use link::Ended;
 pub use sessions::{SessionStore, Sessions};

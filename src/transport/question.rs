@@ -48,7 +48,7 @@ async fn ask(
     }
     let request = Request {
         id: Id::Number(id),
-        method: method.to_owned(),
+        method: method.to_owned().into(),
         params: params.into(),
     };
     stream.send(ToClient::Ask(request)).await.map_err(|_| {

@@ -6,10 +6,11 @@ use hyper::StatusCode;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    ending::{End, Ending},
     endpoint::Endpoint,
     methods, question,
     session::Session,
-    stream::{Answering, End},
+    stream::Answering,
     wire::{self, ToClient},
 };
 use crate::dispatch::{Call, Context, Held, Outcome};
@@ -45,7 +46,7 @@ pub fn at_once(
     Some(Answering {
         notes: None,
         hang_up: None,
-        end: Box::pin(async move {
+        end: Ending::when(async move {
             let outcome = methods::answer(&endpoint, &session, (&sender, &request)).await;
             let body = wire::answer(Some(&request.id), outcome.as_ref());
             let status = StatusCode::OK;
@@ -95,7 +96,7 @@ pub fn start(
     Answering {
         notes: Some(receiver),
         hang_up,
-        end: Box::pin(async move { finished.await.ok() }),
+        end: Ending::when(async move { finished.await.ok() }),
     }
 }
 
@@ -107,7 +108,7 @@ fn ended(body: Vec<u8>) -> Answering<ToClient> {
     Answering {
         notes: None,
         hang_up: None,
-        end: Box::pin(std::future::ready(Some(end))),
+        end: Ending::when(std::future::ready(Some(end))),
     }
 }
 

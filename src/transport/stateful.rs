@@ -6,9 +6,10 @@ use hyper::header::HeaderValue;
 use hyper::{Response, StatusCode};
 
 use super::{
+    answered::Answered,
     batch::{Batch, Unbegun},
     call_stream,
-    endpoint::{Answered, Endpoint, refuse, sender},
+    endpoint::{Endpoint, refuse, sender},
     handshake::Hello,
     lookup::{SESSION, check_version, find},
     methods::notified,

@@ -6,18 +6,20 @@ use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::{
-    endpoint::{Answered, Endpoint, sender},
+    answered::Answered,
+    ending::{Calling, End, Ending},
+    endpoint::{Endpoint, sender},
     headers,
     pulse::Pulse,
-    stream::{Accepts, Answering, End, respond},
+    stream::{Accepts, Answering},
     wire,
 };
-use crate::dispatch::{Call, Context, Engine, Held, Outcome, Reply, subscription_ended};
+use crate::dispatch::{Call, Context, Held, Reply, subscription_ended};
 use crate::guard::{Admitted, Refusal};
 use crate::http::{Body, empty, json as json_response};
 use crate::protocol::{
     Id, IncomingNotification, MODERN_VERSIONS, Message, Notification, Request, RequestMeta,
-    RpcError, Version, code,
+    RpcError, code,
 };
 
 /// The method whose reply is a subscription.
@@ -120,7 +122,7 @@ fn serve(
         return listen(endpoint, call, accepts);
     }
     match start(endpoint, call) {
-        Ok((answering, held)) => Answered::later(respond(answering, accepts, pulse, held)),
+        Ok((answering, held)) => Answered::reply(answering, accepts, pulse, held),
         Err(refusal) => endpoint.turn_away(&refusal).into(),
     }
 }
@@ -153,19 +155,13 @@ pub fn start(
         call.held = Some(endpoint.call(&call.context)?);
     }
     let held = call.held.clone();
-    let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
+    let of = (call.id.clone(), call.context.who.clone());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
-    let end = Box::pin(async move {
-        Some(tokio::select! {
-            biased;
-            outcome = outcome => end(house.engine(), &id, outcome),
-            () = house.guard().expelled(&who) => End::expelled(&id),
-        })
-    });
+    let calling = Calling::new(endpoint.clone(), of, outcome);
     let answering = Answering {
         notes,
         hang_up: None,
-        end,
+        end: Ending::Call(calling),
     };
     Ok((answering, held))
 }
@@ -186,9 +182,7 @@ fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: Accepts) -> Answered {
         ..accepts
     };
     match subscribe(endpoint, call) {
-        Ok((answering, held)) => {
-            Answered::later(respond(answering, accepts, Pulse::silent(), held))
-        }
+        Ok((answering, held)) => Answered::reply(answering, accepts, Pulse::silent(), Some(held)),
         Err(refusal) => endpoint.turn_away(&refusal).into(),
     }
 }
@@ -201,12 +195,12 @@ pub fn subscribe(
     let place = endpoint.stream(&call.context)?;
     let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
-    let end = Box::pin(async move {
+    let end = Ending::when(async move {
         Some(tokio::select! {
-            outcome = outcome => end(house.engine(), &id, outcome),
+            outcome = outcome => End::of(house.engine(), &id, outcome),
             () = house.guard().displaced(&who) => {
                 let server = &house.engine().catalog.server;
-                end(house.engine(), &id, Ok(subscription_ended(json!(id), server)))
+                End::of(house.engine(), &id, Ok(subscription_ended(json!(id), server)))
             }
         })
     });
@@ -216,49 +210,6 @@ pub fn subscribe(
         end,
     };
     Ok((answering, place))
-}
-
-fn end(engine: &Engine, id: &Id, outcome: Result<Outcome, RpcError>) -> End {
-    let server = &engine.catalog.server;
-    match outcome {
-        Ok(Outcome::Complete(result)) => End {
-            status: StatusCode::OK,
-            body: wire::answer(Some(id), Ok(&result)),
-        },
-        Ok(Outcome::Called(result)) => End {
-            status: StatusCode::OK,
-            body: result.answer(id, Version::V2026_07_28, &engine.signature),
-        },
-        Ok(Outcome::Read(result)) => End {
-            status: StatusCode::OK,
-            body: result.answer(id, Version::V2026_07_28, &engine.signature),
-        },
-        Ok(Outcome::Listed(list)) => End {
-            status: StatusCode::OK,
-            body: wire::listed(id, &list, Version::V2026_07_28),
-        },
-        Ok(Outcome::Ask(question, sealed)) => {
-            let mut result = question.to_result(sealed);
-            server.sign(&mut result);
-            End {
-                status: StatusCode::OK,
-                body: wire::answer(Some(id), Ok(&result)),
-            }
-        }
-        Err(error) => {
-            // Found by the tool itself, a missing capability is still the request's fault.
-            let missing = error.code == code::MISSING_CAPABILITY;
-            let status = if missing {
-                StatusCode::BAD_REQUEST
-            } else {
-                StatusCode::OK
-            };
-            End {
-                status,
-                body: wire::answer(Some(id), Err(&error)),
-            }
-        }
-    }
 }
 
 fn refuse(id: Option<&Id>, error: &RpcError) -> Response<Body> {

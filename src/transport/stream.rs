@@ -1,6 +1,5 @@
 //! The form of a response, decided late: the result first is one JSON object, anything before it is a stream.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +8,11 @@ use hyper::{Response, StatusCode};
 use tokio::sync::{Notify, mpsc};
 
 use super::{
+    ending::{End, Ending},
     pulse::Pulse,
-    wire::{self, Wire},
+    wire::Wire,
 };
 use crate::http::{Body, Closed, EventSender, empty, events, json};
-use crate::protocol::{Id, RpcError};
 
 /// A call that is this long under way opens its stream, so that nobody takes silence for death.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -24,29 +23,8 @@ pub struct Answering<N> {
     pub notes: Option<mpsc::Receiver<N>>,
     /// Rings when the call wants its client to come back later; absent where it cannot.
     pub hang_up: Option<Arc<Notify>>,
-    /// The end; `None` when the client has cancelled and must hear no more.
-    pub end: Pin<Box<dyn Future<Output = Option<End>> + Send>>,
-}
-
-/// The last bytes of a response and the status that they have when nothing came before them.
-pub struct End {
-    /// The status, if it is still free to choose.
-    pub status: StatusCode,
-    /// A JSON-RPC message.
-    pub body: Vec<u8>,
-}
-
-impl End {
-    /// For an agent that lost its token while its call was under way.
-    pub fn expelled(id: &Id) -> Self {
-        let error = RpcError::invalid_request(
-            "this agent's token was revoked or has expired; the call was ended",
-        );
-        Self {
-            status: StatusCode::UNAUTHORIZED,
-            body: wire::error(Some(id), &error),
-        }
-    }
+    /// The end.
+    pub end: Ending,
 }
 
 /// What the client takes.
@@ -163,7 +141,7 @@ pub async fn decide<N: Wire>(
                 // It spoke and ended in the same breath.
                 Some(note) => {
                     first = Some(note);
-                    answering.end = Box::pin(std::future::ready(end));
+                    answering.end = Ending::when(std::future::ready(end));
                 }
             },
             () = tokio::time::sleep(PATIENCE) => {}

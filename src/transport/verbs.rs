@@ -5,7 +5,8 @@ use std::sync::Arc;
 use hyper::{Method, StatusCode};
 
 use super::{
-    endpoint::{Answered, Endpoint, refuse},
+    answered::Answered,
+    endpoint::{Endpoint, refuse},
     headers, session_stream, stateful, stateless,
 };
 use crate::guard::{Admitted, Refusal};

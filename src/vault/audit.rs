@@ -14,6 +14,7 @@ use super::commit::Durability;
 use super::error::VaultError;
 #[cfg(test)]
 use super::open;
+use super::row_job::Row;
 use super::shared::Shared;
 use super::writer::Unplaced;
 
@@ -64,19 +65,18 @@ impl<'a> Audit<'a> {
     pub async fn intent(&self, entry: Entry<'_>, promise: Promise) -> Result<AuditId, VaultError> {
         let id = AuditId::new(self.shared.ids.next());
         let record = Record::of_intent(&id, &entry);
-        let tail = Arc::clone(&self.shared.tail);
-        let work = move |connection: &Connection| append(connection, &tail, &record);
         let writer = &self.shared.writer;
-        let doing = "write to the audit";
         match promise {
             Promise::Committed => {
-                let durability = Durability::Power;
+                let (doing, durability) = ("write to the audit", Durability::Power);
+                let tail = Arc::clone(&self.shared.trail.tail);
+                let work = move |connection: &Connection| append(connection, &tail, &record);
                 // Apart, as is what waits for a place: what only reads would carry the room for it.
                 Box::pin(writer.write(doing, durability, work, |()| ())).await?;
             }
-            Promise::Queued => match writer.leave_now(doing, work) {
+            Promise::Queued => match writer.leave_now(Row::new(&self.shared.trail, record)) {
                 Ok(()) => {}
-                Err(Unplaced::Later(work)) => Box::pin(writer.leave(doing, work)).await?,
+                Err(Unplaced::Later(row)) => Box::pin(writer.leave(*row)).await?,
                 Err(Unplaced::Stopped(error)) => return Err(error),
             },
         }
@@ -87,16 +87,14 @@ impl<'a> Audit<'a> {
     /// where a call was dropped; there are no more of these than calls at once.
     pub fn outcome(&self, id: &AuditId, outcome: Outcome) -> Result<(), VaultError> {
         let record = Record::of_outcome(id, outcome);
-        let tail = Arc::clone(&self.shared.tail);
-        let work = move |connection: &Connection| append(connection, &tail, &record);
-        let writer = &self.shared.writer;
-        writer.leave_uncounted("write to the audit", work)
+        let row = Row::new(&self.shared.trail, record);
+        self.shared.writer.leave_row_uncounted(row)
     }
 
     /// Looks at every row, as [`super::audit_reader::AuditReader::verify`] does.
     #[cfg(test)]
     pub fn verify(&self) -> Result<Chain, VaultError> {
-        let path = &self.shared.path;
+        let path = &self.shared.trail.path;
         let connection = open::reading(path)?;
         chain::verify(&connection)
             .map_err(|cause| VaultError::from_sqlite(path, "read the audit", &cause))
@@ -446,20 +444,18 @@ mod tests {
             Ok(())
         });
         held.unwrap();
-        let outcome = |id: &str| {
-            vault
-                .audit()
-                .outcome(&AuditId::new(id.to_owned()), ok())
-                .unwrap();
+        let outcome = |id: u8| {
+            let id = AuditId::new([id; 32]);
+            vault.audit().outcome(&id, ok()).unwrap();
         };
-        outcome("first");
+        outcome(b'1');
         let spoiled = writer.leave_uncounted("spoil", |connection| connection.execute_batch(spoil));
         spoiled.unwrap();
-        outcome("first");
-        outcome("second");
+        outcome(b'1');
+        outcome(b'2');
         go.send(()).unwrap();
         vault.probe().await.ok();
-        outcome("third");
+        outcome(b'3');
         vault.probe().await.unwrap();
         (vault, scratch)
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::ids::Id;
+
 /// A call that is about to run.
 #[derive(Debug, Clone)]
 pub struct Entry<'a> {
@@ -47,22 +49,23 @@ pub struct Outcome {
 }
 
 /// Joins the two rows of a call: 32 hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct AuditId(String);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AuditId(Id);
 
 impl AuditId {
-    pub(super) fn new(id: String) -> Self {
+    pub(super) fn new(id: Id) -> Self {
         Self(id)
     }
 
     /// The id as text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        // They are digits.
+        str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
 impl fmt::Display for AuditId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
     }
 }

@@ -16,10 +16,11 @@ use crate::sys::now_ms;
 use crate::telemetry::{redact, redact_text};
 
 /// A row but for its number and its hashes.
-#[derive(Default)]
 pub(super) struct Record {
     at_ms: u64,
     kind: &'static str,
+    call: AuditId,
+    outcome: Option<&'static str>,
     texts: Texts,
     arguments_sha256: Option<[u8; 32]>,
     duration_ms: Option<i64>,
@@ -27,10 +28,9 @@ pub(super) struct Record {
     revision_before: Option<i64>,
 }
 
-/// The columns that are texts.
+/// The columns that are texts of the call's.
 #[derive(Clone, Copy)]
 enum Column {
-    Call,
     Agent,
     Session,
     Request,
@@ -40,32 +40,33 @@ enum Column {
     Arguments,
     Target,
     Decision,
-    Outcome,
     Token,
     Space,
     Mode,
     Change,
 }
 
-/// A row's texts in one piece of memory: there are two rows a call, of fifteen texts each.
+/// A row's texts in one piece of memory: a call's first row has up to thirteen.
 #[derive(Default)]
 struct Texts {
     all: String,
-    places: [Option<(usize, usize)>; Column::Change as usize + 1],
+    places: [Option<(u32, u32)>; Column::Change as usize + 1],
 }
 
 impl Texts {
     fn put(&mut self, column: Column, text: &str) {
         let begin = self.all.len();
         self.all.push_str(text);
-        if let Some(place) = self.places.get_mut(column as usize) {
-            *place = Some((begin, self.all.len()));
+        // They are shorter than a request, which is shorter than these numbers say.
+        let ends = (u32::try_from(begin), u32::try_from(self.all.len()));
+        if let ((Ok(begin), Ok(end)), Some(place)) = (ends, self.places.get_mut(column as usize)) {
+            *place = Some((begin, end));
         }
     }
 
     fn get(&self, column: Column) -> ValueRef<'_> {
         let place = self.places.get(column as usize).copied().flatten();
-        let text = place.and_then(|(begin, end)| self.all.get(begin..end));
+        let text = place.and_then(|(begin, end)| self.all.get(begin as usize..end as usize));
         text.map_or(ValueRef::Null, ValueRef::from)
     }
 }
@@ -76,7 +77,6 @@ impl Record {
         let (arguments, sha256) = kept(entry.arguments);
         let target = entry.target.map(redact_text);
         let texts = [
-            (Column::Call, Some(id.as_str())),
             (Column::Agent, Some(entry.agent)),
             (Column::Session, entry.session),
             (Column::Request, entry.request),
@@ -94,26 +94,28 @@ impl Record {
         Self {
             at_ms: now_ms(),
             kind: "intent",
+            call: *id,
+            outcome: None,
             texts: Self::together(&texts),
             arguments_sha256: Some(sha256),
-            ..Self::default()
+            duration_ms: None,
+            revision: None,
+            revision_before: None,
         }
     }
 
     /// The row after it.
     pub(super) fn of_outcome(id: &AuditId, outcome: Outcome) -> Self {
-        let texts = [
-            (Column::Call, Some(id.as_str())),
-            (Column::Outcome, Some(outcome.status)),
-        ];
         Self {
             at_ms: now_ms(),
             kind: "outcome",
-            texts: Self::together(&texts),
+            call: *id,
+            outcome: Some(outcome.status),
+            texts: Texts::default(),
+            arguments_sha256: None,
             duration_ms: Some(to_column(outcome.duration_ms)),
             revision: outcome.revision.map(to_column),
             revision_before: outcome.revision_before.map(to_column),
-            ..Self::default()
         }
     }
 
@@ -139,7 +141,7 @@ impl Record {
         [
             ValueRef::Integer(seq),
             ValueRef::Integer(to_column(self.at_ms)),
-            text(Column::Call),
+            ValueRef::from(self.call.as_str()),
             ValueRef::from(self.kind),
             text(Column::Agent),
             text(Column::Session),
@@ -151,7 +153,7 @@ impl Record {
             sha256.map_or(ValueRef::Null, |bytes| ValueRef::Blob(bytes)),
             text(Column::Target),
             text(Column::Decision),
-            text(Column::Outcome),
+            self.outcome.map_or(ValueRef::Null, ValueRef::from),
             number(self.duration_ms),
             number(self.revision),
             text(Column::Token),

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
 use tokio::sync::OwnedSemaphorePermit;
+
+use super::row_job::Row;
 
 /// Writes that one commit carries; the next commit takes the rest.
 const MAX_GROUP: usize = 256;
@@ -35,11 +37,36 @@ pub(super) struct Job {
     /// What its commit must survive.
     pub durability: Durability,
     /// What to do.
-    pub work: Box<dyn Work>,
+    pub work: Todo,
     /// Somebody waits for its commit.
     pub awaited: bool,
     /// Its place in the queue, given back when it is done.
     pub place: Option<OwnedSemaphorePermit>,
+}
+
+/// What a job is.
+pub(super) enum Todo {
+    /// A row of the audit, as most are: in its place in the queue. It is one statement, so nothing has to be undone
+    /// where it fails.
+    Row(Row),
+    /// Anything else.
+    Other(Box<dyn Work>),
+}
+
+impl Todo {
+    fn run(&mut self, connection: &Connection) -> bool {
+        match self {
+            Self::Row(row) => row.run(connection),
+            Self::Other(work) => work.run(connection),
+        }
+    }
+
+    fn finish(self, committed: Result<(), &str>) {
+        match self {
+            Self::Row(row) => row.finish(committed),
+            Self::Other(work) => work.finish(committed),
+        }
+    }
 }
 
 /// What the thread is told.
@@ -177,6 +204,13 @@ impl File<'_> {
             return self.run("ROLLBACK");
         }
         for job in group {
+            if let Todo::Row(row) = &mut job.work {
+                if !row.run(self.connection) {
+                    (self.forget)();
+                    self.still_open()?;
+                }
+                continue;
+            }
             self.run("SAVEPOINT job")?;
             if !job.work.run(self.connection) {
                 (self.forget)();
@@ -185,6 +219,15 @@ impl File<'_> {
             self.run("RELEASE job")?;
         }
         self.run("COMMIT")
+    }
+
+    /// A failure that takes the whole transaction with it leaves nothing to go on in.
+    fn still_open(&self) -> Result<(), rusqlite::Error> {
+        if self.connection.is_autocommit() {
+            let code = ffi::Error::new(ffi::SQLITE_ABORT_ROLLBACK);
+            return Err(rusqlite::Error::SqliteFailure(code, None));
+        }
+        Ok(())
     }
 
     /// Notices whether another process has written.

@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sys::{RandomError, random_bytes};
 
+/// 32 hexadecimal digits.
+pub(super) type Id = [u8; 32];
+
 /// Gives ids.
 pub(super) struct Ids {
     beginning: u128,
@@ -19,10 +22,22 @@ impl Ids {
         })
     }
 
-    /// The next id: 32 hexadecimal digits.
-    pub(super) fn next(&self) -> String {
+    /// The next id.
+    pub(super) fn next(&self) -> Id {
         let given = self.given.fetch_add(1, Ordering::Relaxed);
-        format!("{:032x}", self.beginning.wrapping_add(given.into()))
+        let id = self.beginning.wrapping_add(given.into());
+        let mut digits = [0; 32];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(id.to_be_bytes()) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
+        }
+        digits
+    }
+}
+
+fn digit(half: u8) -> u8 {
+    match half {
+        0..=9 => b'0' + half,
+        _ => b'a' - 10 + half,
     }
 }
 
@@ -36,6 +51,7 @@ mod tests {
         let given = [ours.next(), ours.next(), theirs.next(), theirs.next()];
         let distinct: std::collections::HashSet<_> = given.iter().collect();
         assert_eq!(distinct.len(), 4);
-        assert!(given.iter().all(|id| id.len() == 32));
+        let first = u128::from_str_radix(str::from_utf8(&given[0]).unwrap(), 16);
+        assert_eq!(first, Ok(ours.beginning));
     }
 }

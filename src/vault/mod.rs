@@ -26,6 +26,7 @@ mod offer;
 mod open;
 mod owner;
 mod row;
+mod row_job;
 mod sessions;
 mod shared;
 mod store;

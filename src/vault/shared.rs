@@ -1,6 +1,5 @@
 //! What the doors of the vault share: the writing thread, a connection that reads, a count of changes.
 
-use std::path::Path;
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,12 +9,11 @@ use tokio::sync::watch;
 use super::commit::Durability;
 use super::error::VaultError;
 use super::ids::Ids;
-use super::tail::Tail;
+use super::row_job::Trail;
 use super::writer::Writer;
 
 /// The open vault behind its doors.
 pub(super) struct Shared {
-    pub path: Box<Path>,
     pub writer: Writer,
     /// Beside the writing one, so that a read never waits for a commit.
     pub reader: Mutex<Connection>,
@@ -23,8 +21,8 @@ pub(super) struct Shared {
     pub agent_changes: watch::Sender<u64>,
     /// Counts changes to the inbox and its grants, ours and those of other processes.
     pub inbox_changes: watch::Sender<u64>,
-    /// Where the audit's next row belongs.
-    pub tail: Arc<Tail>,
+    /// Where the audit's rows go.
+    pub trail: Arc<Trail>,
     /// The audit's last row before this run of the server: a call up to it that has no outcome gets none.
     pub audit_run_after: AtomicI64,
     /// Names the calls in the audit.
@@ -39,7 +37,7 @@ impl Shared {
         work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
     ) -> Result<T, VaultError> {
         let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        work(&reader).map_err(|cause| VaultError::from_sqlite(&self.path, doing, &cause))
+        work(&reader).map_err(|cause| VaultError::from_sqlite(&self.trail.path, doing, &cause))
     }
 
     /// Writes what a crash of the process must not undo; what a power cut undoes, its owner can bear.

@@ -20,6 +20,7 @@ use super::migration::STEPS;
 use super::offer::Offer;
 use super::open;
 use super::owner::Owner;
+use super::row_job::Trail;
 use super::sessions::Sessions;
 use super::shared::Shared;
 use super::subscriptions::Subscriptions;
@@ -52,12 +53,14 @@ impl Vault {
         let forgetful = Arc::clone(&tail);
         let writer = Writer::start(writing, path, elsewhere, move || forgetful.forget())?;
         let shared = Arc::new(Shared {
-            path: path.into(),
+            trail: Arc::new(Trail {
+                path: path.into(),
+                tail,
+            }),
             writer,
             reader: Mutex::new(reading),
             agent_changes: changes,
             inbox_changes: inbox,
-            tail,
             audit_run_after: AtomicI64::new(0),
             ids: Ids::new()?,
         });

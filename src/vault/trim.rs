@@ -68,7 +68,7 @@ impl Audit<'_> {
             key,
             run_after: shared.audit_run_after.load(Ordering::Relaxed),
             call: AuditId::new(shared.ids.next()),
-            tail: Arc::clone(&shared.tail),
+            tail: Arc::clone(&shared.trail.tail),
             retention,
         };
         let doing = "trim the audit";
@@ -322,9 +322,9 @@ mod tests {
 
     /// As many rows as make a trimming worthwhile.
     async fn enough(vault: &Vault) {
-        for n in 0..WORTHWHILE_ROWS {
-            let outcome = Record::of_outcome(&AuditId::new(format!("{n}")), ENDED);
-            let tail = Arc::clone(&vault.shared.tail);
+        for _ in 0..WORTHWHILE_ROWS {
+            let outcome = Record::of_outcome(&AuditId::new(vault.shared.ids.next()), ENDED);
+            let tail = Arc::clone(&vault.shared.trail.tail);
             let work = move |connection: &Connection| append(connection, &tail, &outcome);
             vault.shared.writer.leave_uncounted("add", work).unwrap();
         }
@@ -367,7 +367,7 @@ mod tests {
         let scratch = Scratch::new();
         let path = scratch.join("vault.db");
         let vault = Vault::open(&path).unwrap();
-        let long = begin(&vault, 7).await;
+        begin(&vault, 7).await;
         calls(&vault, 3).await;
         let halved = Retention {
             age: Duration::from_hours(1),
@@ -377,7 +377,6 @@ mod tests {
         assert_eq!(vault.audit().trim(halved).await.unwrap().rows, 0);
         calls(&vault, 1).await;
         assert_eq!(vault.audit().verify().unwrap(), intact(9, 0));
-        drop(long);
         drop(vault);
         // The next run knows that it will not end any more.
         let vault = Vault::open(&path).unwrap();

@@ -9,8 +9,9 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::commit::{self, Durability, Job, Order, Work};
+use super::commit::{self, Durability, Job, Order, Todo, Work};
 use super::error::VaultError;
+use super::row_job::Row;
 use super::watch::{SELDOM, Watch};
 
 /// Writes that may wait; at it, a write that is counted waits for a place.
@@ -85,31 +86,24 @@ impl Writer {
         answered.await.map_err(|_| VaultError::Stopped)?
     }
 
-    /// Leaves some work for a coming commit; waits only for a place. A failure is logged.
-    pub(super) async fn leave(
-        &self,
-        doing: &'static str,
-        work: impl FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
-    ) -> Result<(), VaultError> {
+    /// Leaves a row for a coming commit; waits only for a place. A failure is logged.
+    pub(super) async fn leave(&self, row: Row) -> Result<(), VaultError> {
         let place = self.place().await?;
-        self.send(
-            (Durability::Process, false),
-            Some(place),
-            self.task(doing, work, logged),
-        )
+        self.send((Durability::Process, false), Some(place), Todo::Row(row))
     }
 
-    /// The same where there is a place at once, which is nearly always; else the work comes back to be left later.
-    pub(super) fn leave_now<W>(&self, doing: &'static str, work: W) -> Result<(), Unplaced<W>>
-    where
-        W: FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
-    {
+    /// The same where there is a place at once, which is nearly always; else the row comes back to be left later.
+    pub(super) fn leave_now(&self, row: Row) -> Result<(), Unplaced> {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            return Err(Unplaced::Later(work));
+            return Err(Unplaced::Later(Box::new(row)));
         };
-        let task = self.task(doing, work, logged);
-        let sent = self.send((Durability::Process, false), Some(place), task);
+        let sent = self.send((Durability::Process, false), Some(place), Todo::Row(row));
         sent.map_err(Unplaced::Stopped)
+    }
+
+    /// Leaves a row without a place in the queue: only for what is bounded elsewhere.
+    pub(super) fn leave_row_uncounted(&self, row: Row) -> Result<(), VaultError> {
+        self.send((Durability::Process, false), None, Todo::Row(row))
     }
 
     /// Leaves some work without a place in the queue: only for what is bounded elsewhere.
@@ -146,26 +140,31 @@ impl Writer {
             .map_err(|_| VaultError::Stopped)
     }
 
-    fn task<T, W, F>(&self, doing: &'static str, work: W, finish: F) -> Task<T, W, F> {
-        Task {
+    fn task<T, W, F>(&self, doing: &'static str, work: W, finish: F) -> Todo
+    where
+        T: Send + 'static,
+        W: FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
+        F: FnOnce(Result<T, VaultError>) + Send + 'static,
+    {
+        Todo::Other(Box::new(Task {
             path: Arc::clone(&self.path),
             doing,
             work: Some(work),
             outcome: None,
             finish,
-        }
+        }))
     }
 
     fn send(
         &self,
         (durability, awaited): (Durability, bool),
         place: Option<OwnedSemaphorePermit>,
-        work: impl Work + 'static,
+        work: Todo,
     ) -> Result<(), VaultError> {
         let job = Job {
             durability,
             awaited,
-            work: Box::new(work),
+            work,
             place,
         };
         let orders = self.orders.as_ref().ok_or(VaultError::Stopped)?;
@@ -186,10 +185,10 @@ impl Drop for Writer {
     }
 }
 
-/// Why work was not left.
-pub(super) enum Unplaced<W> {
+/// Why a row was not left.
+pub(super) enum Unplaced {
     /// There is no place for it at the moment.
-    Later(W),
+    Later(Box<Row>),
     /// There will be none.
     Stopped(VaultError),
 }

@@ -1,0 +1,56 @@
+//! A row of the audit as a job of the thread that writes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use super::audit_row::{Record, append};
+use super::error::VaultError;
+use super::tail::Tail;
+
+/// Where rows go.
+pub(super) struct Trail {
+    /// The vault's file.
+    pub path: Box<Path>,
+    /// Where the next row belongs.
+    pub tail: Arc<Tail>,
+}
+
+/// A row on its way; a failure is logged.
+pub(super) struct Row {
+    trail: Arc<Trail>,
+    record: Record,
+    failed: Option<Box<rusqlite::Error>>,
+}
+
+impl Row {
+    pub(super) fn new(trail: &Arc<Trail>, record: Record) -> Self {
+        Self {
+            trail: Arc::clone(trail),
+            record,
+            failed: None,
+        }
+    }
+
+    /// Adds it behind the last one; false where it could not be added.
+    pub(super) fn run(&mut self, connection: &Connection) -> bool {
+        let added = append(connection, &self.trail.tail, &self.record);
+        self.failed = added.err().map(Box::new);
+        self.failed.is_none()
+    }
+
+    /// Called once, after the commit.
+    pub(super) fn finish(self, committed: Result<(), &str>) {
+        let doing = "write to the audit";
+        let error = match (self.failed, committed) {
+            (Some(cause), _) => VaultError::from_sqlite(&self.trail.path, doing, &cause),
+            (None, Err(cause)) => VaultError::Refused {
+                doing,
+                cause: cause.to_owned(),
+            },
+            (None, Ok(())) => return,
+        };
+        tracing::error!("{error}");
+    }
+}
