@@ -236,7 +236,7 @@ pub(super) async fn look(
     let ended = work(engine, tool, (verdict, record), (arguments, cx)).await;
     let result = ended.ok()?;
     let failed = result.failed;
-    let Some(Content::Text { text, .. }) = result.content.into_iter().next() else {
+    let Some(Content::Text { text, .. }) = result.blocks().into_iter().next() else {
         return None;
     };
     Some(if failed { Err(text) } else { Ok(text) })

@@ -55,10 +55,9 @@ fn stands_there(message: &Message, value: &Value) {
         Ok(&Body::Single(message.clone())),
         "what we write"
     );
-    if let Message::Request(request) = message {
-        if let Some(Value::Object(result)) = value.get("params") {
-            is_answered(&request.id, result);
-        }
+    if let (Message::Request(request), Some(Value::Object(result))) = (message, value.get("params"))
+    {
+        is_answered(&request.id, result);
     }
 }
 

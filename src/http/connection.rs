@@ -77,11 +77,13 @@ impl Server {
     }
 
     async fn http1(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, peer: SocketAddr) {
-        let handler = self.handler.clone();
+        let (handler, open) = (self.handler.clone(), Open::new());
+        let counted = open.clone();
         let asked = Arc::new(Notify::new());
         let has_asked = asked.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             has_asked.notify_one();
+            let held = counted.request();
             let chunked = request.headers().contains_key(TRANSFER_ENCODING);
             let answer = handler(Upload::of(request), peer);
             async move {
@@ -92,12 +94,12 @@ impl Server {
                     let close = HeaderValue::from_static("close");
                     response.headers_mut().insert(CONNECTION, close);
                 }
-                Ok::<_, Infallible>(response)
+                Ok::<_, Infallible>(response.map(|body| held.answered(body)))
             }
         });
         let connection = hyper::server::conn::http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(self.timeouts.header)
+            // hyper would set a clock for each head.
+            .header_read_timeout(None)
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service);
@@ -105,8 +107,12 @@ impl Server {
         tokio::select! {
             ended = connection.as_mut() => return log_end(peer, ended),
             () = self.stopped(&asked) => connection.as_mut().graceful_shutdown(),
+            () = open.rests(self.timeouts.header) => return log_rest(peer),
         }
-        log_end(peer, connection.await);
+        tokio::select! {
+            ended = connection.as_mut() => log_end(peer, ended),
+            () = open.rests(self.timeouts.header) => log_rest(peer),
+        }
     }
 
     /// Waits until the connection is to end. One that was accepted and has asked nothing yet may ask first, as long
@@ -156,7 +162,7 @@ impl Server {
         }
         tokio::select! {
             ended = connection.as_mut() => log_end(peer, ended),
-            () = open.rests(self.timeouts.header) => tracing::debug!(%peer, "connection cut off"),
+            () = open.rests(self.timeouts.header) => log_rest(peer),
         }
     }
 }
@@ -165,6 +171,10 @@ fn log_end(peer: SocketAddr, ended: hyper::Result<()>) {
     if let Err(cause) = ended {
         tracing::debug!(%peer, %cause, "connection ended early");
     }
+}
+
+fn log_rest(peer: SocketAddr) {
+    tracing::debug!(%peer, "connection cut off: nothing was under way on it");
 }
 
 /// A TLS record of a handshake begins with 22; a letter is somebody's `http://`.

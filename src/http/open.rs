@@ -1,13 +1,14 @@
-//! What an HTTP/2 connection has under way: one that has nothing for too long is ended.
+//! What a connection has under way: one that has nothing for too long is ended.
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::body::{Frame, SizeHint};
-use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep};
 
 use super::body::{Body, Piece};
 
@@ -15,47 +16,66 @@ use super::body::{Body, Piece};
 /// (RFC 9113, 5.2), and a client that never opens it would keep its connection for ever.
 const TAKEN_WITHIN: Duration = Duration::from_mins(2);
 
-/// Counts what is under way on one connection.
+/// Counts what is under way on one connection. Its clock is looked at again when a wait is over, so that no request
+/// has to set one.
 #[derive(Clone)]
-pub(super) struct Open(watch::Sender<Count>);
+pub(super) struct Open(Arc<Counts>);
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Count {
+struct Counts {
     /// Requests that are being answered, and streams of events.
-    running: usize,
+    running: AtomicUsize,
     /// Whole answers that are on their way.
-    sending: usize,
+    sending: AtomicUsize,
+    begun: Instant,
+    /// When something ended last, in milliseconds after the connection began.
+    ended_ms: AtomicU64,
 }
 
 impl Open {
     /// Nothing yet.
     pub(super) fn new() -> Self {
-        Self(watch::Sender::new(Count::default()))
+        Self(Arc::new(Counts {
+            running: AtomicUsize::new(0),
+            sending: AtomicUsize::new(0),
+            begun: Instant::now(),
+            ended_ms: AtomicU64::new(0),
+        }))
     }
 
     /// A request that is being answered.
     pub(super) fn request(&self) -> Held {
-        self.0.send_modify(|count| count.running += 1);
+        self.0.running.fetch_add(1, Relaxed);
         Held {
             open: self.clone(),
             sends: false,
         }
     }
 
+    fn ended(&self, part: &AtomicUsize) {
+        let ms = u64::try_from(self.0.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.ended_ms.store(ms, Relaxed);
+        part.fetch_sub(1, Relaxed);
+    }
+
     /// Waits until nothing has been under way for so long, or whole answers were not taken.
     pub(super) async fn rests(&self, at_most: Duration) {
-        let mut changes = self.0.subscribe();
+        let at_most = at_most.max(Duration::from_millis(1));
         loop {
-            let count = *changes.borrow_and_update();
-            let bound = match count {
-                Count { running: 1.., .. } => Duration::MAX,
-                Count { sending: 1.., .. } => TAKEN_WITHIN,
-                _ => at_most,
+            let bound = if self.0.running.load(Relaxed) > 0 {
+                None
+            } else if self.0.sending.load(Relaxed) > 0 {
+                Some(TAKEN_WITHIN)
+            } else {
+                Some(at_most)
             };
-            // This holds the sender itself, so only the time can end the wait otherwise.
-            if timeout(bound, changes.changed()).await.is_err() {
+            let ended = Duration::from_millis(self.0.ended_ms.load(Relaxed));
+            let since = self.0.begun.elapsed().saturating_sub(ended);
+            let left = bound.map_or(at_most, |bound| bound.saturating_sub(since));
+            if left.is_zero() {
                 return;
             }
+            // Whatever ends meanwhile, the wait that begins with it is not over before this one.
+            sleep(left.min(at_most)).await;
         }
     }
 }
@@ -71,10 +91,8 @@ impl Held {
     pub(super) fn answered(mut self, body: Body) -> Counted {
         if let Body::Whole(_) = body {
             self.sends = true;
-            self.open.0.send_modify(|count| {
-                count.running -= 1;
-                count.sending += 1;
-            });
+            self.open.0.sending.fetch_add(1, Relaxed);
+            self.open.ended(&self.open.0.running);
         }
         Counted { body, _held: self }
     }
@@ -82,13 +100,11 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.open.0.send_modify(|count| {
-            let part = if self.sends {
-                &mut count.sending
-            } else {
-                &mut count.running
-            };
-            *part -= 1;
+        let counts = &self.open.0;
+        self.open.ended(if self.sends {
+            &counts.sending
+        } else {
+            &counts.running
         });
     }
 }
@@ -121,13 +137,15 @@ impl hyper::body::Body for Counted {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::timeout;
+
     use super::*;
 
     const REST: Duration = Duration::from_secs(10);
 
     /// After how many seconds of a clock that only the test moves it counts as resting.
     async fn rested_after(open: &Open) -> u64 {
-        let begun = tokio::time::Instant::now();
+        let begun = Instant::now();
         let bound = timeout(Duration::from_hours(1), open.rests(REST)).await;
         bound.map_or(u64::MAX, |()| begun.elapsed().as_secs())
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{error::RpcError, error::code, meta::key, version::Version};
+use super::{error::RpcError, error::code, key, version::Version};
 
 /// Rewrites a result of the stateless shape for a session's revision.
 pub fn for_stateful(method: &str, mut result: Value, version: Version) -> Value {

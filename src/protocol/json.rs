@@ -192,6 +192,9 @@ impl<'de, T: OfObject<'de>> Visitor<'de> for Object<T> {
     }
 }
 
+/// So many names of an object are remembered without asking for memory.
+const FIRST: usize = 4;
+
 /// An object that is only looked through.
 pub struct Through;
 
@@ -199,11 +202,20 @@ impl<'de> OfObject<'de> for Through {
     type Value = ();
 
     fn read<A: MapAccess<'de>>(self, mut entries: A, here: Strict) -> Result<(), A::Error> {
-        let mut names = BTreeSet::new();
+        let mut first: [Cow<'de, str>; FIRST] = [const { Cow::Borrowed("") }; FIRST];
+        let (mut seen, mut others) = (0, BTreeSet::new());
         while let Some(name) = entries.next_key_seed(NameHere)? {
             entries.next_value_seed(Object(here.deeper()?, Self))?;
-            if let Some(name) = names.replace(name) {
+            let known = first.get(..seen).unwrap_or_default();
+            if known.contains(&name) || others.contains(&name) {
                 return Err(twice(&name));
+            }
+            match first.get_mut(seen) {
+                Some(place) => {
+                    *place = name;
+                    seen += 1;
+                }
+                None => drop(others.insert(name)),
             }
         }
         Ok(())

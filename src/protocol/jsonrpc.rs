@@ -7,7 +7,7 @@ use super::{
     error::RpcError,
     error::code,
     json::parse_as,
-    members::{Members, Method, Parsed, Top},
+    members::{Member, Members, Method, Parsed, Top},
     params::Params,
 };
 
@@ -119,13 +119,13 @@ fn message(members: Option<Members>) -> Result<Message, (Option<Id>, RpcError)> 
         return refuse("a message has \"jsonrpc\": \"2.0\"");
     }
     match members.method {
-        None => response(id, members.result, members.error),
-        Some(Some(method)) => match members.params {
-            None => Ok(call(id, method, Params::default())),
-            Some(Some(params)) => Ok(call(id, method, params)),
-            Some(None) => refuse("params is an object"),
+        Member::Absent => response(id, members.result, members.error),
+        Member::Right(method) => match members.params {
+            Member::Absent => Ok(call(id, method, Params::default())),
+            Member::Right(params) => Ok(call(id, method, params)),
+            Member::Other => refuse("params is an object"),
         },
-        Some(None) => refuse("method is a string"),
+        Member::Other => refuse("method is a string"),
     }
 }
 

@@ -22,14 +22,37 @@ pub struct Members {
     pub is_2_0: bool,
     /// Its id, whatever stands there; as in the rest.
     pub id: Option<Value>,
-    /// The method; it may be no text.
-    pub method: Option<Option<Method>>,
-    /// The parameters; they may be no object.
-    pub params: Option<Option<Params>>,
+    /// The method.
+    pub method: Member<Method>,
+    /// The parameters.
+    pub params: Member<Params>,
     /// The result of a response.
     pub result: Option<Value>,
     /// The error of one.
     pub error: Option<Value>,
+}
+
+/// A member of which one kind of value makes sense.
+#[derive(Default)]
+pub enum Member<T> {
+    /// It is not there.
+    #[default]
+    Absent,
+    /// It is of another kind.
+    Other,
+    /// It is there.
+    Right(T),
+}
+
+impl<T> Member<T> {
+    /// Puts what was read there, once.
+    fn put<E: serde::de::Error>(&mut self, name: &'static str, read: Option<T>) -> Result<(), E> {
+        if !matches!(self, Self::Absent) {
+            return Err(twice(name));
+        }
+        *self = read.map_or(Self::Other, Self::Right);
+        Ok(())
+    }
 }
 
 /// A body: what is not an object has no members.
@@ -83,16 +106,12 @@ impl Members {
                 Name::Id => ("id", &mut members.id),
                 Name::Method => {
                     let method = entries.next_value_seed(OfText(inside, known_method))?;
-                    if members.method.replace(method).is_some() {
-                        return Err(twice("method"));
-                    }
+                    members.method.put("method", method)?;
                     continue;
                 }
                 Name::Params => {
                     let params = entries.next_value_seed(Object(inside, ReadParams))?;
-                    if members.params.replace(params).is_some() {
-                        return Err(twice("params"));
-                    }
+                    members.params.put("params", params)?;
                     continue;
                 }
                 Name::Result => ("result", &mut members.result),

@@ -12,6 +12,7 @@ mod header;
 mod input;
 mod json;
 mod jsonrpc;
+pub mod key;
 mod level;
 mod members;
 mod meta;
@@ -39,7 +40,7 @@ pub use jsonrpc::{
     Body, Id, Message, Notification as IncomingNotification, Request, Response, read,
 };
 pub use level::Level;
-pub use meta::{RequestMeta, key, progress_token};
+pub use meta::{RequestMeta, progress_token};
 pub use notification::Notification;
 pub use outcome::{ReadResult, ToolResult};
 pub use params::Params;

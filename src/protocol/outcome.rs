@@ -14,19 +14,31 @@ use super::{
 /// The result of `tools/call`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolResult {
-    /// For the model.
+    /// For the model; behind the data, where that is shown.
     pub content: Vec<Content>,
     /// For programs, as `outputSchema` says.
     pub structured: Option<Written>,
+    /// The model is shown the data too, as a text with a member a line.
+    pub shows_data: bool,
     /// The call failed, in the tool's own terms.
     pub failed: bool,
 }
 
 impl ToolResult {
+    /// What the model is told, with the data where that is shown.
+    pub fn blocks(&self) -> Vec<Content> {
+        let data = self.shown().map(|data| Content::text(data.to_lines()));
+        data.into_iter().chain(self.content.clone()).collect()
+    }
+
+    fn shown(&self) -> Option<&Written> {
+        self.structured.as_ref().filter(|_| self.shows_data)
+    }
+
     /// As JSON to be looked into or kept: without what each answer says of the server.
     pub fn to_value(&self) -> Value {
         let mut result = Map::from_iter([
-            ("content".to_owned(), json!(self.content)),
+            ("content".to_owned(), json!(self.blocks())),
             ("isError".to_owned(), json!(self.failed)),
         ]);
         let structured = self.structured.as_ref().map(Written::to_value);
@@ -46,8 +58,10 @@ impl ToolResult {
             Content::Text { text, .. } => text.len(),
             _ => ROOM,
         });
-        let mut answer = Answer::begin(id, texts.sum::<usize>() + structured.len());
-        answer.member("content", &self.content);
+        // Shown, it has its lines' beginnings and more marks before its quotes.
+        let shown = self.shown().map_or(0, |data| 2 * data.text().len());
+        let mut answer = Answer::begin(id, texts.sum::<usize>() + structured.len() + shown);
+        answer.content(self.shown(), &self.content);
         answer.member("isError", &self.failed);
         if let Some(data) = &self.structured {
             if version.is_modern() || data.is_object() {
@@ -129,6 +143,21 @@ impl Answer {
         self.json(value);
     }
 
+    fn content(&mut self, shown: Option<&Written>, blocks: &[Content]) {
+        let Some(data) = shown else {
+            return self.member("content", &blocks);
+        };
+        self.name("content");
+        self.text("[{\"type\":\"text\",\"text\":\"");
+        data.lines_into(&mut self.bytes);
+        self.text("\"}");
+        for block in blocks {
+            self.text(",");
+            self.json(block);
+        }
+        self.text("]");
+    }
+
     fn written(&mut self, name: &'static str, value: &Written) {
         self.name(name);
         self.text(value.text());
@@ -191,16 +220,18 @@ mod tests {
         let signature = server().signature();
         for structured in [
             None,
-            Some(json!({ "a": [1] })),
+            Some(json!({ "a": [1, "\"\\\n\u{1}ä"], "b": {} })),
             Some(json!([2])),
             Some(json!("t")),
         ] {
-            let result = ToolResult {
-                content: vec![Content::text("a\"b\n€"), link.clone()],
-                structured: structured.map(|data| Written::of(&data).unwrap()),
-                failed: false,
-            };
-            for version in Version::ALL {
+            let structured = structured.map(|data| Written::of(&data).unwrap());
+            for (version, shows_data) in Version::ALL.map(|v| [(v, false), (v, true)]).concat() {
+                let result = ToolResult {
+                    content: vec![Content::text("a\"b\n€"), link.clone()],
+                    structured: structured.clone(),
+                    shows_data,
+                    failed: false,
+                };
                 let wanted = by_value("tools/call", result.to_value(), version);
                 let answer = result.answer(&id, version, &signature);
                 assert_eq!(read(&answer), wanted, "{version:?}");

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::json::{Object, OfObject, Strict, Through, twice};
-use super::meta::key;
+use super::key;
 
 /// No method of MCP takes a quarter as many; an object with more is refused, here and in `_meta`.
 const MOST: usize = 64;
@@ -136,9 +136,8 @@ impl Few {
     }
 
     fn add<E: serde::de::Error>(&mut self, name: Cow<'static, str>, value: Value) -> Result<(), E> {
-        let at = match self.place(&name) {
-            Ok(_) => return Err(twice(&name)),
-            Err(at) => at,
+        let Err(at) = self.place(&name) else {
+            return Err(twice(&name));
         };
         if self.0.len() == MOST {
             return Err(E::custom("params or its _meta has too many members"));
@@ -202,9 +201,8 @@ impl<'de> OfObject<'de> for ReadMeta {
     }
 }
 
-/// Keys that are known are not copied, those of others are.
-fn is_read(key: &Cow<'static, str>) -> bool {
-    matches!(key, Cow::Borrowed(key) if *key != UNREAD)
+fn is_read(key: &str) -> bool {
+    key != UNREAD && KEYS.contains(&key)
 }
 
 /// Reads a name, which is copied only if it is none of these.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::meta::key;
+use super::key;
 use super::written::Written;
 
 /// Name and version of a program.

@@ -1,6 +1,6 @@
 //! Trace context in a request's `_meta` (2026-07-28, basic; W3C Trace Context): whose work a call is part of.
 
-use super::{meta::key, params::Params};
+use super::{key, params::Params};
 
 /// The trace that a call belongs to, as its caller named it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -61,7 +61,18 @@ impl Written {
 
     /// The same with a member a line, as people read it.
     pub fn to_lines(&self) -> String {
-        let mut lines = Lines::with_capacity(self.0.len() * 2);
+        let mut out = Plain(String::with_capacity(self.0.len() * 2));
+        self.lines(&mut out);
+        out.0
+    }
+
+    /// These lines as what stands between the quotes of a text in JSON.
+    pub fn lines_into(&self, bytes: &mut Vec<u8>) {
+        self.lines(&mut Quoted(bytes));
+    }
+
+    fn lines(&self, out: &mut impl Out) {
+        let mut lines = Lines { out, depth: 0 };
         let (mut in_text, mut escaped, mut before, mut begun) = (false, false, b' ', 0);
         for (at, byte) in self.0.bytes().enumerate() {
             if in_text {
@@ -69,9 +80,7 @@ impl Written {
                 escaped = !escaped && byte == b'\\';
             } else if matches!(byte, b'{' | b'[' | b'}' | b']' | b',' | b':') {
                 // A mark is one byte of ASCII, so what lies between two is whole characters.
-                lines
-                    .out
-                    .push_str(self.0.get(begun..at).unwrap_or_default());
+                lines.out.put(self.0.get(begun..at).unwrap_or_default());
                 lines.mark(before, byte);
                 begun = at + 1;
             } else {
@@ -82,23 +91,45 @@ impl Written {
             }
             before = byte;
         }
-        lines.out.push_str(self.0.get(begun..).unwrap_or_default());
-        lines.out
+        lines.out.put(self.0.get(begun..).unwrap_or_default());
+    }
+}
+
+/// Where lines go.
+trait Out {
+    /// What JSON is written with: no control characters but the ends of lines.
+    fn put(&mut self, text: &str);
+}
+
+struct Plain(String);
+
+impl Out for Plain {
+    fn put(&mut self, text: &str) {
+        self.0.push_str(text);
+    }
+}
+
+struct Quoted<'a>(&'a mut Vec<u8>);
+
+impl Out for Quoted<'_> {
+    fn put(&mut self, text: &str) {
+        for byte in text.bytes() {
+            match byte {
+                b'"' | b'\\' => self.0.extend_from_slice(&[b'\\', byte]),
+                b'\n' => self.0.extend_from_slice(b"\\n"),
+                _ => self.0.push(byte),
+            }
+        }
     }
 }
 
 /// Indented JSON on its way.
-struct Lines {
-    out: String,
+struct Lines<'a, O> {
+    out: &'a mut O,
     depth: usize,
 }
 
-impl Lines {
-    fn with_capacity(bytes: usize) -> Self {
-        let out = String::with_capacity(bytes);
-        Self { out, depth: 0 }
-    }
-
+impl<O: Out> Lines<'_, O> {
     /// A mark of JSON's own, and the byte before it.
     fn mark(&mut self, before: u8, mark: u8) {
         match mark {
@@ -112,19 +143,26 @@ impl Lines {
             b'{' | b'[' if matches!(before, b'{' | b'[') => self.begin_line(),
             _ => {}
         }
-        self.out.push(char::from(mark));
+        self.out.put(match mark {
+            b'{' => "{",
+            b'[' => "[",
+            b'}' => "}",
+            b']' => "]",
+            b',' => ",",
+            _ => ":",
+        });
         match mark {
             b'{' | b'[' => self.depth += 1,
             b',' => self.begin_line(),
-            b':' => self.out.push(' '),
+            b':' => self.out.put(" "),
             _ => {}
         }
     }
 
     fn begin_line(&mut self) {
-        self.out.push('\n');
+        self.out.put("\n");
         for _ in 0..self.depth {
-            self.out.push_str("  ");
+            self.out.put("  ");
         }
     }
 }
@@ -150,6 +188,10 @@ mod tests {
         ] {
             let pretty = serde_json::to_string_pretty(&value).unwrap();
             assert_eq!(written(&value).to_lines(), pretty);
+            let mut quoted = Vec::new();
+            written(&value).lines_into(&mut quoted);
+            let quoted = format!("\"{}\"", String::from_utf8(quoted).unwrap());
+            assert_eq!(serde_json::from_str::<String>(&quoted).unwrap(), pretty);
         }
     }
 

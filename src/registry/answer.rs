@@ -5,17 +5,19 @@ use serde_json::Value;
 
 use super::{
     error::ToolError,
-    output::{Excerpt, visible},
+    output::{Excerpt, is_visible, visible},
 };
 use crate::protocol::{Content, ResourceContents, ToolResult, Written};
 
 /// A tool's answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// For the model.
+    /// For the model; behind the data, where that is shown.
     pub content: Vec<Content>,
     /// For programs, as `outputSchema` says.
     pub structured: Option<Written>,
+    /// The model is shown the data too.
+    pub shows_data: bool,
     /// The call failed, in the tool's own terms.
     pub failed: bool,
 }
@@ -47,11 +49,16 @@ impl Answer {
         let data = data.map_err(|cause| {
             ToolError::new(format!("the answer cannot be written as JSON: {cause}"))
         })?;
-        let text = visible(data.to_lines());
+        if is_visible(data.text()) {
+            return Ok(Self {
+                structured: Some(data),
+                shows_data: true,
+                ..Self::default()
+            });
+        }
         Ok(Self {
-            content: vec![Content::text(text)],
-            structured: Some(data),
-            failed: false,
+            structured: Some(data.clone()),
+            ..Self::text(visible(data.to_lines()))
         })
     }
 
@@ -98,11 +105,13 @@ impl Answer {
         let Self {
             content,
             structured,
+            shows_data,
             failed,
         } = self;
         ToolResult {
             content,
             structured,
+            shows_data,
             failed,
         }
     }

@@ -135,12 +135,7 @@ impl<T: Serialize> Page<T> {
 
 /// JSON whose strings hold no character that a terminal would obey: each is written as the escape that means it.
 pub(super) fn visible(json: String) -> String {
-    // serde_json has escaped the control characters below the space, so of ASCII one is left.
-    if json.is_ascii() && !json.as_bytes().contains(&0x7f) {
-        return json;
-    }
-    let obeyed = |c: char| is_hostile(c) && c != '\r';
-    if !json.contains(obeyed) {
+    if is_visible(&json) {
         return json;
     }
     let mut out = String::with_capacity(json.len() + 16);
@@ -153,6 +148,16 @@ pub(super) fn visible(json: String) -> String {
         }
     }
     out
+}
+
+/// Whether JSON that `serde_json` wrote has no characters that a terminal obeys or that hide others.
+pub(super) fn is_visible(json: &str) -> bool {
+    // It has escaped the control characters below the space, so of ASCII one is left.
+    json.is_ascii() && !json.as_bytes().contains(&0x7f) || !json.contains(obeyed)
+}
+
+fn obeyed(c: char) -> bool {
+    is_hostile(c) && c != '\r'
 }
 
 /// Bytes as text, if that is at most so long.

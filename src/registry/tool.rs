@@ -23,6 +23,7 @@ pub type IsThere = Arc<dyn Fn() -> bool + Send + Sync>;
 type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<Answer>> + Send + Sync;
 
 /// A tool that can be listed and run.
+#[expect(clippy::struct_excessive_bools, reason = "each is a word of its row")]
 pub struct Tool {
     definition: protocol::Tool,
     toolset: &'static str,

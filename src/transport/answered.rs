@@ -3,13 +3,13 @@
 use hyper::Response;
 
 use super::{
+    ending::BoxFuture,
     pulse::Pulse,
     stream::{Accepts, Answering, respond},
 };
 use crate::dispatch::Held;
 use crate::http::Body;
 use crate::protocol::Notification;
-use crate::registry::BoxFuture;
 
 /// What is answered to a request. To find out what to do takes no waiting, so nothing of that is carried along while
 /// it is done.

@@ -7,10 +7,11 @@ use std::task::{Context, Poll};
 use hyper::StatusCode;
 
 use super::{endpoint::Endpoint, wire};
-use crate::auth::Principal;
-use crate::dispatch::{Engine, Outcome};
+use crate::dispatch::{Context as Sender, Engine, Outcome};
 use crate::protocol::{Id, RpcError, Version, code};
-use crate::registry::BoxFuture;
+
+/// Something that is waited for, wherever it came from.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The last bytes of a response and the status that they have when nothing came before them.
 pub struct End {
@@ -78,6 +79,10 @@ impl End {
 }
 
 /// Waits for the end of a call: `None` when the client has cancelled and must hear no more.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box for each call is what this spares"
+)]
 pub enum Ending {
     /// However it comes.
     Other(BoxFuture<Option<End>>),
@@ -108,22 +113,22 @@ impl Future for Ending {
 pub struct Calling {
     endpoint: Arc<Endpoint>,
     id: Id,
-    who: Principal,
+    sender: Sender,
     outcome: BoxFuture<Result<Outcome, RpcError>>,
     expelled: Option<BoxFuture<()>>,
 }
 
 impl Calling {
-    /// Of this agent, answered under this id.
+    /// Of this sender, answered under this id.
     pub fn new(
         endpoint: Arc<Endpoint>,
-        (id, who): (Id, Principal),
+        (id, sender): (Id, Sender),
         outcome: BoxFuture<Result<Outcome, RpcError>>,
     ) -> Self {
         Self {
             endpoint,
             id,
-            who,
+            sender,
             outcome,
             expelled: None,
         }
@@ -134,7 +139,7 @@ impl Calling {
             return Poll::Ready(End::of(self.endpoint.engine(), &self.id, outcome));
         }
         let expelled = self.expelled.get_or_insert_with(|| {
-            let (endpoint, who) = (self.endpoint.clone(), self.who.clone());
+            let (endpoint, who) = (self.endpoint.clone(), self.sender.who.clone());
             Box::pin(async move { endpoint.guard().expelled(&who).await })
         });
         expelled.as_mut().poll(cx).map(|()| End::expelled(&self.id))

@@ -155,7 +155,7 @@ pub fn start(
         call.held = Some(endpoint.call(&call.context)?);
     }
     let held = call.held.clone();
-    let of = (call.id.clone(), call.context.who.clone());
+    let of = (call.id.clone(), Context::of(call.context.who.clone(), None));
     let Reply { notes, outcome } = endpoint.engine().answer(call);
     let calling = Calling::new(endpoint.clone(), of, outcome);
     let answering = Answering {

@@ -49,7 +49,7 @@ pub struct Outcome {
 }
 
 /// Joins the two rows of a call: 32 hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AuditId(Id);
 
 impl AuditId {

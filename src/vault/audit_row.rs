@@ -94,7 +94,7 @@ impl Record {
         Self {
             at_ms: now_ms(),
             kind: "intent",
-            call: *id,
+            call: id.clone(),
             outcome: None,
             texts: Self::together(&texts),
             arguments_sha256: Some(sha256),
@@ -109,7 +109,7 @@ impl Record {
         Self {
             at_ms: now_ms(),
             kind: "outcome",
-            call: *id,
+            call: id.clone(),
             outcome: Some(outcome.status),
             texts: Texts::default(),
             arguments_sha256: None,

@@ -33,7 +33,7 @@ impl Checkpoint {
         json!({ "through": self.through, "sha256": hex(&self.sha256), "rows": self.rows })
     }
 
-    /// Takes the place of the one before. Refused but inside [`super::trim`].
+    /// Takes the place of the one before. Refused but inside a trimming.
     pub(super) fn write(&self, connection: &Connection, key: &[u8; 32]) -> rusqlite::Result<()> {
         let key = hmac::Key::new(hmac::HMAC_SHA256, key);
         let seal = hmac::sign(&key, &self.sealed_bytes());

@@ -45,6 +45,10 @@ pub(super) struct Job {
 }
 
 /// What a job is.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are rows, and a box for each is what this spares"
+)]
 pub(super) enum Todo {
     /// A row of the audit, as most are: in its place in the queue. It is one statement, so nothing has to be undone
     /// where it fails.
@@ -70,6 +74,7 @@ impl Todo {
 }
 
 /// What the thread is told.
+#[expect(clippy::large_enum_variant, reason = "nearly all are jobs")]
 pub(super) enum Order {
     /// To do a job.
     Do(Job),

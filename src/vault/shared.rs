@@ -9,8 +9,10 @@ use tokio::sync::watch;
 use super::commit::Durability;
 use super::error::VaultError;
 use super::ids::Ids;
+use super::keys;
 use super::row_job::Trail;
 use super::writer::Writer;
+use crate::sys::random_bytes;
 
 /// The open vault behind its doors.
 pub(super) struct Shared {
@@ -48,5 +50,14 @@ impl Shared {
     ) -> Result<(), VaultError> {
         let written = self.writer.write(doing, Durability::Process, work, |()| ());
         written.await
+    }
+
+    /// The key of that name; made of random bytes if there is none yet.
+    pub(super) async fn key(&self, name: &'static str) -> Result<[u8; 32], VaultError> {
+        let fresh: [u8; 32] = random_bytes()?;
+        let work = move |connection: &Connection| keys::find_or_keep(connection, name, fresh);
+        let doing = "find or make a key";
+        let kept = self.writer.write(doing, Durability::Power, work, |_| ());
+        kept.await
     }
 }

@@ -14,7 +14,6 @@ use super::commit::Durability;
 use super::error::VaultError;
 use super::grants::Grants;
 use super::ids::Ids;
-use super::keys;
 use super::logins::Logins;
 use super::migration::STEPS;
 use super::offer::Offer;
@@ -119,7 +118,7 @@ impl Vault {
 
     /// A secret of the server's own, such as the key that signs session ids; made at its first use.
     pub async fn key(&self, name: &'static str) -> Result<[u8; 32], VaultError> {
-        keys::find_or_make(&self.shared.writer, name).await
+        self.shared.key(name).await
     }
 
     /// Goes once through the queue and the file: an answer means that the vault works.

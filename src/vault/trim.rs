@@ -15,7 +15,6 @@ use super::chain::{self, Fault};
 use super::checkpoint::{self, Checkpoint};
 use super::commit::Durability;
 use super::error::VaultError;
-use super::keys;
 use super::row::to_column;
 use super::shared::Shared;
 use super::tail::Tail;
@@ -63,7 +62,7 @@ impl Audit<'_> {
     /// written: that must not vanish before somebody has seen it.
     pub async fn trim(&self, retention: Retention) -> Result<Trimmed, VaultError> {
         let shared: &Shared = self.shared();
-        let key = keys::find_or_make(&shared.writer, checkpoint::KEY).await?;
+        let key = shared.key(checkpoint::KEY).await?;
         let trim = Trim {
             key,
             run_after: shared.audit_run_after.load(Ordering::Relaxed),
@@ -248,6 +247,7 @@ mod tests {
 
     use super::super::audit::Promise;
     use super::super::chain::Chain;
+    use super::super::keys;
     use super::super::store::Vault;
     use super::*;
     use crate::sys::Scratch;

@@ -163,8 +163,8 @@ impl Writer {
     ) -> Result<(), VaultError> {
         let job = Job {
             durability,
-            awaited,
             work,
+            awaited,
             place,
         };
         let orders = self.orders.as_ref().ok_or(VaultError::Stopped)?;
