@@ -62,7 +62,11 @@ impl Storage {
     /// # Errors
     /// When the owner's file does not let the disks be looked at.
     pub async fn health(&self, reference: &str) -> Result<DiskHealth, BackendError> {
-        let md = arrays(&self.tree.text("proc/mdstat").unwrap_or_default());
+        let mut md = arrays(&self.tree.text("proc/mdstat").unwrap_or_default());
+        for array in &mut md {
+            let file = format!("sys/block/{}/md/mismatch_cnt", array.name);
+            array.mismatches = self.tree.number(&file);
+        }
         let mut health = DiskHealth {
             problems: Vec::new(),
             smart: None,

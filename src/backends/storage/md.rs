@@ -29,6 +29,9 @@ pub struct MdArray {
     /// How much of that is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done_percent: Option<f64>,
+    /// On how many sectors its disks did not agree when they were compared last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mismatches: Option<u64>,
 }
 
 impl MdArray {
@@ -43,12 +46,15 @@ impl MdArray {
             _ if !self.failed.is_empty() => {
                 Some(format!("{name}: failed are {}", self.failed.join(", ")))
             }
-            _ => None,
+            _ => self
+                .mismatches
+                .filter(|sectors| *sectors > 0)
+                .map(|sectors| format!("{name}: its disks do not agree on {sectors} sectors")),
         }
     }
 }
 
-/// Reads the whole file.
+/// Reads the whole file, which does not tell of mismatches.
 pub fn arrays(text: &str) -> Vec<MdArray> {
     let mut all: Vec<MdArray> = Vec::new();
     for line in text.lines() {
@@ -84,6 +90,7 @@ fn first_line(name: &str, rest: &str) -> MdArray {
         working: None,
         action: None,
         done_percent: None,
+        mismatches: None,
     }
 }
 
@@ -127,6 +134,14 @@ mod tests {
         let [rebuilt, well, stopped] = all.as_slice() else {
             panic!("{all:?}");
         };
+        let differs = MdArray {
+            mismatches: Some(128),
+            ..well.clone()
+        };
+        assert_eq!(
+            differs.problem().as_deref(),
+            Some("md0: its disks do not agree on 128 sectors")
+        );
         assert_eq!(
             (rebuilt.level.as_deref(), rebuilt.failed.as_slice()),
             (Some("raid5"), &["sdd1".to_owned()][..])

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Process 1 of a kernel of its own (tests/lab/kernel): what the lab's other machines have no kernel for, through a
+gatewren. One line a check: ok or not ok.
+
+    kernel.py boot [PART...]    mounts what a box has, runs the parts, and halts: md, cifs and zfs, or those named
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import bounds
+from bounds import BOUND, GATEWREN, HOME, POLICY, Gatewren, check, expect, run
+
+REPAIR = ["disk_repair"]
+MD = pathlib.Path("/sys/block/md0/md")
+BACKUPS = ["backup_create", "backup_restore", "backup_target_mount", "backup_target_umount"]
+SHARE = pathlib.Path("/run/share")
+PLACE = f"{HOME}/run/mounts/nas"
+CREDENTIALS = pathlib.Path("/run/nas")
+PASSWORD = "a-wren-sings-at-4"
+# What the helper's programs were started with, and all that a gatewren wrote to its log.
+STARTED = pathlib.Path("/run/started")
+LOG = pathlib.Path("/run/log")
+
+
+def boot():
+    """What an init does first. What is said here goes to whoever booted it, the rest to the console."""
+    for kind, place in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/run"),
+                        ("tmpfs", "/tmp"), ("tmpfs", "/var/lib"), ("cgroup2", "/sys/fs/cgroup")]:
+        subprocess.run(["mount", "-t", kind, kind, place], check=place != "/dev", env={"PATH": os.defpath})
+    os.environ.update(PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME="/root", LC_ALL="C")
+    os.dup2(os.open("/dev/ttyS0", os.O_WRONLY | os.O_NOCTTY), 1)
+    os.dup2(2, 3)
+    os.dup2(os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+    print("booted", flush=True)
+    run("ip", "link", "set", "lo", "up")
+    for module in ("loop", "raid1", "cifs"):
+        run("modprobe", module)
+
+
+def halt():
+    os.write(3, LOG.read_bytes()[-64_000:])
+    os.sync()
+    power_off = 0x4321FEDC
+    ctypes.CDLL(None).reboot(power_off)
+
+
+def agent(policy, tools):
+    POLICY.write_text(policy)
+    with Gatewren():
+        pass  # makes the agent
+    run(GATEWREN, "agent", "edit", "try", "--dir", HOME, *[w for t in tools for w in ("--tool", f"{t}=allow")])
+
+
+def until(what, truth):
+    end = time.monotonic() + BOUND
+    while not truth():
+        expect(time.monotonic() < end, f"{what}: not in time")
+        time.sleep(0.1)
+
+
+def disk(name, size=64 << 20):
+    """A file in memory that is a disk."""
+    file = pathlib.Path("/run", name)
+    with open(file, "wb") as made:
+        made.truncate(size)
+    return file, run("losetup", "--find", "--show", str(file)).strip()
+
+
+def word(name):
+    return (MD / name).read_text().strip()
+
+
+def md():
+    (one, first), (two, second) = disk("one"), disk("two")
+    run("mdadm", "--create", "/dev/md0", "--run", "--level=1", "--raid-devices=2", "--assume-clean", first, second)
+    names = sorted([first[5:], second[5:]])
+    agent('storage = "on"\n', REPAIR)
+    with Gatewren() as gatewren:
+        def health():
+            wrong, said = gatewren.call("disk_health")
+            expect(not wrong, said)
+            return said["problems"], said["md"]
+
+        with check("disk_health tells of an array that is well"):
+            problems, arrays = health()
+            expect(problems == [], problems)
+            well = {"name": "md0", "active": True, "level": "raid1", "devices": names, "failed": [],
+                    "expected": 2, "working": 2, "mismatches": 0}
+            expect(arrays == [well], arrays)
+        with check("disk_repair has md compare what the disks hold, and is not begun twice"):
+            # So slow that it is still at it when it is asked again.
+            for end in ("min", "max"):
+                (MD / f"sync_speed_{end}").write_text("1000")
+            wrong, said = gatewren.call("disk_repair", array="md0")
+            expect(not wrong and said == {"outcome": "begun"}, said)
+            expect(word("sync_action") == "check", word("sync_action"))
+            until("it is at it", lambda: health()[1][0].get("action") == "check")
+            expect(0 <= health()[1][0]["done_percent"] < 100, health())
+            wrong, said = gatewren.call("disk_repair", array="md0")
+            expect(wrong and "the array is busy: check" in said, said)
+            for end in ("min", "max"):
+                (MD / f"sync_speed_{end}").write_text("1000000")
+            until("it ends", lambda: word("sync_action") == "idle")
+            problems, arrays = health()
+            expect(problems == [] and arrays == [well], arrays)
+        with check("disk_health tells what such a look has found"):
+            with open(two, "r+b") as behind:
+                behind.seek(32 << 20)
+                behind.write(b"no wren wrote this")
+            os.sync()
+            wrong, said = gatewren.call("disk_repair", array="md0")
+            expect(not wrong and said["outcome"] == "begun", said)
+            until("it ends", lambda: word("sync_action") == "idle")
+            found = int(word("mismatch_cnt"))
+            problems, arrays = health()
+            expect(found > 0 and arrays[0]["mismatches"] == found, arrays)
+            expect(len(problems) == 1 and "md0" in problems[0] and str(found) in problems[0], problems)
+        with check("disk_health tells of an array that has lost a disk"):
+            run("mdadm", "--fail", "/dev/md0", second)
+            problems, arrays = health()
+            expect(arrays[0]["failed"] == [second[5:]] and arrays[0]["working"] == 1, arrays)
+            expect("md0: 1 of 2 disks work" in problems, problems)
+        with check("disk_repair refuses what is no array"):
+            for name in ("md9", first[5:]):
+                wrong, said = gatewren.call("disk_repair", array=name)
+                expect(wrong and "no such array" in said, said)
+    run("mdadm", "--stop", "/dev/md0")
+
+
+class Wren(Gatewren):
+    """Keeps all that it is answered."""
+
+    heard = ""
+
+    def ask(self, method, **params):
+        answer = super().ask(method, **params)
+        self.heard += json.dumps(answer)
+        return answer
+
+    def timed(self, tool, **arguments):
+        """The same as a call, with its seconds in front."""
+        start = time.monotonic()
+        wrong, said = self.call(tool, **arguments)
+        return time.monotonic() - start, wrong, said
+
+
+def watched(program, real):
+    """What it is started with is written down, and then it is started."""
+    note = f"{{ echo {program} \"$@\"; tr '\\0' '\\n' </proc/$$/environ; }} >>{STARTED}"
+    with open(program, "w") as script:
+        script.write(f"#!/bin/bash\n{note}\nexec -a {os.path.basename(program)} {real} \"$@\"\n")
+    os.chmod(program, 0o755)
+
+
+@contextlib.contextmanager
+def smbd():
+    """Samba's server, with one share that one user may use."""
+    home = pathlib.Path("/run/samba")
+    if not home.exists():
+        home.mkdir()
+        SHARE.mkdir()
+        run("useradd", "--no-create-home", "wren")
+        shutil.chown(SHARE, "wren")
+        folders = [f"{name} = {home}" for name in ("private dir", "lock directory", "state directory", "cache directory",
+                                                   "pid directory", "ncalrpc dir")]
+        settings = ["[global]", "interfaces = lo", "bind interfaces only = yes", "disable netbios = yes",
+                    "smb ports = 445", "load printers = no", f"log file = {home}/log", *folders,
+                    "[backups]", f"path = {SHARE}", "read only = no", "valid users = wren"]
+        (home / "conf").write_text("\n".join(settings) + "\n")
+        run("smbpasswd", "-c", f"{home}/conf", "-a", "-s", "wren", input=f"{PASSWORD}\n{PASSWORD}\n")
+    command = ["smbd", "--foreground", "--debug-stdout", f"--configfile={home}/conf"]
+    server = subprocess.Popen(command, stdout=2)
+
+    def answers():
+        with socket.socket() as door:
+            return door.connect_ex(("127.0.0.1", 445)) == 0
+
+    until("smbd answers", answers)
+    try:
+        yield server
+    finally:
+        for number in (signal.SIGCONT, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(server.pid, number)
+        server.wait()
+
+
+def mounted():
+    lines = [line.split() for line in pathlib.Path("/proc/mounts").read_text().splitlines()]
+    return [line for line in lines if line[2] == "cifs"]
+
+
+def tree(folder):
+    found = {}
+    for path in sorted(pathlib.Path(folder).rglob("*")):
+        facts = path.lstat()
+        inside = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        found[str(path.relative_to(folder))] = (facts.st_mode, facts.st_uid, int(facts.st_mtime), inside)
+    return found
+
+
+def cifs():
+    shutil.move("/usr/sbin/mount.cifs", "/usr/sbin/mount.cifs.real")
+    watched("/usr/sbin/mount.cifs", "/usr/sbin/mount.cifs.real")
+    watched("/usr/local/sbin/mount", "/usr/bin/mount")
+    for folder in ("data/deep", "back"):
+        pathlib.Path("/run", folder).mkdir(parents=True)
+    pathlib.Path("/run/data/song").write_bytes(os.urandom(3 << 20))
+    pathlib.Path("/run/data/deep/none").write_bytes(b"")
+    os.symlink("../song", "/run/data/deep/link")
+    os.chmod("/run/data/song", 0o640)
+
+    def credentials(password):
+        CREDENTIALS.write_text(f"username=wren\npassword={password}\n")
+        CREDENTIALS.chmod(0o600)
+
+    credentials(PASSWORD)
+    agent(f'backup = "on"\nbackup_targets = ["nas: smb //127.0.0.1/backups credentials={CREDENTIALS}"]\n'
+          'backup_paths = ["/run/data"]\nhost_file_writes = ["/run/back"]\n', BACKUPS)
+    nas = {"target": "nas"}
+    with Wren() as gatewren:
+        with smbd() as server:
+            with check("backup_target_mount mounts a share, harmless"):
+                wrong, said = gatewren.call("backup_target_mount", **nas)
+                expect(not wrong and (said["kind"], said["ready"]) == ("share", True), said)
+                expect(said["total_bytes"] > 0 and said["place"] == "//127.0.0.1/backups", said)
+                [(source, _, _, options, *_)] = mounted()
+                expect(source == "//127.0.0.1/backups", source)
+                expect({"rw", "nosuid", "nodev", "noexec", "dir_mode=0700"} <= set(options.split(",")), options)
+                wrong, said = gatewren.call("backup_target_mount", **nas)
+                expect(not wrong and len(mounted()) == 1, said)
+            with check("a backup is kept on the share, verified and brought back"):
+                wrong, made = gatewren.call("backup_create", path="/run/data", **nas)
+                expect(not wrong, made)
+                kept = sorted(path.name for path in SHARE.rglob("*") if path.is_file())
+                expect(kept == ["archive.tar.zst", "manifest.json"], kept)
+                wrong, said = gatewren.call("backup_verify", backup=made["backup"], **nas)
+                expect(not wrong and said["whole"], said)
+                wrong, said = gatewren.call("backup_restore", backup=made["backup"], path="/run/back/new", **nas)
+                expect(not wrong and tree("/run/back/new") == tree("/run/data"), said)
+            with check("backup_target_umount unmounts it, and the backups are there again with the next mount"):
+                wrong, said = gatewren.call("backup_target_umount", **nas)
+                expect(not wrong and not said["ready"] and mounted() == [], said)
+                expect(gatewren.call("backup_list")[1]["total"] == 0, "what is not there is listed")
+                wrong, said = gatewren.call("backup_target_mount", **nas)
+                expect(not wrong, said)
+                wrong, said = gatewren.call("backup_list")
+                expect(not wrong and [one["backup"] for one in said["backups"]] == [made["backup"]], said)
+            with check("XXX a server that falls silent"):
+                os.killpg(server.pid, signal.SIGSTOP)
+                for p in pathlib.Path("/proc").glob("[0-9]*/comm"):
+                    if p.read_text().startswith("smbd"): os.kill(int(p.parent.name), signal.SIGSTOP)
+                print(gatewren.timed("backup_target_list"))
+                print(gatewren.timed("backup_list"))
+                print(gatewren.timed("backup_target_umount", **nas), mounted())
+                for p in pathlib.Path("/proc").glob("[0-9]*/comm"):
+                    if p.read_text().startswith("smbd"): os.kill(int(p.parent.name), signal.SIGCONT)
+            with check("a wrong password"):
+                print(gatewren.timed("backup_target_umount", **nas), mounted())
+                credentials("x" + PASSWORD)
+                print(gatewren.timed("backup_target_mount", **nas), mounted())
+                credentials(PASSWORD)
+        with check("no server"):
+            print(gatewren.timed("backup_target_mount", **nas), mounted())
+        with check("a silent server"):
+            with socket.create_server(("127.0.0.1", 445)):
+                print(gatewren.timed("backup_target_mount", **nas), mounted())
+        with check("the password is in no argument, no variable, no answer and no log, nor kept"):
+            started = STARTED.read_text()
+            expect(f"credentials={CREDENTIALS}" in started and "mount.cifs //127.0.0.1/backups" in started, started)
+            said = {"arguments": started, "answers": gatewren.heard, "log": LOG.read_text()}
+            for what, text in said.items():
+                expect(PASSWORD not in text, what)
+            found = subprocess.run(["grep", "-rlaF", PASSWORD, HOME], capture_output=True, text=True, timeout=BOUND)
+            expect(found.returncode == 1, found.stdout)
+
+
+def main(parts):
+    try:
+        boot()
+        everything = {"md": md, "cifs": cifs}
+        for part in parts or everything:
+            with check(f"{part}: comes to its end"):
+                everything[part]()
+        print("done", flush=True)
+    finally:
+        halt()
+
+
+if __name__ == "__main__":
+    main(sys.argv[2:])
