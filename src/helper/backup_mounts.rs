@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use crate::config::BackupStore;
-use crate::exec::{Ending, TargetName};
+use crate::exec::{Ending, KillReason, TargetName};
 use crate::sys::files::private_dir;
 
 use super::{
     answers::to_its_end,
-    backup_places::{Target, is_mounted, named, no_state, private},
+    backup_places::{Target, is_mounted, named, no_state, private, silent},
     house::House,
     programs::find,
     pump::Pump,
@@ -26,30 +26,32 @@ pub async fn mount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<
     if is_mounted(&place) {
         return Ok(Ending::Exited { code: 0 });
     }
-    let mut args: Vec<String> = match &target.store {
+    let at = place.display().to_string();
+    let (program, args) = match &target.store {
         BackupStore::Share { share, credentials } => {
             private(credentials)?;
-            find("mount.cifs")?;
             let options =
                 format!("credentials={credentials},file_mode=0600,dir_mode=0700,{HARMLESS}");
-            ["-t", "cifs", "-o", &options, "--source", share]
-                .map(str::to_owned)
-                .into()
+            // By itself: below mount(8) it would go on when that is killed, and mount what nobody waits for any more.
+            (
+                "mount.cifs",
+                vec![share.clone(), at, "-o".to_owned(), options],
+            )
         }
         // Programs beside the kernel's own file systems would have to stay.
-        BackupStore::Disk(source) => ["-i", "-o", HARMLESS, "--source", source]
-            .map(str::to_owned)
-            .into(),
-        BackupStore::Directory(_) | BackupStore::Restic { .. } => Vec::new(),
+        BackupStore::Disk(source) => {
+            let args = ["-i", "-o", HARMLESS, "--source", source, "--target", &at];
+            ("mount", args.map(str::to_owned).into())
+        }
+        BackupStore::Directory(_) | BackupStore::Restic { .. } => return Err(no_state()),
     };
-    let made = place.clone();
-    to_its_end(move || private_dir(&made).map_err(|e| Refusal::failed(e.to_string()))).await?;
-    args.extend(["--target".to_owned(), place.display().to_string()]);
+    find(program)?;
+    to_its_end(move || private_dir(&place).map_err(|e| Refusal::failed(e.to_string()))).await?;
     let tool = Tool {
-        name: "mount",
+        name: program,
         args,
     };
-    tools::carry(&tool, pump, &house.strays).await
+    carried(house, pump, (name, &tool)).await
 }
 
 /// Unmounts it; nothing when it is not mounted.
@@ -63,7 +65,21 @@ pub async fn unmount(house: &House, pump: &mut Pump, name: &TargetName) -> Resul
         name: "umount",
         args: vec!["--".to_owned(), place.display().to_string()],
     };
-    tools::carry(&tool, pump, &house.strays).await
+    carried(house, pump, (name, &tool)).await
+}
+
+/// What is out of time is somebody else's server or disk, not the program.
+async fn carried(
+    house: &House,
+    pump: &mut Pump,
+    (name, tool): (&TargetName, &Tool),
+) -> Result<Ending, Refusal> {
+    match tools::carry(tool, pump, &house.strays).await? {
+        Ending::Killed {
+            why: KillReason::Timeout,
+        } => Err(silent(name)),
+        ending => Ok(ending),
+    }
 }
 
 fn to_be_mounted(target: &Target) -> Result<&Path, Refusal> {

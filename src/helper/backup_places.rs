@@ -5,6 +5,9 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use crate::config::{BackupStore, HELPER_POLICY_FILE};
 use crate::exec::{BackupId, BackupTarget, Ending, RefusalCode, TargetKind, TargetName};
@@ -30,6 +33,9 @@ const ADDED_BYTES: usize = 16 * 1024;
 
 /// Where disks and shares are mounted, in the helper's own directory.
 const MOUNTS: &str = "mounts";
+
+/// How long one may take to answer, a disk that has to begin to turn included; one that takes longer is told of as silent.
+const ANSWER_TIME: Duration = Duration::from_secs(20);
 
 /// In a mode: who is not the owner may write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -210,31 +216,52 @@ impl Target {
         ))
     }
 
-    fn told(&self) -> BackupTarget {
+    /// What there is to tell of it, whether it answers or not.
+    async fn told(self) -> BackupTarget {
+        let name = self.name.clone();
         let (kind, place) = match &self.store {
             BackupStore::Directory(path) => (TargetKind::Directory, path),
             BackupStore::Disk(source) => (TargetKind::Disk, source),
             BackupStore::Share { share, .. } => (TargetKind::Share, share),
             BackupStore::Restic { repository, .. } => (TargetKind::Restic, repository),
         };
-        let ready = match self.repository() {
-            Some(ready) => ready,
-            None => self.directory().map(Some),
-        };
-        let path = ready.as_ref().ok().and_then(Option::as_ref);
-        let space = path.and_then(|path| disk_space(path).ok());
-        let obstacle = ready.as_ref().err().map(Refusal::to_string);
+        let (place, of_the_owner) = (Some(place.clone()), self.of_the_owner);
+        let looked = in_time(&name, move || {
+            let path = match self.repository() {
+                Some(ready) => ready?,
+                None => Some(self.directory()?),
+            };
+            Ok(path.and_then(|path| disk_space(&path).ok()))
+        });
+        let looked = looked.await;
+        let space = looked.as_ref().ok().and_then(Option::as_ref);
         BackupTarget {
-            target: self.name.clone(),
+            target: name,
             kind,
-            place: Some(place.clone()),
-            of_the_owner: self.of_the_owner,
-            ready: ready.is_ok(),
-            obstacle,
+            place,
+            of_the_owner,
+            ready: looked.is_ok(),
+            obstacle: looked.as_ref().err().map(Refusal::to_string),
             free_bytes: space.map(|space| space.available_bytes),
             total_bytes: space.map(|space| space.total_bytes),
         }
     }
+}
+
+/// Looks at a place for no longer than that may take. A share whose server has gone keeps its thread for minutes.
+pub async fn in_time<T: Send + 'static>(
+    name: &TargetName,
+    look: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let looked = timeout(ANSWER_TIME, to_its_end(look)).await;
+    looked.unwrap_or_else(|_| Err(silent(name)))
+}
+
+/// Says that it does not answer.
+pub fn silent(name: &TargetName) -> Refusal {
+    Refusal::failed(format!(
+        "backup target '{name}' does not answer; look whether its server or its disk is there"
+    ))
 }
 
 /// Refuses a directory into which somebody else could put what is taken for a backup, or out of which take one.
@@ -279,10 +306,20 @@ pub fn no_state() -> Refusal {
 /// Prints them.
 pub async fn list(house: &House, pump: &mut Pump) -> Result<Ending, Refusal> {
     require_root()?;
-    let all = all(house);
+    let looks = all(house)
+        .into_iter()
+        .map(|target| tokio::spawn(target.told()));
+    // All of them are begun before the first is waited for.
+    let looks: Vec<_> = looks.collect();
+    let mut told: Vec<BackupTarget> = Vec::new();
+    for look in looks {
+        match pump.wait(look).await {
+            Ok(one) => told.extend(one),
+            Err(why) => return Ok(Ending::Killed { why }),
+        }
+    }
+    // Plain numbers and words: there is nothing that JSON cannot hold.
     print(pump, move || {
-        let told: Vec<BackupTarget> = all.iter().map(Target::told).collect();
-        // Plain numbers and words: there is nothing that JSON cannot hold.
         Ok(serde_json::to_vec(&told).unwrap_or_default())
     })
     .await

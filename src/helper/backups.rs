@@ -163,12 +163,10 @@ async fn kept(work: &mut Work<'_>, target: &Target) -> Result<Vec<Backup>, Halt>
             .filter_map(|snapshot| snapshot.told(target));
         return Ok(told.collect());
     }
-    let target = target.clone();
-    work.aside(move || {
-        let found = found(&target.directory()?)?;
-        Ok(seen(&target, found))
-    })
-    .await
+    let (at, target) = (target.clone(), target.clone());
+    let looked = backup_places::in_time(&target.name, move || at.directory());
+    let path = work.pump.wait(looked).await.map_err(Halt::Killed)??;
+    work.aside(move || Ok(seen(&target, found(&path)?))).await
 }
 
 /// The ids that stand in a target's directory.
