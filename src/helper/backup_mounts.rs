@@ -32,7 +32,7 @@ pub async fn mount(house: &House, pump: &mut Pump, name: &TargetName) -> Result<
             private(credentials)?;
             let options =
                 format!("credentials={credentials},file_mode=0600,dir_mode=0700,{HARMLESS}");
-            // By itself: below mount(8) it would go on when that is killed, and mount what nobody waits for any more.
+            // By itself: what is killed when nobody waits any more is then what waits for the server, and not mount(8).
             (
                 "mount.cifs",
                 vec![share.clone(), at, "-o".to_owned(), options],
