@@ -20,10 +20,10 @@ import time
 import bounds
 from bounds import BOUND, GATEWREN, HOME, POLICY, Gatewren, check, expect, run
 
-REPAIR = ["disk_repair"]
 MD = pathlib.Path("/sys/block/md0/md")
-BACKUPS = ["backup_create", "backup_restore", "backup_target_mount", "backup_target_umount"]
+TOOLS = ["disk_repair", "backup_create", "backup_restore", "backup_target_mount", "backup_target_umount"]
 SHARE = pathlib.Path("/run/share")
+NAS = "//127.0.0.1/backups"
 SLOW = "//127.0.0.1/slow"
 CREDENTIALS = pathlib.Path("/run/nas")
 PASSWORD = "a-wren-sings-at-4"
@@ -55,11 +55,14 @@ def halt():
     ctypes.CDLL(None).reboot(power_off)
 
 
-def agent(policy, tools):
-    POLICY.write_text(policy)
+def agent():
+    """Makes the agent, which is asked nothing before it does any of this."""
+    POLICY.write_text("")
     with Gatewren():
-        pass  # makes the agent
-    run(GATEWREN, "agent", "edit", "try", "--dir", HOME, *[w for t in tools for w in ("--tool", f"{t}=allow")])
+        pass
+    words = [word for tool in TOOLS for word in ("--tool", f"{tool}=allow")]
+    # What it complains of stands in the log.
+    subprocess.run([GATEWREN, "agent", "edit", "try", "--dir", HOME, *words], check=True, stdout=subprocess.DEVNULL)
 
 
 def until(what, truth, bound=BOUND):
@@ -85,7 +88,7 @@ def md():
     (one, first), (two, second) = disk("one"), disk("two")
     run("mdadm", "--create", "/dev/md0", "--run", "--level=1", "--raid-devices=2", "--assume-clean", first, second)
     names = sorted([first[5:], second[5:]])
-    agent('storage = "on"\n', REPAIR)
+    POLICY.write_text('storage = "on"\n')
     with Gatewren() as gatewren:
         def health():
             wrong, said = gatewren.call("disk_health")
@@ -136,6 +139,10 @@ def md():
                 wrong, said = gatewren.call("disk_repair", array=name)
                 expect(wrong and "no such array" in said, said)
     run("mdadm", "--stop", "/dev/md0")
+    # They are in memory.
+    for file, device in [(one, first), (two, second)]:
+        run("losetup", "--detach", device)
+        file.unlink()
 
 
 class Wren(Gatewren):
@@ -255,9 +262,9 @@ def share():
 exec -a mount.cifs {real} "$@"
 """)
     program.chmod(0o755)
-    agent(f'backup = "on"\nbackup_targets = ["local: /run/kept", '
-          f'"nas: smb //127.0.0.1/backups credentials={CREDENTIALS}", "slow: smb {SLOW} credentials={CREDENTIALS}"]\n'
-          'backup_paths = ["/run/data"]\nhost_file_writes = ["/run/back"]\n', BACKUPS)
+    shares = [f"{name}: smb {place} credentials={CREDENTIALS}" for name, place in [("nas", NAS), ("slow", SLOW)]]
+    POLICY.write_text(f'backup = "on"\nbackup_targets = {json.dumps(["local: /run/kept", *shares])}\n'
+                      'backup_paths = ["/run/data"]\nhost_file_writes = ["/run/back"]\n')
 
 
 def gone():
@@ -292,7 +299,7 @@ def cifs():
                 expect(not wrong and (said["kind"], said["ready"]) == ("share", True), said)
                 expect(said["total_bytes"] > 0 and said["place"] == "//127.0.0.1/backups", said)
                 [(source, _, _, options, *_)] = mounted()
-                expect(source == "//127.0.0.1/backups", source)
+                expect(source == NAS, source)
                 expect({"rw", "nosuid", "nodev", "noexec", "dir_mode=0700"} <= set(options.split(",")), options)
                 wrong, said = gatewren.call("backup_target_mount", **nas)
                 expect(not wrong and len(mounted()) == 1, said)
@@ -342,7 +349,7 @@ def cifs():
                 expect(mounted() == [], mounted())
         with check("the password is in no argument, no variable, no answer and no log, nor kept"):
             started = STARTED.read_text()
-            expect(f"credentials={CREDENTIALS}" in started and "mount.cifs //127.0.0.1/backups" in started, started)
+            expect(f"credentials={CREDENTIALS}" in started and f"mount.cifs {NAS}" in started, started)
             said = {"arguments": started, "answers": gatewren.heard, "log": LOG.read_text()}
             for what, text in said.items():
                 expect(PASSWORD not in text, what)
@@ -366,7 +373,7 @@ busy) echo "cannot scrub busy: {busy}" >&2; exit 1 ;;
 esac
 """)
     stand_in.chmod(0o755)
-    agent('storage = "on"\n', REPAIR)
+    POLICY.write_text('storage = "on"\n')
     with Gatewren() as gatewren:
         with check("disk_repair begins with a pool (a stand-in for zpool)"):
             wrong, said = gatewren.call("disk_repair", pool="tank")
@@ -382,6 +389,7 @@ esac
 def main(parts):
     try:
         boot()
+        agent()
         everything = {"md": md, "gone": gone, "cifs": cifs, "zfs": zfs}
         for part in parts or everything:
             with check(f"{part}: comes to its end"):
