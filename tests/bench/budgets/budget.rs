@@ -63,12 +63,7 @@ impl Budgets {
     }
 
     /// Writes what was counted as accepted; what was not counted stays.
-    pub fn accept(
-        &mut self,
-        shares: &[Share],
-        compiler: String,
-        file: &Path,
-    ) -> Result<(), Error> {
+    pub fn accept(&mut self, shares: &[Share], compiler: String, file: &Path) -> Result<(), Error> {
         self.compiler = compiler;
         for share in shares {
             let budget = Budget {

@@ -15,6 +15,7 @@ use crate::common::subscribers::Subscribers;
 use crate::common::wire::{Head, Question, Wire};
 use crate::counter::{Counted, Counter};
 use crate::emulated::{Emulated, Processor};
+use crate::profile::{Function, Profile};
 use crate::share::Share;
 
 /// Each path is counted so often, after once in which buffers come to their size.
@@ -121,13 +122,13 @@ async fn here(args: &Args, pinning: Pinning) -> Result<Vec<Share>, Error> {
     let counter = Counter::start(&args.common, pinning)?;
     let writer = with_something_to_read(&counter.ours).await?;
     let refused = refused(&counter, args.calls).await?;
-    let mut shares = vec![Share::of_all(GUARD, &refused.front, args.calls)];
+    let mut shares = vec![Share::of_all(GUARD, &refused.front(), args.calls)];
     for (n, path) in PATHS.iter().enumerate() {
         let done = walk(&counter, path, args.calls).await?;
-        shares.push(Share::of_all(path.name, &done.front, args.calls));
         if n == 0 {
-            shares.push(Share::of_part(AUDIT, done.behind.of(APPEND)));
+            shares.push(Share::of_part(AUDIT, done.behind(APPEND)));
         }
+        shares.push(Share::of_all(path.name, &done.front(), args.calls));
     }
     shares.push(told(&counter, &writer, args.changes).await?);
     Ok(shares)
@@ -184,7 +185,7 @@ async fn told(counter: &Counter, writer: &Foreign, changes: u32) -> Result<Share
     for subscribers in [1, 1 + MORE_SUBSCRIBERS] {
         let uri = |_| "gatewren:///public/bench/tick".to_owned();
         let mut listeners = Subscribers::ours(&counter.ours, subscribers, uri).await?;
-        let mut least = Least::default();
+        let mut batches = Batches::default();
         // The first is not as warm as the others.
         for n in 0..=changes {
             number += 1;
@@ -192,9 +193,9 @@ async fn told(counter: &Counter, writer: &Foreign, changes: u32) -> Result<Share
             let revision = writer.commit(&tick("tick", number))?;
             listeners.told(subscribers, Some(revision)).await?;
             sleep(QUIET).await;
-            least.of(counter.grind.take()?, n > 0);
+            batches.add(counter.grind.take()?, n > 0);
         }
-        fronts.push(least.0.unwrap_or_default().front);
+        fronts.push(batches.front());
     }
     match fronts.as_slice() {
         [one, many] => Ok(Share::of_difference(TOLD, many, one, MORE_SUBSCRIBERS)),
@@ -203,13 +204,13 @@ async fn told(counter: &Counter, writer: &Foreign, changes: u32) -> Result<Share
 }
 
 /// Requests that come through the guard's chain and no further.
-async fn refused(counter: &Counter, calls: u32) -> Result<Counted, Error> {
+async fn refused(counter: &Counter, calls: u32) -> Result<Batches, Error> {
     let ours = &counter.ours;
     let head = Head::new(ours.address.socket());
     let head = head.with("authorization", &format!("Bearer {}", ours.token));
     let request = head.request(REFUSED);
     let mut connection = ours.address.open().await?;
-    let mut least = Least::default();
+    let mut batches = Batches::default();
     for n in 0..=BATCHES {
         counter.grind.reset()?;
         for _ in 0..calls {
@@ -218,36 +219,57 @@ async fn refused(counter: &Counter, calls: u32) -> Result<Counted, Error> {
                 return Err(format!("what was to be refused was answered with {status}").into());
             }
         }
-        least.of(counter.grind.take()?, n > 0);
+        batches.add(counter.grind.take()?, n > 0);
     }
-    Ok(least.0.unwrap_or_default())
+    Ok(batches)
 }
 
 /// Calls, one after the other.
-async fn walk(counter: &Counter, path: &Path, calls: u32) -> Result<Counted, Error> {
+async fn walk(counter: &Counter, path: &Path, calls: u32) -> Result<Batches, Error> {
     let mut caller = caller(&counter.ours, path).await?;
-    let mut least = Least::default();
+    let mut batches = Batches::default();
     for n in 0..=BATCHES {
         counter.grind.reset()?;
         for _ in 0..calls {
             caller.once().await?;
         }
-        least.of(counter.grind.take()?, n > 0);
+        batches.add(counter.grind.take()?, n > 0);
     }
-    Ok(least.0.unwrap_or_default())
+    Ok(batches)
 }
 
-/// The batch in which the least was done: what gatewren does beside, such as to look at its box, is not the calls'.
+/// What was counted of something that was done several times.
 #[derive(Default)]
-struct Least(Option<Counted>);
+struct Batches(Vec<Counted>);
 
-impl Least {
-    /// Takes another batch into account, once it is warm.
-    fn of(&mut self, counted: Counted, is_warm: bool) {
-        let instructions = |counted: &Counted| counted.front.instructions;
-        let before = self.0.as_ref().map_or(u64::MAX, instructions);
-        if is_warm && instructions(&counted) < before {
-            self.0 = Some(counted);
+impl Batches {
+    /// Takes another one into account, once it is warm.
+    fn add(&mut self, counted: Counted, is_warm: bool) {
+        if is_warm {
+            self.0.push(counted);
         }
+    }
+
+    /// The front where it did least: what gatewren does beside, such as to look at its box, is not the calls'. Memory
+    /// may have been asked for least often in another one.
+    fn front(self) -> Profile {
+        let fronts = self.0.into_iter().map(|counted| counted.front);
+        let fronts: Vec<Profile> = fronts.collect();
+        let allocations = fronts.iter().map(|front| front.allocations).min();
+        let least = fronts.into_iter().min_by_key(|front| front.instructions);
+        Profile {
+            allocations: allocations.unwrap_or_default(),
+            ..least.unwrap_or_default()
+        }
+    }
+
+    /// The functions of that name behind, where one call of them took least.
+    fn behind(&self, part: &str) -> Function {
+        let found = self.0.iter().map(|counted| counted.behind.of(part));
+        let each = |function: &Function| function.whole.checked_div(function.called);
+        let least = found
+            .filter(|function| function.called > 0)
+            .min_by_key(each);
+        least.unwrap_or_default()
     }
 }
