@@ -161,10 +161,10 @@ need_deb() {
 
 deb_built() { find "$root/target/dist" -name 'gatewren_*_amd64.deb' 2>/dev/null; }
 
-# What packaging/build notes when it has made a package is what the sources are now.
-deb_is_fresh() {
-    [ -f "$(deb_built)" ] && [ "$(cat "$root/target/dist-inputs/amd64" 2>/dev/null)" = "$(package_inputs)" ]
-}
+deb_is_fresh() { [ -f "$(deb_built)" ] && is_fresh amd64; }
+
+# is_fresh ARCH: what packaging/build notes when it has made a package is what the sources are now.
+is_fresh() { [ "$(cat "$root/target/dist-inputs/$1" 2>/dev/null)" = "$(package_inputs)" ]; }
 
 # need_rmcp: builds the client of the Rust SDK, whose crates come from crates.io in the versions of its own lock
 # file, into target/test-rmcp; its path is in $rmcp afterwards.

@@ -15,13 +15,25 @@ pub struct Args {
     #[command(flatten)]
     pub common: Common,
 
-    /// Calls of each kind in one batch; the cheapest of five batches counts
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(50..=10_000))]
+    /// Calls of each kind in one batch; the cheapest of four batches counts
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(50..=10_000))]
     pub calls: u32,
 
     /// Changes that subscribers are told of, of which the cheapest counts; each takes more than half a second
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub changes: u32,
+
+    /// The same for arm64, which is counted under qemu
+    #[arg(long, value_name = "FILE", requires = "plugin")]
+    pub arm64: Option<PathBuf>,
+
+    /// The same for armhf
+    #[arg(long, value_name = "FILE", requires = "plugin")]
+    pub armhf: Option<PathBuf>,
+
+    /// What counts there: emulated.c, compiled
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
 
     /// What is accepted
     #[arg(long, value_name = "FILE",

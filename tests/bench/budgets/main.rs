@@ -1,7 +1,7 @@
 //! Instructions and allocations of gatewren's hot paths, counted by callgrind and held against what is accepted.
 //!
 //! ```text
-//! tests/bench/budgets/run                 # builds the release with symbols, counts, compares
+//! tests/bench/budgets/run                 # builds what ships if it is not there, counts, compares
 //! tests/bench/budgets/run --accept        # and writes what it counted into accepted.toml
 //! tests/bench/budgets/run --table 30      # where the instructions and the allocations of each path are
 //! ```
@@ -20,6 +20,7 @@ mod common;
 mod args;
 mod budget;
 mod counter;
+mod emulated;
 mod paths;
 mod profile;
 mod report;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{Write as _, stdout};
 
 use crate::args::Args;
-use crate::budget::Budgets;
+use crate::budget::{Budgets, compiler};
 use crate::common::Error;
 use crate::share::Share;
 
@@ -21,13 +21,14 @@ pub fn report(args: &Args, shares: &[Share]) -> Result<String, Error> {
     for share in shares {
         table(&mut text, share, args.table)?;
     }
+    let compiler = compiler(&args.common.binary)?;
     let mut budgets = Budgets::read(&args.budgets)?;
     if args.accept {
-        budgets.accept(shares, &args.budgets)?;
+        budgets.accept(shares, compiler.clone(), &args.budgets)?;
     }
     let mut above = 0;
     for share in shares {
-        let verdict = budgets.judge(share);
+        let verdict = budgets.judge(share, &compiler);
         let mark = if verdict.holds { "ok" } else { "not ok" };
         writeln!(text, "{mark} budget of {}", verdict.words)?;
         above += u32::from(!verdict.holds);

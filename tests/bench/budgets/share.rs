@@ -8,7 +8,7 @@ use crate::profile::{Function, Profile};
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Share {
     /// The path.
-    pub name: &'static str,
+    pub name: String,
     /// Instructions of a call.
     pub instructions: f64,
     /// How often a call asks for memory; not known of a part of a call.
@@ -17,21 +17,19 @@ pub struct Share {
     pub functions: BTreeMap<String, f64>,
     /// The same for asking for memory.
     pub askers: BTreeMap<String, f64>,
-    /// As a multiple of what is accepted, what is still within it.
-    pub tolerated: f64,
 }
 
-/// So much more than accepted is a regression: counts of the same program differ by less than one per cent.
+/// So much more than accepted is a regression, as a multiple: counts of the same program differ by less than one per cent.
 pub const TOLERATED: f64 = 1.03;
 
 impl Share {
     /// A share of all that was counted.
-    pub fn of_all(name: &'static str, profile: &Profile, calls: u32) -> Self {
+    pub fn of_all(name: &str, profile: &Profile, calls: u32) -> Self {
         Self::of_difference(name, profile, &Profile::default(), calls)
     }
 
     /// A share of what the first took more than the second.
-    pub fn of_difference(name: &'static str, more: &Profile, less: &Profile, calls: u32) -> Self {
+    pub fn of_difference(name: &str, more: &Profile, less: &Profile, calls: u32) -> Self {
         let share = |more: u64, less: u64| (number(more) - number(less)) / f64::from(calls);
         let each = |figure: fn(&Function) -> u64| {
             let functions = more.functions.iter().map(|(name, function)| {
@@ -41,31 +39,34 @@ impl Share {
             functions.filter(|(_, share)| *share > 0.0).collect()
         };
         Self {
-            name,
+            name: name.to_owned(),
             instructions: share(more.instructions, less.instructions),
             allocations: Some(share(more.allocations, less.allocations)),
             functions: each(|function| function.own),
             askers: each(|function| function.allocations),
-            tolerated: TOLERATED,
         }
     }
 
     /// What one call of a function takes with all that it calls.
-    pub fn of_part(name: &'static str, function: Function) -> Self {
+    pub fn of_part(name: &str, function: Function) -> Self {
         Self {
-            name,
+            name: name.to_owned(),
             instructions: number(function.whole) / number(function.called),
             allocations: None,
             functions: BTreeMap::new(),
             askers: BTreeMap::new(),
-            tolerated: TOLERATED,
         }
     }
 
-    /// The same where counts differ by more.
-    #[must_use]
-    pub fn tolerating(self, tolerated: f64) -> Self {
-        Self { tolerated, ..self }
+    /// What one of so many calls takes where nothing but instructions was counted.
+    pub fn of_count(name: String, instructions: u64, calls: u32) -> Self {
+        Self {
+            name,
+            instructions: number(instructions) / f64::from(calls),
+            allocations: None,
+            functions: BTreeMap::new(),
+            askers: BTreeMap::new(),
+        }
     }
 }
 

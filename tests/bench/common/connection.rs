@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::client::Resumption;
 use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject as _};
@@ -25,12 +27,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 pub struct Address {
     socket: SocketAddr,
     tls: Option<TlsConnector>,
+    room: Option<usize>,
 }
 
 impl Address {
     /// Plain HTTP.
     pub fn plain(socket: SocketAddr) -> Self {
-        Self { socket, tls: None }
+        Self {
+            socket,
+            tls: None,
+            room: None,
+        }
     }
 
     /// TLS, with the authority in this PEM file.
@@ -53,7 +60,18 @@ impl Address {
             .with_no_client_auth();
         config.resumption = resumption;
         let tls = Some(TlsConnector::from(Arc::new(config)));
-        Ok(Self { socket, tls })
+        Ok(Self {
+            socket,
+            tls,
+            room: None,
+        })
+    }
+
+    /// The same; so many bytes that were not read yet find room on this side, which the kernel chooses otherwise.
+    #[must_use]
+    pub fn with_room(self, bytes: usize) -> Self {
+        let room = Some(bytes);
+        Self { room, ..self }
     }
 
     /// Address and port, as a Host header says them.
@@ -63,7 +81,18 @@ impl Address {
 
     /// Connects.
     pub async fn open(&self) -> Result<Connection, Error> {
-        let tcp = TcpStream::connect(self.socket).await?;
+        let tcp = if self.socket.is_ipv4() {
+            TcpSocket::new_v4()?
+        } else {
+            TcpSocket::new_v6()?
+        };
+        if let Some(bytes) = self.room {
+            // Beyond what is everybody's only root may; who is not has as much as there is.
+            if setsockopt(&tcp, RcvBufForce, &bytes).is_err() {
+                setsockopt(&tcp, RcvBuf, &bytes)?;
+            }
+        }
+        let tcp = tcp.connect(self.socket).await?;
         tcp.set_nodelay(true)?;
         let stream: Box<dyn Stream> = match &self.tls {
             None => Box::new(tcp),
