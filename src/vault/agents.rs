@@ -4,8 +4,8 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, Row};
 use tokio::sync::watch;
 
-use super::commit::Durability;
 use super::error::VaultError;
+use super::job::Durability;
 use super::row::{from_column, from_optional, to_column};
 use super::shared::Shared;
 use crate::config::Preset;

@@ -10,8 +10,8 @@ use super::audit_row::{Record, append};
 use super::chain;
 #[cfg(test)]
 use super::chain::Chain;
-use super::commit::Durability;
 use super::error::VaultError;
+use super::job::Durability;
 #[cfg(test)]
 use super::open;
 use super::row_job::Row;

@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::watch;
 
 use super::change::{Change, ChangeStatus, NewChange, canonical, read};
-use super::commit::Durability;
 use super::error::VaultError;
+use super::job::Durability;
 use super::row::{from_column, to_column};
 use super::shared::Shared;
 use crate::sys::{now_ms, random_bytes};

@@ -1,98 +1,11 @@
 //! The thread that writes: what waits together is committed together.
 
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::{Connection, ffi};
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::row_job::Row;
-
-/// Writes that one commit carries; the next commit takes the rest.
-const MAX_GROUP: usize = 256;
-
-/// So long a job for which nobody waits stays for others.
-const GATHER: Duration = Duration::from_millis(5);
-
-/// What a write must survive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Durability {
-    /// Our own crash.
-    Process,
-    /// A power cut: its commit waits for the disk.
-    Power,
-}
-
-/// A piece of work for the thread.
-pub(super) trait Work: Send {
-    /// Does it inside a transaction; false undoes what it did there.
-    fn run(&mut self, connection: &Connection) -> bool;
-    /// Called once, after the commit; without [`Work::run`] before it if none could begin.
-    fn finish(self: Box<Self>, committed: Result<(), &str>);
-}
-
-/// Work on its way to the thread.
-pub(super) struct Job {
-    /// What its commit must survive.
-    pub durability: Durability,
-    /// What to do.
-    pub work: Todo,
-    /// Somebody waits for its commit.
-    pub awaited: bool,
-    /// Its place in the queue, given back when it is done.
-    pub place: Option<OwnedSemaphorePermit>,
-}
-
-/// What a job is.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all are rows, and a box for each is what this spares"
-)]
-pub(super) enum Todo {
-    /// A row of the audit, as most are: in its place in the queue. It is one statement, so nothing has to be undone
-    /// where it fails.
-    Row(Row),
-    /// Anything else.
-    Other(Box<dyn Work>),
-}
-
-impl Todo {
-    fn run(&mut self, connection: &Connection) -> bool {
-        match self {
-            Self::Row(row) => row.run(connection),
-            Self::Other(work) => work.run(connection),
-        }
-    }
-
-    fn finish(self, committed: Result<(), &str>) {
-        match self {
-            Self::Row(row) => row.finish(committed),
-            Self::Other(work) => work.finish(committed),
-        }
-    }
-}
-
-/// What the thread is told.
-#[expect(clippy::large_enum_variant, reason = "nearly all are jobs")]
-pub(super) enum Order {
-    /// To do a job.
-    Do(Job),
-    /// To look whether another process has written; what it holds is dropped as it is obeyed.
-    Look(Arc<()>),
-}
-
-impl Order {
-    fn job(self) -> Option<Job> {
-        match self {
-            Self::Do(job) => Some(job),
-            Self::Look(told) => {
-                drop(told);
-                None
-            }
-        }
-    }
-}
+use super::job::{Durability, Job, Todo};
+use super::queue::{Taken, Taker};
 
 /// Runs jobs until nobody can send any more.
 ///
@@ -102,7 +15,7 @@ impl Order {
 /// no longer trust what earlier jobs have seen: another process has written, or rows were undone.
 pub(super) fn run(
     (connection, version): (&Connection, Option<i64>),
-    (orders, look_every): (&Receiver<Order>, Duration),
+    (orders, look_every): (&Taker, Duration),
     elsewhere: &dyn Fn(),
     forget: &dyn Fn(),
 ) {
@@ -114,37 +27,16 @@ pub(super) fn run(
     };
     let mut told = file.version;
     loop {
-        match orders.recv_timeout(look_every) {
-            Ok(first) => {
-                let mut group: Vec<_> = first.job().into_iter().collect();
-                gather(orders, &mut group);
-                file.commit(group);
-            }
-            Err(RecvTimeoutError::Timeout) => file.look(),
-            Err(RecvTimeoutError::Disconnected) => return,
+        match orders.take(look_every) {
+            Taken::Group(group) => file.commit(group),
+            Taken::Nothing => file.look(),
+            Taken::End => return,
         }
         if file.version != told {
             told = file.version;
             elsewhere();
         }
     }
-}
-
-/// Adds what waits. A commit costs as much as several rows, so jobs for which nobody waits stay for others a moment.
-fn gather(orders: &Receiver<Order>, group: &mut Vec<Job>) {
-    let until = Instant::now() + GATHER;
-    let is_awaited = |group: &[Job]| group.last().is_none_or(|job| job.awaited);
-    while !is_awaited(group) && group.len() < MAX_GROUP {
-        let left = until.saturating_duration_since(Instant::now());
-        match orders.recv_timeout(left) {
-            Ok(order) => group.extend(order.job()),
-            Err(_) => break,
-        }
-    }
-    let more = orders
-        .try_iter()
-        .take(MAX_GROUP.saturating_sub(group.len()));
-    group.extend(more.filter_map(Order::job));
 }
 
 /// The file as the thread knows it.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
 
-use super::commit::Durability;
 use super::error::VaultError;
+use super::job::Durability;
 use super::row::{from_column, from_optional, to_column};
 use super::shared::Shared;
 use crate::sys::{now_ms, random_bytes};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::commit::Durability;
 use super::error::VaultError;
+use super::job::Durability;
 use super::row::{from_column, to_column};
 use super::shared::Shared;
 use crate::sys::{now_ms, random_bytes};

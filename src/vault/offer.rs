@@ -3,8 +3,8 @@
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::{Deserialize, Serialize};
 
-use super::commit::Durability;
 use super::error::VaultError;
+use super::job::Durability;
 use super::shared::Shared;
 use crate::config::{HelperClass, Risk};
 

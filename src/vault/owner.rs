@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::commit::Durability;
 use super::error::VaultError;
+use super::job::Durability;
 use super::logins;
 use super::row::{from_column, to_column};
 use super::shared::Shared;

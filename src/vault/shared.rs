@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::commit::Durability;
 use super::error::VaultError;
 use super::ids::Ids;
+use super::job::Durability;
 use super::keys;
 use super::row_job::Trail;
 use super::writer::Writer;

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
 
 use crate::sys::{Waiter, Waker};
 
-use super::commit::Order;
+use super::job::Order;
+use super::queue::Queue;
 
 /// The wait between a write and the first look. What is written can be seen only later, when the disk has it, so
 /// each further look comes after twice the wait, up to [`SELDOM`]; and our own writes are hints too, of which so
@@ -27,7 +27,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Starts to watch; the log must be there already.
-    pub(super) fn start(vault: &Path, orders: Sender<Order>) -> io::Result<Self> {
+    pub(super) fn start(vault: &Path, orders: Queue) -> io::Result<Self> {
         let (mut waiter, waker) = Waiter::new()?;
         let mut log = vault.as_os_str().to_owned();
         log.push("-wal");
@@ -52,7 +52,7 @@ impl Drop for Watch {
     }
 }
 
-fn watch(waiter: &Waiter, orders: &Sender<Order>) {
+fn watch(waiter: &Waiter, orders: &Queue) {
     // Held by the order that was not obeyed yet: a second one would say nothing new.
     let told = Arc::new(());
     // Somebody may have written before the watch began.
@@ -69,7 +69,7 @@ fn watch(waiter: &Waiter, orders: &Sender<Order>) {
         }
         if Arc::strong_count(&told) == 1 {
             // The writing thread is gone only when this one is about to end.
-            let _ = orders.send(Order::Look(Arc::clone(&told)));
+            let _ = orders.put(Order::Look(Arc::clone(&told)));
         }
         pause = (pause * 2).min(SELDOM);
     }

@@ -2,15 +2,16 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::commit::{self, Durability, Job, Order, Todo, Work};
+use super::commit;
 use super::error::VaultError;
+use super::job::{Durability, Job, Order, Todo, Work};
+use super::queue::{Closed, Queue, queue};
 use super::row_job::Row;
 use super::watch::{SELDOM, Watch};
 
@@ -23,7 +24,7 @@ const LOOK_UNHINTED: Duration = Duration::from_millis(500);
 /// Dropping it writes what waits and ends the thread.
 pub(super) struct Writer {
     path: Arc<Path>,
-    orders: Option<mpsc::Sender<Order>>,
+    orders: Queue,
     watch: Option<Watch>,
     places: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
@@ -38,7 +39,7 @@ impl Writer {
         elsewhere: impl Fn() + Send + 'static,
         forget: impl Fn() + Send + 'static,
     ) -> Result<Self, VaultError> {
-        let (orders, waiting) = mpsc::channel();
+        let (orders, waiting) = queue();
         let version = commit::data_version(&connection);
         let watch = Watch::start(path, orders.clone())
             .inspect_err(|cause| tracing::warn!(%cause, "writes to the vault are polled for"))
@@ -56,7 +57,7 @@ impl Writer {
             })?;
         Ok(Self {
             path: path.into(),
-            orders: Some(orders),
+            orders,
             watch,
             places: Arc::new(Semaphore::new(MAX_WAITING)),
             thread: Some(thread),
@@ -167,17 +168,15 @@ impl Writer {
             awaited,
             place,
         };
-        let orders = self.orders.as_ref().ok_or(VaultError::Stopped)?;
         let order = Order::Do(job);
-        orders.send(order).map_err(|_| VaultError::Stopped)
+        self.orders.put(order).map_err(|Closed| VaultError::Stopped)
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // The watch can send too.
         self.watch = None;
-        self.orders = None;
+        self.orders.close();
         if let Some(thread) = self.thread.take() {
             // A panic in the thread was reported when it happened.
             let _ = thread.join();

@@ -1,0 +1,254 @@
+//! The queue to the thread that writes. What nobody waits for does not wake it: a switch of threads for each row would
+//! cost more than the row.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::job::{Job, Order};
+
+/// Writes that one commit carries; the next commit takes the rest.
+const MAX_GROUP: usize = 256;
+
+/// So long a job for which nobody waits stays for others: a commit costs as much as several rows.
+const GATHER: Duration = Duration::from_millis(5);
+
+/// Where orders are put. How many may wait is bounded by who puts them there.
+#[derive(Clone)]
+pub(super) struct Queue(Arc<Shared>);
+
+/// Takes them; when it is gone, nobody can put any more.
+pub(super) struct Taker(Arc<Shared>);
+
+/// What was taken.
+pub(super) enum Taken {
+    /// What goes into one commit; empty where there is only to look.
+    Group(Vec<Job>),
+    /// Nothing came in time.
+    Nothing,
+    /// There will be nothing any more.
+    End,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    orders: VecDeque<Order>,
+    /// How many of them somebody waits for.
+    awaited: usize,
+    sleep: Sleep,
+    /// Nobody puts any more, or nobody takes any more.
+    closed: bool,
+}
+
+/// What the thread is to be woken for.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Sleep {
+    /// It is awake.
+    #[default]
+    Not,
+    /// For whatever comes.
+    UntilAny,
+    /// For what somebody waits for, or for a whole group.
+    UntilNeeded,
+}
+
+/// A queue, and its other end.
+pub(super) fn queue() -> (Queue, Taker) {
+    let shared = Arc::new(Shared {
+        state: Mutex::default(),
+        wake: Condvar::new(),
+    });
+    (Queue(Arc::clone(&shared)), Taker(shared))
+}
+
+/// The other end is gone.
+pub(super) struct Closed;
+
+impl Queue {
+    /// Puts an order there.
+    pub(super) fn put(&self, order: Order) -> Result<(), Closed> {
+        let mut state = self.0.lock();
+        if state.closed {
+            return Err(Closed);
+        }
+        state.awaited += usize::from(order.is_awaited());
+        state.orders.push_back(order);
+        let wakes = match state.sleep {
+            Sleep::Not => false,
+            Sleep::UntilAny => true,
+            Sleep::UntilNeeded => state.is_needed(),
+        };
+        if wakes {
+            state.sleep = Sleep::Not;
+            drop(state);
+            self.0.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Lets the other end finish what is there, and end.
+    pub(super) fn close(&self) {
+        self.0.lock().closed = true;
+        self.0.wake.notify_one();
+    }
+}
+
+impl Taker {
+    /// What is to be done next, waited for so long.
+    pub(super) fn take(&self, at_most: Duration) -> Taken {
+        let state = self.0.lock();
+        let is_any = |state: &State| !state.orders.is_empty();
+        let state = self.sleep(state, (Sleep::UntilAny, at_most), is_any);
+        if state.orders.is_empty() {
+            return if state.closed {
+                Taken::End
+            } else {
+                Taken::Nothing
+            };
+        }
+        let mut state = self.sleep(state, (Sleep::UntilNeeded, GATHER), State::is_needed);
+        let next = state.orders.len().min(MAX_GROUP);
+        let group: Vec<Order> = state.orders.drain(..next).collect();
+        if state.orders.is_empty() {
+            // What a crowd has left is given back.
+            state.orders.shrink_to(MAX_GROUP);
+        }
+        state.awaited -= group.iter().filter(|order| order.is_awaited()).count();
+        drop(state);
+        Taken::Group(group.into_iter().filter_map(Order::job).collect())
+    }
+
+    /// Sleeps until something is so, but no longer than that, and not when the queue is closed.
+    fn sleep<'q>(
+        &'q self,
+        mut state: MutexGuard<'q, State>,
+        (sleep, at_most): (Sleep, Duration),
+        is_so: impl Fn(&State) -> bool,
+    ) -> MutexGuard<'q, State> {
+        let until = Instant::now() + at_most;
+        while !is_so(&state) && !state.closed {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            state.sleep = sleep;
+            let woken = self.0.wake.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.sleep = Sleep::Not;
+        state
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.closed = true;
+        // Whoever waits for one of them hears that it will not be done.
+        let left = std::mem::take(&mut state.orders);
+        drop(state);
+        drop(left);
+    }
+}
+
+impl State {
+    fn is_needed(&self) -> bool {
+        self.awaited > 0 || self.orders.len() >= MAX_GROUP
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use rusqlite::Connection;
+
+    use super::super::job::{Durability, Todo, Work};
+    use super::*;
+
+    struct Idle;
+
+    impl Work for Idle {
+        fn run(&mut self, _: &Connection) -> bool {
+            true
+        }
+
+        fn finish(self: Box<Self>, _: Result<(), &str>) {}
+    }
+
+    fn order(awaited: bool) -> Order {
+        Order::Do(Job {
+            durability: Durability::Process,
+            work: Todo::Other(Box::new(Idle)),
+            awaited,
+            place: None,
+        })
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn taken(taker: &Taker) -> usize {
+        match taker.take(LONG) {
+            Taken::Group(group) => group.len(),
+            Taken::Nothing => panic!("nothing came"),
+            Taken::End => panic!("it is closed"),
+        }
+    }
+
+    #[test]
+    fn what_nobody_waits_for_comes_together() {
+        let (queue, taker) = queue();
+        let putting = thread::spawn(move || {
+            for _ in 0..MAX_GROUP + 3 {
+                assert!(queue.put(order(false)).is_ok());
+            }
+            queue
+        });
+        let mut groups = Vec::new();
+        while groups.iter().sum::<usize>() < MAX_GROUP + 3 {
+            groups.push(taken(&taker));
+        }
+        assert!(groups.iter().all(|group| *group <= MAX_GROUP), "{groups:?}");
+        assert!(groups.len() < MAX_GROUP, "{groups:?}");
+        drop(putting.join().unwrap());
+    }
+
+    #[test]
+    fn what_somebody_waits_for_takes_with_it_what_is_there() {
+        let (queue, taker) = queue();
+        for awaited in [false, false, true, false] {
+            assert!(queue.put(order(awaited)).is_ok());
+        }
+        assert_eq!(taken(&taker), 4);
+        assert!(queue.put(Order::Look(Arc::new(()))).is_ok());
+        assert_eq!(taken(&taker), 0, "to look is no job");
+        assert!(matches!(taker.take(Duration::ZERO), Taken::Nothing));
+    }
+
+    #[test]
+    fn what_is_there_is_taken_before_the_end_and_after_it_nothing_is_put() {
+        let (queue, taker) = queue();
+        assert!(queue.put(order(false)).is_ok());
+        queue.close();
+        assert!(queue.put(order(false)).is_err());
+        assert_eq!(taken(&taker), 1);
+        assert!(matches!(taker.take(LONG), Taken::End));
+        let (queue, taker) = super::queue();
+        let told = Arc::new(());
+        assert!(queue.put(Order::Look(Arc::clone(&told))).is_ok());
+        drop(taker);
+        assert_eq!(Arc::strong_count(&told), 1);
+        assert!(queue.put(order(true)).is_err());
+    }
+}
