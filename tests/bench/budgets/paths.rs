@@ -18,8 +18,9 @@ use crate::emulated::{Emulated, Processor};
 use crate::profile::{Function, Profile};
 use crate::share::Share;
 
-/// Each path is counted so often, after once in which buffers come to their size.
-const BATCHES: u32 = 4;
+/// Each path is counted so often, after once in which buffers come to their size. What gatewren does beside comes by
+/// time, so many short batches leave one without it sooner than few long ones.
+const BATCHES: u32 = 10;
 
 /// So many bytes of replies find room with the client. They leave the server as soon as it writes them then, and in how
 /// many pieces does not depend on when the client reads.
