@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::common::Error;
 use crate::common::follower::fill;
 use crate::common::foreign::{Foreign, tick};
-use crate::common::load::{Asked, Caller, Kind};
+use crate::common::load::{Asked, Caller};
 use crate::common::machine::Pinning;
 use crate::common::servers::Gatewren;
 use crate::common::subscribers::Subscribers;
@@ -172,9 +172,7 @@ async fn with_something_to_read(ours: &Gatewren) -> Result<Foreign, Error> {
 async fn caller(ours: &Gatewren, path: &Path) -> Result<Caller, Error> {
     let asked = Asked {
         address: &ours.address.clone().with_room(ROOM),
-        pid: ours.pid(),
-        question: &path.question,
-        kind: Kind::Mcp(&ours.token),
+        ..ours.asked(&path.question)
     };
     Caller::open(&asked).await
 }
