@@ -15,8 +15,8 @@ pub struct Args {
     #[command(flatten)]
     pub common: Common,
 
-    /// Calls of each kind in one batch; the cheapest of four batches counts
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(50..=10_000))]
+    /// Calls of each kind in one batch; the cheapest of ten batches counts
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(10..=10_000))]
     pub calls: u32,
 
     /// Changes that subscribers are told of, of which the cheapest counts; each takes more than half a second

@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::common::Error;
 use crate::common::follower::fill;
 use crate::common::foreign::{Foreign, tick};
-use crate::common::load::{Asked, Caller, Kind};
+use crate::common::load::{Asked, Caller};
 use crate::common::machine::Pinning;
 use crate::common::servers::Gatewren;
 use crate::common::subscribers::Subscribers;
@@ -18,8 +18,9 @@ use crate::emulated::{Emulated, Processor};
 use crate::profile::{Function, Profile};
 use crate::share::Share;
 
-/// Each path is counted so often, after once in which buffers come to their size.
-const BATCHES: u32 = 4;
+/// Each path is counted so often, after once in which buffers come to their size. What gatewren does beside comes by
+/// time, so many short batches leave one without it sooner than few long ones.
+const BATCHES: u32 = 10;
 
 /// So many bytes of replies find room with the client. They leave the server as soon as it writes them then, and in how
 /// many pieces does not depend on when the client reads.
@@ -171,9 +172,7 @@ async fn with_something_to_read(ours: &Gatewren) -> Result<Foreign, Error> {
 async fn caller(ours: &Gatewren, path: &Path) -> Result<Caller, Error> {
     let asked = Asked {
         address: &ours.address.clone().with_room(ROOM),
-        pid: ours.pid(),
-        question: &path.question,
-        kind: Kind::Mcp(&ours.token),
+        ..ours.asked(&path.question)
     };
     Caller::open(&asked).await
 }

@@ -19,7 +19,8 @@ pub struct Share {
     pub askers: BTreeMap<String, f64>,
 }
 
-/// So much more than accepted is a regression, as a multiple: counts of the same program differ by less than one per cent.
+/// So much more than accepted is a regression, as a multiple: counts of the same program differ by less than one per
+/// cent, those of the audit's row by two.
 pub const TOLERATED: f64 = 1.03;
 
 impl Share {

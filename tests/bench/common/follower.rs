@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Error;
 use super::foreign::Foreign;
-use super::load::{Asked, Caller, Kind};
+use super::load::Caller;
 use super::servers::Gatewren;
 use super::wire::{Question, Wire};
 
@@ -28,12 +28,7 @@ pub struct Follower(Caller);
 impl Follower {
     /// To this one.
     pub async fn new(ours: &Gatewren) -> Result<Self, Error> {
-        let asked = Asked {
-            address: &ours.address,
-            pid: ours.pid(),
-            question: &TICK,
-            kind: Kind::Mcp(&ours.token),
-        };
+        let asked = ours.asked(&TICK);
         Ok(Self(Caller::open(&asked).await?))
     }
 

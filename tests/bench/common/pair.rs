@@ -73,7 +73,7 @@ impl<'a> Pair<'a> {
         ours: &'a Gatewren,
         pinning: Pinning,
     ) -> Result<Self, Error> {
-        let size = first_right(&asked_of(ours, question)).await?;
+        let size = first_right(&ours.asked(question)).await?;
         Ok(Self {
             anchor: Bare::start(size, Some(ours), pinning)?,
             subject: Subject::Ours(ours),
@@ -102,7 +102,7 @@ impl<'a> Pair<'a> {
         let anchor = self.asked_of_bare(&self.anchor);
         let subject = match &self.subject {
             Subject::Bare(bare) => self.asked_of_bare(bare),
-            Subject::Ours(ours) => asked_of(ours, self.question),
+            Subject::Ours(ours) => ours.asked(self.question),
         };
         let before = sample(&anchor, connections, time).await?;
         let subject = sample(&subject, connections, time).await?;
@@ -133,14 +133,5 @@ async fn first_right(asked: &Asked<'_>) -> Result<usize, Error> {
             Err(cause) if began.elapsed() > KNOWN_WITHIN => return Err(cause),
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
-    }
-}
-
-fn asked_of<'b>(ours: &'b Gatewren, question: &'b Question<'b>) -> Asked<'b> {
-    Asked {
-        address: &ours.address,
-        pid: ours.pid(),
-        question,
-        kind: Kind::Mcp(&ours.token),
     }
 }

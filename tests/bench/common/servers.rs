@@ -16,7 +16,9 @@ use serde::Deserialize;
 use super::Error;
 use super::args::Common;
 use super::connection::Address;
+use super::load::{Asked, Kind};
 use super::machine::Pinning;
+use super::wire::Question;
 
 /// A server that does not answer after this long does not start at all.
 const START_WITHIN: Duration = Duration::from_secs(20);
@@ -210,6 +212,16 @@ impl Gatewren {
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// What is asked of it, as the agent that its state began with.
+    pub fn asked<'a>(&'a self, question: &'a Question<'a>) -> Asked<'a> {
+        Asked {
+            address: &self.address,
+            pid: self.pid(),
+            question,
+            kind: Kind::Mcp(&self.token),
+        }
     }
 
     /// The state database.

@@ -85,12 +85,7 @@ async fn of_ours(cx: &Context) -> Result<[f64; 2], Error> {
         .zip(&mut counts)
     {
         let question = whoami(wire);
-        let asked = Asked {
-            address: &counter.ours.address,
-            pid: counter.ours.pid(),
-            question: &question,
-            kind: Kind::Mcp(&counter.ours.token),
-        };
+        let asked = counter.ours.asked(&question);
         *count = least(&asked, &counter.grind, |counted| counted.front.instructions).await?;
     }
     Ok(counts)
@@ -158,12 +153,7 @@ async fn system_calls(cx: &Context, ours: &Gatewren) -> Result<Figure, Error> {
     }
     say("system calls")?;
     let question = whoami(Wire::Stateless);
-    let of_ours = Asked {
-        address: &ours.address,
-        pid: ours.pid(),
-        question: &question,
-        kind: Kind::Mcp(&ours.token),
-    };
+    let of_ours = ours.asked(&question);
     let count = traced(&of_ours).await?;
     let bare = Bare::start(REPLY, Some(ours), cx.pinning)?;
     let of_bare = Asked {

@@ -89,9 +89,7 @@ async fn handshakes(cx: &Context, ours: &Gatewren) -> Result<(f64, f64), Error> 
     let bare_anew = Address::tls_anew(bare.address.socket(), &authority)?;
     let of_ours = Asked {
         address: &ours_anew,
-        pid: ours.pid(),
-        question: &WHOAMI,
-        kind: Kind::Mcp(&ours.token),
+        ..ours.asked(&WHOAMI)
     };
     let of_bare = Asked {
         address: &bare_anew,

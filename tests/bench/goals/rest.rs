@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::common::Error;
-use crate::common::load::{Asked, Kind, sample};
+use crate::common::load::{Asked, sample};
 use crate::common::machine::memory_kib;
 use crate::common::servers::Gatewren;
 use crate::common::spread::Spread;
@@ -57,12 +57,7 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
     let mut findings = Findings::default();
     let (loaded, calls) = {
         let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
-        let asked = Asked {
-            address: &ours.address,
-            pid: ours.pid(),
-            question: &WHOAMI,
-            kind: Kind::Mcp(&ours.token),
-        };
+        let asked = ours.asked(&WHOAMI);
         load(cx, &asked).await?
     };
     findings.figures.push(

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::Error;
-use crate::common::load::{Asked, Caller, Kind, sample};
+use crate::common::load::{Asked, Caller, sample};
 use crate::common::machine::{cpu_with_children_us, forget_peak, memory_kib, tree};
 use crate::common::peers::{Ability, Peer};
 use crate::common::servers::{Gatewren, Home, Running};
@@ -146,12 +146,7 @@ impl Served {
     }
 
     fn asked<'a>(&'a self, question: &'a Question<'a>) -> Asked<'a> {
-        Asked {
-            address: &self.ours.address,
-            pid: self.ours.pid(),
-            question,
-            kind: Kind::Mcp(&self.ours.token),
-        }
+        self.ours.asked(question)
     }
 
     fn pids(&self) -> [u32; 2] {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::common::Error;
 use crate::common::follower::fill;
-use crate::common::load::{Asked, Kind, sample};
+use crate::common::load::sample;
 use crate::common::pair::{compare, noise};
 use crate::common::servers::Gatewren;
 use crate::common::spread::Spread;
@@ -65,12 +65,7 @@ async fn sustained(cx: &Context) -> Result<Figure, Error> {
     let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
     let bench = r#"[{"op":"add","path":"/public/bench","value":{"tick":0}}]"#;
     fill(&ours, &[bench.to_owned()]).await?;
-    let asked = Asked {
-        address: &ours.address,
-        pid: ours.pid(),
-        question: &TICK,
-        kind: Kind::Mcp(&ours.token),
-    };
+    let asked = ours.asked(&TICK);
     let time = cx.args.common.seconds;
     let mut rates = Vec::new();
     let mut whole = Duration::ZERO;

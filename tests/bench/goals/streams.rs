@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tokio::time::{sleep, sleep_until};
+use tokio::time::sleep;
 
 use crate::common::Error;
 use crate::common::load::Caller;
@@ -12,7 +12,7 @@ use crate::common::servers::{Bare, Gatewren};
 use crate::common::spread::{Spread, percentile};
 use crate::common::subscribers::Subscribers;
 use crate::context::{Context, say};
-use crate::fan_out::{self, APART, Change, Cpu, FanOut, QUIET, ROWS, Row};
+use crate::fan_out::{self, Anchor, Change, FanOut, ROWS, Row};
 use crate::figure::{Figure, Findings};
 
 /// As many as the goals say.
@@ -66,12 +66,12 @@ fn row(name: &str) -> Result<&'static Row, Error> {
 /// One round of a peer beside plain hyper.
 async fn told_by(cx: &Context, peer: &Peer, many: u32) -> Result<FanOut, Error> {
     let server = peer.start(cx.pinning).await?;
-    let mut bare = Bare::start(0, None, cx.pinning)?;
+    let bare = Bare::start(0, None, cx.pinning)?;
     let pids = (bare.pid(), server.pid());
     let weigh = |pid| memory_kib(pid, "Pss");
     let before = (weigh(pids.0)?, weigh(pids.1)?);
     let mut listeners = Subscribers::peer(&server, many).await?;
-    let mut bare_listeners = Subscribers::bare(&bare.address, many).await?;
+    let bare_listeners = Subscribers::bare(&bare.address, many).await?;
     let each = |after: f64, before: f64| (after - before) / f64::from(many);
     let mut measured = FanOut {
         bare_kib: each(weigh(pids.0)?, before.0),
@@ -79,25 +79,20 @@ async fn told_by(cx: &Context, peer: &Peer, many: u32) -> Result<FanOut, Error> 
         ..FanOut::default()
     };
     let mut touch = Caller::open(&server.asked(&TOUCH)).await?;
-    for n in 0..=cx.args.changes {
-        let cpu = Cpu::of(server.pid())?;
+    let mut anchor = Anchor {
+        server: bare,
+        listeners: bare_listeners,
+    };
+    let change = async |_| {
         let at = Instant::now();
         let (called, told) = tokio::join!(touch.once(), listeners.told(many, None));
         called.map_err(|cause| format!("{}: {cause}", peer.name))?;
-        let ours = cpu.spent_on(at, &told?).await?;
-        let ended = tokio::time::Instant::now();
-        sleep_until(ended + APART).await;
-        let cpu = Cpu::of(bare.pid())?;
-        bare.tell(listeners.event_bytes, many)?;
-        let at = Instant::now();
-        let told = bare_listeners.told(many, None).await?;
-        let bare = cpu.spent_on(at, &told).await?;
-        if n > 0 {
-            measured.ours.push(ours);
-            measured.bare.push(bare);
-        }
-        sleep_until(ended + QUIET).await;
-    }
+        Ok((at, told?, listeners.event_bytes))
+    };
+    let rounds = (cx.args.changes, many);
+    measured
+        .measure(rounds, server.pid(), &mut anchor, change)
+        .await?;
     Ok(measured)
 }
 

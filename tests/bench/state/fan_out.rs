@@ -14,10 +14,10 @@ use crate::common::subscribers::Subscribers;
 use crate::documents::{SIZES, Size};
 
 /// A change is told at once when the one before on the same URI was told half a second ago: this is longer.
-pub const QUIET: Duration = Duration::from_millis(520);
+const QUIET: Duration = Duration::from_millis(520);
 
 /// The anchor is asked so long after gatewren was.
-pub const APART: Duration = Duration::from_millis(250);
+const APART: Duration = Duration::from_millis(250);
 
 /// After the last was told, the server may still be putting things away.
 const REST: Duration = Duration::from_millis(20);
@@ -89,10 +89,51 @@ pub struct FanOut {
     pub ours_kib: f64,
 }
 
+/// The anchor, and who listens to it.
+pub struct Anchor {
+    /// It.
+    pub server: Bare,
+    /// They.
+    pub listeners: Subscribers,
+}
+
+impl FanOut {
+    /// Measures so many changes of which so many subscribers are told, and the anchor's events of the same size, each a
+    /// little later. `change` makes the n-th and says when it was made, when each was told, and in how many bytes.
+    pub async fn measure(
+        &mut self,
+        (changes, many): (u32, u32),
+        pid: u32,
+        anchor: &mut Anchor,
+        mut change: impl AsyncFnMut(u32) -> Result<(Instant, Vec<Instant>, usize), Error>,
+    ) -> Result<(), Error> {
+        for n in 0..=changes {
+            let cpu = Cpu::of(pid)?;
+            let (at, told, bytes) = change(n).await?;
+            let ended = tokio::time::Instant::now();
+            let server = cpu.spent_on(at, &told).await?;
+
+            sleep_until(ended + APART).await;
+            let cpu = Cpu::of(anchor.server.pid())?;
+            anchor.server.tell(bytes, many)?;
+            let at = Instant::now();
+            let told = anchor.listeners.told(many, None).await?;
+            let bare = cpu.spent_on(at, &told).await?;
+            // The first of either is not as warm as the others.
+            if n > 0 {
+                self.ours.push(server);
+                self.bare.push(bare);
+            }
+            sleep_until(ended + QUIET).await;
+        }
+        Ok(())
+    }
+}
+
 /// Measures one round of a row.
 pub async fn measure(args: &Args, row: &Row, pinning: Pinning) -> Result<FanOut, Error> {
     let ours = Gatewren::start(&args.common, pinning)?;
-    let mut bare = Bare::start(0, Some(&ours), pinning)?;
+    let bare = Bare::start(0, Some(&ours), pinning)?;
     let writer = fill(&ours, &row.document.patches()).await?;
 
     let before = [
@@ -103,7 +144,7 @@ pub async fn measure(args: &Args, row: &Row, pinning: Pinning) -> Result<FanOut,
         format!("gatewren:///public/bench/{}", row.key(n))
     })
     .await?;
-    let mut bare_listeners = Subscribers::bare(&bare.address, row.subscribers).await?;
+    let bare_listeners = Subscribers::bare(&bare.address, row.subscribers).await?;
     let after = [
         memory_kib(bare.pid(), "Pss")?,
         memory_kib(ours.pid(), "Pss")?,
@@ -120,27 +161,20 @@ pub async fn measure(args: &Args, row: &Row, pinning: Pinning) -> Result<FanOut,
         ours_kib: each(1),
         ..FanOut::default()
     };
-    for n in 0..=args.changes {
-        let cpu = Cpu::of(ours.pid())?;
+    let mut anchor = Anchor {
+        server: bare,
+        listeners: bare_listeners,
+    };
+    let change = async |n: u32| {
         let revision = writer.commit(&tick(&row.key(n % row.subscribers), u64::from(n) + 1))?;
         let at = Instant::now();
         let told = listeners.told(row.told(), Some(revision)).await?;
-        let ended = tokio::time::Instant::now();
-        let ours = cpu.spent_on(at, &told).await?;
-
-        sleep_until(ended + APART).await;
-        let cpu = Cpu::of(bare.pid())?;
-        bare.tell(listeners.event_bytes, row.told())?;
-        let at = Instant::now();
-        let told = bare_listeners.told(row.told(), None).await?;
-        let bare = cpu.spent_on(at, &told).await?;
-        // The first of either is not as warm as the others.
-        if n > 0 {
-            measured.ours.push(ours);
-            measured.bare.push(bare);
-        }
-        sleep_until(ended + QUIET).await;
-    }
+        Ok((at, told, listeners.event_bytes))
+    };
+    let rounds = (args.changes, row.told());
+    measured
+        .measure(rounds, ours.pid(), &mut anchor, change)
+        .await?;
     Ok(measured)
 }
 
@@ -161,16 +195,16 @@ impl Row {
 }
 
 /// A server's CPU time from now on.
-pub struct Cpu(CpuClock);
+struct Cpu(CpuClock);
 
 impl Cpu {
     /// Of this process.
-    pub fn of(pid: u32) -> Result<Self, Error> {
+    fn of(pid: u32) -> Result<Self, Error> {
         Ok(Self(CpuClock::of(pid)?))
     }
 
     /// What a change cost that was made at `at`.
-    pub async fn spent_on(self, at: Instant, told: &[Instant]) -> Result<Change, Error> {
+    async fn spent_on(self, at: Instant, told: &[Instant]) -> Result<Change, Error> {
         sleep(REST).await;
         let spent = self.0.spent()?;
         let us = |time: Duration| time.as_secs_f64() * 1e6;
