@@ -196,7 +196,7 @@ mod tests {
         })
     }
 
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     fn taken(taker: &Taker) -> usize {
         match taker.take(LONG) {
