@@ -52,6 +52,7 @@ mod backends;
 mod cli;
 mod config;
 mod courier;
+mod deeds;
 mod dispatch;
 #[cfg(feature = "everything")]
 mod everything;

@@ -17,7 +17,6 @@ mod job;
 mod notify;
 mod owner;
 mod place;
-mod plain;
 mod reaper;
 mod reference;
 mod runtime;

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use super::{
     job::helper_of,
     place::Place,
-    plain::plain,
     runtime,
     say::{conclude, fail},
 };
 use crate::backends::Mail;
 use crate::config::{Channel, ChannelKind, Settings};
 use crate::courier::{Entry, Message, Outbox, Priority, Source, deliver};
+use crate::deeds::plain;
 use crate::helper_client::Helper;
 use crate::http::is_local;
 use crate::sys::rfc3339;

@@ -5,15 +5,10 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{
-    deed::{Deed, recorded, recorded_as},
-    place::Place,
-    runtime,
-    say::conclude,
-};
-use crate::auth::hash_password;
+use super::{deed::hand, place::Place, runtime, say::conclude};
+use crate::deeds::{self, set_password, sign_out_everywhere};
 use crate::sys::{Secret, is_asked, read_hidden, rfc3339};
-use crate::vault::{Agent, Login, Vault, VaultError};
+use crate::vault::{Agent, Login, Vault};
 
 /// Set the owner's password, and see and end what was signed in at /login.
 #[derive(Debug, clap::Args)]
@@ -56,9 +51,7 @@ fn act(args: &Args) -> Result<String, String> {
     let runtime = runtime::build().map_err(words)?;
     match &args.what {
         What::SetPassword => {
-            let stored = hash_password(&asked_for()?).map_err(words)?;
-            let set = async { vault.owner().set_password(stored).await };
-            runtime.block_on(recorded(&vault, deed("owner set-password", None), set))?;
+            runtime.block_on(set_password((&vault, &hand()), &asked_for()?))?;
             Ok(said(args.json, &json!({ "password": "set" }), || {
                 "the owner's password is set".to_owned()
             }))
@@ -71,17 +64,12 @@ fn act(args: &Args) -> Result<String, String> {
 /// One login by its id, or all of the owner's.
 async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String, String> {
     let Some(id) = id else {
-        let deed = deed("owner sign-out", None);
-        let count = recorded(vault, deed, async { vault.logins().end_owners().await }).await?;
+        let count = sign_out_everywhere((vault, &hand())).await?;
         return Ok(said(json, &json!({ "signed_out": count }), || {
             format!("the owner is signed out; it was signed in {count} times")
         }));
     };
-    let end = async {
-        let ended = vault.logins().end_by_id(id).await?;
-        Ok::<_, VaultError>((ended, if ended { "ok" } else { "refused" }))
-    };
-    if recorded_as(vault, deed("owner sign-out", Some(id)), end).await? {
+    if deeds::sign_out((vault, &hand()), id).await? {
         Ok(said(json, &json!({ "signed_out": 1 }), || {
             format!("{id} is signed out")
         }))
@@ -89,15 +77,6 @@ async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String,
         Err(format!(
             "nobody is signed in as {id}; `gatewren owner sessions` shows who is"
         ))
-    }
-}
-
-fn deed<'a>(command: &'static str, target: Option<&'a str>) -> Deed<'a> {
-    Deed {
-        command,
-        what: json!({}),
-        target,
-        change: None,
     }
 }
 

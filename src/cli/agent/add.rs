@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::super::deed::{Deed, recorded};
-use super::super::plain::plain;
-use super::{changes, expiry::Expiry, house::House, limits::Options, name, space};
-use crate::auth::{Admission, add_agent};
+use super::super::deed::hand;
+use super::{house::House, limits::Options};
+use crate::auth::Admission;
 use crate::config::{Overrides, Policy, Preset};
+use crate::deeds::{Expiry, admit, chosen_space, fit_name, plain};
 use crate::sys::rfc3339;
 
 #[derive(Debug, clap::Args)]
@@ -34,22 +34,15 @@ pub async fn run(house: &House, args: &Args) -> Result<String, String> {
     let mut overrides = Overrides::default();
     args.options.apply(&mut overrides, &house.tools)?;
     let admission = Admission {
-        name: name::fit(&args.name)?,
+        name: fit_name(&args.name)?,
         policy: Policy {
             preset: args.policy,
             overrides,
         },
-        space: space::chosen(args.space.as_deref(), &house.spaces)?,
+        space: chosen_space(args.space.as_deref(), &house.spaces)?,
         expires_ms: args.expires.map(|Expiry(ms)| ms),
     };
-    let deed = Deed {
-        command: "agent add",
-        target: Some(&args.name),
-        what: changes::whole(&admission),
-        change: None,
-    };
-    let added = add_agent(&house.vault, admission);
-    let (agent, token) = recorded(&house.vault, deed, added).await?;
+    let (agent, token) = admit((&house.vault, &hand()), admission).await?;
     let token = token.expose();
     let space = agent.space.unwrap_or_default();
     if house.json {

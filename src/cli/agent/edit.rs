@@ -1,14 +1,14 @@
 //! `gatewren agent edit`: another policy for an agent, in force with its next call.
 
 use clap::ValueEnum;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::super::deed::{Deed, recorded};
-use super::super::plain::plain;
-use super::{changes, expiry::Expiry, house::House, limits::Options, name, space};
+use super::super::deed::hand;
+use super::{house::House, limits::Options};
 use crate::auth::policy_of;
 use crate::config::{Overrides, Preset};
-use crate::vault::{Agent, VaultError};
+use crate::deeds::{Expiry, change_lines, chosen_space, edit, find_active_agent, fit_name, plain};
+use crate::vault::Agent;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -81,38 +81,20 @@ impl Clear {
 }
 
 pub async fn run(house: &House, args: &Args) -> Result<String, String> {
-    let before = name::find_active(&house.vault, &args.agent)?;
+    let before = find_active_agent(&house.vault, &args.agent)?;
     let after = changed(house, args, &before)?;
-    let changes = changes::between(&before, &after);
+    let changes = edit((&house.vault, &hand()), &before, &after).await?;
     if changes.is_empty() {
         return Err(format!(
             "{} is so already; gatewren agent edit --help says what can be changed",
             plain(&before.name)
         ));
     }
-    let deed = Deed {
-        command: "agent edit",
-        target: Some(&before.id),
-        what: Value::Object(changes.clone()),
-        change: None,
-    };
-    let agents = house.vault.agents();
-    let replaced = async {
-        match agents.replace(&before, &after).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(
-                "the agent was changed by somebody else meanwhile; look at it and try again"
-                    .to_owned(),
-            ),
-            Err(cause) => Err(VaultError::to_string(&cause)),
-        }
-    };
-    recorded(&house.vault, deed, replaced).await?;
     if house.json {
         return Ok(json!({ "id": after.id, "name": after.name, "changed": changes }).to_string());
     }
     let (name, id) = (plain(&after.name), &after.id);
-    let lines = changes::lines(&changes).join("\n");
+    let lines = change_lines(&changes).join("\n");
     Ok(format!(
         "{name} ({id}) is changed, from its next call on:\n{}",
         plain_lines(&lines)
@@ -137,10 +119,10 @@ fn changed(house: &House, args: &Args, before: &Agent) -> Result<Agent, String> 
     let mut after = before.clone();
     after.overrides = overrides.to_text();
     if let Some(name) = &args.name {
-        after.name = name::fit(name)?;
+        after.name = fit_name(name)?;
     }
     if let Some(asked) = &args.space {
-        after.space = Some(space::chosen(Some(asked), &house.spaces)?);
+        after.space = Some(chosen_space(Some(asked), &house.spaces)?);
     }
     after.preset = args.policy.unwrap_or(before.preset);
     after.expires_ms = match args.expires {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use super::super::plain::plain;
 use crate::config::{Glob, Mode, Network, Overrides, Risk, nearest};
+use crate::deeds::plain;
 use crate::policy::ALL_TOOLSETS;
 use crate::vault::OfferedTool;
 

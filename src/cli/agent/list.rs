@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::{plain::plain, table::table};
-use super::{house::House, standing::standing};
+use super::super::table::table;
+use super::house::House;
+use crate::deeds::{plain, standing};
 use crate::sys::rfc3339;
 use crate::vault::Agent;
 

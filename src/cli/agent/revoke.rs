@@ -2,20 +2,13 @@
 
 use serde_json::json;
 
-use super::super::deed::{Deed, recorded};
-use super::super::plain::plain;
-use super::{house::House, name};
+use super::super::deed::hand;
+use super::house::House;
+use crate::deeds::{find_active_agent, plain, revoke};
 
 pub async fn run(house: &House, asked: &str) -> Result<String, String> {
-    let agent = name::find_active(&house.vault, asked)?;
-    let deed = Deed {
-        command: "agent revoke",
-        target: Some(&agent.id),
-        what: json!({ "name": agent.name }),
-        change: None,
-    };
-    let agents = house.vault.agents();
-    let revoked = recorded(&house.vault, deed, agents.revoke(&agent.id)).await?;
+    let agent = find_active_agent(&house.vault, asked)?;
+    let revoked = revoke((&house.vault, &hand()), &agent).await?;
     let (name, id) = (plain(&agent.name), agent.id);
     if !revoked {
         return Err(format!(

@@ -3,21 +3,13 @@
 
 use serde_json::json;
 
-use super::super::deed::{Deed, recorded};
-use super::super::plain::plain;
-use super::{house::House, name};
-use crate::auth::rotate_token;
+use super::super::deed::hand;
+use super::house::House;
+use crate::deeds::{find_active_agent, plain, rotate};
 
 pub async fn run(house: &House, asked: &str) -> Result<String, String> {
-    let agent = name::find_active(&house.vault, asked)?;
-    let deed = Deed {
-        command: "agent rotate",
-        target: Some(&agent.id),
-        what: json!({ "name": agent.name }),
-        change: None,
-    };
-    let rotated = recorded(&house.vault, deed, rotate_token(&house.vault, &agent)).await?;
-    let token = rotated.ok_or("the agent was changed by somebody else meanwhile; try again")?;
+    let agent = find_active_agent(&house.vault, asked)?;
+    let token = rotate((&house.vault, &hand()), &agent).await?;
     let (name, id, token) = (plain(&agent.name), agent.id, token.expose());
     Ok(if house.json {
         json!({ "id": id, "name": agent.name, "token": token }).to_string()

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::plain::plain;
-use super::{house::House, list, name, standing::standing};
-use crate::auth::{AuthError, policy_of, reach_of};
-use crate::config::{Glob, HelperClass, Mode, Policy, Reach, Risk, Space, WHOLE_BOX};
-use crate::policy::{Subject, class, lets_propose, mode, shows};
+use super::{house::House, list};
+use crate::auth::{AuthError, policy_of};
+use crate::config::{Glob, Mode, Policy, Risk, Space, WHOLE_BOX};
+use crate::deeds::{Outlook, find_agent, plain, standing};
+use crate::policy::class;
 use crate::sys::rfc3339;
-use crate::vault::{Agent, OfferedTool};
+use crate::vault::Agent;
 
 /// What is said of calls, as a person understands it.
 fn words(mode: Mode) -> &'static str {
@@ -21,70 +21,14 @@ fn words(mode: Mode) -> &'static str {
 }
 
 pub fn run(house: &House, asked: &str) -> Result<String, String> {
-    let agent = name::find(&house.vault, asked)?;
+    let agent = find_agent(&house.vault, asked)?;
     let policy = policy_of(&agent);
-    let outlook = policy.map(|policy| Outlook::of(house, &agent, policy));
+    let outlook = policy.map(|policy| Outlook::of(&agent, policy, &house.spaces, &house.tools));
     Ok(if house.json {
         as_json(house, &agent, outlook.as_ref().ok())
     } else {
         in_words(house, &agent, outlook.as_ref())
     })
-}
-
-/// What a policy comes to with the tools that there are.
-struct Outlook {
-    policy: Policy,
-    /// The tools that exist for the agent, by what becomes of their calls.
-    tools: Vec<(Mode, Vec<String>)>,
-    /// The tools that it would have if the owner had not switched them off on this box, with the key that did.
-    off: Vec<(HelperClass, String)>,
-    /// How many there are besides.
-    hidden: usize,
-}
-
-impl Outlook {
-    fn of(house: &House, agent: &Agent, policy: Policy) -> Self {
-        // One that is kept nowhere reaches nothing.
-        let reach = reach_of(agent, &policy, &house.spaces).unwrap_or_default();
-        let becomes = |tool: &OfferedTool| {
-            let subject = Subject {
-                name: &tool.name,
-                toolset: &tool.toolset,
-                risk: tool.risk,
-            };
-            match () {
-                () if !is_within(tool, &reach) => Mode::Deny,
-                () if shows(&policy, subject) => mode(&policy, subject),
-                // What it does not call, and yet may bring about.
-                () if lets_propose(&policy, subject) => Mode::Propose,
-                () => Mode::Deny,
-            }
-        };
-        let (here, off): (Vec<_>, Vec<_>) = house.tools.iter().partition(|t| t.off.is_none());
-        let of = |wanted: Mode| {
-            let fitting = here.iter().filter(|tool| becomes(tool) == wanted);
-            let names: Vec<String> = fitting.map(|tool| tool.name.clone()).collect();
-            (wanted, names)
-        };
-        let tools = [Mode::Allow, Mode::Confirm, Mode::Propose].map(of);
-        Self {
-            hidden: of(Mode::Deny).1.len(),
-            off: off
-                .iter()
-                .filter(|tool| becomes(tool) != Mode::Deny)
-                .filter_map(|tool| Some((tool.off?, tool.name.clone())))
-                .collect(),
-            tools: tools
-                .into_iter()
-                .filter(|(_, names)| !names.is_empty())
-                .collect(),
-            policy,
-        }
-    }
-}
-
-fn is_within(tool: &OfferedTool, reach: &Reach) -> bool {
-    (!tool.needs_host || reach.host()) && (!tool.needs_everything || reach.is_everything())
 }
 
 fn as_json(house: &House, agent: &Agent, outlook: Option<&Outlook>) -> String {

@@ -1,7 +1,7 @@
 //! How calls are written for a person: a table that fits a terminal, and one call in full.
 
-use super::super::plain::plain;
 use super::status::Status;
+use crate::deeds::plain;
 use crate::sys::rfc3339;
 use crate::vault::AuditCall;
 

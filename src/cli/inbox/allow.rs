@@ -2,13 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::super::deed::{Deed, owner, recorded, recorded_as};
-use super::super::plain::plain;
+use super::super::deed::hand;
 use super::desk::Desk;
-use super::span::Span;
-use crate::config::nearest;
-use crate::sys::{now_ms, rfc3339};
-use crate::vault::{Grant as Given, NewGrant};
+use crate::deeds::{self, Span, end_grant, known_tool, plain};
+use crate::sys::rfc3339;
+use crate::vault::Grant as Given;
 
 /// What is granted to whom.
 #[derive(Debug, clap::Args)]
@@ -28,54 +26,14 @@ pub struct Grant {
 /// Gives a grant.
 pub async fn grant(desk: &Desk, asked: &Grant, json: bool) -> Result<String, String> {
     let agent = desk.agent(&asked.agent)?;
-    known(desk, &asked.tool)?;
-    let given = give(
-        desk,
-        (&agent, &asked.tool, asked.target.as_deref()),
-        asked.span,
-    )
-    .await?;
+    known_tool(&desk.vault, &asked.tool)?;
+    let about = (agent.as_str(), asked.tool.as_str(), asked.target.as_deref());
+    let given = deeds::grant((&desk.vault, &hand()), about, asked.span).await?;
     Ok(if json {
         as_json(desk, &given).to_string()
     } else {
         line(desk, &given)
     })
-}
-
-/// Refuses a tool that the server did not offer when it was last started: a slip would look like a grant.
-fn known(desk: &Desk, tool: &str) -> Result<(), String> {
-    let offered = desk.vault.offer().tools().map_err(|e| e.to_string())?;
-    let names = offered.iter().map(|offered| offered.name.as_str());
-    let names: Vec<&str> = names.collect();
-    if names.is_empty() || names.contains(&tool) {
-        return Ok(());
-    }
-    let near = nearest(tool, names.iter().copied());
-    let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-    Err(format!("there is no tool {tool:?} on this box{near}"))
-}
-
-/// Gives an agent a tool, about a target or about whatever it reaches, on record.
-pub async fn give(
-    desk: &Desk,
-    (agent, tool, target): (&str, &str, Option<&str>),
-    span: Span,
-) -> Result<Given, String> {
-    let until_ms = now_ms().saturating_add(span.0);
-    let deed = Deed {
-        command: "inbox grant",
-        what: json!({ "agent": agent, "tool": tool, "target": target, "until": rfc3339(until_ms) }),
-        target,
-        change: None,
-    };
-    let new = NewGrant {
-        agent: agent.to_owned(),
-        tool: tool.to_owned(),
-        target: target.map(str::to_owned),
-        given_by: owner(),
-        until_ms,
-    };
-    recorded(&desk.vault, deed, desk.vault.grants().add(new)).await
 }
 
 /// The grants that hold.
@@ -94,18 +52,7 @@ pub fn list(desk: &Desk, json: bool) -> Result<String, String> {
 
 /// Ends a grant.
 pub async fn end(desk: &Desk, id: &str, json: bool) -> Result<String, String> {
-    let deed = Deed {
-        command: "inbox ungrant",
-        what: json!({ "grant": id }),
-        target: None,
-        change: None,
-    };
-    let end = async {
-        let ended = desk.vault.grants().end(id).await;
-        ended.map(|ended| (ended, if ended { "ok" } else { "refused" }))
-    };
-    let ended = recorded_as(&desk.vault, deed, end).await?;
-    if !ended {
+    if !end_grant((&desk.vault, &hand()), id).await? {
         return Err(format!(
             "no grant {id} holds; `gatewren inbox grants` shows them"
         ));

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::deed::{Deed, owner, recorded_as};
+use super::super::deed::hand;
 use super::super::say::{conclude, fail};
 use super::desk::Desk;
-use super::span::Span;
-use super::{allow, print};
+use super::print;
+use crate::deeds::{self, Span, Verb, rule};
 use crate::sys::now_ms;
-use crate::vault::{Change, ChangeStatus, Decision, Ruling, VaultError};
+use crate::vault::{Change, ChangeStatus};
 
 /// One could not be decided on any more.
 const PAST: u8 = 3;
@@ -88,12 +88,6 @@ pub async fn reject(desk: &Desk, asked: &Reject, json: bool) -> ExitCode {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
-    Approve,
-    Reject,
-}
-
 /// What became of one change here.
 struct Decided {
     /// As it stands.
@@ -123,61 +117,14 @@ async fn decide(desk: &Desk, which: &Which, verb: Verb) -> Result<Vec<Decided>, 
     }
     let mut decided = Vec::new();
     for change in changes {
-        decided.push(one(desk, change, which.note.as_deref(), verb).await?);
+        let ruled = rule((&desk.vault, &hand()), change, which.note.as_deref(), verb).await?;
+        decided.push(Decided {
+            change: ruled.change,
+            refused: ruled.refused,
+            grant: None,
+        });
     }
     Ok(decided)
-}
-
-async fn one(
-    desk: &Desk,
-    change: Change,
-    note: Option<&str>,
-    verb: Verb,
-) -> Result<Decided, String> {
-    let command = match verb {
-        Verb::Approve => "inbox approve",
-        Verb::Reject => "inbox reject",
-    };
-    let deed = Deed {
-        command,
-        what: json!({ "change": change.id, "tool": change.tool, "agent": change.agent, "note": note }),
-        target: change.target.as_deref(),
-        change: Some(&change.id),
-    };
-    let decision = Decision {
-        by: owner(),
-        note: note.map(str::to_owned),
-    };
-    let changes = desk.vault.changes();
-    let decide = async {
-        let ruling = match verb {
-            Verb::Approve => {
-                let binding = change.binding();
-                changes.approve(&change.id, binding, decision).await?
-            }
-            Verb::Reject => changes.reject(&change.id, decision).await?,
-        };
-        let done = matches!(ruling, Ruling::Done(_));
-        Ok::<_, VaultError>((ruling, if done { "ok" } else { "refused" }))
-    };
-    let ruling = recorded_as(&desk.vault, deed, decide).await?;
-    let refused = match ruling {
-        Ruling::Done(change) => {
-            return Ok(Decided {
-                change: *change,
-                refused: None,
-                grant: None,
-            });
-        }
-        Ruling::Past(status) => format!("it is {} already", status.as_str()),
-        Ruling::Altered => "what stands in the vault is not what was proposed".to_owned(),
-        Ruling::Absent => "it is gone".to_owned(),
-    };
-    Ok(Decided {
-        change,
-        refused: Some(refused),
-        grant: None,
-    })
 }
 
 async fn grants(desk: &Desk, decided: &mut [Decided], span: Span) -> Result<(), String> {
@@ -188,7 +135,8 @@ async fn grants(desk: &Desk, decided: &mut [Decided], span: Span) -> Result<(), 
             target,
             ..
         } = &one.change;
-        let grant = allow::give(desk, (agent, tool, target.as_deref()), span).await?;
+        let about = (agent.as_str(), tool.as_str(), target.as_deref());
+        let grant = deeds::grant((&desk.vault, &hand()), about, span).await?;
         one.grant = Some(grant.id);
     }
     Ok(())

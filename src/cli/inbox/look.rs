@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::super::table::table;
 use super::desk::Desk;
-use super::movement::movement;
 use super::print;
+use crate::deeds::movement;
 
 /// Which changes are listed.
 #[derive(Debug, clap::Args)]

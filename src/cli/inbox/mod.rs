@@ -5,9 +5,7 @@ mod decide;
 mod desk;
 mod entry;
 mod look;
-mod movement;
 mod print;
-mod span;
 
 pub use desk::Desk;
 pub use entry::{Args, run};

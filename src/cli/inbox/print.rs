@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::plain::plain;
 use super::desk::Desk;
-use super::movement::Movement;
 use crate::backends::neutralise;
+use crate::deeds::{Movement, plain};
 use crate::sys::rfc3339;
 use crate::telemetry::redact;
 use crate::vault::{Change, ChangeStatus, hex};

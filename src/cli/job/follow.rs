@@ -7,11 +7,12 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::super::deed::{Deed, recorded_as};
+use super::super::deed::hand;
 use super::super::say::{conclude, fail};
 use super::print;
 use super::way::{Owned, Way};
 use crate::backends::{JobStanding, neutralise};
+use crate::deeds::Deed;
 
 /// Its time is over, or it had ended before.
 const PAST: u8 = 3;
@@ -97,7 +98,7 @@ pub async fn cancel(way: &Way, named: &str, json: bool) -> ExitCode {
         let ended = way.all().cancel(&job.job).await;
         ended.map(|job| (job, "ok"))
     };
-    match recorded_as(&way.desk.vault, deed, end).await {
+    match hand().recorded_as(&way.desk.vault, deed, end).await {
         Ok(job) => tell(way, &(owner, job), json),
         Err(words) => fail(&words),
     }

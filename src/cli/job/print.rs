@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::{inbox::Desk, plain::plain};
+use super::super::inbox::Desk;
 use super::way::Owned;
+use crate::deeds::plain;
 
 /// Characters of a command in a line; the rest is cut.
 const IN_A_LINE: usize = 60;

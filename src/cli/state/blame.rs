@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::super::plain::plain;
 use super::print::who;
+use crate::deeds::plain;
 use crate::state::{History, Pointer, Writing};
 use crate::sys::rfc3339;
 

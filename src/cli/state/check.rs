@@ -5,10 +5,8 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::super::{
-    plain::plain,
-    say::{conclude, fail},
-};
+use super::super::say::{conclude, fail};
+use crate::deeds::plain;
 use crate::state::{Checkup, checkup};
 
 /// The database contradicts its rules; 1 means that it could not be looked at, 2 a wrong command line.

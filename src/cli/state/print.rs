@@ -1,6 +1,6 @@
 //! How a revision is written for a person.
 
-use super::super::plain::plain;
+use crate::deeds::plain;
 use crate::state::{Operation, Revision};
 use crate::sys::rfc3339;
 

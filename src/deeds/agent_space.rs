@@ -1,6 +1,6 @@
 //! Which space an agent is to be kept in.
 
-use super::super::plain::plain;
+use super::plain::plain;
 use crate::config::{Spaces, WHOLE_BOX, nearest};
 
 /// The space that was asked for, if there is such a one. Where the owner has divided the box, it must be asked for:

@@ -1,6 +1,6 @@
 //! What an agent is called, and which one is meant.
 
-use super::super::plain::plain;
+use super::plain::plain;
 use crate::vault::{Agent, Vault};
 
 /// A longer name is refused.

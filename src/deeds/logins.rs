@@ -1,0 +1,42 @@
+//! The owner's password, and where somebody is signed in.
+
+use serde_json::json;
+
+use super::hand::{Deed, Hand};
+use crate::auth::hash_password;
+use crate::sys::Secret;
+use crate::vault::{Vault, VaultError};
+
+/// Sets the owner's password; the owner is signed out everywhere.
+pub async fn set_password((vault, hand): (&Vault, &Hand), password: &Secret) -> Result<(), String> {
+    let stored = hash_password(password).map_err(|e| e.to_string())?;
+    let set = async { vault.owner().set_password(stored).await };
+    hand.recorded(vault, deed("owner set-password", None), set)
+        .await
+}
+
+/// Signs out one login by its id; false if there is no such one.
+pub async fn sign_out((vault, hand): (&Vault, &Hand), id: &str) -> Result<bool, String> {
+    let end = async {
+        let ended = vault.logins().end_by_id(id).await?;
+        Ok::<_, VaultError>((ended, if ended { "ok" } else { "refused" }))
+    };
+    hand.recorded_as(vault, deed("owner sign-out", Some(id)), end)
+        .await
+}
+
+/// Signs the owner out everywhere; how often it was signed in.
+pub async fn sign_out_everywhere((vault, hand): (&Vault, &Hand)) -> Result<usize, String> {
+    let end = async { vault.logins().end_owners().await };
+    hand.recorded(vault, deed("owner sign-out", None), end)
+        .await
+}
+
+fn deed<'a>(command: &'static str, target: Option<&'a str>) -> Deed<'a> {
+    Deed {
+        command,
+        what: json!({}),
+        target,
+        change: None,
+    }
+}

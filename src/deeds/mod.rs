@@ -1,0 +1,32 @@
+//! What the owner does, on the command line or on the page: one way for both, and on record in the audit.
+#![forbid(unsafe_code)]
+
+mod agent_changes;
+mod agent_name;
+mod agent_space;
+mod agents;
+mod expiry;
+mod grant;
+mod hand;
+mod logins;
+mod movement;
+mod outlook;
+mod plain;
+mod ruling;
+mod span;
+mod standing;
+
+pub use agent_changes::lines as change_lines;
+pub use agent_name::{find as find_agent, find_active as find_active_agent, fit as fit_name};
+pub use agent_space::chosen as chosen_space;
+pub use agents::{admit, edit, revoke, rotate};
+pub use expiry::Expiry;
+pub use grant::{end_grant, grant, known_tool};
+pub use hand::{Deed, Hand};
+pub use logins::{set_password, sign_out, sign_out_everywhere};
+pub use movement::{Movement, movement};
+pub use outlook::Outlook;
+pub use plain::plain;
+pub use ruling::{Ruled, Verb, rule};
+pub use span::Span;
+pub use standing::standing;

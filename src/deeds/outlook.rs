@@ -1,0 +1,64 @@
+//! What a policy comes to with the tools that there are.
+
+use crate::auth::reach_of;
+use crate::config::{HelperClass, Mode, Policy, Reach, Spaces};
+use crate::policy::{Subject, lets_propose, mode, shows};
+use crate::vault::{Agent, OfferedTool};
+
+/// What an agent would see and may do.
+pub struct Outlook {
+    /// Its policy.
+    pub policy: Policy,
+    /// The tools that exist for the agent, by what becomes of their calls.
+    pub tools: Vec<(Mode, Vec<String>)>,
+    /// The tools that it would have if the owner had not switched them off on this box, with the key that did.
+    pub off: Vec<(HelperClass, String)>,
+    /// How many there are besides.
+    pub hidden: usize,
+}
+
+impl Outlook {
+    /// Of an agent with this policy, among these spaces and tools.
+    pub fn of(agent: &Agent, policy: Policy, spaces: &Spaces, offered: &[OfferedTool]) -> Self {
+        // One that is kept nowhere reaches nothing.
+        let reach = reach_of(agent, &policy, spaces).unwrap_or_default();
+        let becomes = |tool: &OfferedTool| {
+            let subject = Subject {
+                name: &tool.name,
+                toolset: &tool.toolset,
+                risk: tool.risk,
+            };
+            match () {
+                () if !is_within(tool, &reach) => Mode::Deny,
+                () if shows(&policy, subject) => mode(&policy, subject),
+                // What it does not call, and yet may bring about.
+                () if lets_propose(&policy, subject) => Mode::Propose,
+                () => Mode::Deny,
+            }
+        };
+        let (here, off): (Vec<_>, Vec<_>) = offered.iter().partition(|t| t.off.is_none());
+        let of = |wanted: Mode| {
+            let fitting = here.iter().filter(|tool| becomes(tool) == wanted);
+            let names: Vec<String> = fitting.map(|tool| tool.name.clone()).collect();
+            (wanted, names)
+        };
+        let tools = [Mode::Allow, Mode::Confirm, Mode::Propose].map(of);
+        Self {
+            hidden: of(Mode::Deny).1.len(),
+            off: off
+                .iter()
+                .filter(|tool| becomes(tool) != Mode::Deny)
+                .filter_map(|tool| Some((tool.off?, tool.name.clone())))
+                .collect(),
+            tools: tools
+                .into_iter()
+                .filter(|(_, names)| !names.is_empty())
+                .collect(),
+            policy,
+        }
+    }
+}
+
+fn is_within(tool: &OfferedTool, reach: &Reach) -> bool {
+    (!tool.needs_host || reach.host()) && (!tool.needs_everything || reach.is_everything())
+}
