@@ -64,6 +64,7 @@ mod helper;
 mod helper_client;
 mod http;
 mod observer;
+mod owner;
 mod policy;
 mod protocol;
 mod registry;

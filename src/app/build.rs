@@ -31,6 +31,7 @@ use crate::guard::{Callers, Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild, Told};
 use crate::http::Tls;
 use crate::observer::{Observer, ObserverHandle, Units};
+use crate::owner::Site;
 use crate::registry::Catalog;
 use crate::state::{Retention, State, StateError};
 use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
@@ -88,6 +89,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let state = state(&settings)?;
     let tls = address.map(|_| load_tls(&settings)).transpose()?;
     let lxc = Lxc::new(helper.clone());
+    let sampled = (Arc::new(Host::new(helper.clone())), lxc.clone());
     let systemd = Systemd::new(SystemBus::new());
     let units = Units::new(&systemd, live.clone());
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
@@ -95,7 +97,8 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let told = (observer.handle(), live.clone());
     let backends = backends((lxc, systemd), helper, told, (&bounds, &stop));
     let courier = backends.courier.clone();
-    let (guard, sessions) = door(&vault, &state, &live).await?;
+    let logins = Arc::new(Logins::new(vault.clone(), live.clone()));
+    let (guard, sessions) = door(&vault, &state, (&live, &logins)).await?;
     let desk: Arc<SessionDesk> = sessions.clone();
     let catalog = catalog((&state, &vault, desk), backends, settings.tools.dialect);
     let catalog = catalog.map_err(failed)?;
@@ -105,7 +108,9 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     bounds.asked().await;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
     let engine = Arc::new(engine.with_inbox(inbox));
-    let serving = serving(&engine, guard, sessions, tls, live);
+    let site = site((&vault, &state), logins, &live);
+    let sampled = (site.samples.clone(), sampled);
+    let serving = serving(&engine, (guard, sessions), tls, live, Some(site));
     let house = House {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
         in_force,
@@ -119,6 +124,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         stop,
         bounds,
         courier,
+        sampled: Mutex::new(Some(sampled)),
         _lock: lock,
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
@@ -251,11 +257,11 @@ fn load_tls(settings: &Settings) -> Result<Arc<Tls>, BuildError> {
 async fn door(
     vault: &Vault,
     state: &State,
-    live: &Live,
+    (live, logins): (&Live, &Arc<Logins>),
 ) -> Result<(Arc<Guard>, Arc<Sessions>), BuildError> {
     let callers = Callers {
         agents: Agents::new(vault.clone(), live.clone()).map_err(failed)?,
-        logins: Arc::new(Logins::new(vault.clone(), live.clone())),
+        logins: logins.clone(),
         live: live.clone(),
     };
     let hosts = live.read(hosts);
@@ -347,13 +353,25 @@ fn start_helper(
     }
 }
 
+/// The owner's pages.
+fn site((vault, state): (&Vault, &State), logins: Arc<Logins>, live: &Live) -> Site {
+    Site {
+        vault: vault.clone(),
+        state: state.clone(),
+        live: live.clone(),
+        logins,
+        samples: Arc::default(),
+        readers: Arc::default(),
+    }
+}
+
 /// Puts engine, guard and sessions behind a socket.
 pub fn serving(
     engine: &Arc<Engine>,
-    guard: Arc<Guard>,
-    sessions: Arc<Sessions>,
+    (guard, sessions): (Arc<Guard>, Arc<Sessions>),
     tls: Option<Arc<Tls>>,
     live: Live,
+    site: Option<Site>,
 ) -> Serving {
     let metrics = engine.metrics.clone();
     let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, live.clone());
@@ -363,6 +381,7 @@ pub fn serving(
             http_sse: HttpSse::new(endpoint.clone()),
             live: live.clone(),
             endpoint,
+            site,
             metrics: metrics.clone(),
         }),
         tls,

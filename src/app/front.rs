@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hyper::header::{ALLOW, HeaderValue, ORIGIN};
+use hyper::header::{ACCEPT, ALLOW, HeaderValue, LOCATION, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
 use crate::config::{Live, Preset};
 use crate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
 use crate::http::{Body, Upload, empty, json as json_response, text};
+use crate::owner::Site;
 use crate::telemetry::Metrics;
 use crate::transport::{Answered, Endpoint, HttpSse};
 
@@ -24,6 +25,8 @@ enum Surface {
     Discovery,
     Login,
     Logout,
+    Home,
+    Owner,
 }
 
 /// A path: its name, its door, what answers there, and the methods that it takes.
@@ -41,7 +44,12 @@ const PATHS: &[Row] = &[
     ("/logout",          Door::Open,  Surface::Logout,    "POST, OPTIONS"),
     ("/health",          Door::Open,  Surface::Health,    "GET, HEAD, OPTIONS"),
     ("/.well-known/mcp", Door::Open,  Surface::Discovery, "GET, HEAD, OPTIONS"),
+    ("/",                Door::Open,  Surface::Home,      "GET, HEAD"),
+    ("/owner",           Door::Owner, Surface::Owner,     "GET, HEAD, POST"),
 ];
+
+/// What the paths of the owner's pages begin with.
+const OWNERS: &str = "/owner/";
 
 /// Everything behind the socket.
 pub struct Front {
@@ -51,6 +59,8 @@ pub struct Front {
     pub endpoint: Arc<Endpoint>,
     /// What answers at `/sse` and `/message`, where the owner has turned that on.
     pub http_sse: HttpSse,
+    /// The owner's pages; none where there is no owner.
+    pub site: Option<Site>,
     /// The settings in force.
     pub live: Live,
     /// What is counted.
@@ -92,13 +102,28 @@ impl Front {
                 Surface::Logout => Box::pin(self.guard.logout(request, peer)).await,
                 _ => {
                     self.guard.charge_stranger(peer)?;
-                    Ok(open(surface))
+                    open(surface, &request)
                 }
             },
+            // Apart: pages are rare too.
+            Door::Owner => Ok(Box::pin(self.page(request, peer)).await),
             Door::Agent => {
                 let answered = self.admitted(surface, &self.guard.admit(request, peer).await?)?;
                 Ok(answered.response().await)
             }
+        }
+    }
+
+    /// One of the owner's pages; what the chain refuses is said by a page as well.
+    async fn page(&self, request: Request<Upload>, peer: SocketAddr) -> Response<Body> {
+        let visit = self.guard.visit(request, peer).await;
+        match (visit, &self.site) {
+            (Ok(visit), Some(site)) => site.answer(visit).await,
+            (Err(refusal), Some(site)) => {
+                let _ = self.refuse(&refusal, peer);
+                site.refuse(&refusal)
+            }
+            (_, None) => self.refuse(&nothing(), peer),
         }
     }
 
@@ -114,11 +139,15 @@ impl Front {
     /// What answers a request's path and takes its method.
     fn find(&self, request: &Request<Upload>) -> Result<(Door, Surface, &'static str), Refusal> {
         let path = request.uri().path();
+        let path = if path.starts_with(OWNERS) {
+            "/owner"
+        } else {
+            path
+        };
         let known = PATHS.iter().find(|(known, ..)| *known == path);
         let known = known.filter(|(_, _, surface, _)| self.offers(*surface));
         let Some((_, door, surface, methods)) = known else {
-            let words = "there is nothing here; MCP is at /mcp";
-            return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found", words));
+            return Err(nothing());
         };
         let method = request.method().as_str();
         if methods.split(", ").any(|known| known == method) {
@@ -135,6 +164,7 @@ impl Front {
                 self.live.read(|settings| settings.access.http_sse)
             }
             Surface::Login | Surface::Logout => self.guard.has_logins(),
+            Surface::Home | Surface::Owner => self.site.is_some(),
             _ => true,
         }
     }
@@ -167,10 +197,29 @@ fn options(request: &Request<Upload>, methods: &'static str) -> Response<Body> {
     response
 }
 
-fn open(surface: Surface) -> Response<Body> {
+fn open(surface: Surface, request: &Request<Upload>) -> Result<Response<Body>, Refusal> {
     let body = match surface {
+        Surface::Home => return home(request),
         Surface::Health => json!({ "status": "ok" }),
         _ => json!({ "mcp_endpoint": "/mcp" }),
     };
-    json_response(StatusCode::OK, body.to_string().into_bytes())
+    Ok(json_response(StatusCode::OK, body.to_string().into_bytes()))
+}
+
+/// Browsers are led to the owner's pages; for everybody else there is nothing.
+fn home(request: &Request<Upload>) -> Result<Response<Body>, Refusal> {
+    let accepts = request.headers().get_all(ACCEPT).iter();
+    let mut accepts = accepts.filter_map(|value| value.to_str().ok());
+    if !accepts.any(|accepted| accepted.contains("text/html")) {
+        return Err(nothing());
+    }
+    let mut response = empty(StatusCode::SEE_OTHER);
+    let to = HeaderValue::from_static("/owner");
+    response.headers_mut().insert(LOCATION, to);
+    Ok(response)
+}
+
+fn nothing() -> Refusal {
+    let words = "there is nothing here; MCP is at /mcp";
+    Refusal::new(StatusCode::NOT_FOUND, "not_found", words)
 }

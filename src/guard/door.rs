@@ -7,4 +7,6 @@ pub enum Door {
     Open,
     /// An agent's token.
     Agent,
+    /// The owner's cookie; a page says what to do without one.
+    Owner,
 }

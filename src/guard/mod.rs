@@ -17,6 +17,7 @@ mod identity;
 mod login;
 mod rate;
 mod refusal;
+mod visit;
 
 pub use admitted::Admitted;
 pub use attached::Attached;
@@ -27,4 +28,6 @@ pub use door::Door;
 pub use edge::Edge;
 pub use host::Hosts;
 pub use identity::Identity;
+pub use login::{clear_cookie, set_cookie};
 pub use refusal::Refusal;
+pub use visit::{PROOF, Session, Visit};
