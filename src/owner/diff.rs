@@ -12,11 +12,12 @@ use crate::vault::Change;
 /// on. The arguments are never redacted: what is hidden could be what is wanted.
 pub fn diff(change: &Change, state: &Value) -> Markup {
     let arguments: Map<String, Value> = serde_json::from_str(&change.arguments).unwrap_or_default();
-    let rests_on = change
-        .rests_on
-        .iter()
-        .filter_map(|pointer| state.pointer(pointer));
-    let stands: Vec<&Value> = rests_on.collect();
+    // What writes into the state names the place.
+    let place = change.target.iter().filter(|target| target.starts_with('/'));
+    let places = change.rests_on.iter().chain(place);
+    let there = places.filter_map(|pointer| Some((pointer, state.pointer(pointer)?)));
+    let there: Vec<(&String, &Value)> = there.collect();
+    let stands: Vec<&Value> = there.iter().map(|(_, value)| *value).collect();
     html! {
         @if arguments.is_empty() { p class="soft" { (words::NO_ARGUMENTS) } }
         dl {
@@ -25,7 +26,7 @@ pub fn diff(change: &Change, state: &Value) -> Markup {
                 dd { (beside(now(&stands, &change.tool, argument), wanted)) }
             }
         }
-        @for (pointer, value) in change.rests_on.iter().zip(&stands) {
+        @for (pointer, value) in &there {
             details {
                 summary { (words::AS_IT_IS) " " (name(pointer)) }
                 pre { bdi { (inert(&pretty(&redact(value)))) } }

@@ -41,8 +41,13 @@ pub fn events(asked: &Asked<'_>) -> Made {
     let mut agents = site.vault.agents().changes();
     let mut state = site.state.bell();
     let mut samples = site.samples.bell();
+    // Before anything else is looked at: what moves from here on rings.
+    let missed = asked.visit.query("seen").is_some_and(|seen| seen != site.stamp());
     let mut response = stream(move |sender| async move {
         let _reader = reader;
+        if missed && sender.message(None, b"moved").await.is_err() {
+            return;
+        }
         let over = logins.ended(key);
         tokio::pin!(over);
         loop {

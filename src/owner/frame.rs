@@ -52,8 +52,8 @@ pub struct Page<'a> {
     pub tab: Option<Tab>,
     /// How many changes wait.
     pub waiting: usize,
-    /// Whether it is looked at again when something has changed.
-    pub live: bool,
+    /// What had moved before it was made, where it is looked at again when something moves.
+    pub live: Option<&'a str>,
     /// What it shows.
     pub content: Markup,
 }
@@ -87,7 +87,7 @@ impl Page<'_> {
                 body {
                     a class="skip" href="#main" { (words::SKIP) }
                     @if let Some(here) = self.tab { header { (navigation(here, self.waiting)) } }
-                    main id="main" tabindex="-1" data-live=[self.live.then_some("1")] { (self.content) }
+                    main id="main" tabindex="-1" data-live=[self.live] { (self.content) }
                 }
             }
         }

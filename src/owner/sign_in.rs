@@ -155,7 +155,7 @@ fn stranger_page(title: &str, status: StatusCode, content: Markup) -> Response<B
         title,
         tab: None,
         waiting: 0,
-        live: false,
+        live: None,
         content,
     };
     page.response(status)

@@ -83,6 +83,7 @@ impl Site {
         }
         let session = visit.session().ok_or(Trouble::SignedOut)?;
         let asked = Asked {
+            stamp: self.stamp(),
             site: self,
             visit,
             session,
@@ -120,7 +121,7 @@ impl Site {
             title: words::TROUBLE,
             tab: visit.session().map(|_| Tab::Inbox),
             waiting: self.waiting().unwrap_or(0),
-            live: false,
+            live: None,
             content,
         };
         page.response(trouble.status())
@@ -133,6 +134,15 @@ impl Site {
             .iter()
             .filter(|change| change.status == ChangeStatus::Pending);
         Ok(waits.count())
+    }
+
+    /// Another one when something has moved that a page may show.
+    pub fn stamp(&self) -> String {
+        let inbox = *self.vault.changes().bell().borrow();
+        let agents = *self.vault.agents().changes().borrow();
+        let state = *self.state.bell().borrow();
+        let samples = *self.samples.bell().borrow();
+        format!("{inbox}.{agents}.{state}.{samples}")
     }
 
     /// The spaces of the settings.
@@ -153,6 +163,8 @@ impl Site {
 
 /// A visit of the owner.
 pub struct Asked<'a> {
+    /// What had moved before anything was read for the page.
+    pub stamp: String,
     /// What it stands on.
     pub site: &'a Site,
     /// What was sent.
@@ -168,7 +180,7 @@ impl Asked<'_> {
             title,
             tab: Some(tab),
             waiting: self.site.waiting()?,
-            live,
+            live: live.then_some(self.stamp.as_str()),
             content,
         };
         Ok(page.response(StatusCode::OK))
@@ -196,7 +208,7 @@ pub fn plain_page(status: StatusCode, words: &str) -> Response<Body> {
         title: words::TROUBLE,
         tab: None,
         waiting: 0,
-        live: false,
+        live: None,
         content: html! {
             h1 { (words::TROUBLE) }
             (parts::notice(words, true))

@@ -64,12 +64,12 @@ await it('a wrong password is refused, the right one leads back to the page that
 
 await it('the first page is light', async () => {
   const fresh = await person(browser, { viewport, storageState: await context.storageState() });
-  let bytes = 0;
-  fresh.page.on('response', async (answer) => {
-    bytes += (await answer.request().sizes()).responseBodySize;
-  });
+  const asked = [];
+  fresh.page.on('requestfinished', (request) => asked.push(request));
   await fresh.page.goto(`${origin}/owner`, { waitUntil: 'load' });
   await fresh.page.waitForTimeout(300);
+  const sizes = await Promise.all(asked.map((request) => request.sizes()));
+  const bytes = sizes.reduce((sum, { responseBodySize, responseHeadersSize }) => sum + responseBodySize + responseHeadersSize, 0);
   await fresh.context.close();
   expect(bytes > 5_000 && bytes < 60_000, `${bytes} bytes`);
 });

@@ -32,7 +32,7 @@
     document.title = fresh.title;
     times();
   };
-  const events = new EventSource("/owner/events");
+  const events = new EventSource(`/owner/events?seen=${main.dataset.live}`);
   events.addEventListener("message", () => {
     if (waiting || busy()) return;
     waiting = true;
