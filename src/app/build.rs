@@ -1,7 +1,6 @@
 //! Builds the house: the one place that knows every room.
 
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -12,6 +11,7 @@ use super::{
     bounds::offered,
     build_error::BuildError,
     catalog::{Backends, catalog},
+    directory,
     front::Front,
     house::{House, certificate, hosts},
     job_ends::record_job_ends,
@@ -34,7 +34,6 @@ use crate::observer::{Observer, ObserverHandle, Units};
 use crate::owner::Site;
 use crate::registry::Catalog;
 use crate::state::{Retention, State, StateError};
-use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
 use crate::vault::{ChangeRoom, TaskRoom, Vault, VaultError};
@@ -76,10 +75,8 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     } = plan;
     let in_force = InForce::new(settings);
     let (settings, live) = (in_force.now(), in_force.live());
+    let lock = directory::take(&settings.state_dir)?;
     let directory = settings.state_dir.clone();
-    files::private_dir(&directory).map_err(failed)?;
-    must_be_ours(&directory)?;
-    let lock = lock(&directory)?;
     let stop = watch::Sender::new(false);
     // First, so that it is there when it is asked.
     let (child, helper) = start_helper(helper, &settings)?;
@@ -89,10 +86,9 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let state = state(&settings)?;
     let tls = address.map(|_| load_tls(&settings)).transpose()?;
     let lxc = Lxc::new(helper.clone());
-    let sampled = (Arc::new(Host::new(helper.clone())), lxc.clone());
+    let measured = (Host::new(helper.clone()).into(), lxc.clone());
     let systemd = Systemd::new(SystemBus::new());
-    let units = Units::new(&systemd, live.clone());
-    let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
+    let observer = observer(&state, (&lxc, &systemd), &helper, &live);
     recording_ends(&helper, (&vault, &state), directory.join("vault.db"), &stop);
     let told = (observer.handle(), live.clone());
     let backends = backends((lxc, systemd), helper, told, (&bounds, &stop));
@@ -108,8 +104,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     bounds.asked().await;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
     let engine = Arc::new(engine.with_inbox(inbox));
-    let site = site((&vault, &state), logins, &live);
-    let sampled = (site.samples.clone(), sampled);
+    let site = site((&vault, &state), (logins, measured), &live);
     let serving = serving(&engine, (guard, sessions), tls, live, Some(site));
     let house = House {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
@@ -124,13 +119,23 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
         stop,
         bounds,
         courier,
-        sampled: Mutex::new(Some(sampled)),
         _lock: lock,
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
     };
     house.adopt(&settings);
     Ok(house)
+}
+
+/// What keeps the state true to the box.
+fn observer(
+    state: &State,
+    (lxc, systemd): (&Lxc, &Systemd),
+    helper: &Helper,
+    live: &Live,
+) -> Observer {
+    let units = Units::new(systemd, live.clone());
+    Observer::new(state.clone(), lxc, Host::new(helper.clone()), units)
 }
 
 /// What the tools act on.
@@ -304,32 +309,6 @@ pub fn retention(log: &StateLog) -> Retention {
     }
 }
 
-/// What root makes in the directory of a service's user, that user could not write any more.
-fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
-    let owner = files::owner(directory).map_err(failed)?;
-    if owner == own_uid() {
-        return Ok(());
-    }
-    Err(failed(format!(
-        "{} belongs to another user (uid {owner}); start gatewren as that user, which systemctl start gatewren \
-         does, or name another directory",
-        directory.display()
-    )))
-}
-
-/// Two servers that keep the same state would each undo what the other has seen.
-fn lock(directory: &Path) -> Result<DirectoryLock, BuildError> {
-    lock_directory(directory).map_err(|cause| {
-        let directory = directory.display();
-        if cause.kind() != io::ErrorKind::WouldBlock {
-            return failed(format!("cannot lock {directory}: {cause}"));
-        }
-        BuildError::in_use(format!(
-            "another gatewren keeps its state in {directory}; stop it, or name another directory"
-        ))
-    })
-}
-
 fn start_helper(
     plan: HelperPlan,
     settings: &Settings,
@@ -354,12 +333,17 @@ fn start_helper(
 }
 
 /// The owner's pages.
-fn site((vault, state): (&Vault, &State), logins: Arc<Logins>, live: &Live) -> Site {
+fn site(
+    (vault, state): (&Vault, &State),
+    (logins, measured): (Arc<Logins>, (Arc<Host>, Lxc)),
+    live: &Live,
+) -> Site {
     Site {
         vault: vault.clone(),
         state: state.clone(),
         live: live.clone(),
         logins,
+        measured,
         samples: Arc::default(),
         readers: Arc::default(),
     }

@@ -119,9 +119,9 @@ impl Front {
         let visit = self.guard.visit(request, peer).await;
         match (visit, &self.site) {
             (Ok(visit), Some(site)) => site.answer(visit).await,
-            (Err(refusal), Some(site)) => {
+            (Err(refusal), Some(_)) => {
                 let _ = self.refuse(&refusal, peer);
-                site.refuse(&refusal)
+                Site::refuse(&refusal)
             }
             (_, None) => self.refuse(&nothing(), peer),
         }

@@ -16,7 +16,7 @@ use super::{
     names::{box_addresses, box_names},
     serving::Serving,
 };
-use crate::backends::{Bounds, Host, Lxc};
+use crate::backends::Bounds;
 use crate::config::{InForce, Settings, TlsMode};
 use crate::courier::Courier;
 use crate::dispatch::Engine;
@@ -24,7 +24,6 @@ use crate::guard::Hosts;
 use crate::helper_client::HelperChild;
 use crate::http::{InvalidSubject, Subject, Subjects, Tls, TlsSource};
 use crate::observer::Observer;
-use crate::owner::Samples;
 use crate::state::State;
 use crate::sys::{DirectoryLock, Hints, hold_few_program_pages, rfc3339};
 use crate::telemetry::Notify;
@@ -41,9 +40,6 @@ const SETTLE: Duration = Duration::from_secs(1);
 
 /// So often the certificate is looked at although nothing has changed, because it expires.
 const RENEWAL: Duration = Duration::from_hours(12);
-
-/// Where samples are kept, and what they are taken of.
-pub type Sampled = (Arc<Samples>, (Arc<Host>, Lxc));
 
 /// A running gatewren.
 pub struct House {
@@ -70,8 +66,6 @@ pub struct House {
     /// What the helper does on this box.
     pub(super) bounds: Bounds,
     pub(super) courier: Courier,
-    /// What the owner's page measures, until that begins.
-    pub(super) sampled: Mutex<Option<Sampled>>,
     pub(super) _lock: DirectoryLock,
     pub(super) observer: Mutex<Option<Observer>>,
     pub(super) helper: Mutex<Option<HelperChild>>,
@@ -86,8 +80,8 @@ impl House {
                 let _ = stop.wait_for(|stop| *stop).await;
             }));
         }
-        if let Some((samples, (host, lxc))) = lock(&self.sampled).take() {
-            workers.spawn(async move { samples.keep(host, lxc).await });
+        if let Some(site) = &self.serving.front.site {
+            workers.spawn(site.keep_samples());
         }
         let engine = self.engine.clone();
         workers.spawn(async move { engine.sweep_tasks().await });

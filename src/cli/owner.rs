@@ -12,7 +12,7 @@ use crate::deeds::{self, Deed, set_password, sign_out_everywhere};
 use crate::sys::{Secret, host_name, is_asked, read_hidden, rfc3339};
 use crate::vault::{Agent, Login, Vault};
 
-/// Set the owner's password, here or on the page, and see and end what was signed in at /login.
+/// Set the owner's password, here or on the page, and see and end what was signed in.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

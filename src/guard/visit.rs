@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::http::request::Parts;
@@ -195,11 +197,7 @@ impl Visit {
 /// The cookie itself is out of reach of pages; this is made of it, and nothing leads back.
 fn proof(cookie: &str) -> String {
     let hash = digest(&SHA256, format!("{COOKIE_NAME} form {cookie}").as_bytes());
-    hash.as_ref()
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    URL_SAFE_NO_PAD.encode(hash.as_ref().get(..16).unwrap_or_default())
 }
 
 fn first(encoded: &[u8], name: &str) -> Option<String> {

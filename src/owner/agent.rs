@@ -11,7 +11,7 @@ use super::parts::{name, notice, time, time_or};
 use super::site::{Asked, Made, done};
 use super::trouble::Trouble;
 use super::words;
-use crate::auth::policy_of;
+use crate::auth::{AuthError, policy_of};
 use crate::config::Policy;
 use crate::deeds::{self, Outlook, change_lines, standing};
 use crate::http::Body;
@@ -102,7 +102,7 @@ fn shown(
                 ul { @for line in change_lines(changes) { li { (name(line.trim())) } } }
             }
         }
-        section { (facts(agent, &standing(agent, &spaces).refused.map(|why| why.to_string()))) }
+        section { (facts(agent, standing(agent, &spaces).refused.as_ref())) }
         section {
             h2 { @if is_preview { (words::WOULD_SEE) } @else { (words::SEES) } }
             @match &outlook {
@@ -129,9 +129,9 @@ fn shown(
     asked.page(Tab::Agents, &agent.name, false, content)
 }
 
-fn facts(agent: &Agent, refused: &Option<String>) -> Markup {
+fn facts(agent: &Agent, refused: Option<&AuthError>) -> Markup {
     html! {
-        @if let Some(why) = refused { (notice(why, true)) }
+        @if let Some(why) = refused { (notice(&why.to_string(), true)) }
         dl {
             dt { (words::ID) } dd { code { (agent.id) } }
             dt { (words::POLICY) } dd { (agent.preset.as_str()) }
@@ -189,11 +189,11 @@ fn last_calls(asked: &Asked<'_>, agent: &Agent) -> Result<Markup, Trouble> {
     let refused = audit.calls(&wanted(Some("refused"), CALLS))?;
     let all = format!("/owner/audit?agent={}", agent.id);
     Ok(html! {
-        (calls_table(&calls, audit.run_after()?))
+        (calls_table(words::LAST_CALLS, &calls, audit.run_after()?))
         p { a href=(all) { (words::ALL_CALLS) } }
         @if !refused.is_empty() {
             h2 { (words::REFUSALS) }
-            (calls_table(&refused, audit.run_after()?))
+            (calls_table(words::REFUSALS, &refused, audit.run_after()?))
         }
     })
 }

@@ -7,7 +7,7 @@ use qrcode::render::svg;
 use super::agent_form::{Wanted, fields};
 use super::connect::{authority_file, mcp_url};
 use super::frame::{Tab, proof};
-use super::parts::{name, notice, time_or};
+use super::parts::{name, notice, table, time_or};
 use super::site::{Asked, Made};
 use super::trouble::Trouble;
 use super::words;
@@ -41,7 +41,7 @@ fn listed(asked: &Asked<'_>, wanted: &Wanted, wrong: Option<&str>) -> Made {
     let content = html! {
         h1 { (words::AGENTS) }
         (asked.said())
-        @if current.is_empty() { p { (words::NO_AGENTS) } } @else { (table(&rows(&current))) }
+        @if current.is_empty() { p { (words::NO_AGENTS) } } @else { (listing(words::AGENTS, &rows(&current))) }
         section {
             h2 { (words::NEW_AGENT) }
             @if let Some(words) = wrong { (notice(words, true)) }
@@ -54,26 +54,22 @@ fn listed(asked: &Asked<'_>, wanted: &Wanted, wrong: Option<&str>) -> Made {
         @if !gone.is_empty() {
             details {
                 summary { (words::REVOKED_AGENTS) }
-                (table(&rows(&gone)))
+                (listing(words::REVOKED_AGENTS, &rows(&gone)))
             }
         }
     };
     asked.page(Tab::Agents, words::AGENTS, false, content)
 }
 
-fn table(rows: &Markup) -> Markup {
-    html! {
-        div class="scroll" { table {
-            thead { tr {
-                th scope="col" { (words::NAME) }
-                th scope="col" { (words::POLICY) }
-                th scope="col" { (words::SPACE) }
-                th scope="col" { (words::STATE) }
-                th scope="col" { (words::LAST_USED) }
-            } }
-            tbody { (rows) }
-        } }
-    }
+fn listing(label: &str, rows: &Markup) -> Markup {
+    let heads = [
+        words::NAME,
+        words::POLICY,
+        words::SPACE,
+        words::STATE,
+        words::LAST_USED,
+    ];
+    table(label, &heads, rows)
 }
 
 /// An agent's own page.

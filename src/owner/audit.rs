@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::frame::{Tab, guarded};
-use super::parts::{inert, name, notice, time};
+use super::parts::{inert, name, notice, table, time};
 use super::site::{Asked, Made};
 use super::trouble::Trouble;
 use super::words;
@@ -66,7 +66,7 @@ pub async fn page(asked: &Asked<'_>) -> Made {
         @if let Some(words) = &wrong { (notice(words, true)) }
         @if let Some(chain) = &chain { (chain_words(chain)) }
         form method="get" action="/owner/audit" {
-            div class="row" {
+            div class="search" {
                 @for (id, label) in FIELDS { (search_field(asked, id, label)) }
                 (search_field(asked, "since", words::SINCE))
                 (search_field(asked, "until", words::BEFORE))
@@ -77,7 +77,7 @@ pub async fn page(asked: &Asked<'_>) -> Made {
             a class="button plain" href="/owner/audit?verify=1" { (words::VERIFY) }
             a class="button plain" href="/owner/audit/export" download="gatewren-audit.jsonl" { (words::EXPORT) }
         }
-        (calls_table(&calls, run_after))
+        (calls_table(words::AUDIT, &calls, run_after))
         @if calls.len() >= LISTED as usize { p class="soft" { (words::MORE_CALLS) } }
     };
     asked.page(Tab::Audit, words::AUDIT, false, content)
@@ -111,27 +111,25 @@ fn chain_words(chain: &Chain) -> Markup {
 }
 
 /// Calls, a line each.
-pub fn calls_table(calls: &[AuditCall], run_after: i64) -> Markup {
+pub fn calls_table(label: &str, calls: &[AuditCall], run_after: i64) -> Markup {
+    let heads = [
+        words::WHEN,
+        words::AGENT,
+        words::TOOL,
+        words::TARGET,
+        words::OUTCOME,
+    ];
+    let rows = html! {
+        @for call in calls { tr {
+            td { a href=(format!("/owner/audit/{}", call.call)) { (time(ms(call.at_ms))) } }
+            td { (text(call.agent_name.as_ref().or(call.agent.as_ref()))) }
+            td { (text(call.tool.as_ref())) }
+            td { (text(call.target.as_ref())) }
+            td { (name(CallStatus::of(call, run_after).word())) }
+        } }
+    };
     html! {
-        @if calls.is_empty() { p { (words::NO_CALLS) } }
-        @else {
-            div class="scroll" { table {
-                thead { tr {
-                    th scope="col" { (words::WHEN) }
-                    th scope="col" { (words::AGENT) }
-                    th scope="col" { (words::TOOL) }
-                    th scope="col" { (words::TARGET) }
-                    th scope="col" { (words::OUTCOME) }
-                } }
-                tbody { @for call in calls { tr {
-                    td { a href=(format!("/owner/audit/{}", call.call)) { (time(ms(call.at_ms))) } }
-                    td { (text(call.agent_name.as_ref().or(call.agent.as_ref()))) }
-                    td { (text(call.tool.as_ref())) }
-                    td { (text(call.target.as_ref())) }
-                    td { (name(CallStatus::of(call, run_after).word())) }
-                } } }
-            } }
-        }
+        @if calls.is_empty() { p { (words::NO_CALLS) } } @else { (table(label, &heads, &rows)) }
     }
 }
 

@@ -3,10 +3,10 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
+use super::change_parts::names;
 use super::chart::{bytes, chart};
 use super::frame::Tab;
-use super::inbox::names;
-use super::parts::{name, time};
+use super::parts::{name, table, time};
 use super::samples::{ContainerSample, Hour};
 use super::site::{Asked, Made};
 use super::trouble::Trouble;
@@ -53,8 +53,10 @@ fn text<'a>(value: Option<&'a Value>, member: &str) -> Option<&'a str> {
 }
 
 fn facts(info: Option<&Value>) -> Markup {
+    let os = |member| info.and_then(|info| text(info.get("os"), member));
     let known = [
-        (words::SYSTEM, text(info, "os")),
+        (words::SYSTEM, os("name")),
+        (words::VERSION, os("version")),
         (words::KERNEL, text(info, "kernel")),
         (words::ARCHITECTURE, text(info, "architecture")),
     ];
@@ -116,28 +118,22 @@ fn lately(asked: &Asked<'_>) -> Result<Markup, Trouble> {
     let mut entries = history.log(&filter)?;
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.revision.id));
     let names = names(asked.site)?;
+    let rows = html! {
+        @for entry in &entries { @let revision = &entry.revision; tr {
+            td { (time(revision.at_ms)) }
+            td { (places(revision.patch.operations())) }
+            td {
+                @let agent = revision.actor.strip_prefix("agent:").and_then(|id| names.get(id));
+                (name(agent.unwrap_or(&revision.actor)))
+                @if let Some(cause) = &revision.cause {
+                    " " a href=(format!("/owner/audit/{cause}")) { (words::THE_CALL) }
+                }
+            }
+        } }
+    };
+    let heads = [words::WHEN, words::WHAT, words::WHO];
     Ok(html! {
-        @if entries.is_empty() { p { (words::NOTHING_LATELY) } }
-        @else {
-            div class="scroll" { table {
-                thead { tr {
-                    th scope="col" { (words::WHEN) }
-                    th scope="col" { (words::WHAT) }
-                    th scope="col" { (words::WHO) }
-                } }
-                tbody { @for entry in &entries { @let revision = &entry.revision; tr {
-                    td { (time(revision.at_ms)) }
-                    td { (places(revision.patch.operations())) }
-                    td {
-                        @let agent = revision.actor.strip_prefix("agent:").and_then(|id| names.get(id));
-                        (name(agent.unwrap_or(&revision.actor)))
-                        @if let Some(cause) = &revision.cause {
-                            " " a href=(format!("/owner/audit/{cause}")) { (words::THE_CALL) }
-                        }
-                    }
-                } } }
-            } }
-        }
+        @if entries.is_empty() { p { (words::NOTHING_LATELY) } } @else { (table(words::LATELY, &heads, &rows)) }
     })
 }
 

@@ -69,7 +69,7 @@ mod tests {
     fn the_newest_stands_at_the_right_end() {
         assert_eq!(
             points(&[0.0, 50.0, 100.0], 100.0),
-            "116.1,39.0 118.1,20.0 120.0,1.0 "
+            "115.9,39.0 118.0,20.0 120.0,1.0 "
         );
         assert_eq!(points(&[], 100.0), "");
         assert_eq!(

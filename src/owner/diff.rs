@@ -13,7 +13,10 @@ use crate::vault::Change;
 pub fn diff(change: &Change, state: &Value) -> Markup {
     let arguments: Map<String, Value> = serde_json::from_str(&change.arguments).unwrap_or_default();
     // What writes into the state names the place.
-    let place = change.target.iter().filter(|target| target.starts_with('/'));
+    let place = change
+        .target
+        .iter()
+        .filter(|target| target.starts_with('/'));
     let places = change.rests_on.iter().chain(place);
     let there = places.filter_map(|pointer| Some((pointer, state.pointer(pointer)?)));
     let there: Vec<(&String, &Value)> = there.collect();

@@ -42,7 +42,10 @@ pub fn events(asked: &Asked<'_>) -> Made {
     let mut state = site.state.bell();
     let mut samples = site.samples.bell();
     // Before anything else is looked at: what moves from here on rings.
-    let missed = asked.visit.query("seen").is_some_and(|seen| seen != site.stamp());
+    let missed = asked
+        .visit
+        .query("seen")
+        .is_some_and(|seen| seen != site.stamp());
     let mut response = stream(move |sender| async move {
         let _reader = reader;
         if missed && sender.message(None, b"moved").await.is_err() {

@@ -4,15 +4,18 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
-use super::change::standing_class;
+use super::change_parts::{about, decision, facts, names, of, path, standing};
 use super::frame::{Tab, proof};
-use super::parts::{cut, name, time};
-use super::site::{Asked, Made, Site};
+use super::parts::{cut, name, table, time};
+use super::site::{Asked, Made};
 use super::trouble::Trouble;
 use super::words;
 use crate::vault::{Change, ChangeStatus, Grant, hex};
 
-/// Characters of the arguments that stand in the list; the change's own page has all.
+/// So many are shown with all that there is to decide on; further ones in brief, with all of it on their own pages.
+const IN_FULL: usize = 10;
+
+/// Characters of the arguments that stand in the list in brief.
 const IN_A_LIST: usize = 200;
 
 /// So many that have ended are listed.
@@ -31,73 +34,54 @@ pub fn page(asked: &Asked<'_>) -> Made {
         h1 { (words::INBOX) }
         (asked.said())
         @if open.is_empty() { p { (words::NOTHING_WAITS) } }
-        @for change in &open { (waiting(change, &names)) }
+        @for (index, change) in open.iter().enumerate() {
+            @if index < IN_FULL { (whole(asked, change, &names)?) } @else { (brief(change, &names)) }
+        }
         @for (agent, waits) in plans(&open) { (approve_all(asked, agent, &waits, &names)) }
         @if !grants.is_empty() { (granted(asked, &grants, &names)) }
         @if !ended.is_empty() {
             section {
                 h2 { (words::ENDED) }
-                div class="scroll" { table {
-                    thead { tr {
-                        th scope="col" { (words::WHEN) }
-                        th scope="col" { (words::AGENT) }
-                        th scope="col" { (words::TOOL) }
-                        th scope="col" { (words::OUTCOME) }
-                    } }
-                    tbody { @for change in ended.iter().take(ENDED) { tr {
-                        td { (time(change.updated_ms)) }
-                        td { (of(&names, &change.agent)) }
-                        td { a href=(path(change)) { (name(&change.tool)) } " " (about(change)) }
-                        td { (standing(change)) }
-                    } } }
-                } }
+                (table(words::ENDED, &[words::WHEN, words::AGENT, words::TOOL, words::OUTCOME], &ended_rows(&ended, &names)))
             }
         }
     };
     asked.page(Tab::Inbox, words::INBOX, true, content)
 }
 
-/// What agents are called, by their ids.
-pub fn names(site: &Site) -> Result<HashMap<String, String>, Trouble> {
-    let agents = site.vault.agents().list()?;
-    Ok(agents
-        .into_iter()
-        .map(|agent| (agent.id, agent.name))
-        .collect())
+fn ended_rows(ended: &[Change], names: &HashMap<String, String>) -> Markup {
+    html! {
+        @for change in ended.iter().take(ENDED) { tr {
+            td { (time(change.updated_ms)) }
+            td { (of(names, &change.agent)) }
+            td { a href=(path(change)) { (name(&change.tool)) } " " (about(change)) }
+            td { (standing(change)) }
+        } }
+    }
 }
 
-/// What an agent is called; its id when nobody knows it any more.
-pub fn of(names: &HashMap<String, String>, agent: &str) -> Markup {
-    name(names.get(agent).map_or(agent, String::as_str))
+/// All that there is to decide on, and the buttons for it.
+fn whole(
+    asked: &Asked<'_>,
+    change: &Change,
+    names: &HashMap<String, String>,
+) -> Result<Markup, Trouble> {
+    let shown = facts(asked, change, names)?;
+    Ok(html! {
+        article {
+            h2 { a href=(path(change)) { (name(&change.tool)) " " (about(change)) } }
+            (shown)
+            @if change.status == ChangeStatus::Pending { (decision(asked, change)) }
+        }
+    })
 }
 
-/// A change's own page.
-pub fn path(change: &Change) -> String {
-    format!("/owner/changes/{}", change.id)
-}
-
-/// What a change is about.
-pub fn about(change: &Change) -> Markup {
-    html! { @if let Some(target) = &change.target { (name(target)) } }
-}
-
-/// How a change stands, in a word.
-pub fn standing(change: &Change) -> Markup {
-    html! { span class=(format!("tag {}", standing_class(change.status))) { (change.status.as_str()) } }
-}
-
-fn waiting(change: &Change, names: &HashMap<String, String>) -> Markup {
+fn brief(change: &Change, names: &HashMap<String, String>) -> Markup {
     html! {
         article {
             h2 { a href=(path(change)) { (name(&change.tool)) " " (about(change)) } }
-            p {
-                (standing(change)) " " (of(names, &change.agent)) ", " (time(change.created_ms))
-                @if change.moved.is_some() { " " span class="tag warn" { (words::MOVED) } }
-            }
+            p { (standing(change)) " " (of(names, &change.agent)) ", " (time(change.created_ms)) }
             p class="diff" { bdi { (cut(&crate::deeds::plain(&change.arguments), IN_A_LIST)) } }
-            @if change.status == ChangeStatus::Pending {
-                div class="row" { a class="button" href=(path(change)) { (words::LOOK_AND_DECIDE) } }
-            }
         }
     }
 }

@@ -13,15 +13,24 @@ pub fn time(ms: u64) -> Markup {
 
 /// A moment that may not have come.
 pub fn time_or(ms: Option<u64>, otherwise: &str) -> Markup {
-    match ms {
-        Some(ms) => time(ms),
-        None => html! { (otherwise) },
-    }
+    ms.map_or_else(|| html! { (otherwise) }, time)
 }
 
 /// A name that somebody else chose: it cannot turn the direction of what stands beside it.
 pub fn name(text: &str) -> Markup {
     html! { bdi { (plain(text)) } }
+}
+
+/// A table that may be wider than a phone: it is scrolled by itself, also by the keyboard.
+pub fn table(label: &str, heads: &[&str], rows: &Markup) -> Markup {
+    html! {
+        div class="scroll" role="region" aria-label=(label) tabindex="0" {
+            table {
+                thead { tr { @for head in heads { th scope="col" { (head) } } } }
+                tbody { (rows) }
+            }
+        }
+    }
 }
 
 /// Something to read before anything else.

@@ -1,7 +1,7 @@
 //! How the box stood in the last hour: counters that move by themselves, kept in memory and written nowhere.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -87,7 +87,7 @@ impl Samples {
     }
 
     /// Looks again and again, for as long as it is polled. What cannot be seen leaves a gap.
-    pub async fn keep(&self, host: std::sync::Arc<Host>, lxc: Lxc) {
+    pub async fn keep(&self, host: Arc<Host>, lxc: Lxc) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut before = Before::default();

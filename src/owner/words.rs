@@ -45,7 +45,6 @@ pub const FORMER_AGENT: &str = "an agent with another token now";
 
 // The inbox.
 pub const NOTHING_WAITS: &str = "Nothing waits for you.";
-pub const LOOK_AND_DECIDE: &str = "Look and decide";
 pub const MOVED: &str = "its target has moved";
 pub const ALL_OF: &str = "All that waits of";
 pub const ALL_OF_HOW: &str = "This decides on what is on this page, in the order in which it was proposed, and on nothing that came since.";
@@ -127,6 +126,7 @@ pub const SAID: [(&str, &str); 10] = [
 // The box.
 pub const HOST: &str = "Host";
 pub const SYSTEM: &str = "System";
+pub const VERSION: &str = "Version";
 pub const KERNEL: &str = "Kernel";
 pub const ARCHITECTURE: &str = "Architecture";
 pub const CONTAINERS: &str = "Containers";

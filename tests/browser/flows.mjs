@@ -80,13 +80,13 @@ await it('what an agent proposes appears by itself', async () => {
   // The stream is there when the page has asked for it.
   await page.waitForTimeout(500);
   await proposed(`please ${HOSTILE}`);
-  await page.getByRole('link', { name: 'Look and decide' }).waitFor();
+  await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
   expect(await page.getByRole('link', { name: 'Inbox (1)' }).count() === 1, 'the navigation counts');
   await looksRight('inbox');
 });
 
 await it('a change shows agent, risk, reason, what would differ; approving runs it', async () => {
-  await page.getByRole('link', { name: 'Look and decide' }).click();
+  await page.getByRole('link', { name: 'state_put' }).click();
   const main = await page.textContent('main');
   for (const part of ['state_put', 'proposer', 'as planned', "agent's own words", '<img src=x', 'SHA-256']) {
     expect(main.includes(part), `${part} is not in: ${main}`);
@@ -95,7 +95,7 @@ await it('a change shows agent, risk, reason, what would differ; approving runs 
   await looksRight('change');
   await page.getByRole('button', { name: 'Approve', exact: true }).click();
   expect((await page.textContent('main')).includes('It runs once'), 'it does not say so');
-  await page.locator('section .tag', { hasText: /applied|failed/ }).first().waitFor();
+  await page.locator('article .tag', { hasText: /applied|failed/ }).first().waitFor();
   await shot(page, kind, 'change-approved');
 });
 
@@ -198,7 +198,7 @@ await it('a new token ends the old one, and revoking ends the agent', async () =
 
 await it('the box: what it is, what it uses, what changed and who did it', async () => {
   await page.goto(`${origin}/owner/box`);
-  await page.locator('.chart polyline').first().waitFor();
+  await page.locator('.chart svg').first().waitFor();
   const main = await page.textContent('main');
   for (const part of ['CPU', 'Memory', 'Fullest disk', 'What changed lately', 'observer']) {
     expect(main.includes(part), `${part} is not in: ${main.slice(0, 500)}`);
@@ -264,8 +264,7 @@ await it('all essentials work without a script', async () => {
   await signIn(plain.page);
   const id = await proposed('without a script', 'Vienna');
   await plain.page.reload();
-  await plain.page.getByRole('link', { name: 'Look and decide' }).first().click();
-  await plain.page.getByRole('button', { name: 'Approve', exact: true }).click();
+  await plain.page.locator('article', { hasText: 'without a script' }).getByRole('button', { name: 'Approve', exact: true }).click();
   expect(!gatewren('inbox', 'show', id).includes('pending'), 'it waits still');
   const spare = gatewrenAgent('spare', 'observe');
   await plain.page.goto(`${origin}/owner/agents`);
