@@ -123,7 +123,10 @@ await it('rejecting with a note, which the agent reads', async () => {
 await it('approving all decides on what was shown', async () => {
   const ids = [await proposed('first', 'Paris'), await proposed('second', 'Rome')];
   await page.goto(`${origin}/owner`);
+  // Nothing moves under the hand of who is about to decide.
+  await page.getByRole('button', { name: 'Approve all 2' }).focus();
   const late = await proposed('third', 'Madrid');
+  await page.waitForTimeout(1500);
   await page.getByRole('button', { name: 'Approve all 2' }).click();
   expect((await page.textContent('main')).includes('They run once each'), 'it does not say so');
   for (const id of ids) expect(!gatewren('inbox', 'show', id).includes('pending'), `${id} waits still`);
