@@ -102,8 +102,11 @@ async fn listen(address: &Address, head: Head, uri: &str) -> Result<Events, Erro
     Ok(events)
 }
 
+/// A server that answers with one JSON object, as Python's mcp does when it is told to, never begins a stream.
 async fn open(address: &Address, request: &[u8]) -> Result<Events, Error> {
-    address.open().await?.listen(request).await
+    let opened = async { address.open().await?.listen(request).await };
+    let opened = tokio::time::timeout(TOLD_WITHIN, opened).await;
+    opened.map_err(|_| "no stream was begun")?
 }
 
 struct Opened {
