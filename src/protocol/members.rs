@@ -122,7 +122,9 @@ impl Members {
                         return Err(twice(&name));
                     }
                     if others.len() == MOST_OTHERS {
-                        return Err(A::Error::custom("a message has too many members"));
+                        return Err(A::Error::custom(format_args!(
+                            "a message has too many members: beside its own at most {MOST_OTHERS}"
+                        )));
                     }
                     others.push(name);
                     continue;

@@ -140,7 +140,9 @@ impl Few {
             return Err(twice(&name));
         };
         if self.0.len() == MOST {
-            return Err(E::custom("params or its _meta has too many members"));
+            return Err(E::custom(format_args!(
+                "params or its _meta has too many members: at most {MOST} each"
+            )));
         }
         if self.0.is_empty() {
             self.0.reserve(ROOM);
