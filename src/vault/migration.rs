@@ -5,14 +5,20 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::error::VaultError;
-use super::{audit_schema, changes, grants, logins, owner};
+use super::{audit_schema, changes, grants, logins, oauth_clients, oauth_links, owner};
 use crate::sys;
 
 /// Marks the file as ours: "gwrv" as a big-endian number.
 pub(super) const APPLICATION_ID: u32 = 0x6777_7276;
 
 /// The scripts that lead from version N to N + 1, from nothing on. A step that was released is never edited.
-pub(super) const STEPS: &[&[&str]] = &[&[VERSION_1], &[VERSION_2], &[VERSION_3], VERSION_4];
+pub(super) const STEPS: &[&[&str]] = &[
+    &[VERSION_1],
+    &[VERSION_2],
+    &[VERSION_3],
+    VERSION_4,
+    VERSION_5,
+];
 
 const VERSION_1: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -118,6 +124,9 @@ const VERSION_4: &[&str] = &[
     logins::SCHEMA,
     owner::SCHEMA,
 ];
+
+/// Programs that come in over OAuth.
+const VERSION_5: &[&str] = &[oauth_clients::SCHEMA, oauth_links::SCHEMA];
 
 /// The version that `steps` lead to.
 pub(super) fn newest(steps: &[&[&str]]) -> u32 {
