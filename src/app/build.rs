@@ -12,12 +12,13 @@ use super::{
     bounds::offered,
     build_error::BuildError,
     catalog::{Backends, catalog},
+    connect::Connect,
     front::Front,
     house::{House, certificate, hosts},
     job_ends::record_job_ends,
     serving::Serving,
 };
-use crate::auth::{Agents, Logins};
+use crate::auth::{Agents, Links, Logins};
 use crate::backends::{
     Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Mail, Network, Power, Processes,
     Setup, Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits, Updates,
@@ -30,6 +31,7 @@ use crate::dispatch::{
 use crate::guard::{Callers, Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild, Told};
 use crate::http::Tls;
+use crate::oauth::OAuth;
 use crate::observer::{Observer, ObserverHandle, Units};
 use crate::registry::Catalog;
 use crate::state::{Retention, State, StateError};
@@ -105,7 +107,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     bounds.asked().await;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
     let engine = Arc::new(engine.with_inbox(inbox));
-    let serving = serving(&engine, guard, sessions, tls, live);
+    let serving = serving(&engine, (guard, Some(&vault)), sessions, tls, live);
     let house = House {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
         in_force,
@@ -256,6 +258,7 @@ async fn door(
     let callers = Callers {
         agents: Agents::new(vault.clone(), live.clone()).map_err(failed)?,
         logins: Arc::new(Logins::new(vault.clone(), live.clone())),
+        links: Links::new(vault.clone()),
         live: live.clone(),
     };
     let hosts = live.read(hosts);
@@ -347,19 +350,24 @@ fn start_helper(
     }
 }
 
-/// Puts engine, guard and sessions behind a socket.
+/// Puts engine, guard and sessions behind a socket. Programs may ask for access where a vault keeps what they are given.
 pub fn serving(
     engine: &Arc<Engine>,
-    guard: Arc<Guard>,
+    (guard, vault): (Arc<Guard>, Option<&Vault>),
     sessions: Arc<Sessions>,
     tls: Option<Arc<Tls>>,
     live: Live,
 ) -> Serving {
     let metrics = engine.metrics.clone();
+    let connect = vault.map(|vault| Connect {
+        guard: guard.clone(),
+        oauth: OAuth::new(vault.clone(), live.clone()),
+    });
     let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, live.clone());
     Serving {
         front: Arc::new(Front {
             guard,
+            connect,
             http_sse: HttpSse::new(endpoint.clone()),
             live: live.clone(),
             endpoint,

@@ -81,7 +81,13 @@ impl Fixtures {
         let sessions = Sessions::open(&key, live.clone(), None).map_err(BuildError::new)?;
         let path = if plan.http_sse { "sse" } else { "mcp" };
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let serving = serving(&engine, Arc::new(guard), Arc::new(sessions), tls, live);
+        let serving = serving(
+            &engine,
+            (Arc::new(guard), None),
+            Arc::new(sessions),
+            tls,
+            live,
+        );
         Ok(Self {
             url: plan
                 .address

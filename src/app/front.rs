@@ -7,6 +7,7 @@ use hyper::header::{ALLOW, HeaderValue, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
+use super::connect::{Connect, Part};
 use crate::config::{Live, Preset};
 use crate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
 use crate::http::{Body, Upload, empty, json as json_response, text};
@@ -24,13 +25,15 @@ enum Surface {
     Discovery,
     Login,
     Logout,
+    OAuth(Part),
 }
 
 /// A path: its name, its door, what answers there, and the methods that it takes.
 type Row = (&'static str, Door, Surface, &'static str);
 
 /// Every path that answers. What is not here is a plain 404 in JSON: clients that hold a token look for
-/// OAuth metadata under `/.well-known`, and anything but a 404 there misleads them.
+/// OAuth metadata under `/.well-known`, and anything but a 404 there misleads them. So what belongs to OAuth has
+/// `connect` in its path.
 #[rustfmt::skip]
 const PATHS: &[Row] = &[
     ("/mcp",             Door::Agent, Surface::Mcp,       "POST, GET, DELETE, OPTIONS"),
@@ -41,6 +44,16 @@ const PATHS: &[Row] = &[
     ("/logout",          Door::Open,  Surface::Logout,    "POST, OPTIONS"),
     ("/health",          Door::Open,  Surface::Health,    "GET, HEAD, OPTIONS"),
     ("/.well-known/mcp", Door::Open,  Surface::Discovery, "GET, HEAD, OPTIONS"),
+    ("/connect/mcp",       Door::Connect, Surface::Mcp,                    "POST, GET, DELETE, OPTIONS"),
+    ("/connect/authorize", Door::Consent, Surface::OAuth(Part::Authorize), "GET, POST, OPTIONS"),
+    ("/connect/token",     Door::Open,    Surface::OAuth(Part::Token),     "POST, OPTIONS"),
+    ("/connect/register",  Door::Open,    Surface::OAuth(Part::Register),  "POST, OPTIONS"),
+    ("/connect/revoke",    Door::Open,    Surface::OAuth(Part::Revoke),    "POST, OPTIONS"),
+    ("/.well-known/oauth-protected-resource/connect/mcp", Door::Open, Surface::OAuth(Part::Resource), "GET, HEAD, OPTIONS"),
+    // By RFC 8414, and as clients look for what knows OpenID.
+    ("/.well-known/oauth-authorization-server/connect",   Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
+    ("/.well-known/openid-configuration/connect",         Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
+    ("/connect/.well-known/openid-configuration",         Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
 ];
 
 /// Everything behind the socket.
@@ -51,6 +64,8 @@ pub struct Front {
     pub endpoint: Arc<Endpoint>,
     /// What answers at `/sse` and `/message`, where the owner has turned that on.
     pub http_sse: HttpSse,
+    /// What answers to programs that ask for access; absent where nobody is let in by a token of the owner's.
+    pub connect: Option<Connect>,
     /// The settings in force.
     pub live: Live,
     /// What is counted.
@@ -86,20 +101,32 @@ impl Front {
             return Ok(options(&request, methods));
         }
         match door {
-            Door::Open => match surface {
+            Door::Open | Door::Consent => match surface {
                 // Apart: what is rare makes no other request larger.
                 Surface::Login => Box::pin(self.guard.login(request, peer)).await,
                 Surface::Logout => Box::pin(self.guard.logout(request, peer)).await,
+                Surface::OAuth(part) => Box::pin(self.connected(part, request, peer)).await,
                 _ => {
                     self.guard.charge_stranger(peer)?;
                     Ok(open(surface))
                 }
             },
-            Door::Agent => {
-                let answered = self.admitted(surface, &self.guard.admit(request, peer).await?)?;
+            Door::Agent | Door::Connect => {
+                let admitted = self.guard.admit(door, request, peer).await?;
+                let answered = self.admitted(surface, &admitted)?;
                 Ok(answered.response().await)
             }
         }
+    }
+
+    async fn connected(
+        &self,
+        part: Part,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refusal> {
+        let connect = self.connect.as_ref().ok_or_else(nothing_here)?;
+        connect.answer(part, request, peer).await
     }
 
     fn admitted(&self, surface: Surface, admitted: &Admitted) -> Result<Answered, Refusal> {
@@ -115,10 +142,9 @@ impl Front {
     fn find(&self, request: &Request<Upload>) -> Result<(Door, Surface, &'static str), Refusal> {
         let path = request.uri().path();
         let known = PATHS.iter().find(|(known, ..)| *known == path);
-        let known = known.filter(|(_, _, surface, _)| self.offers(*surface));
+        let known = known.filter(|(_, door, surface, _)| self.offers(*door, *surface));
         let Some((_, door, surface, methods)) = known else {
-            let words = "there is nothing here; MCP is at /mcp";
-            return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found", words));
+            return Err(nothing_here());
         };
         let method = request.method().as_str();
         if methods.split(", ").any(|known| known == method) {
@@ -129,7 +155,10 @@ impl Front {
     }
 
     /// Whether a path answers here.
-    fn offers(&self, surface: Surface) -> bool {
+    fn offers(&self, door: Door, surface: Surface) -> bool {
+        if door == Door::Connect || matches!(surface, Surface::OAuth(_)) {
+            return self.connect.as_ref().is_some_and(Connect::is_on);
+        }
         match surface {
             Surface::Stream | Surface::Message => {
                 self.live.read(|settings| settings.access.http_sse)
@@ -154,6 +183,11 @@ impl Front {
         tracing::debug!(%peer, status = refusal.status.as_u16(), why = refusal.error, "refused");
         refusal.to_response()
     }
+}
+
+fn nothing_here() -> Refusal {
+    let words = "there is nothing here; MCP is at /mcp";
+    Refusal::new(StatusCode::NOT_FOUND, "not_found", words)
 }
 
 /// A preflight, or somebody who wants to know the methods.

@@ -7,4 +7,8 @@ pub enum Door {
     Open,
     /// An agent's token.
     Agent,
+    /// A token that a program was given over OAuth for this very path.
+    Connect,
+    /// The owner's cookie; whoever has none is shown the way to it.
+    Consent,
 }

@@ -102,7 +102,7 @@ impl Guard {
         not(feature = "everything"),
         expect(clippy::unnecessary_wraps, reason = "only fixtures have another door")
     )]
-    fn callers(&self) -> Option<&Callers> {
+    pub(super) fn callers(&self) -> Option<&Callers> {
         match &self.identity {
             Identity::Agents(callers) => Some(callers),
             #[cfg(feature = "everything")]
