@@ -65,6 +65,7 @@ mod helper_client;
 mod http;
 mod oauth;
 mod observer;
+mod owner;
 mod policy;
 mod protocol;
 mod registry;

@@ -1,7 +1,6 @@
 //! Builds the house: the one place that knows every room.
 
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -13,6 +12,7 @@ use super::{
     build_error::BuildError,
     catalog::{Backends, catalog},
     connect::Connect,
+    directory,
     front::Front,
     house::{House, certificate, hosts},
     job_ends::record_job_ends,
@@ -33,9 +33,9 @@ use crate::helper_client::{Helper, HelperChild, Told};
 use crate::http::Tls;
 use crate::oauth::OAuth;
 use crate::observer::{Observer, ObserverHandle, Units};
+use crate::owner::Site;
 use crate::registry::Catalog;
 use crate::state::{Retention, State, StateError};
-use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
 use crate::vault::{ChangeRoom, TaskRoom, Vault, VaultError};
@@ -77,10 +77,8 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     } = plan;
     let in_force = InForce::new(settings);
     let (settings, live) = (in_force.now(), in_force.live());
+    let lock = directory::take(&settings.state_dir)?;
     let directory = settings.state_dir.clone();
-    files::private_dir(&directory).map_err(failed)?;
-    must_be_ours(&directory)?;
-    let lock = lock(&directory)?;
     let stop = watch::Sender::new(false);
     // First, so that it is there when it is asked.
     let (child, helper) = start_helper(helper, &settings)?;
@@ -90,14 +88,15 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let state = state(&settings)?;
     let tls = address.map(|_| load_tls(&settings)).transpose()?;
     let lxc = Lxc::new(helper.clone());
+    let measured = (Host::new(helper.clone()).into(), lxc.clone());
     let systemd = Systemd::new(SystemBus::new());
-    let units = Units::new(&systemd, live.clone());
-    let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
+    let observer = observer(&state, (&lxc, &systemd), &helper, &live);
     recording_ends(&helper, (&vault, &state), directory.join("vault.db"), &stop);
     let told = (observer.handle(), live.clone());
     let backends = backends((lxc, systemd), helper, told, (&bounds, &stop));
     let courier = backends.courier.clone();
-    let (guard, sessions) = door(&vault, &state, &live).await?;
+    let logins = Arc::new(Logins::new(vault.clone(), live.clone()));
+    let (guard, sessions) = door(&vault, &state, (&live, &logins)).await?;
     let desk: Arc<SessionDesk> = sessions.clone();
     let catalog = catalog((&state, &vault, desk), backends, settings.tools.dialect);
     let catalog = catalog.map_err(failed)?;
@@ -107,7 +106,8 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     bounds.asked().await;
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
     let engine = Arc::new(engine.with_inbox(inbox));
-    let serving = serving(&engine, (guard, Some(&vault)), sessions, tls, live);
+    let site = site((&vault, &state), (logins, measured), &live);
+    let serving = serving(&engine, (guard, sessions), tls, live, Some(site));
     let house = House {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
         in_force,
@@ -127,6 +127,17 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     };
     house.adopt(&settings);
     Ok(house)
+}
+
+/// What keeps the state true to the box.
+fn observer(
+    state: &State,
+    (lxc, systemd): (&Lxc, &Systemd),
+    helper: &Helper,
+    live: &Live,
+) -> Observer {
+    let units = Units::new(systemd, live.clone());
+    Observer::new(state.clone(), lxc, Host::new(helper.clone()), units)
 }
 
 /// What the tools act on.
@@ -253,11 +264,11 @@ fn load_tls(settings: &Settings) -> Result<Arc<Tls>, BuildError> {
 async fn door(
     vault: &Vault,
     state: &State,
-    live: &Live,
+    (live, logins): (&Live, &Arc<Logins>),
 ) -> Result<(Arc<Guard>, Arc<Sessions>), BuildError> {
     let callers = Callers {
         agents: Agents::new(vault.clone(), live.clone()).map_err(failed)?,
-        logins: Arc::new(Logins::new(vault.clone(), live.clone())),
+        logins: logins.clone(),
         links: Links::new(vault.clone()),
         live: live.clone(),
     };
@@ -301,32 +312,6 @@ pub fn retention(log: &StateLog) -> Retention {
     }
 }
 
-/// What root makes in the directory of a service's user, that user could not write any more.
-fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
-    let owner = files::owner(directory).map_err(failed)?;
-    if owner == own_uid() {
-        return Ok(());
-    }
-    Err(failed(format!(
-        "{} belongs to another user (uid {owner}); start gatewren as that user, which systemctl start gatewren \
-         does, or name another directory",
-        directory.display()
-    )))
-}
-
-/// Two servers that keep the same state would each undo what the other has seen.
-fn lock(directory: &Path) -> Result<DirectoryLock, BuildError> {
-    lock_directory(directory).map_err(|cause| {
-        let directory = directory.display();
-        if cause.kind() != io::ErrorKind::WouldBlock {
-            return failed(format!("cannot lock {directory}: {cause}"));
-        }
-        BuildError::in_use(format!(
-            "another gatewren keeps its state in {directory}; stop it, or name another directory"
-        ))
-    })
-}
-
 fn start_helper(
     plan: HelperPlan,
     settings: &Settings,
@@ -350,18 +335,35 @@ fn start_helper(
     }
 }
 
-/// Puts engine, guard and sessions behind a socket. Programs may ask for access where a vault keeps what they are given.
+/// The owner's pages.
+fn site(
+    (vault, state): (&Vault, &State),
+    (logins, measured): (Arc<Logins>, (Arc<Host>, Lxc)),
+    live: &Live,
+) -> Site {
+    Site {
+        vault: vault.clone(),
+        state: state.clone(),
+        live: live.clone(),
+        logins,
+        measured,
+        samples: Arc::default(),
+        readers: Arc::default(),
+    }
+}
+
+/// Puts engine, guard and sessions behind a socket. Where there is an owner, programs may ask for access.
 pub fn serving(
     engine: &Arc<Engine>,
-    (guard, vault): (Arc<Guard>, Option<&Vault>),
-    sessions: Arc<Sessions>,
+    (guard, sessions): (Arc<Guard>, Arc<Sessions>),
     tls: Option<Arc<Tls>>,
     live: Live,
+    site: Option<Site>,
 ) -> Serving {
     let metrics = engine.metrics.clone();
-    let connect = vault.map(|vault| Connect {
+    let connect = site.as_ref().map(|site| Connect {
         guard: guard.clone(),
-        oauth: OAuth::new(vault.clone(), live.clone()),
+        oauth: OAuth::new(site.vault.clone(), live.clone()),
     });
     let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, live.clone());
     Serving {
@@ -371,6 +373,7 @@ pub fn serving(
             http_sse: HttpSse::new(endpoint.clone()),
             live: live.clone(),
             endpoint,
+            site,
             metrics: metrics.clone(),
         }),
         tls,

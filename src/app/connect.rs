@@ -83,7 +83,7 @@ impl Connect {
         let site = Site::new(own_origin(&head)?);
         let query = head.uri.query().unwrap_or_default();
         let decides = head.method == Method::POST;
-        match self.guard.visit(&head, peer).await? {
+        match self.guard.looks_in(&head, peer).await? {
             Visitor::Owner if decides => {
                 let body = self.guard.small_body(body, MAX_BODY).await?;
                 Ok(self.oauth.decide(&site, &body, peer.ip()).await)

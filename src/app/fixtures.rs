@@ -83,10 +83,10 @@ impl Fixtures {
         let scheme = if tls.is_some() { "https" } else { "http" };
         let serving = serving(
             &engine,
-            (Arc::new(guard), None),
-            Arc::new(sessions),
+            (Arc::new(guard), Arc::new(sessions)),
             tls,
             live,
+            None,
         );
         Ok(Self {
             url: plan

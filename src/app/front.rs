@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hyper::header::{ALLOW, HeaderValue, ORIGIN};
+use hyper::header::{ACCEPT, ALLOW, HeaderValue, LOCATION, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
@@ -11,6 +11,7 @@ use super::connect::{Connect, Part};
 use crate::config::{Live, Preset};
 use crate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
 use crate::http::{Body, Upload, empty, json as json_response, text};
+use crate::owner::Site;
 use crate::telemetry::Metrics;
 use crate::transport::{Answered, Endpoint, HttpSse};
 
@@ -26,6 +27,8 @@ enum Surface {
     Login,
     Logout,
     OAuth(Part),
+    Home,
+    Owner,
 }
 
 /// A path: its name, its door, what answers there, and the methods that it takes.
@@ -54,7 +57,12 @@ const PATHS: &[Row] = &[
     ("/.well-known/oauth-authorization-server/connect",   Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
     ("/.well-known/openid-configuration/connect",         Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
     ("/connect/.well-known/openid-configuration",         Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
+    ("/",                Door::Open,  Surface::Home,      "GET, HEAD"),
+    ("/owner",           Door::Owner, Surface::Owner,     "GET, HEAD, POST"),
 ];
+
+/// What the paths of the owner's pages begin with.
+const OWNERS: &str = "/owner/";
 
 /// Everything behind the socket.
 pub struct Front {
@@ -66,6 +74,8 @@ pub struct Front {
     pub http_sse: HttpSse,
     /// What answers to programs that ask for access; absent where nobody is let in by a token of the owner's.
     pub connect: Option<Connect>,
+    /// The owner's pages; none where there is no owner.
+    pub site: Option<Site>,
     /// The settings in force.
     pub live: Live,
     /// What is counted.
@@ -108,9 +118,11 @@ impl Front {
                 Surface::OAuth(part) => Box::pin(self.connected(part, request, peer)).await,
                 _ => {
                     self.guard.charge_stranger(peer)?;
-                    Ok(open(surface))
+                    open(surface, &request)
                 }
             },
+            // Apart: pages are rare too.
+            Door::Owner => Ok(Box::pin(self.page(request, peer)).await),
             Door::Agent | Door::Connect => {
                 let admitted = self.guard.admit(door, request, peer).await?;
                 let answered = self.admitted(surface, &admitted)?;
@@ -125,8 +137,21 @@ impl Front {
         request: Request<Upload>,
         peer: SocketAddr,
     ) -> Result<Response<Body>, Refusal> {
-        let connect = self.connect.as_ref().ok_or_else(nothing_here)?;
+        let connect = self.connect.as_ref().ok_or_else(nothing)?;
         connect.answer(part, request, peer).await
+    }
+
+    /// One of the owner's pages; what the chain refuses is said by a page as well.
+    async fn page(&self, request: Request<Upload>, peer: SocketAddr) -> Response<Body> {
+        let visit = self.guard.visit(request, peer).await;
+        match (visit, &self.site) {
+            (Ok(visit), Some(site)) => site.answer(visit).await,
+            (Err(refusal), Some(_)) => {
+                let _ = self.refuse(&refusal, peer);
+                Site::refuse(&refusal)
+            }
+            (_, None) => self.refuse(&nothing(), peer),
+        }
     }
 
     fn admitted(&self, surface: Surface, admitted: &Admitted) -> Result<Answered, Refusal> {
@@ -141,10 +166,15 @@ impl Front {
     /// What answers a request's path and takes its method.
     fn find(&self, request: &Request<Upload>) -> Result<(Door, Surface, &'static str), Refusal> {
         let path = request.uri().path();
+        let path = if path.starts_with(OWNERS) {
+            "/owner"
+        } else {
+            path
+        };
         let known = PATHS.iter().find(|(known, ..)| *known == path);
         let known = known.filter(|(_, door, surface, _)| self.offers(*door, *surface));
         let Some((_, door, surface, methods)) = known else {
-            return Err(nothing_here());
+            return Err(nothing());
         };
         let method = request.method().as_str();
         if methods.split(", ").any(|known| known == method) {
@@ -164,6 +194,7 @@ impl Front {
                 self.live.read(|settings| settings.access.http_sse)
             }
             Surface::Login | Surface::Logout => self.guard.has_logins(),
+            Surface::Home | Surface::Owner => self.site.is_some(),
             _ => true,
         }
     }
@@ -185,11 +216,6 @@ impl Front {
     }
 }
 
-fn nothing_here() -> Refusal {
-    let words = "there is nothing here; MCP is at /mcp";
-    Refusal::new(StatusCode::NOT_FOUND, "not_found", words)
-}
-
 /// A preflight, or somebody who wants to know the methods.
 fn options(request: &Request<Upload>, methods: &'static str) -> Response<Body> {
     if request.headers().contains_key(ORIGIN) {
@@ -201,10 +227,29 @@ fn options(request: &Request<Upload>, methods: &'static str) -> Response<Body> {
     response
 }
 
-fn open(surface: Surface) -> Response<Body> {
+fn open(surface: Surface, request: &Request<Upload>) -> Result<Response<Body>, Refusal> {
     let body = match surface {
+        Surface::Home => return home(request),
         Surface::Health => json!({ "status": "ok" }),
         _ => json!({ "mcp_endpoint": "/mcp" }),
     };
-    json_response(StatusCode::OK, body.to_string().into_bytes())
+    Ok(json_response(StatusCode::OK, body.to_string().into_bytes()))
+}
+
+/// Browsers are led to the owner's pages; for everybody else there is nothing.
+fn home(request: &Request<Upload>) -> Result<Response<Body>, Refusal> {
+    let accepts = request.headers().get_all(ACCEPT).iter();
+    let mut accepts = accepts.filter_map(|value| value.to_str().ok());
+    if !accepts.any(|accepted| accepted.contains("text/html")) {
+        return Err(nothing());
+    }
+    let mut response = empty(StatusCode::SEE_OTHER);
+    let to = HeaderValue::from_static("/owner");
+    response.headers_mut().insert(LOCATION, to);
+    Ok(response)
+}
+
+fn nothing() -> Refusal {
+    let words = "there is nothing here; MCP is at /mcp";
+    Refusal::new(StatusCode::NOT_FOUND, "not_found", words)
 }

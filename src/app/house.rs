@@ -80,6 +80,9 @@ impl House {
                 let _ = stop.wait_for(|stop| *stop).await;
             }));
         }
+        if let Some(site) = &self.serving.front.site {
+            workers.spawn(site.keep_samples());
+        }
         let engine = self.engine.clone();
         workers.spawn(async move { engine.sweep_tasks().await });
         workers.spawn(audit::keep(self.vault.clone(), self.in_force.live()));

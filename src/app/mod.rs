@@ -7,6 +7,7 @@ mod build;
 mod build_error;
 mod catalog;
 mod connect;
+mod directory;
 #[cfg(feature = "everything")]
 mod fixtures;
 mod front;

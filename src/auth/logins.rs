@@ -9,8 +9,9 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
+use super::code::Code;
 use super::lockout::{Lockout, together};
-use super::password::Passwords;
+use super::password::{PasswordError, Passwords};
 use super::token::Token;
 use crate::config::Live;
 use crate::sys::{Secret, now_ms};
@@ -57,6 +58,37 @@ impl From<VaultError> for LoginError {
     fn from(cause: VaultError) -> Self {
         tracing::error!("signing in failed: {cause}");
         Self::Unavailable
+    }
+}
+
+/// Why no password was set with a code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetUpError {
+    /// It is not the code, its time is over, or it was used.
+    Code,
+    /// This cannot be the password.
+    Password(PasswordError),
+    /// Nobody is let in.
+    Login(LoginError),
+}
+
+impl fmt::Display for SetUpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code => f.write_str(
+                "this is not the code, or it was used or is over; root makes a new one with gatewren owner setup",
+            ),
+            Self::Password(cause) => cause.fmt(f),
+            Self::Login(cause) => cause.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SetUpError {}
+
+impl From<LoginError> for SetUpError {
+    fn from(cause: LoginError) -> Self {
+        Self::Login(cause)
     }
 }
 
@@ -127,6 +159,57 @@ impl Logins {
         self.sign_in(Some(*hash.as_bytes()), agent, from).await
     }
 
+    /// Exchanges the code for the first password, which it sets, for a cookie.
+    pub async fn set_up(
+        &self,
+        code: &str,
+        password: &str,
+        from: IpAddr,
+    ) -> Result<Secret, SetUpError> {
+        let begun = self.lockout.begin(from, Instant::now());
+        begun.map_err(LoginError::Later)?;
+        let now = now_ms();
+        let owner = self.vault.owner();
+        let guesses = owner.guesses().map_err(LoginError::from)?;
+        together(guesses, now).map_err(LoginError::Later)?;
+        owner.note_guess(now).await.map_err(LoginError::from)?;
+        let code = Code::hash(code);
+        if !owner.is_code(code).map_err(LoginError::from)? {
+            tracing::warn!(%from, "somebody tried to set the owner's password without its code");
+            return Err(SetUpError::Code);
+        }
+        let made = self.passwords.made(Secret::new(password)).await;
+        let stored = made
+            .map_err(|_| LoginError::Busy)?
+            .map_err(SetUpError::Password)?;
+        let begun = self.undertake("owner set-password", OWNER, from).await?;
+        let set = owner.set_password_by_code(code, stored).await;
+        let word = match &set {
+            Ok(true) => "ok",
+            Ok(false) => "refused",
+            Err(_) => "failed",
+        };
+        let done = self.vault.audit().done(begun, word);
+        done.map_err(LoginError::from)?;
+        if !set.map_err(LoginError::from)? {
+            return Err(SetUpError::Code);
+        }
+        self.lockout.forget(from);
+        Ok(self.sign_in(None, OWNER, from).await?)
+    }
+
+    /// The owner's login that a cookie stands for; none when it is over, an agent's, or nobody's.
+    pub fn owner_of(&self, cookie: &str) -> Result<Option<(LoginKey, Login)>, LoginError> {
+        let Some(hash) = Token::hash(cookie) else {
+            return Ok(None);
+        };
+        let key = LoginKey(*hash.as_bytes());
+        let found = self.look(key)?;
+        Ok(found
+            .filter(|login| login.agent.is_none())
+            .map(|login| (key, login)))
+    }
+
     async fn sign_in(
         &self,
         agent: Option<[u8; 32]>,
@@ -139,7 +222,7 @@ impl Logins {
             agent,
             address: from.to_string(),
         };
-        let begun = self.undertake(who, from).await?;
+        let begun = self.undertake("login", who, from).await?;
         let added = self.vault.logins().add(login, self.stay()).await;
         let word = if added.is_ok() { "ok" } else { "failed" };
         self.vault.audit().done(begun, word)?;
@@ -149,16 +232,21 @@ impl Logins {
 
     /// A cookie is lasting access, so it stands in the audit before it is given. Guesses do not: whoever guesses could
     /// fill it; they are counted, and the log has them.
-    async fn undertake(&self, who: &str, from: IpAddr) -> Result<Undertaking, VaultError> {
+    async fn undertake(
+        &self,
+        what: &str,
+        who: &str,
+        from: IpAddr,
+    ) -> Result<Undertaking, LoginError> {
         let deed = Deed {
             by: who,
             from: &from.to_string(),
-            what: "login",
+            what,
             arguments: &json!({}),
             target: None,
             change: None,
         };
-        self.vault.audit().undertake(deed).await
+        Ok(self.vault.audit().undertake(deed).await?)
     }
 
     /// Who holds this cookie, and what it is known again by; none when it is over, or nobody's.

@@ -3,6 +3,7 @@
 
 mod agents;
 mod bootstrap;
+mod code;
 mod edge;
 mod error;
 #[cfg(feature = "everything")]
@@ -19,13 +20,14 @@ mod token;
 
 pub use agents::Agents;
 pub use bootstrap::{Admission, add_agent, bootstrap, rotate_token};
+pub use code::make_code;
 pub use edge::{EdgeError, EdgeRules};
 pub use error::AuthError;
 #[cfg(feature = "everything")]
 pub use fixed::FixedToken;
 pub use jwks::KeySet;
 pub use links::{Agreement, Brought, Given, LinkError, Links};
-pub use logins::{LoginError, Logins, SignedIn};
+pub use logins::{LoginError, LoginKey, Logins, SetUpError, SignedIn};
 pub use password::hash_password;
 pub use principal::{AgentId, Principal};
 pub use standing::{policy_of, reach_of};

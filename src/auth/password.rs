@@ -95,6 +95,21 @@ impl Passwords {
         }
     }
 
+    /// What is kept of a new password.
+    pub(super) async fn made(
+        &self,
+        password: Secret,
+    ) -> Result<Result<StoredPassword, PasswordError>, Busy> {
+        let _waiting = self.queue.try_acquire().map_err(|_| Busy)?;
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = place.map_err(|_| Busy)?;
+        let make = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            hash_password(&password)
+        });
+        make.await.map_err(|_| Busy)
+    }
+
     /// Whether it is the password. Where there is none, it takes as long to say no.
     pub(super) async fn is(
         &self,

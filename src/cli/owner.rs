@@ -6,11 +6,13 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::{deed::hand, place::Place, runtime, say::conclude};
-use crate::deeds::{self, set_password, sign_out_everywhere};
-use crate::sys::{Secret, is_asked, read_hidden, rfc3339};
+use crate::auth::make_code;
+use crate::config::Settings;
+use crate::deeds::{self, Deed, set_password, sign_out_everywhere};
+use crate::sys::{Secret, host_name, is_asked, read_hidden, rfc3339};
 use crate::vault::{Agent, Login, Vault};
 
-/// Set the owner's password, and see and end what was signed in at /login.
+/// Set the owner's password, here or on the page, and see and end what was signed in.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -26,6 +28,8 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    /// Print the page's address and a one-time code, with which the first password is set there
+    Setup,
     /// Set the password: asked for, or the first line of standard input; the owner is signed out everywhere
     SetPassword,
     /// List who is signed in: the owner, and agents that exchanged their token
@@ -50,6 +54,7 @@ fn act(args: &Args) -> Result<String, String> {
     let vault = args.place.vault()?;
     let runtime = runtime::build().map_err(words)?;
     match &args.what {
+        What::Setup => runtime.block_on(set_up(args, &vault)),
         What::SetPassword => {
             runtime.block_on(set_password((&vault, &hand()), &asked_for()?))?;
             Ok(said(args.json, &json!({ "password": "set" }), || {
@@ -59,6 +64,45 @@ fn act(args: &Args) -> Result<String, String> {
         What::Sessions => sessions(&vault, args.json),
         What::SignOut { id, .. } => runtime.block_on(sign_out(&vault, id.as_deref(), args.json)),
     }
+}
+
+/// A code for who has not set a password yet; whoever has one signs in with it.
+async fn set_up(args: &Args, vault: &Vault) -> Result<String, String> {
+    if vault.owner().password().map_err(words)?.is_some() {
+        return Err(
+            "the password is set already; sign in with it, or set another with gatewren owner set-password"
+                .to_owned(),
+        );
+    }
+    let deed = Deed {
+        command: "owner setup",
+        what: json!({}),
+        target: None,
+        change: None,
+    };
+    let code = hand().recorded(vault, deed, make_code(vault)).await?;
+    let url = page_url(&args.place.settings()?);
+    Ok(said(
+        args.json,
+        &json!({ "url": url, "code": code.expose() }),
+        || {
+            format!(
+                "The owner's page:  {url}\nOne-time code:     {}\nIt is good once, for a day.",
+                code.expose()
+            )
+        },
+    ))
+}
+
+/// Where the owner's page is, by this box's first name that others can know.
+fn page_url(settings: &Settings) -> String {
+    let name = settings.names.first().cloned().or_else(host_name);
+    let name = name.unwrap_or_else(|| "localhost".to_owned());
+    let port = settings
+        .listen
+        .first()
+        .map_or(8443, std::net::SocketAddr::port);
+    format!("https://{name}:{port}/owner")
 }
 
 /// One login by its id, or all of the owner's.

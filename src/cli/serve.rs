@@ -4,10 +4,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::runtime;
+use super::{runtime, trial::owner_code};
 use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house, turn_away};
 use crate::config::{ConfigError, HELPER_POLICY_FILE, LogLevel, Settings};
-use crate::sys::{is_root, started_by_systemd};
+use crate::sys::{Secret, is_root, started_by_systemd};
 use crate::telemetry;
 
 /// Serve MCP as the settings say; systemd starts this.
@@ -68,9 +68,11 @@ async fn serve(settings: Result<Settings, ConfigError>, args: &Args) -> ExitCode
     .await
     {
         Ok(house) => {
-            run_house(house, sockets, |house| {
+            let code = owner_code(&house).await.unwrap_or_default();
+            run_house(house, sockets, move |house| {
                 tracing::info!(url = house.url, "serving");
                 say_if_nobody_can_come_in(house);
+                say_how_the_owner_comes_in(house, code.as_ref());
             })
             .await
         }
@@ -113,6 +115,17 @@ fn say_if_nobody_can_come_in(house: &House) {
              observe"
         );
     }
+}
+
+/// Who may read the journal may set the first password: root, and whom root lets read it.
+fn say_how_the_owner_comes_in(house: &House, code: Option<&Secret>) {
+    let Some(code) = code else { return };
+    let page = house.url.replace("/mcp", "/owner");
+    tracing::info!(
+        "the owner has no password yet; open {page} under a name or an address of this box and set one with the \
+         one-time code {}, good for a day or until the next start",
+        code.expose()
+    );
 }
 
 fn fail(error: &dyn std::fmt::Display) -> ExitCode {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{runtime, say::fail};
 use crate::app::{HelperPlan, House, Plan, build, open_sockets, run as run_house, run_stdio};
-use crate::auth::{Agents, bootstrap};
+use crate::auth::{Agents, bootstrap, make_code};
 use crate::config::{LogLevel, Preset, Settings};
 use crate::sys::{Secret, files};
 use crate::telemetry;
@@ -82,10 +82,12 @@ async fn serve(args: &Args) -> Result<ExitCode, String> {
     plan.address = Some(reachable(bound));
     let house = build(plan).await.map_err(|e| e.to_string())?;
     let token = token(&house, &directory, args.policy).await?;
+    let owner_code = owner_code(&house).await?;
     let ca = house.serving.tls.as_ref().and_then(|tls| tls.ca());
     let words = Words {
         url: house.url.clone(),
         token,
+        owner_code,
         ca: ca.unwrap_or_default(),
         directory,
         policy: args.policy,
@@ -197,10 +199,27 @@ async fn token(house: &House, directory: &Path, policy: Preset) -> Result<Secret
     Ok(token)
 }
 
+/// A code for setting the owner's password, where none was set.
+pub async fn owner_code(house: &House) -> Result<Option<Secret>, String> {
+    if house
+        .vault
+        .owner()
+        .password()
+        .map_err(|e| e.to_string())?
+        .is_some()
+    {
+        return Ok(None);
+    }
+    let code = make_code(&house.vault).await;
+    code.map(Some).map_err(|e| e.to_string())
+}
+
 /// What is said when it serves.
 struct Words {
     url: String,
     token: Secret,
+    /// Good for setting the owner's password, where none was set.
+    owner_code: Option<Secret>,
     ca: PathBuf,
     directory: PathBuf,
     policy: Preset,
@@ -219,6 +238,7 @@ impl Words {
         json!({
             "url": self.url,
             "token": self.token.expose(),
+            "owner_code": self.owner_code.as_ref().map(Secret::expose),
             "ca": self.ca,
             "state_db": self.directory.join("state.db"),
             "pid": std::process::id(),
@@ -236,11 +256,17 @@ impl Words {
         } = self;
         let (ca, token) = (&self.ca, self.token.expose());
         let (ca, directory) = (ca.display(), directory.display());
+        let page = url.replace("/mcp", "/owner");
+        let code = match &self.owner_code {
+            Some(code) => format!("; the code for setting its password is {}", code.expose()),
+            None => String::new(),
+        };
         format!(
             "\
 gatewren serves MCP at {url}
   state, certificate and vault are kept in {directory}
   the agent \"try\" has the policy {policy} (change it with --policy observe|suggest|operate|admin)
+  the owner's page is {page}{code}
 
 Try it:
   curl --cacert '{ca}' {url} \\

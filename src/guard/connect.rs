@@ -32,7 +32,7 @@ pub enum Visitor {
 
 impl Guard {
     /// Who looks at a page of the owner's. Whoever is not the owner is charged to its address.
-    pub async fn visit(&self, head: &Parts, peer: SocketAddr) -> Result<Visitor, Refusal> {
+    pub async fn looks_in(&self, head: &Parts, peer: SocketAddr) -> Result<Visitor, Refusal> {
         let visitor = match self.check_edge(&head.headers).await {
             Ok(()) => self.visitor(head),
             Err(refusal) => Err(refusal),

@@ -11,4 +11,6 @@ pub enum Door {
     Connect,
     /// The owner's cookie; whoever has none is shown the way to it.
     Consent,
+    /// The owner's cookie; a page says what to do without one.
+    Owner,
 }

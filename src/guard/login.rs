@@ -86,7 +86,7 @@ impl Guard {
             ended.map_err(not_signed_in)?;
         }
         let mut response = empty(StatusCode::NO_CONTENT);
-        set_cookie(&mut response, "", 0);
+        clear_cookie(&mut response);
         Ok(response)
     }
 
@@ -119,8 +119,13 @@ fn signed_in(logins: &Logins, cookie: &str, who: &str) -> Response<Body> {
     response
 }
 
-/// Out of reach of scripts, over TLS alone, and never along with what another site has asked for.
-fn set_cookie(response: &mut Response<Body>, value: &str, age_s: u64) {
+/// Takes the cookie away.
+pub fn clear_cookie(response: &mut Response<Body>) {
+    set_cookie(response, "", 0);
+}
+
+/// Gives a cookie for so many seconds. Out of reach of scripts, over TLS alone, and never along with what another site has asked for.
+pub fn set_cookie(response: &mut Response<Body>, value: &str, age_s: u64) {
     let cookie = format!(
         "{COOKIE_NAME}={value}; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age={age_s}"
     );

@@ -19,6 +19,7 @@ mod identity;
 mod login;
 mod rate;
 mod refusal;
+mod visit;
 
 pub use admitted::Admitted;
 pub use attached::Attached;
@@ -30,4 +31,6 @@ pub use door::Door;
 pub use edge::Edge;
 pub use host::{Hosts, own_origin};
 pub use identity::Identity;
+pub use login::{clear_cookie, set_cookie};
 pub use refusal::Refusal;
+pub use visit::{PROOF, Session, Visit};

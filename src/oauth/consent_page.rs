@@ -29,7 +29,7 @@ impl Question<'_> {
     pub fn to_response(&self) -> Response<Body> {
         let content = html! {
             @if let Some(wrong) = self.wrong {
-                p class="note" role="alert" { (wrong) "." }
+                p class="card notice bad" role="alert" { (wrong) "." }
             }
             (self.program())
             form method="post" action="/connect/authorize" {
@@ -40,8 +40,10 @@ impl Question<'_> {
                     Some(agent) => { (known(agent)) }
                     None => { (self.unknown()) }
                 }
-                button type="submit" name="decision" value="approve" { "Approve" }
-                button type="submit" name="decision" value="refuse" { "Refuse" }
+                div class="row" {
+                    button name="decision" value="approve" { "Approve" }
+                    button class="plain" name="decision" value="refuse" { "Refuse" }
+                }
             }
         };
         let leads_to = policy_source(&self.asked.redirect_uri);
@@ -70,7 +72,7 @@ impl Question<'_> {
                 dd { code { (host(redirect_uri)) } }
             }
             @if place(redirect_uri) == Some(Place::SameComputer) {
-                p class="note" {
+                p class="card notice" {
                     "That is the computer in front of you. Whatever program runs there and waits for the answer gets it."
                 }
             }
@@ -80,32 +82,33 @@ impl Question<'_> {
     /// What it will be, where it is new.
     fn unknown(&self) -> Markup {
         html! {
-            label {
-                "Call it " input type="text" name="name" value=(self.asked.client.name) maxlength="64" required;
+            div class="field" {
+                label for="name" { "Call it" }
+                input type="text" id="name" name="name" value=(self.asked.client.name) maxlength="64" required;
             }
             fieldset {
                 legend { "It may" }
                 @for preset in Preset::ALL {
-                    label {
+                    label class="choice" {
                         input type="radio" name="policy" value=(preset.as_str()) checked[preset == Preset::Observe];
-                        " " b { (preset.as_str()) } ": " (meaning(preset))
+                        span { b { (preset.as_str()) } ": " (meaning(preset)) }
                     }
                 }
             }
             @if self.spaces.is_empty() {
                 input type="hidden" name="space" value=(WHOLE_BOX);
             } @else {
-                label {
-                    "In the space "
-                    select name="space" {
+                div class="field" {
+                    label for="space" { "In the space" }
+                    select id="space" name="space" {
                         @for name in self.spaces.keys() { option value=(name) { (name) } }
                         option value=(WHOLE_BOX) { "the whole box" }
                     }
                 }
             }
-            p {
-                "It becomes an agent: " code { "gatewren agent list" } " shows it, "
-                code { "gatewren agent edit" } " and " code { "revoke" } " change and end what it may."
+            p class="soft" {
+                "It becomes an agent: " a href="/owner/agents" { "Agents" } " and " code { "gatewren agent" }
+                " show it, and change and end what it may."
             }
         }
     }

@@ -125,8 +125,12 @@ const VERSION_4: &[&str] = &[
     owner::SCHEMA,
 ];
 
-/// Programs that come in over OAuth.
-const VERSION_5: &[&str] = &[oauth_clients::SCHEMA, oauth_links::SCHEMA];
+/// The code for the first password, and programs that come in over OAuth.
+const VERSION_5: &[&str] = &[
+    owner::CODE_SCHEMA,
+    oauth_clients::SCHEMA,
+    oauth_links::SCHEMA,
+];
 
 /// The version that `steps` lead to.
 pub(super) fn newest(steps: &[&[&str]]) -> u32 {

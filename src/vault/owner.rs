@@ -30,6 +30,16 @@ CREATE TABLE owner_guesses (
 INSERT INTO owner_guesses VALUES (1, 0, 0);
 ";
 
+/// The part of the schema's fifth version.
+pub(super) const CODE_SCHEMA: &str = "
+-- What sets the first password from a browser; one row at most, and none once a password was set.
+CREATE TABLE owner_code (
+    id         INTEGER PRIMARY KEY CHECK (id = 1),
+    sha256     BLOB NOT NULL CHECK (length(sha256) = 32),
+    expires_ms INTEGER NOT NULL
+) STRICT;
+";
+
 /// A password as argon2id (RFC 9106) leaves it, with what it was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPassword {
@@ -72,24 +82,57 @@ impl<'a> Owner<'a> {
 
     /// Sets the password. Whoever is signed in with the old one is signed out, and guesses are forgotten.
     pub async fn set_password(&self, password: StoredPassword) -> Result<(), VaultError> {
+        let work = move |connection: &Connection| keep(connection, &password);
+        self.change("set the owner's password", work).await
+    }
+
+    /// The same for whoever has the code whose SHA-256 this is: false, and nothing is set, if it is not the code, its
+    /// time is over, or it was used.
+    pub async fn set_password_by_code(
+        &self,
+        code_sha256: [u8; 32],
+        password: StoredPassword,
+    ) -> Result<bool, VaultError> {
         let work = move |connection: &Connection| {
-            connection.execute(
-                "INSERT OR REPLACE INTO owner VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)",
-                params![
-                    password.salt,
-                    password.hash,
-                    password.memory_kib,
-                    password.passes,
-                    password.lanes,
-                    to_column(now_ms()),
-                ],
-            )?;
-            forget_guesses(connection)?;
-            logins::remove_owners(connection).map(drop)
+            let taken = "DELETE FROM owner_code WHERE sha256 = ?1 AND expires_ms > ?2";
+            if connection.execute(taken, params![code_sha256, to_column(now_ms())])? == 0 {
+                return Ok(false);
+            }
+            keep(connection, &password).map(|()| true)
         };
-        let doing = "set the owner's password";
+        self.change("set the owner's password", work).await
+    }
+
+    /// Lets whoever has the code of this SHA-256 set the password, until then; an earlier code is good no more.
+    pub async fn keep_code(&self, sha256: [u8; 32], expires_ms: u64) -> Result<(), VaultError> {
+        let work = move |connection: &Connection| {
+            let kept = "INSERT OR REPLACE INTO owner_code VALUES (1, ?1, ?2)";
+            connection
+                .execute(kept, params![sha256, to_column(expires_ms)])
+                .map(drop)
+        };
+        self.change("keep a code", work).await
+    }
+
+    /// Whether this is the SHA-256 of the code, and its time is not over.
+    pub fn is_code(&self, sha256: [u8; 32]) -> Result<bool, VaultError> {
+        self.0.read("look for a code", |connection| {
+            let query = "SELECT count(*) FROM owner_code WHERE sha256 = ?1 AND expires_ms > ?2";
+            let found: i64 =
+                connection.query_row(query, params![sha256, to_column(now_ms())], |row| {
+                    row.get(0)
+                })?;
+            Ok(found > 0)
+        })
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
+    ) -> Result<T, VaultError> {
         let changes = self.0.agent_changes.clone();
-        let told = move |(): &()| changes.send_modify(|changes| *changes += 1);
+        let told = move |_: &T| changes.send_modify(|changes| *changes += 1);
         let writer = &self.0.writer;
         writer.write(doing, Durability::Power, work, told).await
     }
@@ -120,6 +163,24 @@ impl<'a> Owner<'a> {
     pub async fn forget_guesses(&self) -> Result<(), VaultError> {
         self.0.write("forget the guesses", forget_guesses).await
     }
+}
+
+/// A new password ends what was good for setting one, and whoever is signed in with the old one.
+fn keep(connection: &Connection, password: &StoredPassword) -> Result<(), rusqlite::Error> {
+    connection.execute(
+        "INSERT OR REPLACE INTO owner VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            password.salt,
+            password.hash,
+            password.memory_kib,
+            password.passes,
+            password.lanes,
+            to_column(now_ms()),
+        ],
+    )?;
+    connection.execute("DELETE FROM owner_code", [])?;
+    forget_guesses(connection)?;
+    logins::remove_owners(connection).map(drop)
 }
 
 fn forget_guesses(connection: &Connection) -> Result<(), rusqlite::Error> {

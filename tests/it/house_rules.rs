@@ -19,7 +19,7 @@ const ROOMS: &[(&str, &str)] = &[
     ("oauth",         "auth config deeds http vault"),
     ("deeds",         "auth config policy state sys vault"),
     ("dispatch",      "auth policy protocol registry state sys telemetry vault"),
-    ("guard",         "auth config http"),
+    ("guard",         "auth config http sys"),
     ("policy",        "auth config registry telemetry vault"),
     ("toolsets",      "backends courier protocol registry state"),
     ("observer",      "backends config state"),

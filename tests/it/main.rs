@@ -65,6 +65,7 @@ mod mail;
 mod manuals;
 mod notifications;
 mod notify;
+mod owner_page;
 mod ownership;
 mod prompts;
 mod restic;

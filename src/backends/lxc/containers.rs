@@ -180,6 +180,17 @@ impl LxcView {
         Ok(all)
     }
 
+    /// What those use that run, the first so many of them. One of which nothing can be learnt is left out.
+    pub async fn usages(&self, most: usize) -> Result<Vec<(String, Usage)>, BackendError> {
+        let mut usages = Vec::new();
+        for running in self.all_vitals().await?.into_iter().take(most) {
+            if let Ok(vitals) = self.vitals(&running.container).await {
+                usages.push((running.container.to_string(), vitals.usage));
+            }
+        }
+        Ok(usages)
+    }
+
     /// All of them in full, sorted by name. One of which nothing can be learnt does not hide the others.
     pub async fn all(&self) -> Result<Vec<ContainerDetails>, BackendError> {
         let mut all = Vec::new();

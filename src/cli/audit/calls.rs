@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::moment::Moment;
 use super::print;
-use super::status::Status;
+use crate::deeds::{CallStatus, Moment};
 use crate::vault::{AuditCall, AuditReader, AuditWanted};
 
 /// Which calls are listed.
@@ -50,7 +49,9 @@ pub fn list(audit: &AuditReader, which: &Which, json: bool) -> Result<String, St
     };
     let calls = audit.calls(&wanted).map_err(|e| e.to_string())?;
     let run_after = audit.run_after().map_err(|e| e.to_string())?;
-    let told = calls.iter().map(|call| (call, Status::of(call, run_after)));
+    let told = calls
+        .iter()
+        .map(|call| (call, CallStatus::of(call, run_after)));
     Ok(if json {
         let lines: Vec<String> = told
             .map(|(call, status)| as_json(call, &status).to_string())
@@ -70,7 +71,7 @@ pub fn show(audit: &AuditReader, name: &str, json: bool) -> Result<String, Strin
             format!("there is no call {name}, or no longer; `gatewren audit list` shows calls")
         })?;
     let run_after = audit.run_after().map_err(|e| e.to_string())?;
-    let status = Status::of(&call, run_after);
+    let status = CallStatus::of(&call, run_after);
     Ok(if json {
         as_json(&call, &status).to_string()
     } else {
@@ -78,7 +79,7 @@ pub fn show(audit: &AuditReader, name: &str, json: bool) -> Result<String, Strin
     })
 }
 
-fn as_json(call: &AuditCall, status: &Status) -> Value {
+fn as_json(call: &AuditCall, status: &CallStatus) -> Value {
     let mut told = json!(call);
     let arguments = call.arguments.as_deref();
     // As it stands there if somebody has made it something else than JSON.

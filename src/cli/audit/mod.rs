@@ -3,9 +3,7 @@
 mod calls;
 mod entry;
 mod export;
-mod moment;
 mod print;
-mod status;
 mod verify;
 
 pub use entry::{Args, run};

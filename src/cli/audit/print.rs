@@ -1,7 +1,6 @@
 //! How calls are written for a person: a table that fits a terminal, and one call in full.
 
-use super::status::Status;
-use crate::deeds::plain;
+use crate::deeds::{CallStatus, plain};
 use crate::sys::rfc3339;
 use crate::vault::AuditCall;
 
@@ -16,7 +15,7 @@ const COLUMNS: [(&str, usize); 6] = [
 ];
 
 /// A line for each call below a head, or a sentence if there is none.
-pub fn table<'a>(calls: impl Iterator<Item = (&'a AuditCall, Status)>) -> String {
+pub fn table<'a>(calls: impl Iterator<Item = (&'a AuditCall, CallStatus)>) -> String {
     let mut lines = vec![line(COLUMNS.map(|(name, _)| name.to_owned()))];
     lines.extend(calls.map(|(call, status)| {
         let text = |text: &Option<String>| plain(text.as_deref().unwrap_or("-"));
@@ -55,7 +54,7 @@ fn cut(text: &str, width: usize) -> String {
 }
 
 /// All that is known of one call, a line each.
-pub fn whole(call: &AuditCall, status: &Status) -> String {
+pub fn whole(call: &AuditCall, status: &CallStatus) -> String {
     let text = |text: &Option<String>| text.clone();
     let end = call.ended.as_ref();
     let agent = match (&call.agent_name, &call.agent) {

@@ -4,7 +4,7 @@ use crate::vault::AuditCall;
 
 /// How it stands with a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Status {
+pub enum CallStatus {
     /// It has ended, in this word.
     Ended(String),
     /// The server that ran it is gone and has written no outcome.
@@ -13,7 +13,7 @@ pub enum Status {
     Open,
 }
 
-impl Status {
+impl CallStatus {
     /// Of a call, where the last server began to run behind the row `run_after`.
     pub fn of(call: &AuditCall, run_after: i64) -> Self {
         match &call.ended {

@@ -1,0 +1,35 @@
+//! The state directory: ours, private, and for one server at a time.
+
+use std::io;
+use std::path::Path;
+
+use super::build_error::BuildError;
+use crate::sys::{DirectoryLock, files, lock_directory, own_uid};
+
+/// What root makes in the directory of a service's user, that user could not write any more.
+fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
+    let owner = files::owner(directory).map_err(BuildError::new)?;
+    if owner == own_uid() {
+        return Ok(());
+    }
+    Err(BuildError::new(format!(
+        "{} belongs to another user (uid {owner}); start gatewren as that user, which systemctl start gatewren \
+         does, or name another directory",
+        directory.display()
+    )))
+}
+
+/// The directory for us alone: two servers that keep the same state would each undo what the other has seen.
+pub fn take(directory: &Path) -> Result<DirectoryLock, BuildError> {
+    files::private_dir(directory).map_err(BuildError::new)?;
+    must_be_ours(directory)?;
+    lock_directory(directory).map_err(|cause| {
+        let directory = directory.display();
+        if cause.kind() != io::ErrorKind::WouldBlock {
+            return BuildError::new(format!("cannot lock {directory}: {cause}"));
+        }
+        BuildError::in_use(format!(
+            "another gatewren keeps its state in {directory}; stop it, or name another directory"
+        ))
+    })
+}

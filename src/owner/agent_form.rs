@@ -1,0 +1,249 @@
+//! What an agent is to be, as a form asks for it and as it was sent.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use super::words;
+use crate::auth::Admission;
+use crate::config::{Glob, Mode, Network, Overrides, Policy, Preset, Risk, Spaces, WHOLE_BOX};
+use crate::deeds::{Expiry, chosen_space, fit_name};
+use crate::guard::Visit;
+use crate::sys::rfc3339;
+use crate::vault::Agent;
+
+/// The most entries of a list that is typed; more are refused.
+const MAX_LISTED: usize = 64;
+
+/// What was sent, or what is there: as text, so that what was mistyped can be shown again.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    name: String,
+    preset: String,
+    space: String,
+    expires: String,
+    toolsets: String,
+    containers: String,
+    networks: String,
+    modes: BTreeMap<Risk, String>,
+}
+
+impl Wanted {
+    /// As a form has sent it.
+    pub fn of(visit: &Visit) -> Self {
+        let field = |name: &str| visit.field(name).unwrap_or_default();
+        let mode = |risk: Risk| (risk, field(&mode_field(risk)));
+        Self {
+            name: field("name"),
+            preset: field("policy"),
+            space: field("space"),
+            expires: field("expires"),
+            toolsets: field("toolsets"),
+            containers: field("containers"),
+            networks: field("networks"),
+            modes: Risk::ALL.map(mode).into_iter().collect(),
+        }
+    }
+
+    /// As it is.
+    pub fn now(agent: &Agent, policy: &Policy) -> Self {
+        let overrides = &policy.overrides;
+        let modes = overrides.modes.iter();
+        Self {
+            name: agent.name.clone(),
+            preset: agent.preset.as_str().to_owned(),
+            space: agent.space.clone().unwrap_or_default(),
+            expires: agent.expires_ms.map(rfc3339).unwrap_or_default(),
+            toolsets: joined(overrides.toolsets.as_deref()),
+            containers: joined(overrides.containers.as_deref()),
+            networks: joined(overrides.networks.as_deref()),
+            modes: modes
+                .map(|(risk, mode)| (*risk, mode.to_string()))
+                .collect(),
+        }
+    }
+
+    /// A new agent; what is wrong with it, if something is.
+    pub fn admission(&self, spaces: &Spaces) -> Result<Admission, String> {
+        Ok(Admission {
+            name: fit_name(self.name.trim())?,
+            policy: Policy {
+                preset: self.preset()?,
+                overrides: self.overrides(Overrides::default())?,
+            },
+            space: self.space(spaces)?,
+            expires_ms: self.expires()?,
+        })
+    }
+
+    /// An agent as it would be then.
+    pub fn changed(
+        &self,
+        before: &Agent,
+        policy: &Policy,
+        spaces: &Spaces,
+    ) -> Result<Agent, String> {
+        let mut after = before.clone();
+        after.name = fit_name(self.name.trim())?;
+        after.preset = self.preset()?;
+        after.overrides = self.overrides(policy.overrides.clone())?.to_text();
+        // One whose space is gone may stay there.
+        if before.space.as_deref() != Some(self.space.as_str()) {
+            after.space = Some(self.space(spaces)?);
+        }
+        if before.expires_ms.map(rfc3339).unwrap_or_default() != self.expires {
+            after.expires_ms = self.expires()?;
+        }
+        Ok(after)
+    }
+
+    fn preset(&self) -> Result<Preset, String> {
+        self.preset
+            .parse()
+            .map_err(|_| words::CHOOSE_POLICY.to_owned())
+    }
+
+    fn space(&self, spaces: &Spaces) -> Result<String, String> {
+        chosen_space(
+            Some(self.space.as_str()).filter(|space| !space.is_empty()),
+            spaces,
+        )
+    }
+
+    fn expires(&self) -> Result<Option<u64>, String> {
+        match self.expires.trim() {
+            "" => Ok(None),
+            text => text.parse::<Expiry>().map(|Expiry(ms)| Some(ms)),
+        }
+    }
+
+    /// What is said to single tools is kept: the form does not show it.
+    fn overrides(&self, kept: Overrides) -> Result<Overrides, String> {
+        let mut overrides = kept;
+        overrides.toolsets = list(&self.toolsets)?;
+        overrides.containers = list::<Glob>(&self.containers)?;
+        overrides.networks = list::<Network>(&self.networks)?;
+        overrides.modes.clear();
+        for (risk, mode) in self.modes.iter().filter(|(_, mode)| !mode.is_empty()) {
+            let mode: Mode = mode.parse().map_err(|_| words::CHOOSE_MODE.to_owned())?;
+            overrides.modes.insert(*risk, mode);
+        }
+        Ok(overrides)
+    }
+}
+
+fn mode_field(risk: Risk) -> String {
+    format!("mode-{risk}")
+}
+
+fn joined<T: ToString>(list: Option<&[T]>) -> String {
+    let words: Vec<String> = list
+        .unwrap_or_default()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    words.join(" ")
+}
+
+/// Words with spaces or commas between them; none for nothing.
+fn list<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<Option<Vec<T>>, String> {
+    let words = text
+        .split([' ', ',', '\n', '\r', '\t'])
+        .filter(|word| !word.is_empty());
+    let all: Result<Vec<T>, T::Err> = words.map(str::parse).collect();
+    let all = all.map_err(|error| error.to_string())?;
+    if all.len() > MAX_LISTED {
+        return Err(words::TOO_MANY_LISTED.to_owned());
+    }
+    Ok(Some(all).filter(|all| !all.is_empty()))
+}
+
+/// The fields; a new agent is asked for what it needs, with the rest out of the way.
+pub fn fields(wanted: &Wanted, spaces: &Spaces, is_new: bool) -> Markup {
+    html! {
+        div class="field" {
+            label for="name" { (words::NAME) }
+            input type="text" id="name" name="name" value=(wanted.name) maxlength="64" autocomplete="off" required;
+        }
+        (presets(wanted, is_new))
+        (space(wanted, spaces))
+        div class="field" {
+            label for="expires" { (words::EXPIRES) }
+            input type="text" id="expires" name="expires" value=(wanted.expires) placeholder=(words::EXPIRES_EXAMPLE)
+                aria-describedby="expires-how" autocomplete="off";
+            p class="soft" id="expires-how" { (words::EXPIRES_HOW) }
+        }
+        details open[!is_new] {
+            summary { (words::DIFFERS) }
+            (modes(wanted))
+            (listed("toolsets", words::TOOLSETS, &wanted.toolsets, words::TOOLSETS_HOW))
+            (listed("containers", words::CONTAINERS, &wanted.containers, words::CONTAINERS_HOW))
+            (listed("networks", words::NETWORKS, &wanted.networks, words::NETWORKS_HOW))
+        }
+    }
+}
+
+fn presets(wanted: &Wanted, is_new: bool) -> Markup {
+    html! {
+        fieldset {
+            legend { (words::POLICY) }
+            @for preset in Preset::ALL {
+                @let is_it = wanted.preset == preset.as_str()
+                    || (is_new && wanted.preset.is_empty() && preset == Preset::Observe);
+                div class="choice" {
+                    input type="radio" id=(preset.as_str()) name="policy" value=(preset.as_str()) checked[is_it] required;
+                    label for=(preset.as_str()) { strong { (preset.as_str()) } " " (words::preset(preset)) }
+                }
+            }
+        }
+    }
+}
+
+fn space(wanted: &Wanted, spaces: &Spaces) -> Markup {
+    let known = spaces.contains_key(&wanted.space) || wanted.space == WHOLE_BOX;
+    html! {
+        div class="field" {
+            label for="space" { (words::SPACE) }
+            select id="space" name="space" required {
+                @if !known && !wanted.space.is_empty() {
+                    option value=(wanted.space) selected { (wanted.space) " " (words::NO_SUCH_SPACE) }
+                }
+                @if !spaces.is_empty() && wanted.space.is_empty() { option value="" { (words::CHOOSE) } }
+                @for name in spaces.keys() { option value=(name) selected[*name == wanted.space] { (name) } }
+                option value=(WHOLE_BOX) selected[wanted.space == WHOLE_BOX] { (words::WHOLE_BOX) }
+            }
+        }
+    }
+}
+
+fn modes(wanted: &Wanted) -> Markup {
+    html! {
+        fieldset {
+            legend { (words::CLASSES) }
+            @for risk in Risk::ALL {
+                @let said = wanted.modes.get(&risk).map(String::as_str).unwrap_or_default();
+                div class="field" {
+                    label for=(mode_field(risk)) { (risk.as_str()) " " span class="soft" { (words::risk(risk)) } }
+                    select id=(mode_field(risk)) name=(mode_field(risk)) {
+                        option value="" { (words::AS_POLICY_SAYS) }
+                        @for mode in Mode::ALL {
+                            option value=(mode.as_str()) selected[said == mode.as_str()] {
+                                (mode.as_str()) ": " (words::mode(mode))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn listed(id: &str, label: &str, value: &str, how: &str) -> Markup {
+    html! {
+        div class="field" {
+            label for=(id) { (label) }
+            input type="text" id=(id) name=(id) value=(value) aria-describedby=(format!("{id}-how")) autocomplete="off";
+            p class="soft" id=(format!("{id}-how")) { (how) }
+        }
+    }
+}

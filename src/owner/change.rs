@@ -1,0 +1,89 @@
+//! One change on a page: who wants what, why, and what it would make of what is there now.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::change_parts::{about, decision, facts, names, path};
+use super::frame::{Tab, proof};
+
+use super::parts::{cut, inert, name, time, time_or};
+use super::site::{Asked, Made};
+use super::trouble::Trouble;
+use super::words;
+use crate::vault::{Change, ChangeStatus, hex};
+
+/// Characters of a result that are shown; the command line has all of it.
+const RESULT: usize = 8 << 10;
+
+/// The page.
+pub fn page(asked: &Asked<'_>, id: &str) -> Made {
+    let site = asked.site;
+    let change = site.vault.changes().get(id)?.ok_or(Trouble::Absent)?;
+    let names = names(site)?;
+    let title = format!(
+        "{} {}",
+        change.tool,
+        change.target.as_deref().unwrap_or_default()
+    );
+    let content = html! {
+        h1 { (name(&change.tool)) " " (about(&change)) }
+        (asked.said())
+        article { (facts(asked, &change, &names)?) }
+        @if change.status == ChangeStatus::Pending { (decision(asked, &change)) }
+        @if change.status == ChangeStatus::Approved { (take_back(asked, &change)) }
+        section { (history(&change)) }
+        p { a href="/owner" { (words::TO_INBOX) } }
+    };
+    asked.page(Tab::Inbox, &title, true, content)
+}
+
+fn take_back(asked: &Asked<'_>, change: &Change) -> Markup {
+    html! {
+        form method="post" action=(path(change)) class="row" {
+            (proof(asked.session))
+            input type="hidden" name="seen" value=(hex(&change.binding()));
+            button name="do" value="reject" class="bad" { (words::REJECT) }
+        }
+    }
+}
+
+fn history(change: &Change) -> Markup {
+    let ids = [
+        (words::PROPOSAL, &change.proposed_in),
+        (words::RUN, &change.ran_in),
+    ];
+    html! {
+        h2 { (words::HISTORY) }
+        dl {
+            dt { (words::ID) } dd { code { (change.id) } }
+            dt { (words::SPACE) } dd { (name(&change.space)) }
+            dt { (words::PROPOSED) } dd { (time(change.created_ms)) }
+            @if change.status.is_open() { dt { (words::EXPIRES) } dd { (time(change.expires_ms)) } }
+            @if let Some(by) = &change.decided_by {
+                dt { (words::DECIDED) } dd { (time_or(change.decided_ms, "")) ", " (name(by)) }
+            }
+            @if let Some(note) = &change.note { dt { (words::NOTE) } dd { (name(note)) } }
+            @if let Some(words) = &change.words { dt { (words::OUTCOME) } dd { (name(words)) } }
+            @for (what, call) in ids {
+                @if let Some(call) = call {
+                    dt { (what) } dd { a href=(format!("/owner/audit/{call}")) { (words::IN_THE_AUDIT) } }
+                }
+            }
+        }
+        @if let Some(result) = &change.result {
+            h2 { (words::RESULT) }
+            pre { bdi { (inert(&cut(&text_of(result), RESULT))) } }
+        }
+    }
+}
+
+/// The text of a result's content.
+fn text_of(result: &str) -> String {
+    let result: Value = serde_json::from_str(result).unwrap_or(Value::Null);
+    let blocks = result.get("content").and_then(Value::as_array);
+    let texts = blocks.into_iter().flatten();
+    let texts: Vec<&str> = texts
+        .filter_map(|block| block.get("text")?.as_str())
+        .collect();
+    texts.join("\n")
+}

@@ -1,0 +1,150 @@
+//! Parts of a change that the inbox and its own page show alike.
+
+use std::collections::HashMap;
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::diff::diff;
+use super::frame::proof;
+use super::parts::{inert, name, notice, time};
+use super::site::{Asked, Site};
+use super::trouble::Trouble;
+use super::words;
+use crate::deeds::{Movement, movement};
+use crate::vault::{Change, ChangeStatus, hex};
+
+/// What agents are called, by their ids.
+pub fn names(site: &Site) -> Result<HashMap<String, String>, Trouble> {
+    let agents = site.vault.agents().list()?;
+    Ok(agents
+        .into_iter()
+        .map(|agent| (agent.id, agent.name))
+        .collect())
+}
+
+/// What an agent is called; its id when nobody knows it any more.
+pub fn of(names: &HashMap<String, String>, agent: &str) -> Markup {
+    name(names.get(agent).map_or(agent, String::as_str))
+}
+
+/// A change's own page.
+pub fn path(change: &Change) -> String {
+    format!("/owner/changes/{}", change.id)
+}
+
+/// What a change is about.
+pub fn about(change: &Change) -> Markup {
+    html! { @if let Some(target) = &change.target { (name(target)) } }
+}
+
+/// How a change stands, in a word.
+pub fn standing(change: &Change) -> Markup {
+    html! { span class=(format!("tag {}", standing_class(change.status))) { (change.status.as_str()) } }
+}
+
+/// How a standing looks.
+pub fn standing_class(status: ChangeStatus) -> &'static str {
+    match status {
+        ChangeStatus::Pending | ChangeStatus::Unknown => "warn",
+        ChangeStatus::Failed | ChangeStatus::Rejected => "bad",
+        _ => "soft",
+    }
+}
+
+/// The tool's class of risk, in words.
+fn risk(asked: &Asked<'_>, change: &Change) -> Result<Markup, Trouble> {
+    let tools = asked.site.tools()?;
+    let tool = tools.iter().find(|tool| tool.name == change.tool);
+    Ok(html! {
+        @if let Some(tool) = tool {
+            span class="tag warn" { (tool.risk.as_str()) } " "
+            span class="soft" { (words::risk(tool.risk)) }
+        }
+    })
+}
+
+/// Whether what it rests on has moved since it was proposed.
+fn rests(change: &Change, moved: &Movement) -> Markup {
+    html! {
+        p {
+            @match moved {
+                Movement::RestsOnNothing => span class="soft" { (words::RESTS_ON_NOTHING) },
+                Movement::None => span class="soft" { (words::HAS_NOT_MOVED) },
+                Movement::At(revision, by) => span class="warn" {
+                    (words::HAS_MOVED) " " (words::REVISION) " " (revision) ", " (name(by))
+                },
+                Movement::Unknown => span class="warn" { (words::MAY_HAVE_MOVED) },
+            }
+            span class="soft" { " (" (words::PROPOSED_AT) " " (change.revision) ")" }
+        }
+    }
+}
+
+pub fn decision(asked: &Asked<'_>, change: &Change) -> Markup {
+    html! {
+        section {
+            h2 { (words::DECIDE) }
+            form method="post" action=(path(change)) {
+                (proof(asked.session))
+                input type="hidden" name="seen" value=(hex(&change.binding()));
+                div class="row" {
+                    button name="do" value="approve" { (words::APPROVE) }
+                    button name="do" value="reject" class="bad" { (words::REJECT) }
+                    div class="note" {
+                        label for=(format!("note-{}", change.id)) { (words::NOTE) }
+                        input type="text" id=(format!("note-{}", change.id)) name="note" maxlength="500" autocomplete="off";
+                    }
+                }
+                div class="row" {
+                    div {
+                        label for=(format!("span-{}", change.id)) { (words::GRANT_FOR) }
+                        select id=(format!("span-{}", change.id)) name="span" {
+                            @for (span, words) in words::SPANS { option value=(span) { (words) } }
+                        }
+                    }
+                    button name="do" value="grant" class="plain" { (words::APPROVE_AND_GRANT) }
+                }
+                p class="soft" { (words::GRANT_HOW) }
+            }
+        }
+    }
+}
+
+/// The arguments as they are, laid out.
+fn exact(change: &Change) -> String {
+    let value: Option<Value> = serde_json::from_str(&change.arguments).ok();
+    let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
+    text.unwrap_or_else(|| change.arguments.clone())
+}
+
+/// Who wants what and why, and what it would make of what is there now.
+pub fn facts(
+    asked: &Asked<'_>,
+    change: &Change,
+    names: &HashMap<String, String>,
+) -> Result<Markup, Trouble> {
+    let moved = movement(Some(asked.site.state.path()), change);
+    let document = asked.site.state.document();
+    let risk = risk(asked, change)?;
+    Ok(html! {
+        @if change.proven_arguments().is_none() { (notice(words::ALTERED, true)) }
+        p {
+            (standing(change)) " " (risk)
+            @if change.moved.is_some() { " " span class="tag warn" { (words::MOVED) } }
+        }
+        p { (of(names, &change.agent)) ", " (time(change.created_ms)) }
+        @if let Some(reason) = &change.reason {
+            p class="soft" { (words::REASON) }
+            blockquote { bdi { (inert(reason)) } }
+        }
+        h3 { (words::WOULD_DO) }
+        (diff(change, &document.root))
+        details {
+            summary { (words::EXACT) }
+            pre { bdi { (inert(&exact(change))) } }
+            p class="soft" { "SHA-256 " code { (hex(&change.arguments_sha256)) } }
+        }
+        (rests(change, &moved))
+    })
+}

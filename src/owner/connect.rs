@@ -1,0 +1,148 @@
+//! How clients get here: the address, the certificate authority, and how each system is told to trust it.
+
+use std::fs;
+
+use hyper::Response;
+use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
+use maud::{Markup, html};
+use ring::digest::{SHA256, digest};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+
+use super::frame::{Tab, guarded};
+use super::profile::profile;
+use super::site::{Asked, Made, Site};
+use super::trouble::Trouble;
+use super::words;
+use crate::config::TlsMode;
+use crate::guard::Visit;
+use crate::http::Body;
+
+/// The authority's certificate as clients get it.
+pub struct AuthorityFile {
+    pem: String,
+    der: Vec<u8>,
+}
+
+/// Where MCP is, as whoever visits reaches the box.
+pub fn mcp_url(visit: &Visit) -> String {
+    format!("https://{}/mcp", visit.host())
+}
+
+/// The certificate of our own authority; none where somebody else vouches for us, or it cannot be read.
+pub fn authority_file(site: &Site) -> Option<AuthorityFile> {
+    let own = site.live.read(|settings| settings.tls.mode == TlsMode::Own);
+    let pem = own
+        .then(|| fs::read_to_string(site.file("tls/ca.pem")).ok())
+        .flatten()?;
+    let der = CertificateDer::from_pem_slice(pem.as_bytes())
+        .ok()?
+        .to_vec();
+    Some(AuthorityFile { pem, der })
+}
+
+impl AuthorityFile {
+    /// The SHA-256 of the certificate, in pairs with colons, as systems show it.
+    fn fingerprint(&self) -> String {
+        let hash = digest(&SHA256, &self.der);
+        let pairs: Vec<String> = hash
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02X}"))
+            .collect();
+        pairs.join(":")
+    }
+}
+
+/// The page.
+pub fn page(asked: &Asked<'_>) -> Made {
+    let authority = authority_file(asked.site);
+    let host = asked.visit.host();
+    let content = html! {
+        h1 { (words::CONNECT) }
+        section {
+            h2 { (words::ADDRESS_OF_MCP) }
+            pre id="url" { (mcp_url(asked.visit)) }
+            button type="button" class="plain" data-copy="url" data-done=(words::COPIED) hidden { (words::COPY) }
+            p { (words::TOKEN_FIRST) " " a href="/owner/agents" { (words::AGENTS) } }
+        }
+        @match &authority {
+            None => section { p { (words::OTHERS_VOUCH) } },
+            Some(authority) => {
+                section {
+                    h2 { (words::AUTHORITY) }
+                    p { (words::AUTHORITY_WHY) }
+                    p class="row" {
+                        a class="button plain" href="/owner/connect/authority/pem" download="gatewren-ca.pem" { "PEM" }
+                        a class="button plain" href="/owner/connect/authority/der" download="gatewren-ca.crt" { "DER (Android, Windows)" }
+                        a class="button plain" href="/owner/connect/authority/mobileconfig" { ".mobileconfig (iPhone, iPad, Mac)" }
+                    }
+                    p { (words::FINGERPRINT) }
+                    pre { (authority.fingerprint()) }
+                    p class="soft" { (words::FINGERPRINT_HOW) }
+                    pre { "sudo openssl x509 -in /var/lib/gatewren/tls/ca.pem -noout -fingerprint -sha256" }
+                }
+                section { h2 { (words::PER_SYSTEM) } (per_system(host)) }
+            }
+        }
+    };
+    asked.page(Tab::Connect, words::CONNECT, false, content)
+}
+
+/// A line for each system. The certificate is fetched unseen, so what is fetched is compared.
+fn per_system(host: &str) -> Markup {
+    let fetch = format!(
+        "curl -ko gatewren-ca.pem https://{host}/owner/connect/authority/pem && openssl x509 -in gatewren-ca.pem -noout -fingerprint -sha256"
+    );
+    #[rustfmt::skip]
+    let lines = [
+        ("Debian, Ubuntu",       "sudo cp gatewren-ca.pem /usr/local/share/ca-certificates/gatewren.crt && sudo update-ca-certificates"),
+        ("Fedora, Arch",         "sudo trust anchor gatewren-ca.pem"),
+        ("macOS",                "sudo security add-trusted-cert -d -r trustRoot -k /Library/Keychains/System.keychain gatewren-ca.pem"),
+        ("Windows (as administrator)", "certutil -addstore -f Root gatewren-ca.pem"),
+        ("Node.js clients",      "export NODE_EXTRA_CA_CERTS=$PWD/gatewren-ca.pem"),
+        ("Python clients",       "export SSL_CERT_FILE=$PWD/gatewren-ca.pem"),
+        ("Codex",                "export CODEX_CA_CERTIFICATE=$PWD/gatewren-ca.pem"),
+    ];
+    html! {
+        p { (words::FETCH_FIRST) }
+        pre { (fetch) }
+        @for (system, line) in lines { p { (system) } pre { (line) } }
+        p { "Android: " (words::ANDROID) }
+        p { "iPhone, iPad: " (words::IPHONE) }
+        p { "Firefox: " (words::FIREFOX) }
+    }
+}
+
+/// The certificate as a file. It is no secret, and a phone fetches it before anybody is signed in there.
+pub fn authority(site: &Site, visit: &Visit, form: &str) -> Made {
+    let authority = authority_file(site).ok_or(Trouble::Absent)?;
+    let (media, name, bytes) = match form {
+        "pem" => (
+            "application/x-pem-file",
+            "gatewren-ca.pem",
+            authority.pem.into_bytes(),
+        ),
+        "der" => (
+            "application/x-x509-ca-cert",
+            "gatewren-ca.crt",
+            authority.der,
+        ),
+        "mobileconfig" => (
+            "application/x-apple-aspen-config",
+            "gatewren.mobileconfig",
+            profile(visit.host(), &authority.der).into_bytes(),
+        ),
+        _ => return Err(Trouble::Absent),
+    };
+    let mut response = Response::new(Body::whole(bytes));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    let attachment = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""));
+    headers.insert(
+        CONTENT_DISPOSITION,
+        attachment.map_err(|_| Trouble::Unavailable)?,
+    );
+    guarded(&mut response);
+    Ok(response)
+}

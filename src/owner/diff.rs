@@ -1,0 +1,119 @@
+//! A change's arguments beside what stands in the state now.
+
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use super::parts::{inert, name};
+use super::words;
+use crate::telemetry::redact;
+use crate::vault::Change;
+
+/// Each argument as it would be, and as it is now where the state has a member of that name at what the change rests
+/// on. The arguments are never redacted: what is hidden could be what is wanted.
+pub fn diff(change: &Change, state: &Value) -> Markup {
+    let arguments: Map<String, Value> = serde_json::from_str(&change.arguments).unwrap_or_default();
+    // What writes into the state names the place.
+    let place = change
+        .target
+        .iter()
+        .filter(|target| target.starts_with('/'));
+    let places = change.rests_on.iter().chain(place);
+    let there = places.filter_map(|pointer| Some((pointer, state.pointer(pointer)?)));
+    let there: Vec<(&String, &Value)> = there.collect();
+    let stands: Vec<&Value> = there.iter().map(|(_, value)| *value).collect();
+    html! {
+        @if arguments.is_empty() { p class="soft" { (words::NO_ARGUMENTS) } }
+        dl {
+            @for (argument, wanted) in &arguments {
+                dt { (name(argument)) }
+                dd { (beside(now(&stands, &change.tool, argument), wanted)) }
+            }
+        }
+        @for (pointer, value) in &there {
+            details {
+                summary { (words::AS_IT_IS) " " (name(pointer)) }
+                pre { bdi { (inert(&pretty(&redact(value)))) } }
+            }
+        }
+    }
+}
+
+fn beside(now: Option<&Value>, wanted: &Value) -> Markup {
+    html! {
+        @match now {
+            Some(now) if now == wanted => div { span class="diff" { (shown(wanted)) } " " span class="soft" { (words::IS_SO) } },
+            Some(now) => {
+                div { del class="diff was" { (shown(&redact(now))) } }
+                div { ins class="diff will" { (shown(wanted)) } }
+            },
+            None => div { span class="diff will" { (shown(wanted)) } },
+        }
+    }
+}
+
+fn shown(value: &Value) -> Markup {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => pretty(other),
+    };
+    html! { bdi { (inert(&text)) } }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// What stands now under an argument's name, or the name as the state writes it. A switch is named after its tool, and
+/// a value is all that stands there.
+fn now<'a>(stands: &[&'a Value], tool: &str, argument: &str) -> Option<&'a Value> {
+    let named = match argument {
+        "value" => return stands.first().copied(),
+        "on" => tool.split_once('_').map_or(tool, |(_, what)| what),
+        _ => argument,
+    };
+    let written = camel(named);
+    let member = |value: &&'a Value| value.get(named).or_else(|| value.get(&written));
+    stands.iter().find_map(member)
+}
+
+/// `memory_limit` as `memoryLimit`.
+fn camel(name: &str) -> String {
+    let mut parts = name.split('_');
+    let mut camel = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let mut letters = part.chars();
+        camel.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        camel.push_str(letters.as_str());
+    }
+    camel
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_stands_now_is_found_by_either_name() {
+        let container = json!({ "memoryLimit": 5, "name": "web", "autostart": true });
+        let stands = [&container];
+        let now = |tool, argument| now(&stands, tool, argument);
+        assert_eq!(now("t", "memory_limit"), Some(&json!(5)));
+        assert_eq!(now("t", "name"), Some(&json!("web")));
+        assert_eq!(now("t", "other"), None);
+        assert_eq!(now("container_autostart", "on"), Some(&json!(true)));
+        assert_eq!(now("state_put", "value"), Some(&container));
+    }
+
+    #[test]
+    fn what_others_wrote_is_letters_alone() {
+        let wanted = json!("<img src=x onerror=alert(1)>\u{202e}gpj\u{7}");
+        let page = beside(Some(&json!("a&b")), &wanted).into_string();
+        assert!(page.contains("a&amp;b"), "{page}");
+        assert!(
+            page.contains("&lt;img src=x onerror=alert(1)&gt;\\u{202e}gpj\\u{7}"),
+            "{page}"
+        );
+    }
+}

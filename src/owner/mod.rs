@@ -1,0 +1,32 @@
+//! The owner's page: the inbox, the box, the agents and the audit, in a browser.
+//!
+//! Every page is HTML that needs no script: links and forms. A script of ours, from the same server, keeps what is
+//! shown true. Nothing is fetched from anywhere else, and the headers forbid it.
+#![forbid(unsafe_code)]
+
+mod agent;
+mod agent_form;
+mod agents;
+mod asset;
+mod audit;
+mod boxed;
+mod change;
+mod change_parts;
+mod chart;
+mod connect;
+mod decide;
+mod diff;
+mod events;
+mod frame;
+mod inbox;
+mod logins;
+mod parts;
+mod profile;
+mod routes;
+mod samples;
+mod sign_in;
+mod site;
+mod trouble;
+mod words;
+
+pub use site::Site;

@@ -1,0 +1,118 @@
+//! Which page answers at a path.
+
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use hyper::{Method, Response, StatusCode};
+use maud::html;
+
+use super::frame::{Page, Tab};
+use super::site::{Asked, Made, Site};
+use super::trouble::Trouble;
+use super::{
+    agent, agents, asset, audit, boxed, change, connect, decide, events, inbox, logins, parts,
+    sign_in, words,
+};
+use crate::guard::{Refusal, Visit};
+use crate::http::Body;
+
+impl Site {
+    /// Answers a visit.
+    pub async fn answer(&self, visit: Visit) -> Response<Body> {
+        let made = match asset::asset(&visit) {
+            Some(asset) => return asset,
+            None => self.made(&visit).await,
+        };
+        made.unwrap_or_else(|trouble| match trouble {
+            Trouble::SignedOut => sign_in::ask(&visit),
+            trouble => self.troubled(&visit, &trouble),
+        })
+    }
+
+    /// A refusal of the chain, as a page says it.
+    pub fn refuse(refusal: &Refusal) -> Response<Body> {
+        let mut page = plain_page(refusal.status, &refusal.message);
+        let given = refusal.to_response();
+        for (name, value) in given.headers() {
+            if name != CONTENT_TYPE && name != CONTENT_LENGTH {
+                page.headers_mut().insert(name.clone(), value.clone());
+            }
+        }
+        page
+    }
+
+    async fn made(&self, visit: &Visit) -> Made {
+        let path = visit.path().strip_prefix("/owner").unwrap_or_default();
+        let path: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let posts = *visit.method() == Method::POST;
+        // What anybody may see and send.
+        match (posts, path.as_slice()) {
+            (false, ["sign-in"]) => return sign_in::page(self, visit),
+            (true, ["sign-in"]) => return sign_in::sign_in(self, visit).await,
+            (false, ["set-up"]) => return sign_in::set_up_page(self),
+            (true, ["set-up"]) => return sign_in::set_up(self, visit).await,
+            (false, ["connect", "authority", form]) => {
+                return connect::authority(self, visit, form);
+            }
+            _ => {}
+        }
+        let session = visit.session().ok_or(Trouble::SignedOut)?;
+        let asked = Asked {
+            stamp: self.stamp(),
+            site: self,
+            visit,
+            session,
+        };
+        match (posts, path.as_slice()) {
+            (false, []) => inbox::page(&asked),
+            (false, ["events"]) => events::events(&asked),
+            (true, ["changes"]) => decide::all(&asked).await,
+            (false, ["changes", id]) => change::page(&asked, id),
+            (true, ["changes", id]) => decide::one(&asked, id).await,
+            (true, ["grants", id]) => decide::end_grant(&asked, id).await,
+            (false, ["box"]) => boxed::page(&asked),
+            (false, ["agents"]) => agents::page(&asked),
+            (true, ["agents"]) => agents::add(&asked).await,
+            (false, ["agents", id]) => agent::page(&asked, id),
+            (true, ["agents", id]) => agent::change(&asked, id).await,
+            (false, ["audit"]) => audit::page(&asked).await,
+            (false, ["audit", "export"]) => audit::export(&asked),
+            (false, ["audit", call]) => audit::call(&asked, call),
+            (false, ["connect"]) => connect::page(&asked),
+            (false, ["logins"]) => logins::page(&asked),
+            (true, ["logins"]) => logins::end(&asked).await,
+            (true, ["sign-out"]) => sign_in::sign_out(&asked).await,
+            _ => Err(Trouble::Absent),
+        }
+    }
+
+    fn troubled(&self, visit: &Visit, trouble: &Trouble) -> Response<Body> {
+        let content = html! {
+            h1 { (words::TROUBLE) }
+            (parts::notice(trouble.words(), true))
+            p { a href="/owner" { (words::TO_INBOX) } }
+        };
+        let page = Page {
+            title: words::TROUBLE,
+            tab: visit.session().map(|_| Tab::Inbox),
+            waiting: self.waiting().unwrap_or(0),
+            live: None,
+            content,
+        };
+        page.response(trouble.status())
+    }
+}
+
+/// A page for somebody who may not be signed in.
+fn plain_page(status: StatusCode, words: &str) -> Response<Body> {
+    let page = Page {
+        title: words::TROUBLE,
+        tab: None,
+        waiting: 0,
+        live: None,
+        content: html! {
+            h1 { (words::TROUBLE) }
+            (parts::notice(words, true))
+            p { a href="/owner" { (words::AGAIN) } }
+        },
+    };
+    page.response(status)
+}

@@ -1,0 +1,296 @@
+// The owner at work, from the first password on: flows.mjs KIND WIDTH HEIGHT
+import { createHash, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import {
+  PASSWORD, accessible, callTool, check, expect, finish, fits, gatewren, heading, launch, origin, person, rpc, setUp,
+  shot, signIn, trial,
+} from './stage.mjs';
+
+const [kind, width, height] = process.argv.slice(2);
+const viewport = { width: Number(width), height: Number(height) };
+const HOSTILE = '<img src=x onerror=alert(1)> \u202egnp';
+const browser = await launch();
+const { context, page } = await person(browser, { viewport });
+page.on('dialog', () => { throw new Error('a page of ours opened a dialog'); });
+const it = (what, run) => check(kind, what, run);
+const looksRight = async (name) => { await fits(page); await accessible(page); await shot(page, kind, name); };
+const proposer = gatewrenAgent('proposer', 'suggest');
+
+function gatewrenAgent(name, policy) {
+  return JSON.parse(gatewren('agent', 'add', name, '--policy', policy, '--json')).token;
+}
+
+// A change that waits, and its id.
+async function proposed(reason, text = 'as planned') {
+  const args = { pointer: '/public/ui/notes', value: { text } };
+  const result = await callTool(proposer, 'propose_change', { tool: 'state_put', arguments: args, reason });
+  const id = JSON.stringify(result).match(/chg_[0-9a-f]{16}/)?.[0];
+  expect(id, result);
+  return id;
+}
+
+await it('a wrong code sets nothing, and two passwords are refused', async () => {
+  await setUp(page, 'AAAAA-AAAAA');
+  expect((await page.textContent('main')).includes('not the code'), 'the code was taken');
+  await page.getByLabel('One-time code').fill(trial.owner_code);
+  await page.getByLabel('New password').fill(PASSWORD);
+  await page.getByLabel('The same once more').fill('another one');
+  await page.getByRole('button', { name: 'Set the password' }).click();
+  expect((await page.textContent('main')).includes('two different passwords'), 'they were taken');
+  await looksRight('set-up');
+});
+
+await it('the code sets the first password, once, and signs in', async () => {
+  await setUp(page, trial.owner_code.toLowerCase());
+  expect(await heading(page) === 'Inbox', await heading(page));
+  const cookies = await context.cookies();
+  const cookie = cookies.find(({ name }) => name === '__Host-gatewren');
+  expect(cookie?.httpOnly && cookie.secure && cookie.sameSite === 'Strict', cookies);
+  await page.goto(`${origin}/owner/set-up`);
+  expect(page.url().endsWith('/owner/sign-in'), page.url());
+});
+
+await it('a wrong password is refused, the right one leads back to the page that was asked for', async () => {
+  await context.clearCookies();
+  await page.goto(`${origin}/owner/agents`);
+  await page.getByLabel("The owner's password").fill('wrong password');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  expect((await page.textContent('main')).includes("not the owner's password"), 'it was taken');
+  await looksRight('sign-in');
+  await page.getByLabel("The owner's password").fill(PASSWORD);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  expect(await heading(page) === 'Agents', await heading(page));
+});
+
+await it('the first page is light', async () => {
+  const fresh = await person(browser, { viewport, storageState: await context.storageState() });
+  const asked = [];
+  fresh.page.on('requestfinished', (request) => asked.push(request));
+  await fresh.page.goto(`${origin}/owner`, { waitUntil: 'load' });
+  await fresh.page.waitForTimeout(300);
+  const sizes = await Promise.all(asked.map((request) => request.sizes()));
+  const bytes = sizes.reduce((sum, { responseBodySize, responseHeadersSize }) => sum + responseBodySize + responseHeadersSize, 0);
+  await fresh.context.close();
+  expect(bytes > 5_000 && bytes < 60_000, `${bytes} bytes`);
+});
+
+await it('what an agent proposes appears by itself', async () => {
+  await page.goto(`${origin}/owner`);
+  expect((await page.textContent('main')).includes('Nothing waits'), 'something waits');
+  // The stream is there when the page has asked for it.
+  await page.waitForTimeout(500);
+  await proposed(`please ${HOSTILE}`);
+  await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
+  expect(await page.getByRole('link', { name: 'Inbox (1)' }).count() === 1, 'the navigation counts');
+  await looksRight('inbox');
+});
+
+await it('a change shows agent, risk, reason, what would differ; approving runs it', async () => {
+  await page.getByRole('link', { name: 'state_put' }).click();
+  const main = await page.textContent('main');
+  for (const part of ['state_put', 'proposer', 'as planned', "agent's own words", '<img src=x', 'SHA-256']) {
+    expect(main.includes(part), `${part} is not in: ${main}`);
+  }
+  expect(!main.includes('\u202e'), 'the direction of writing was turned');
+  await looksRight('change');
+  await page.getByRole('button', { name: 'Approve', exact: true }).click();
+  expect((await page.textContent('main')).includes('It runs once'), 'it does not say so');
+  await page.locator('article .tag', { hasText: /applied|failed/ }).first().waitFor();
+  await shot(page, kind, 'change-approved');
+});
+
+await it('what stands now is shown beside what would stand there', async () => {
+  const id = await proposed('another text', 'otherwise');
+  await page.goto(`${origin}/owner/changes/${id}`);
+  const was = await page.locator('.was').textContent();
+  const will = await page.locator('.will', { hasText: 'text' }).textContent();
+  expect(was.includes('as planned') && will.includes('otherwise'), { was, will });
+  await shot(page, kind, 'change-diff');
+  gatewren('inbox', 'reject', id);
+});
+
+await it('rejecting with a note, which the agent reads', async () => {
+  const id = await proposed('again');
+  await page.goto(`${origin}/owner/changes/${id}`);
+  await page.getByLabel('Note, which the agent can read').fill('not today');
+  await page.getByRole('button', { name: 'Reject', exact: true }).click();
+  expect((await page.textContent('main')).includes('It does not run'), 'it does not say so');
+  const told = JSON.stringify(await callTool(proposer, 'change_get', { change: id }).catch((error) => error.message));
+  const seen = gatewren('inbox', 'show', id);
+  expect(seen.includes('rejected') && seen.includes('not today'), seen + told);
+});
+
+await it('approving all decides on what was shown', async () => {
+  const ids = [await proposed('first', 'Paris'), await proposed('second', 'Rome')];
+  await page.goto(`${origin}/owner`);
+  // Nothing moves under the hand of who is about to decide.
+  await page.getByRole('button', { name: 'Approve all 2' }).focus();
+  const late = await proposed('third', 'Madrid');
+  await page.waitForTimeout(1500);
+  await page.getByRole('button', { name: 'Approve all 2' }).click();
+  expect((await page.textContent('main')).includes('They run once each'), 'it does not say so');
+  for (const id of ids) expect(!gatewren('inbox', 'show', id).includes('pending'), `${id} waits still`);
+  expect(gatewren('inbox', 'show', late).includes('pending'), 'what came later was decided on as well');
+  gatewren('inbox', 'reject', late);
+});
+
+await it('approving and allowing the same for a while, and ending that', async () => {
+  const id = await proposed('for a while', 'Lisbon');
+  await page.goto(`${origin}/owner/changes/${id}`);
+  await page.getByLabel('For', { exact: true }).selectOption('4h');
+  await page.getByRole('button', { name: 'Approve, and allow the same' }).click();
+  await page.goto(`${origin}/owner`);
+  await page.getByRole('heading', { name: 'Allowed for a while' }).waitFor();
+  await shot(page, kind, 'grants');
+  await page.getByRole('button', { name: 'End it' }).click();
+  expect((await page.textContent('main')).includes('no longer allowed'), 'it does not say so');
+});
+
+let token;
+await it('a new agent: its token once, with what each client is told, and it is good', async () => {
+  await page.goto(`${origin}/owner/agents`);
+  await page.getByLabel('Name').fill(HOSTILE.replace('\u202e', ''));
+  await page.getByLabel(/^operate/).check();
+  await page.getByLabel('Expires').fill('90d');
+  await looksRight('agents');
+  await page.getByRole('button', { name: 'Add it and show its token' }).click();
+  token = await page.locator('#token').textContent();
+  expect(/^gw_[\w-]{49}$/.test(token), token);
+  await page.locator('.qr svg').waitFor();
+  const main = await page.textContent('main');
+  for (const client of ['Claude Code', 'Claude Desktop', 'Cursor', 'VS Code', 'Codex', 'Gemini CLI', 'LibreChat',
+    'Open WebUI', 'n8n', 'mcp-remote', 'FastMCP', 'curl']) expect(main.includes(client), `${client} is not told`);
+  expect(main.includes('<img src=x onerror=alert(1)>'), main);
+  await looksRight('token');
+  expect((await rpc(token, 'tools/list')).result.tools.length > 0, 'the token is not good');
+  await page.getByRole('link', { name: 'To the agent' }).click();
+  expect(!(await page.content()).includes(token), 'the token is shown again');
+});
+
+await it('another policy: seen before it is saved, and in force with the next call', async () => {
+  await page.getByLabel(/^observe/).check();
+  await page.getByRole('button', { name: 'Preview' }).click();
+  const main = await page.textContent('main');
+  expect(main.includes('What it would see') && main.includes('policy: operate → observe'), main);
+  const names = async () => (await rpc(token, 'tools/list')).result.tools.map(({ name }) => name);
+  expect((await names()).includes('container_restart'), 'the preview was in force');
+  await looksRight('preview');
+  await page.getByRole('button', { name: 'Save' }).click();
+  expect((await page.textContent('main')).includes('Saved.'), 'it does not say so');
+  expect(!(await names()).includes('container_restart'), 'it is not in force');
+  await looksRight('agent');
+});
+
+await it('what cannot be saved says why and loses nothing', async () => {
+  await page.getByLabel('Networks').fill('192.168.1.5/24');
+  await page.getByRole('button', { name: 'Save' }).click();
+  expect((await page.textContent('main')).includes('192.168.1.0/24'), 'no word of what would be right');
+  expect(await page.getByLabel('Networks').inputValue() === '192.168.1.5/24', 'what was typed is lost');
+});
+
+await it('a new token ends the old one, and revoking ends the agent', async () => {
+  await page.getByRole('button', { name: 'New token' }).click();
+  const next = await page.locator('#token').textContent();
+  expect((await rpc(token, 'tools/list')).status === 401, 'the old one is good still');
+  expect((await rpc(next, 'tools/list')).result, 'the new one is not good');
+  await page.getByRole('link', { name: 'To the agent' }).click();
+  await page.getByRole('button', { name: 'Revoke' }).click();
+  expect((await page.textContent('main')).includes('is revoked'), 'it does not say so');
+  expect((await rpc(next, 'tools/list')).status === 401, 'it comes in still');
+});
+
+await it('the box: what it is, what it uses, what changed and who did it', async () => {
+  await page.goto(`${origin}/owner/box`);
+  await page.locator('.chart svg').first().waitFor();
+  const main = await page.textContent('main');
+  for (const part of ['CPU', 'Memory', 'Fullest disk', 'What changed lately', 'observer']) {
+    expect(main.includes(part), `${part} is not in: ${main.slice(0, 500)}`);
+  }
+  await looksRight('box');
+});
+
+await it('the audit: found by agent, one call in full, the chain, all of it', async () => {
+  await page.goto(`${origin}/owner/audit`);
+  await page.getByLabel('Agent').fill('proposer');
+  await page.getByRole('button', { name: 'Search' }).click();
+  const rows = page.locator('tbody tr');
+  expect(await rows.count() > 3, `${await rows.count()} rows`);
+  expect((await rows.allTextContents()).every((row) => row.includes('proposer')), 'others are among them');
+  await looksRight('audit');
+  await rows.first().getByRole('link').click();
+  expect((await page.textContent('main')).includes('Arguments, without secrets'), 'it is not shown in full');
+  await shot(page, kind, 'call');
+  await page.goto(`${origin}/owner/audit?verify=1`);
+  expect((await page.textContent('main')).includes('Every row is as it was written'), 'the chain is not verified');
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('link', { name: 'Export all' }).click(),
+  ]);
+  const lines = readFileSync(await download.path(), 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+  expect(lines.length > 10 && lines.slice(1).every(({ sha256 }) => sha256.length === 64), `${lines.length} lines`);
+  const text = JSON.stringify(lines);
+  for (const secret of [PASSWORD, trial.owner_code, token]) expect(!text.includes(secret), 'a secret is in the audit');
+});
+
+await it('connecting: the authority as three files, and its fingerprint', async () => {
+  await page.goto(`${origin}/owner/connect`);
+  await looksRight('connect');
+  const ca = new X509Certificate(readFileSync(trial.ca));
+  expect((await page.textContent('main')).includes(ca.fingerprint256), 'another fingerprint');
+  const file = async (form) => {
+    const answer = await fetch(`${origin}/owner/connect/authority/${form}`);
+    expect(answer.status === 200, answer.status);
+    return Buffer.from(await answer.arrayBuffer());
+  };
+  expect((await file('pem')).equals(readFileSync(trial.ca)), 'another PEM');
+  expect((await file('der')).equals(ca.raw), 'another DER');
+  const profile = (await file('mobileconfig')).toString();
+  expect(profile.includes(ca.raw.toString('base64')) && profile.includes('com.apple.security.root'), profile);
+  expect(createHash('sha256').update(ca.raw).digest('hex').length === 64, 'no digest');
+});
+
+await it('sign-ins are listed, and ending one signs it out', async () => {
+  const other = await person(browser, { viewport });
+  await signIn(other.page);
+  await page.goto(`${origin}/owner/logins`);
+  await looksRight('sign-ins');
+  const cards = page.locator('form.card');
+  expect(await cards.count() >= 2, `${await cards.count()} sign-ins`);
+  await cards.filter({ hasNotText: 'this one' }).first().getByRole('button').click();
+  await other.page.goto(`${origin}/owner`);
+  expect(other.page.url().includes('/owner/sign-in'), other.page.url());
+  await other.context.close();
+});
+
+await it('all essentials work without a script', async () => {
+  const plain = await person(browser, { viewport, javaScriptEnabled: false });
+  await signIn(plain.page);
+  const id = await proposed('without a script', 'Vienna');
+  await plain.page.reload();
+  await plain.page.locator('article', { hasText: 'without a script' }).getByRole('button', { name: 'Approve', exact: true }).click();
+  expect(!gatewren('inbox', 'show', id).includes('pending'), 'it waits still');
+  const spare = gatewrenAgent('spare', 'observe');
+  await plain.page.goto(`${origin}/owner/agents`);
+  await plain.page.getByRole('link', { name: 'spare' }).click();
+  await plain.page.getByRole('button', { name: 'Revoke' }).click();
+  expect((await rpc(spare, 'tools/list')).status === 401, 'it comes in still');
+  await plain.context.close();
+});
+
+await it('all is reached by the keyboard', async () => {
+  await page.goto(`${origin}/owner`);
+  await page.keyboard.press('Tab');
+  expect(await page.evaluate(() => document.activeElement.textContent) === 'Skip to the content', 'no way past');
+  await page.keyboard.press('Enter');
+  expect(await page.evaluate(() => document.activeElement.id) === 'main', 'it leads nowhere');
+  await page.goto(`${origin}/owner/agents`);
+  const reached = new Set();
+  for (let step = 0; step < 60; step += 1) {
+    await page.keyboard.press('Tab');
+    reached.add(await page.evaluate(() => document.activeElement.id || document.activeElement.textContent));
+  }
+  for (const id of ['name', 'expires', 'Add it and show its token']) expect(reached.has(id), `${id} is not reached`);
+});
+
+await browser.close();
+finish();

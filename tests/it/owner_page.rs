@@ -1,0 +1,243 @@
+//! The owner's pages over HTTP: the first password, forms and their proof, and what nobody else may do. A browser
+//! tries the same, and how it looks, in `tests/browser`.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::answer::Answer;
+use crate::support::client::Client;
+use crate::support::request::Request;
+use crate::support::server::{Directory, Server, server};
+
+const PASSWORD: &str = "four words of mine";
+
+/// What a command of the owner prints as JSON, or complains of.
+fn tell(home: &Directory, words: &[&str]) -> Result<Value, String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_gatewren"))
+        .args(words)
+        .args(["--json", "--dir"])
+        .arg(&home.0)
+        .output()
+        .unwrap();
+    if output.status.success() {
+        Ok(serde_json::from_slice(&output.stdout).unwrap())
+    } else {
+        Err(String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+fn code(home: &Directory) -> String {
+    let said = tell(home, &["owner", "setup"]).unwrap();
+    said["code"].as_str().unwrap().to_owned()
+}
+
+fn get(client: &Client, path: &str, cookie: &str) -> Answer {
+    let request = client.request("GET", path).without("authorization");
+    request.header("cookie", cookie).send()
+}
+
+fn form(client: &Client, path: &str, fields: &[(&str, &str)]) -> Request {
+    let encoded: Vec<String> = fields
+        .iter()
+        .map(|(name, value)| {
+            let bytes = value.bytes().map(|byte| format!("%{byte:02X}"));
+            format!("{name}={}", bytes.collect::<String>())
+        })
+        .collect();
+    client
+        .request("POST", path)
+        .without("authorization")
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(encoded.join("&").as_bytes())
+}
+
+/// The owner, with a password set by the code: the cookie.
+fn set_up(client: &Client, code: &str) -> String {
+    let fields = [("code", code), ("password", PASSWORD), ("again", PASSWORD)];
+    let answer = form(client, "/owner/set-up", &fields).send();
+    assert_eq!(answer.status, 303, "{answer:?}");
+    assert_eq!(answer.header("location"), Some("/owner"));
+    let set = answer.header("set-cookie").unwrap();
+    for attribute in ["Path=/", "HttpOnly", "Secure", "SameSite=Strict"] {
+        assert!(set.split("; ").any(|one| one == attribute), "{set}");
+    }
+    set.split(';').next().unwrap().to_owned()
+}
+
+/// What the forms of a page carry.
+fn proof(page: &Answer) -> String {
+    let (_, rest) = page.body.split_once("name=\"proof\" value=\"").unwrap();
+    rest.split('"').next().unwrap().to_owned()
+}
+
+fn house(home: &Directory) -> Server {
+    server().directory(&home.0).start()
+}
+
+#[test]
+fn the_code_sets_the_first_password_once() {
+    let home = Directory::new();
+    let server = house(&home);
+    let client = server.client();
+    let first = code(&home);
+    let second = code(&home);
+    let set = |code: &str, password: &str, again: &str| {
+        let fields = [("code", code), ("password", password), ("again", again)];
+        form(&client.elsewhere(), "/owner/set-up", &fields).send()
+    };
+    for (code, password, again, words) in [
+        (first.as_str(), PASSWORD, PASSWORD, "this is not the code"),
+        ("", PASSWORD, PASSWORD, "this is not the code"),
+        (&second, PASSWORD, "other", "two different passwords"),
+        (&second, "short", "short", "fewer than 10 characters"),
+    ] {
+        let answer = set(code, password, again);
+        assert_eq!(answer.status, 400, "{answer:?}");
+        assert!(answer.body.contains(words), "{words}: {}", answer.body);
+        assert_eq!(answer.header("set-cookie"), None);
+    }
+    let cookie = set_up(&client, &second);
+    assert!(
+        get(&client, "/owner", &cookie)
+            .body
+            .contains("Nothing waits")
+    );
+    assert_eq!(set(&second, PASSWORD, PASSWORD).status, 400, "once");
+    let words = tell(&home, &["owner", "setup"]).unwrap_err();
+    assert!(words.contains("set already"), "{words}");
+    for secret in [PASSWORD, &second, "gw_"] {
+        assert!(!server.log().contains(secret), "{secret} is in the log");
+    }
+    assert_eq!(done(&home, "owner set-password"), ["ok"]);
+    assert_eq!(done(&home, "owner setup"), ["ok", "ok"]);
+}
+
+/// How each deed of this name ended, the newest first.
+fn done(home: &Directory, deed: &str) -> Vec<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_gatewren"))
+        .args(["audit", "list", "--json", "--tool", deed, "--dir"])
+        .arg(&home.0)
+        .output()
+        .unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let rows = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    rows.map(|row| row["status"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_page_is_for_the_owner_alone_and_for_no_frame() {
+    let home = Directory::new();
+    let server = house(&home);
+    for (way, client) in server.clients() {
+        let asked = get(&client, "/owner/agents?a=b", "");
+        let to = asked.header("location").unwrap();
+        let back = "/owner/sign-in?then=%2Fowner%2Fagents%3Fa%3Db";
+        assert_eq!((asked.status, to), (303, back), "{way}");
+    }
+    let client = server.client();
+    let cookie = set_up(&client, &code(&home));
+    let page = get(&client, "/owner/agents", &cookie);
+    assert_eq!(page.status, 200);
+    assert_eq!(page.header("cache-control"), Some("no-store"));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+    assert!(!policy.contains("unsafe"), "{policy}");
+}
+
+#[test]
+fn a_form_is_for_the_page_that_it_came_with() {
+    let home = Directory::new();
+    let server = house(&home);
+    let client = server.client();
+    let cookie = set_up(&client, &code(&home));
+    let send =
+        |fields: &[(&str, &str)]| form(&client, "/owner/agents", fields).header("cookie", &cookie);
+    let refused = |request: &Request, why: &str| {
+        let answer = request.send();
+        let is_refused = matches!(answer.status, 403 | 413 | 415);
+        assert!(is_refused, "{why}: {answer:?}");
+        assert!(answer.body.contains("That did not work"), "{answer:?}");
+    };
+    let fields = [("name", "claude"), ("policy", "observe"), ("space", "*")];
+    refused(&send(&fields), "no proof");
+    let proof = proof(&get(&client, "/owner/agents", &cookie));
+    let whole = [fields.as_slice(), &[("proof", proof.as_str())]].concat();
+    let port = format!("https://localhost:{}", client.address.port() ^ 1);
+    let good = send(&whole);
+    refused(&good.clone().header("origin", &port), "another port's");
+    refused(
+        &good.clone().header("sec-fetch-site", "cross-site"),
+        "another site's",
+    );
+    refused(
+        &good.clone().header("content-type", "application/json"),
+        "no form",
+    );
+    let long = "x".repeat(70_000);
+    refused(
+        &send(&[whole.as_slice(), &[("more", long.as_str())]].concat()),
+        "too long",
+    );
+    assert_eq!(done(&home, "agent add").len(), 0);
+    let added = good.send_once();
+    assert_eq!(added.status, 200, "{added:?}");
+    let at = added.body.find("gw_").unwrap();
+    let token = &added.body[at..at + 52];
+    let whoami = client.with_token(token).call("whoami", json!({})).send();
+    assert_eq!(whoami.data()["name"], "claude");
+    assert_eq!(done(&home, "agent add"), ["ok"]);
+    let again = get(&server.client(), "/owner/agents", &cookie);
+    assert!(!again.body.contains(token), "it is shown once");
+}
+
+#[test]
+fn browsers_are_led_to_the_page_and_others_find_nothing() {
+    let home = Directory::new();
+    let server = house(&home);
+    let client = server.client();
+    let home_page = |accept: &str| {
+        let request = client.request("GET", "/").without("authorization");
+        request.header("accept", accept).send()
+    };
+    let browser = home_page("text/html,application/xhtml+xml");
+    assert_eq!(
+        (browser.status, browser.header("location")),
+        (303, Some("/owner"))
+    );
+    let program = home_page("application/json, text/event-stream");
+    assert_eq!(
+        (program.status, &program.json()["error"]),
+        (404, &json!("not_found"))
+    );
+    for path in ["/owner/nothing", "/ownerx", "/owner/../mcp"] {
+        let status = get(&client, path, "").status;
+        assert!(matches!(status, 303 | 404), "{path}: {status}");
+    }
+    let ca = get(&client, "/owner/connect/authority/pem", "");
+    assert!(ca.body.starts_with("-----BEGIN CERTIFICATE-----"), "{ca:?}");
+    assert_eq!(get(&client, "/owner/connect/authority/key", "").status, 404);
+}
+
+#[test]
+fn guessing_codes_and_passwords_is_slowed_down_together() {
+    let home = Directory::new();
+    let server = house(&home);
+    let client = server.client();
+    code(&home);
+    let guess = |code: &str| {
+        let fields = [("code", code), ("password", PASSWORD), ("again", PASSWORD)];
+        form(&client, "/owner/set-up", &fields).send_once()
+    };
+    for number in 0..5 {
+        assert_eq!(guess(&format!("guess-{number}")).status, 400);
+    }
+    let slowed = guess("AAAAA-AAAAA");
+    assert_eq!(slowed.status, 429);
+    assert!(slowed.header("retry-after").is_some());
+    let password = form(&client, "/owner/sign-in", &[("password", PASSWORD)]).send_once();
+    assert_eq!(password.status, 429, "the same lock");
+}
