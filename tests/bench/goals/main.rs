@@ -37,6 +37,7 @@ mod counts;
 mod figure;
 mod growth;
 mod large;
+mod page;
 mod report;
 mod rest;
 mod rows;

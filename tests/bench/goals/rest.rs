@@ -1,4 +1,4 @@
-//! G11, G12, G17, W7, W8: memory, and the way from the start to the first right answer.
+//! G11, G12, G17, W7, W8, O1: memory, the owner's page, and the way from the start to the first right answer.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use crate::common::spread::Spread;
 use crate::common::wire::{Question, Wire};
 use crate::context::{Context, say};
 use crate::figure::{Figure, Findings};
+use crate::page;
 
 /// A peer is started so often.
 const STARTS: u32 = 5;
@@ -54,7 +55,10 @@ struct Others {
 /// Measures all of it.
 pub async fn measure(cx: &Context) -> Result<Findings, Error> {
     let others = others(cx).await?;
-    let mut findings = Findings::default();
+    let mut findings = Findings {
+        figures: page::measure(cx).await?,
+        ..Findings::default()
+    };
     let (loaded, calls) = {
         let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
         let asked = ours.asked(&WHOAMI);

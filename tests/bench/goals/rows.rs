@@ -152,4 +152,5 @@ pub const ROWS: &[Row] = &[
     row("W10", "growth-sessions", "CPU of a call with 10,000 sessions by that with one", "x", (None, 1.10, 1.05)),
     row("W10", "growth-revisions", "the same, 100,000 revisions by 10", "x", (None, 1.10, 1.05)),
     row("W10", "growth-containers", "the same, 200 containers by one", "x", (None, 1.10, 1.05)),
+    row("O1", "page-ms", "the owner's first page", "ms", (None, 5.0, 2.0)),
 ];
