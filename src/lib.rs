@@ -5,7 +5,7 @@
 //! 1. [`http`] accepts a connection under a cap, does TLS, and reads one request's head.
 //! 2. [`app`]'s front looks up the path: which door it stands behind and what answers there.
 //! 3. [`guard`] lets it in or refuses it: host, origin, type, identity, rate, body. What comes out is
-//!    an `Admitted`, which nothing else makes.
+//!    an `Admitted`, which nothing else makes. Programs that hold no token yet ask [`oauth`], and the owner decides.
 //! 4. [`transport`] reads the JSON-RPC message and decides the era. A stateless request brings its
 //!    context in `_meta`; for a stateful one the session supplies it.
 //!    On standard input and output there is neither socket nor front: [`guard`] knows the client once, and
@@ -63,6 +63,7 @@ mod guard;
 mod helper;
 mod helper_client;
 mod http;
+mod oauth;
 mod observer;
 mod owner;
 mod policy;

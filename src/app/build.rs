@@ -11,13 +11,14 @@ use super::{
     bounds::offered,
     build_error::BuildError,
     catalog::{Backends, catalog},
+    connect::Connect,
     directory,
     front::Front,
     house::{House, certificate, hosts},
     job_ends::record_job_ends,
     serving::Serving,
 };
-use crate::auth::{Agents, Logins};
+use crate::auth::{Agents, Links, Logins};
 use crate::backends::{
     Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Mail, Network, Power, Processes,
     Setup, Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits, Updates,
@@ -30,6 +31,7 @@ use crate::dispatch::{
 use crate::guard::{Callers, Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild, Told};
 use crate::http::Tls;
+use crate::oauth::OAuth;
 use crate::observer::{Observer, ObserverHandle, Units};
 use crate::owner::Site;
 use crate::registry::Catalog;
@@ -267,6 +269,7 @@ async fn door(
     let callers = Callers {
         agents: Agents::new(vault.clone(), live.clone()).map_err(failed)?,
         logins: logins.clone(),
+        links: Links::new(vault.clone()),
         live: live.clone(),
     };
     let hosts = live.read(hosts);
@@ -349,7 +352,7 @@ fn site(
     }
 }
 
-/// Puts engine, guard and sessions behind a socket.
+/// Puts engine, guard and sessions behind a socket. Where there is an owner, programs may ask for access.
 pub fn serving(
     engine: &Arc<Engine>,
     (guard, sessions): (Arc<Guard>, Arc<Sessions>),
@@ -358,10 +361,15 @@ pub fn serving(
     site: Option<Site>,
 ) -> Serving {
     let metrics = engine.metrics.clone();
+    let connect = site.as_ref().map(|site| Connect {
+        guard: guard.clone(),
+        oauth: OAuth::new(site.vault.clone(), live.clone()),
+    });
     let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, live.clone());
     Serving {
         front: Arc::new(Front {
             guard,
+            connect,
             http_sse: HttpSse::new(endpoint.clone()),
             live: live.clone(),
             endpoint,

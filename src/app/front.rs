@@ -7,6 +7,7 @@ use hyper::header::{ACCEPT, ALLOW, HeaderValue, LOCATION, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
+use super::connect::{Connect, Part};
 use crate::config::{Live, Preset};
 use crate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
 use crate::http::{Body, Upload, empty, json as json_response, text};
@@ -25,6 +26,7 @@ enum Surface {
     Discovery,
     Login,
     Logout,
+    OAuth(Part),
     Home,
     Owner,
 }
@@ -33,7 +35,8 @@ enum Surface {
 type Row = (&'static str, Door, Surface, &'static str);
 
 /// Every path that answers. What is not here is a plain 404 in JSON: clients that hold a token look for
-/// OAuth metadata under `/.well-known`, and anything but a 404 there misleads them.
+/// OAuth metadata under `/.well-known`, and anything but a 404 there misleads them. So what belongs to OAuth has
+/// `connect` in its path.
 #[rustfmt::skip]
 const PATHS: &[Row] = &[
     ("/mcp",             Door::Agent, Surface::Mcp,       "POST, GET, DELETE, OPTIONS"),
@@ -44,6 +47,16 @@ const PATHS: &[Row] = &[
     ("/logout",          Door::Open,  Surface::Logout,    "POST, OPTIONS"),
     ("/health",          Door::Open,  Surface::Health,    "GET, HEAD, OPTIONS"),
     ("/.well-known/mcp", Door::Open,  Surface::Discovery, "GET, HEAD, OPTIONS"),
+    ("/connect/mcp",       Door::Connect, Surface::Mcp,                    "POST, GET, DELETE, OPTIONS"),
+    ("/connect/authorize", Door::Consent, Surface::OAuth(Part::Authorize), "GET, POST, OPTIONS"),
+    ("/connect/token",     Door::Open,    Surface::OAuth(Part::Token),     "POST, OPTIONS"),
+    ("/connect/register",  Door::Open,    Surface::OAuth(Part::Register),  "POST, OPTIONS"),
+    ("/connect/revoke",    Door::Open,    Surface::OAuth(Part::Revoke),    "POST, OPTIONS"),
+    ("/.well-known/oauth-protected-resource/connect/mcp", Door::Open, Surface::OAuth(Part::Resource), "GET, HEAD, OPTIONS"),
+    // By RFC 8414, and as clients look for what knows OpenID.
+    ("/.well-known/oauth-authorization-server/connect",   Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
+    ("/.well-known/openid-configuration/connect",         Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
+    ("/connect/.well-known/openid-configuration",         Door::Open, Surface::OAuth(Part::Server),   "GET, HEAD, OPTIONS"),
     ("/",                Door::Open,  Surface::Home,      "GET, HEAD"),
     ("/owner",           Door::Owner, Surface::Owner,     "GET, HEAD, POST"),
 ];
@@ -59,6 +72,8 @@ pub struct Front {
     pub endpoint: Arc<Endpoint>,
     /// What answers at `/sse` and `/message`, where the owner has turned that on.
     pub http_sse: HttpSse,
+    /// What answers to programs that ask for access; absent where nobody is let in by a token of the owner's.
+    pub connect: Option<Connect>,
     /// The owner's pages; none where there is no owner.
     pub site: Option<Site>,
     /// The settings in force.
@@ -96,10 +111,11 @@ impl Front {
             return Ok(options(&request, methods));
         }
         match door {
-            Door::Open => match surface {
+            Door::Open | Door::Consent => match surface {
                 // Apart: what is rare makes no other request larger.
                 Surface::Login => Box::pin(self.guard.login(request, peer)).await,
                 Surface::Logout => Box::pin(self.guard.logout(request, peer)).await,
+                Surface::OAuth(part) => Box::pin(self.connected(part, request, peer)).await,
                 _ => {
                     self.guard.charge_stranger(peer)?;
                     open(surface, &request)
@@ -107,11 +123,22 @@ impl Front {
             },
             // Apart: pages are rare too.
             Door::Owner => Ok(Box::pin(self.page(request, peer)).await),
-            Door::Agent => {
-                let answered = self.admitted(surface, &self.guard.admit(request, peer).await?)?;
+            Door::Agent | Door::Connect => {
+                let admitted = self.guard.admit(door, request, peer).await?;
+                let answered = self.admitted(surface, &admitted)?;
                 Ok(answered.response().await)
             }
         }
+    }
+
+    async fn connected(
+        &self,
+        part: Part,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refusal> {
+        let connect = self.connect.as_ref().ok_or_else(nothing)?;
+        connect.answer(part, request, peer).await
     }
 
     /// One of the owner's pages; what the chain refuses is said by a page as well.
@@ -145,7 +172,7 @@ impl Front {
             path
         };
         let known = PATHS.iter().find(|(known, ..)| *known == path);
-        let known = known.filter(|(_, _, surface, _)| self.offers(*surface));
+        let known = known.filter(|(_, door, surface, _)| self.offers(*door, *surface));
         let Some((_, door, surface, methods)) = known else {
             return Err(nothing());
         };
@@ -158,7 +185,10 @@ impl Front {
     }
 
     /// Whether a path answers here.
-    fn offers(&self, surface: Surface) -> bool {
+    fn offers(&self, door: Door, surface: Surface) -> bool {
+        if door == Door::Connect || matches!(surface, Surface::OAuth(_)) {
+            return self.connect.as_ref().is_some_and(Connect::is_on);
+        }
         match surface {
             Surface::Stream | Surface::Message => {
                 self.live.read(|settings| settings.access.http_sse)

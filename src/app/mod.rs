@@ -6,6 +6,7 @@ mod bounds;
 mod build;
 mod build_error;
 mod catalog;
+mod connect;
 mod directory;
 #[cfg(feature = "everything")]
 mod fixtures;

@@ -10,8 +10,9 @@ use tokio::sync::watch;
 
 use super::error::AuthError;
 use super::grants::GrantBook;
+use super::links::LinkKey;
 use super::logins::LoginKey;
-use super::principal::{AgentId, Identity, Principal};
+use super::principal::{AgentId, Identity, Principal, Way};
 use super::standing::identity;
 use super::token::Token;
 use crate::config::{Live, Settings, Spaces};
@@ -96,11 +97,25 @@ impl Agents {
         (key, token): (LoginKey, [u8; 32]),
         from: IpAddr,
     ) -> Result<Principal, AuthError> {
+        self.identify_hash(&token, from)
+            .map(|who| who.signed_in(key))
+    }
+
+    /// The agent that a program comes in as over OAuth: this is the SHA-256 of its own token.
+    pub fn identify_link(
+        &self,
+        (key, token): (LinkKey, [u8; 32]),
+        from: IpAddr,
+    ) -> Result<Principal, AuthError> {
+        self.identify_hash(&token, from).map(|who| who.linked(key))
+    }
+
+    fn identify_hash(&self, token: &[u8; 32], from: IpAddr) -> Result<Principal, AuthError> {
         let (known, now) = (self.known()?, now_ms());
-        let record = known.find(&token).ok_or(AuthError::Unknown)?;
+        let record = known.find(token).ok_or(AuthError::Unknown)?;
         let who = self.admit(record, Some(from), now)?;
         self.touch(record, now);
-        Ok(who.signed_in(key))
+        Ok(who)
     }
 
     /// An agent that came in, as it would come in now: with the token that it had, from where it was. `None` if it
@@ -109,8 +124,8 @@ impl Agents {
         let known = self.known().ok()?;
         let record = known.find(&who.identity.token);
         let now = self.admit(record?, who.from, now_ms()).ok()?;
-        let login = who.login;
-        Some(Principal { login, ..now })
+        let way = who.way;
+        Some(Principal { way, ..now })
     }
 
     /// Waits until an agent would come in with another policy, reach or name: it as it would then. `None` if it
@@ -153,7 +168,7 @@ impl Agents {
             from,
             expires_ms: record.expires_ms,
             grants: Some(Arc::clone(&self.grants)),
-            login: None,
+            way: Way::Token,
         })
     }
 

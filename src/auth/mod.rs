@@ -10,6 +10,7 @@ mod error;
 mod fixed;
 mod grants;
 mod jwks;
+mod links;
 mod lockout;
 mod logins;
 mod password;
@@ -25,6 +26,7 @@ pub use error::AuthError;
 #[cfg(feature = "everything")]
 pub use fixed::FixedToken;
 pub use jwks::KeySet;
+pub use links::{Agreement, Brought, Given, LinkError, Links};
 pub use logins::{LoginError, LoginKey, Logins, SetUpError, SignedIn};
 pub use password::hash_password;
 pub use principal::{AgentId, Principal};

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::grants::GrantBook;
+use super::links::LinkKey;
 use super::logins::LoginKey;
 use crate::config::{Policy, Preset, Reach, WHOLE_BOX};
 use crate::vault::OWNER;
@@ -45,8 +46,19 @@ pub struct Principal {
     pub(super) from: Option<IpAddr>,
     pub(super) expires_ms: Option<u64>,
     pub(super) grants: Option<Arc<GrantBook>>,
-    /// The cookie that it came in with, if that is how.
-    pub(super) login: Option<LoginKey>,
+    /// How it came in.
+    pub(super) way: Way,
+}
+
+/// How an agent came in.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Way {
+    /// With its token, or without any where none is asked for.
+    Token,
+    /// With a cookie.
+    Login(LoginKey),
+    /// Over OAuth.
+    Link(LinkKey),
 }
 
 /// What is known of an agent that came in.
@@ -95,7 +107,7 @@ impl Principal {
             from: None,
             expires_ms: None,
             grants: None,
-            login: None,
+            way: Way::Token,
         }
     }
 
@@ -106,18 +118,35 @@ impl Principal {
 
     /// The same, come in with a cookie.
     pub(super) fn signed_in(self, login: LoginKey) -> Self {
-        let login = Some(login);
-        Self { login, ..self }
+        let way = Way::Login(login);
+        Self { way, ..self }
+    }
+
+    /// The same, come in over OAuth.
+    pub(super) fn linked(self, link: LinkKey) -> Self {
+        let way = Way::Link(link);
+        Self { way, ..self }
+    }
+
+    /// The OAuth link that it came in by, if that is how.
+    pub fn link(&self) -> Option<LinkKey> {
+        match self.way {
+            Way::Link(link) => Some(link),
+            Way::Token | Way::Login(_) => None,
+        }
     }
 
     /// The cookie that it came in with, if that is how.
     pub fn login(&self) -> Option<LoginKey> {
-        self.login
+        match self.way {
+            Way::Login(login) => Some(login),
+            Way::Token | Way::Link(_) => None,
+        }
     }
 
     /// Whether no agent's token stands behind it, but the owner's password.
     pub fn is_owner(&self) -> bool {
-        self.login.is_some() && self.identity.id.as_str() == OWNER
+        matches!(self.way, Way::Login(_)) && self.identity.id.as_str() == OWNER
     }
 
     /// The agent's id.

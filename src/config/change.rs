@@ -63,7 +63,8 @@ mod tests {
             "state_dir" | "tls.cert" | "tls.key" | "lxc.lxcpath" | "helper.socket"
             | "edge_jwt.jwks" => "\"/other\"",
             "tls.mode" => "\"files\"",
-            "access.owner_on_mcp" | "access.http_sse" => "true",
+            "access.owner_on_mcp" | "access.http_sse" | "oauth.local_clients" => "true",
+            "oauth.enabled" => "false",
             "access.allowed_origins" => "[\"https://other.lan\"]",
             "access.required_header"
             | "edge_jwt.header"

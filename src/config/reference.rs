@@ -64,6 +64,13 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("access", "login_max", access.login_max, Time(SECOND..=365 * DAY),
         "The same however much it is used."),
 
+    key!("oauth", "enabled", oauth.enabled, Flag,
+        "Whether programs that hold no token, such as connectors of chat services, may ask the owner for\n\
+         access over OAuth 2.1 and come in at /connect/mcp. What they were given ends when this is turned off."),
+    key!("oauth", "local_clients", oauth.local_clients, Flag,
+        "A program may say who it is by the address of a document (https://). Whether such documents are\n\
+         fetched from this box and the local network too, and not from the public Internet alone."),
+
     key!("edge_jwt", "header", edge_jwt.header, HeaderName,
         "A proxy with an identity provider in front of gatewren puts a signed token (JWT) into this header\n\
          of every request, such as Cf-Access-Jwt-Assertion. Once set, a request without a good one is\n\

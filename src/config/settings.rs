@@ -27,6 +27,8 @@ pub struct Settings {
     pub tls: Tls,
     /// `[access]`
     pub access: Access,
+    /// `[oauth]`
+    pub oauth: OAuth,
     /// `[spaces.NAME]`
     pub spaces: Spaces,
     /// `[notify.NAME]`
@@ -99,6 +101,15 @@ pub struct Access {
     pub login_idle: Duration,
     /// It lasts so long at most.
     pub login_max: Duration,
+}
+
+/// How programs come in over OAuth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OAuth {
+    /// Whether they do.
+    pub enabled: bool,
+    /// Whether a document that says who a program is may be fetched from the local network too.
+    pub local_clients: bool,
 }
 
 /// How much of anything there may be.
@@ -226,6 +237,10 @@ impl Default for Settings {
                 key: None,
             },
             access: Access::default(),
+            oauth: OAuth {
+                enabled: true,
+                local_clients: false,
+            },
             spaces: Spaces::new(),
             notify: Channels::new(),
             edge_jwt: EdgeJwt::default(),

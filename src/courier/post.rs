@@ -39,6 +39,7 @@ pub async fn deliver(
     let sent = Outward {
         address: &channel.url,
         plain,
+        only_public: false,
         method: Method::POST,
         headers,
         body: message.body(channel).to_string().into(),

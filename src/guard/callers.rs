@@ -8,10 +8,10 @@ use hyper::header::{AUTHORIZATION, COOKIE, HeaderMap};
 use hyper::http::request::Parts;
 
 use super::bearer::{bearer, refused, unauthorized};
-use super::host::check_own_page;
+use super::host::{check_own_page, own_origin};
 use super::refusal::Refusal;
-use crate::auth::{Agents, LoginError, Logins, Principal, SignedIn};
-use crate::config::Live;
+use crate::auth::{Agents, AuthError, Links, LoginError, Logins, Principal, SignedIn};
+use crate::config::{Live, Settings};
 
 /// The cookie. Its prefix has browsers take it only over TLS, for this host alone (RFC 6265bis, 4.1.3.2).
 pub const COOKIE_NAME: &str = "__Host-gatewren";
@@ -22,6 +22,8 @@ pub struct Callers {
     pub agents: Agents,
     /// By cookies.
     pub logins: Arc<Logins>,
+    /// By what they were given over OAuth.
+    pub links: Links,
     /// The settings in force: whether the owner's cookie lets it in like an agent.
     pub live: Live,
 }
@@ -37,6 +39,27 @@ impl Callers {
         }
         let token = bearer(&head.headers)?;
         self.agents.identify(token, Some(from)).map_err(refused)
+    }
+
+    /// Who sent this head to a path where programs come in over OAuth. A token counts for the URL that it was given for,
+    /// and no agent's own one counts: what was not asked of the owner for this path is not let in by it.
+    pub fn identify_link(&self, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
+        let token = bearer(&head.headers).map_err(|_| {
+            unauthorized(
+                "come in here with an access token: this challenge says where the metadata is that leads to \
+                 one; an agent's own token is for /mcp",
+            )
+        })?;
+        let resource = format!("{}{}", own_origin(head)?, head.uri.path());
+        let found = self.links.find(token, &resource);
+        let found = found.map_err(|_| refused(AuthError::Unavailable))?;
+        let link = found.ok_or_else(|| {
+            unauthorized(
+                "this access token is unknown, has expired, was revoked, or was given for another URL; renew \
+                 it, or ask the owner again",
+            )
+        })?;
+        self.agents.identify_link(link, from).map_err(refused)
     }
 
     fn by_cookie(&self, cookie: &str, from: IpAddr) -> Result<Principal, Refusal> {
@@ -61,6 +84,12 @@ impl Callers {
         if who.login().is_some_and(|login| !self.logins.is_open(login)) {
             return None;
         }
+        if who
+            .link()
+            .is_some_and(|link| !self.lets_links_in() || !self.links.is_open(link))
+        {
+            return None;
+        }
         if who.is_owner() {
             self.lets_owner_in().then(|| who.clone())
         } else {
@@ -72,7 +101,8 @@ impl Callers {
     pub async fn changed(&self, who: &Principal) -> Option<Principal> {
         tokio::select! {
             () = self.signed_out(who) => None,
-            () = self.owner_shut_out(), if who.is_owner() => None,
+            () = self.unlinked(who) => None,
+            () = self.shut_out(owner_on_mcp), if who.is_owner() => None,
             now = self.agents.changed(who), if !who.is_owner() => now,
         }
     }
@@ -81,20 +111,26 @@ impl Callers {
     pub async fn expelled(&self, who: &Principal) {
         tokio::select! {
             () = self.signed_out(who) => {}
-            () = self.owner_shut_out(), if who.is_owner() => {}
+            () = self.unlinked(who) => {}
+            () = self.shut_out(owner_on_mcp), if who.is_owner() => {}
             () = self.agents.expelled(who), if !who.is_owner() => {}
         }
     }
 
     fn lets_owner_in(&self) -> bool {
-        self.live.read(|settings| settings.access.owner_on_mcp)
+        self.live.read(owner_on_mcp)
     }
 
-    async fn owner_shut_out(&self) {
+    fn lets_links_in(&self) -> bool {
+        self.live.read(oauth_enabled)
+    }
+
+    /// Waits until the settings no longer let somebody in.
+    async fn shut_out(&self, lets_in: fn(&Settings) -> bool) {
         let mut live = self.live.clone();
         loop {
             live.mark_unchanged();
-            if !self.lets_owner_in() {
+            if !live.read(lets_in) {
                 return;
             }
             live.changed().await;
@@ -107,6 +143,24 @@ impl Callers {
             None => std::future::pending().await,
         }
     }
+
+    async fn unlinked(&self, who: &Principal) {
+        match who.link() {
+            Some(link) => tokio::select! {
+                () = self.links.ended(link) => {}
+                () = self.shut_out(oauth_enabled) => {}
+            },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn owner_on_mcp(settings: &Settings) -> bool {
+    settings.access.owner_on_mcp
+}
+
+fn oauth_enabled(settings: &Settings) -> bool {
+    settings.oauth.enabled
 }
 
 /// The cookie of ours among those that were sent; two are refused.

@@ -12,6 +12,8 @@ use tokio::time::Instant;
 use super::{
     admitted::Admitted,
     body::BodyLimit,
+    challenge::challenged,
+    door::Door,
     edge::Edge,
     framing::check_framing,
     host::Hosts,
@@ -31,6 +33,7 @@ pub struct Guard {
     pub(super) identity: Identity,
     by_address: Rate<IpAddr>,
     by_agent: Rate<AgentId>,
+    pub(super) registrations: Rate<IpAddr>,
     bodies: Concurrency,
     calls: Concurrency,
     streams: Concurrency,
@@ -46,6 +49,7 @@ impl Guard {
             identity,
             by_address: Rate::default(),
             by_agent: Rate::default(),
+            registrations: Rate::default(),
             bodies: Concurrency::default(),
             calls: Concurrency::default(),
             streams: Concurrency::default(),
@@ -82,6 +86,7 @@ impl Guard {
     /// The whole chain for a door that asks for an agent.
     pub async fn admit(
         &self,
+        door: Door,
         request: Request<Upload>,
         peer: SocketAddr,
     ) -> Result<Admitted, Refusal> {
@@ -93,10 +98,10 @@ impl Guard {
             Ok(())
         };
         let who = match fits {
-            Ok(()) => self.known(&head, peer).await,
+            Ok(()) => self.known(door, &head, peer).await,
             Err(refusal) => Err(refusal),
         };
-        let who = who.map_err(|refusal| self.charge(peer, refusal))?;
+        let who = who.map_err(|refusal| self.charge(peer, challenged(door, &head, refusal)))?;
         self.charge_agent(&who)?;
         // Only POST has a body that means anything.
         let body = if posts {
@@ -159,9 +164,14 @@ impl Guard {
     }
 
     /// Who asks, from the head alone.
-    async fn known(&self, head: &Parts, peer: SocketAddr) -> Result<Principal, Refusal> {
+    async fn known(
+        &self,
+        door: Door,
+        head: &Parts,
+        peer: SocketAddr,
+    ) -> Result<Principal, Refusal> {
         self.check_edge(&head.headers).await?;
-        let who = self.identity.identify(head, peer.ip())?;
+        let who = self.identity.identify(door, head, peer.ip())?;
         self.check_required(&head.headers)?;
         Ok(who)
     }

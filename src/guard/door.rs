@@ -7,6 +7,10 @@ pub enum Door {
     Open,
     /// An agent's token.
     Agent,
+    /// A token that a program was given over OAuth for this very path.
+    Connect,
+    /// The owner's cookie; whoever has none is shown the way to it.
+    Consent,
     /// The owner's cookie; a page says what to do without one.
     Owner,
 }

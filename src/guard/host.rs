@@ -124,6 +124,14 @@ pub fn check_own_page(target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> 
     ))
 }
 
+/// The origin that a request was sent to, as it is written down and compared: in lower case, and without the port that
+/// https has anyway. The chain has looked at its host.
+pub fn own_origin(head: &Parts) -> Result<String, Refusal> {
+    let authority = authority(&head.uri, &head.headers)?.to_ascii_lowercase();
+    let authority = authority.strip_suffix(":443").unwrap_or(&authority);
+    Ok(format!("https://{}", authority.trim_end_matches(':')))
+}
+
 /// The authority of an HTTP/2 request, or the one Host header of an HTTP/1.1 one.
 fn authority<'a>(target: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
     let mut hosts = headers.get_all(HOST).iter();

@@ -6,6 +6,7 @@ use hyper::http::request::Parts;
 
 use super::bearer::{bearer, refused, unauthorized};
 use super::callers::Callers;
+use super::door::Door;
 use super::refusal::Refusal;
 use crate::auth::Principal;
 
@@ -52,8 +53,9 @@ impl Identity {
     }
 
     /// Identifies the sender of a head.
-    pub fn identify(&self, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
+    pub fn identify(&self, door: Door, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
         match self {
+            Self::Agents(callers) if door == Door::Connect => callers.identify_link(head, from),
             Self::Agents(callers) => callers.identify(head, from),
             #[cfg(feature = "everything")]
             Self::Anybody(who) => Ok(who.clone()),

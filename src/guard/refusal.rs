@@ -17,6 +17,8 @@ pub struct Refusal {
     pub message: String,
     /// Seconds until trying again makes sense.
     pub retry_after_s: Option<u64>,
+    /// What a 401 asks for, where it is not an agent's token.
+    challenge: Option<String>,
     /// The methods that are taken instead.
     allow: Option<&'static str>,
 }
@@ -29,6 +31,7 @@ impl Refusal {
             error,
             message: message.into(),
             retry_after_s: None,
+            challenge: None,
             allow: None,
         }
     }
@@ -54,16 +57,22 @@ impl Refusal {
         }
     }
 
-    /// The response. No OAuth metadata is named: clients with a configured token would drop it.
+    /// The same 401, which asks for this.
+    pub fn with_challenge(self, challenge: String) -> Self {
+        let challenge = Some(challenge);
+        Self { challenge, ..self }
+    }
+
+    /// The response. No OAuth metadata is named unless the door asks for it: clients with a configured token would drop it.
     pub fn to_response(&self) -> Response<Body> {
         let body = json!({ "error": self.error, "message": self.message });
         let mut response = json_response(self.status, body.to_string().into_bytes());
         let headers = response.headers_mut();
         if self.status == StatusCode::UNAUTHORIZED {
-            headers.insert(
-                WWW_AUTHENTICATE,
-                HeaderValue::from_static("Bearer realm=\"gatewren\""),
-            );
+            let plain = HeaderValue::from_static("Bearer realm=\"gatewren\"");
+            let asked = self.challenge.as_deref().map(HeaderValue::from_str);
+            let asked = asked.and_then(Result::ok).unwrap_or(plain);
+            headers.insert(WWW_AUTHENTICATE, asked);
         }
         if let Some(after) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(after));

@@ -12,10 +12,20 @@ pub async fn fetch(address: &str, most: usize) -> Result<Bytes, OutwardError> {
     Ok(answered.body)
 }
 
+/// The same of a document that a stranger has named, and so from the public Internet alone.
+pub async fn fetch_public(address: &str, most: usize) -> Result<Bytes, OutwardError> {
+    let asking = Outward {
+        only_public: true,
+        ..asking(address, most)
+    };
+    Ok(asking.ask().await?.body)
+}
+
 fn asking(address: &str, most: usize) -> Outward<'_> {
     Outward {
         address,
         plain: Plain::ThisBox,
+        only_public: false,
         method: Method::GET,
         headers: Vec::new(),
         body: Bytes::new(),

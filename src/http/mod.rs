@@ -18,7 +18,7 @@ mod upload;
 
 pub use body::Body;
 pub use connection::{Server, Timeouts};
-pub use fetch::fetch;
+pub use fetch::{fetch, fetch_public};
 pub use listen::{Connections, ListenError, bind, inherit};
 pub use outward::{Outward, OutwardError, Plain, is_local};
 pub use reply::{empty, events, json, text};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
 /// From looking the name up to the last byte; then it has failed.
@@ -81,6 +81,9 @@ pub struct Outward<'a> {
     pub address: &'a str,
     /// How far `http://` goes.
     pub plain: Plain,
+    /// Whether nothing but the public Internet is asked: where a stranger says what is asked, the answer must not come
+    /// from behind the owner's router, nor from this box.
+    pub only_public: bool,
     /// GET or POST.
     pub method: Method,
     /// Headers of its own; the body is JSON where there is one.
@@ -129,7 +132,11 @@ impl Outward<'_> {
         let host = uri.host().ok_or_else(none)?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        let stream = TcpStream::connect((host, port)).await?;
+        let stream = if self.only_public {
+            connect_publicly(host, port).await?
+        } else {
+            TcpStream::connect((host, port)).await?
+        };
         let from = stream.peer_addr()?.ip().to_canonical();
         let (plain, most) = (self.plain, self.most);
         let request = self.request(&uri)?;
@@ -188,6 +195,49 @@ pub fn is_local(address: IpAddr) -> bool {
             ip.is_loopback() || ip.is_private() || ip.is_link_local() || shared
         }
         IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+    }
+}
+
+/// Connects to those addresses of a host that are public. Its name is looked up once: what was looked at is what is
+/// connected to.
+async fn connect_publicly(host: &str, port: u16) -> Result<TcpStream, OutwardError> {
+    let found = lookup_host((host, port)).await?;
+    let public: Vec<SocketAddr> = found.filter(|found| is_public(found.ip())).collect();
+    if public.is_empty() {
+        let words = "the address is not one of the public Internet";
+        return Err(OutwardError::Address(words));
+    }
+    Ok(TcpStream::connect(public.as_slice()).await?)
+}
+
+/// Whether an address is one of the public Internet: none of those that the registries of special addresses (RFC 6890)
+/// keep for something else, and none in which a private IPv4 address can hide.
+fn is_public(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(ip) => is_public_v4(ip),
+        IpAddr::V6(ip) => is_public_v6(ip),
+    }
+}
+
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let kept = matches!(
+        ip.octets(),
+        [0 | 240..=255, ..]
+            | [100, 64..=127, ..]
+            | [192, 0, 0, _]
+            | [192, 88, 99, _]
+            | [198, 18 | 19, ..]
+    );
+    let local = ip.is_loopback() || ip.is_private() || ip.is_link_local();
+    !(kept || local || ip.is_multicast() || ip.is_documentation())
+}
+
+/// Only `2000::/3` is given out. Of it `2001::/23` holds tunnels (Teredo) and tests, `2002::/16` is 6to4, and
+/// `2001:db8::/32` and `3fff::/20` are for documents.
+fn is_public_v6(ip: Ipv6Addr) -> bool {
+    match ip.segments() {
+        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..] => false,
+        [first, ..] => first & 0xe000 == 0x2000,
     }
 }
 
@@ -278,5 +328,59 @@ mod tests {
         assert!(Plain::LocalNetwork.may_go_to(public).is_err());
         assert!(Plain::LocalNetwork.may_go_to(lan).is_ok());
         assert!(Plain::ThisBox.may_go_to(lan).is_err());
+    }
+
+    #[test]
+    fn the_public_internet_is_nothing_that_is_kept_for_something_else() {
+        for public in [
+            "1.1.1.1",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2606:4700::1111",
+            "2001:200::1",
+        ] {
+            assert!(is_public(public.parse().unwrap()), "{public}");
+        }
+        for other in [
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "127.0.0.1",
+            "169.254.169.254",
+            "172.16.0.1",
+            "192.0.0.1",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "198.51.100.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:127.0.0.1",
+            "64:ff9b::7f00:1",
+            "2001::1",
+            "2001:db8::1",
+            "2002:7f00:1::1",
+            "3fff::1",
+            "fd00::1",
+            "fe80::1",
+            "ff02::1",
+        ] {
+            assert!(!is_public(other.parse().unwrap()), "{other}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_stranger_names_is_asked_on_the_public_internet_alone() {
+        for host in ["127.0.0.1", "localhost", "10.0.0.1"] {
+            let refused = connect_publicly(host, 443).await.unwrap_err();
+            assert!(
+                matches!(refused, OutwardError::Address(_)),
+                "{host}: {refused}"
+            );
+        }
     }
 }

@@ -39,6 +39,13 @@ pub struct Agent {
     pub last_used_ms: Option<u64>,
 }
 
+impl Agent {
+    /// Whether its token still lets it in: it was not revoked, and its time is not over.
+    pub fn comes_in(&self) -> bool {
+        self.revoked_ms.is_none() && self.expires_ms.is_none_or(|expires| expires > now_ms())
+    }
+}
+
 /// An agent to be added.
 #[derive(Debug, Clone)]
 pub struct NewAgent {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::error::VaultError;
-use super::{audit_schema, changes, grants, logins, owner};
+use super::{audit_schema, changes, grants, logins, oauth_clients, oauth_links, owner};
 use crate::sys;
 
 /// Marks the file as ours: "gwrv" as a big-endian number.
@@ -125,7 +125,12 @@ const VERSION_4: &[&str] = &[
     owner::SCHEMA,
 ];
 
-const VERSION_5: &[&str] = &[owner::CODE_SCHEMA];
+/// The code for the first password, and programs that come in over OAuth.
+const VERSION_5: &[&str] = &[
+    owner::CODE_SCHEMA,
+    oauth_clients::SCHEMA,
+    oauth_links::SCHEMA,
+];
 
 /// The version that `steps` lead to.
 pub(super) fn newest(steps: &[&[&str]]) -> u32 {

@@ -1,4 +1,5 @@
-//! What is remembered and secret: agents, sessions, tasks, the inbox, keys and the audit, in one SQLite file of our own.
+//! What is remembered and secret: agents, logins, sessions, tasks, the inbox, keys and the audit, in one SQLite file of
+//! our own.
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -23,6 +24,8 @@ mod job;
 mod keys;
 mod logins;
 mod migration;
+mod oauth_clients;
+mod oauth_links;
 mod offer;
 mod open;
 mod owner;
@@ -53,6 +56,10 @@ pub use deed::{Deed, Undertaking};
 pub use error::VaultError;
 pub use grants::{Grant, NewGrant};
 pub use logins::{Login, NewLogin, OWNER, Stay};
+pub use oauth_clients::OauthClient;
+pub use oauth_links::{
+    ACCESS_MS as OAUTH_ACCESS_MS, Exchanged, NewLink, NewTokens, Redemption, Renewal,
+};
 pub use offer::OfferedTool;
 pub use owner::{Guesses, StoredPassword};
 pub use sessions::{SessionUse, StateSeen, StoredSession};

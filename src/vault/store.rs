@@ -16,6 +16,8 @@ use super::ids::Ids;
 use super::job::Durability;
 use super::logins::Logins;
 use super::migration::STEPS;
+use super::oauth_clients::OauthClients;
+use super::oauth_links::OauthLinks;
 use super::offer::Offer;
 use super::open;
 use super::owner::Owner;
@@ -79,6 +81,16 @@ impl Vault {
     /// Who is signed in with a cookie.
     pub fn logins(&self) -> Logins<'_> {
         Logins::new(&self.shared)
+    }
+
+    /// Which programs asked for access over OAuth.
+    pub fn oauth_clients(&self) -> OauthClients<'_> {
+        OauthClients::new(&self.shared)
+    }
+
+    /// What they come in with.
+    pub fn oauth_links(&self) -> OauthLinks<'_> {
+        OauthLinks::new(&self.shared)
     }
 
     /// What policies can speak of.

@@ -21,6 +21,7 @@ mod flow_agents_cli;
 mod flow_calls;
 mod flow_changes;
 mod flow_confirm;
+mod flow_connect;
 mod flow_converge;
 mod flow_crowd;
 mod flow_edge;

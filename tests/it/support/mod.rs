@@ -6,6 +6,7 @@ pub mod apart;
 pub mod chance;
 pub mod client;
 pub mod command;
+pub mod connector;
 pub mod consent;
 pub mod container;
 pub mod fort;

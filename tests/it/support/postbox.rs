@@ -19,6 +19,8 @@ use crate::support::machine::{IN_TIME, wait_until};
 pub enum Manner {
     /// With this status, and these headers.
     Says(u16, String),
+    /// With this document.
+    Gives(String),
     /// Not at all, and keeps the connection.
     Silent,
     /// A byte a second, without an end.
@@ -147,6 +149,11 @@ fn serve(mut stream: impl Read + Write, letters: &Mutex<Vec<Letter>>, manner: &M
             let answer =
                 format!("HTTP/1.1 {status} Said\r\n{headers}content-length: 2\r\n\r\n{{}}");
             let _ = stream.write_all(answer.as_bytes());
+        }
+        Manner::Gives(document) => {
+            let length = document.len();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+            let _ = stream.write_all((head + &document).as_bytes());
         }
         Manner::Babbles => {
             let _ = stream.write_all(b"220 mail.example ESMTP\r\n");

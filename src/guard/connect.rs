@@ -1,0 +1,97 @@
+//! Whom the pages and endpoints of OAuth meet: the owner, or a stranger with a small body.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use hyper::http::request::Parts;
+use hyper::{Request, StatusCode};
+use tokio::time::Instant;
+
+use super::body::BodyLimit;
+use super::callers::{cookie, not_signed_in};
+use super::chain::Guard;
+use super::host::check_own_page;
+use super::rate::{Pace, household};
+use super::refusal::Refusal;
+use crate::auth::SignedIn;
+use crate::http::Upload;
+
+/// So many programs may register from one address a minute; more are 429. Each registration is a row in the vault.
+const REGISTRATIONS_A_MINUTE: u32 = 10;
+
+/// Who looks at a page of the owner's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visitor {
+    /// The owner, on our own page.
+    Owner,
+    /// Nobody who is signed in, on our own page.
+    Stranger,
+    /// Somebody whom another page has sent here: browsers leave the cookie out then.
+    Sent,
+}
+
+impl Guard {
+    /// Who looks at a page of the owner's. Whoever is not the owner is charged to its address.
+    pub async fn looks_in(&self, head: &Parts, peer: SocketAddr) -> Result<Visitor, Refusal> {
+        let visitor = match self.check_edge(&head.headers).await {
+            Ok(()) => self.visitor(head),
+            Err(refusal) => Err(refusal),
+        };
+        match visitor {
+            Ok(Visitor::Owner) => Ok(Visitor::Owner),
+            Ok(other) => self.charge_stranger(peer).map(|()| other),
+            Err(refusal) => Err(self.charge(peer, refusal)),
+        }
+    }
+
+    fn visitor(&self, head: &Parts) -> Result<Visitor, Refusal> {
+        if check_own_page(&head.uri, &head.headers).is_err() {
+            return Ok(Visitor::Sent);
+        }
+        let (Some(callers), Some(cookie)) = (self.callers(), cookie(&head.headers)?) else {
+            return Ok(Visitor::Stranger);
+        };
+        let found = callers.logins.find(cookie).map_err(not_signed_in)?;
+        Ok(match found {
+            Some((_, SignedIn::Owner)) => Visitor::Owner,
+            _ => Visitor::Stranger,
+        })
+    }
+
+    /// A request of somebody who shows nothing yet, with its small body, which says who it is. It is charged to its
+    /// address.
+    pub async fn stranger_body(
+        &self,
+        request: Request<Upload>,
+        peer: SocketAddr,
+        most: usize,
+    ) -> Result<(Parts, Bytes), Refusal> {
+        self.charge_stranger(peer)?;
+        let (head, body) = request.into_parts();
+        self.check_edge(&head.headers).await?;
+        let body = self.small_body(body, most).await?;
+        Ok((head, body))
+    }
+
+    /// A body of at most so many bytes.
+    pub async fn small_body(&self, body: Upload, most: usize) -> Result<Bytes, Refusal> {
+        let limit = BodyLimit {
+            bytes: most,
+            ..self.body_limit()
+        };
+        limit.check_declared(&body)?;
+        limit.read(body).await
+    }
+
+    /// Charges an address for a program that registers from there.
+    pub fn charge_registration(&self, peer: SocketAddr) -> Result<(), Refusal> {
+        let pace = Pace::a_minute(REGISTRATIONS_A_MINUTE);
+        let taken = self
+            .registrations
+            .take(pace, household(peer.ip()), Instant::now());
+        taken.map_err(|after| {
+            let words = "too many programs register from this address";
+            Refusal::later(StatusCode::TOO_MANY_REQUESTS, "address_rate", words, after)
+        })
+    }
+}

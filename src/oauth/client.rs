@@ -1,0 +1,114 @@
+//! A program that asks, as far as it is known.
+
+use serde_json::Value;
+
+use super::inert::inert;
+use super::redirect::place;
+
+/// So many places may a program have its answers sent to; more are refused.
+const MOST_REDIRECTS: usize = 16;
+
+/// Of what a program calls itself so much is kept.
+const MAX_NAME: usize = 64;
+
+/// A program that asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Its id.
+    pub id: String,
+    /// What it calls itself, fit to be shown.
+    pub name: String,
+    /// Where it may have its answers sent.
+    pub redirect_uris: Vec<String>,
+    /// The host that vouches for it, where its id is the address of a document there.
+    pub vouched_by: Option<String>,
+    /// The id of the agent that the owner has made for it.
+    pub agent: Option<String>,
+}
+
+/// What a program says of itself (RFC 7591, 2), when it registers or in a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SelfPortrait {
+    /// What it calls itself, fit to be shown; may be empty.
+    pub name: String,
+    /// Where it may have its answers sent.
+    pub redirect_uris: Vec<String>,
+}
+
+/// What is wrong with what a program says of itself, as a code of RFC 7591 and words.
+pub type Fault = (&'static str, String);
+
+impl SelfPortrait {
+    /// Reads it. What is not used here is passed over.
+    pub fn read(said: &Value) -> Result<Self, Fault> {
+        let uris = said.get("redirect_uris").and_then(Value::as_array);
+        let uris = uris.map(Vec::as_slice).unwrap_or_default();
+        if !(1..=MOST_REDIRECTS).contains(&uris.len()) {
+            let words = format!("redirect_uris is a list of 1 to {MOST_REDIRECTS} URIs");
+            return Err(("invalid_redirect_uri", words));
+        }
+        let good = |uri: &Value| {
+            let uri = uri.as_str().filter(|uri| place(uri).is_some());
+            uri.map(ToOwned::to_owned)
+        };
+        let uris: Option<Vec<String>> = uris.iter().map(good).collect();
+        let uris = uris.ok_or_else(|| {
+            let words = "a redirect URI begins with https://, or with http:// and 127.0.0.1, [::1] or \
+                         localhost; it has no fragment";
+            ("invalid_redirect_uri", words.to_owned())
+        })?;
+        let asks_for_codes = said
+            .get("response_types")
+            .and_then(Value::as_array)
+            .is_none_or(|types| types.iter().any(|one| one == "code"));
+        if !asks_for_codes {
+            let words = "the only response type here is code";
+            return Err(("invalid_client_metadata", words.to_owned()));
+        }
+        let name = said.get("client_name").and_then(Value::as_str);
+        Ok(Self {
+            name: inert(name.unwrap_or_default(), MAX_NAME),
+            redirect_uris: uris,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_program_says_where_its_answers_may_go() {
+        let said = json!({
+            "client_name": "Chat\u{202e}", "redirect_uris": ["https://a.example/b", "http://localhost/c"],
+            "grant_types": ["authorization_code"], "scope": "x", "logo_uri": "https://a.example/l"
+        });
+        let read = SelfPortrait::read(&said).unwrap();
+        assert_eq!((read.name.as_str(), read.redirect_uris.len()), ("Chat", 2));
+        for (bad, code) in [
+            (json!(1), "invalid_redirect_uri"),
+            (json!({}), "invalid_redirect_uri"),
+            (json!({ "redirect_uris": [] }), "invalid_redirect_uri"),
+            (
+                json!({ "redirect_uris": ["http://a.example/b"] }),
+                "invalid_redirect_uri",
+            ),
+            (
+                json!({ "redirect_uris": ["https://a.example/b", 1] }),
+                "invalid_redirect_uri",
+            ),
+            (
+                json!({ "redirect_uris": vec!["https://a.example/b"; 17] }),
+                "invalid_redirect_uri",
+            ),
+            (
+                json!({ "redirect_uris": ["https://a.example/b"], "response_types": ["token"] }),
+                "invalid_client_metadata",
+            ),
+        ] {
+            assert_eq!(SelfPortrait::read(&bad).unwrap_err().0, code, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The owner's word: who a program comes in as from now on, or that it does not.
+
+use std::fmt::Display;
+use std::net::IpAddr;
+
+use hyper::Response;
+use serde_json::json;
+
+use super::authorize::Asked;
+use super::consent_page::Question;
+use super::form::Form;
+use super::redirect::host;
+use super::site::Site;
+use crate::auth::{Admission, Agreement, Links};
+use crate::config::{Live, Overrides, Policy, Preset, Spaces};
+use crate::deeds::{Deed, Hand, admit, chosen_space, fit_name};
+use crate::http::Body;
+use crate::vault::{Agent, OWNER, OauthClient, Vault};
+
+/// What of a request the page sends again.
+const SENT_AGAIN: [&str; 7] = [
+    "client_id",
+    "redirect_uri",
+    "response_type",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+    "resource",
+];
+
+/// What stands behind the page.
+pub struct Desk<'a> {
+    /// Where agents and clients are.
+    pub vault: &'a Vault,
+    /// Where codes come from.
+    pub links: &'a Links,
+    /// Where the spaces are.
+    pub live: &'a Live,
+    /// By which name the server was called.
+    pub site: &'a Site,
+}
+
+/// What came of the owner's word, where it is not an answer to the program.
+enum Stop {
+    /// The owner is asked again, with these words.
+    Again(String),
+    /// The program is told that the server failed.
+    Failed,
+}
+
+impl Desk<'_> {
+    /// Asks the owner.
+    pub fn ask(&self, asked: &Asked, form: &Form, wrong: Option<&str>) -> Response<Body> {
+        let settings = self.live.now();
+        let Ok(agent) = self.agent_of(asked) else {
+            return self.failed(asked);
+        };
+        let parameters: Vec<(&'static str, String)> = SENT_AGAIN
+            .into_iter()
+            .filter_map(|name| form.get(name).map(|value| (name, value.to_owned())))
+            .collect();
+        let question = Question {
+            asked,
+            agent: agent.as_ref(),
+            spaces: &settings.spaces,
+            wrong,
+            parameters: &parameters,
+        };
+        question.to_response()
+    }
+
+    /// Does what the owner has decided.
+    pub async fn decide(&self, asked: &Asked, form: &Form, from: IpAddr) -> Response<Body> {
+        match form.get("decision") {
+            Some("approve") => {}
+            Some("refuse") => {
+                let words = "the owner of the box refused";
+                let more = [("error", "access_denied"), ("error_description", words)];
+                return asked.answer(self.site, &more);
+            }
+            _ => return self.ask(asked, form, Some("say whether you approve")),
+        }
+        match self.approve(asked, form, from).await {
+            Ok(answer) => answer,
+            Err(Stop::Again(words)) => self.ask(asked, form, Some(&words)),
+            Err(Stop::Failed) => self.failed(asked),
+        }
+    }
+
+    async fn approve(
+        &self,
+        asked: &Asked,
+        form: &Form,
+        from: IpAddr,
+    ) -> Result<Response<Body>, Stop> {
+        let hand = Hand {
+            by: OWNER.to_owned(),
+            from: from.to_string(),
+        };
+        let known = self.agent_of(asked)?;
+        let agent = match (known, form.get("agent")) {
+            (Some(agent), Some(shown)) if agent.id == shown => agent,
+            (None, None) => self.admitted(asked, form, &hand).await?,
+            _ => {
+                let words = "the agent has changed meanwhile; look again and decide anew";
+                return Err(Stop::Again(words.to_owned()));
+            }
+        };
+        let resource = self.site.resource();
+        let deed = Deed {
+            command: "connect approve",
+            target: Some(&agent.id),
+            what: json!({
+                "name": agent.name, "client": asked.client.id, "client_name": asked.client.name,
+                "answer_to": host(&asked.redirect_uri), "resource": resource,
+            }),
+            change: None,
+        };
+        let agreement = Agreement {
+            agent: &agent,
+            client: &asked.client.id,
+            resource: &resource,
+            redirect_uri: &asked.redirect_uri,
+            challenge: &asked.challenge,
+        };
+        let begun = hand.recorded(self.vault, deed, self.links.begin(agreement));
+        let code = begun.await.map_err(|cause| logged(&cause))?;
+        Ok(asked.answer(self.site, &[("code", code.expose())]))
+    }
+
+    /// A new agent, as the owner wants it. Its own token is thrown away: nobody has ever seen it.
+    async fn admitted(&self, asked: &Asked, form: &Form, hand: &Hand) -> Result<Agent, Stop> {
+        let admission = admission(form, &self.live.now().spaces).map_err(Stop::Again)?;
+        let made = admit((self.vault, hand), admission).await;
+        let (agent, _) = made.map_err(Stop::Again)?;
+        let client = OauthClient {
+            id: asked.client.id.clone(),
+            name: asked.client.name.clone(),
+            redirect_uris: match asked.client.vouched_by {
+                Some(_) => Vec::new(),
+                None => asked.client.redirect_uris.clone(),
+            },
+            agent: Some(agent.id.clone()),
+        };
+        let noted = self.vault.oauth_clients().note_agent(client).await;
+        noted.map_err(|cause| logged(&cause))?;
+        Ok(agent)
+    }
+
+    /// The agent that the owner has made for a program, unless it was revoked since or its time is over.
+    fn agent_of(&self, asked: &Asked) -> Result<Option<Agent>, Stop> {
+        let Some(id) = &asked.client.agent else {
+            return Ok(None);
+        };
+        let agents = self.vault.agents().list();
+        let mut agents = agents.map_err(|cause| logged(&cause))?.into_iter();
+        Ok(agents.find(|agent| agent.id == *id && agent.comes_in()))
+    }
+
+    fn failed(&self, asked: &Asked) -> Response<Body> {
+        let words = "the server cannot answer now; try again soon";
+        let more = [("error", "server_error"), ("error_description", words)];
+        asked.answer(self.site, &more)
+    }
+}
+
+fn admission(form: &Form, spaces: &Spaces) -> Result<Admission, String> {
+    let name = fit_name(form.get("name").unwrap_or_default())?;
+    let preset = form.get("policy").unwrap_or_default();
+    let preset: Preset = preset.parse().map_err(|_| "choose what it may do")?;
+    Ok(Admission {
+        name,
+        policy: Policy {
+            preset,
+            overrides: Overrides::default(),
+        },
+        space: chosen_space(form.get("space"), spaces)?,
+        expires_ms: None,
+    })
+}
+
+fn logged(cause: &dyn Display) -> Stop {
+    tracing::error!("the owner's word on a program was not carried out: {cause}");
+    Stop::Failed
+}

@@ -1,0 +1,58 @@
+//! Parameters as a query or a form has them: each once, and an empty one is none (RFC 6749, 3.1).
+
+/// So many parameters are read; more are refused.
+const MOST: usize = 64;
+
+/// The parameters of a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Form(Vec<(String, String)>);
+
+impl Form {
+    /// Reads them; what is wrong with them otherwise.
+    pub fn read(text: &[u8]) -> Result<Self, String> {
+        let mut all: Vec<(String, String)> = Vec::new();
+        for (name, value) in form_urlencoded::parse(text) {
+            if all.iter().any(|(known, _)| *known == name) {
+                return Err("a parameter stands there twice; send each once".to_owned());
+            }
+            if all.len() >= MOST {
+                return Err(format!("there are more than {MOST} parameters"));
+            }
+            all.push((name.into_owned(), value.into_owned()));
+        }
+        Ok(Self(all))
+    }
+
+    /// The value of one; none where it is empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
+    }
+
+    /// The value of one that must be there.
+    pub fn need(&self, name: &'static str) -> Result<&str, String> {
+        self.get(name)
+            .ok_or_else(|| format!("the parameter {name} is missing"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stands_there_once_and_an_empty_one_is_none() {
+        let form = Form::read(b"a=1+2%26&b=&c").unwrap();
+        assert_eq!(
+            (form.get("a"), form.get("b"), form.get("c")),
+            (Some("1 2&"), None, None)
+        );
+        assert!(form.need("b").unwrap_err().contains("b is missing"));
+        assert!(Form::read(b"a=1&b=2&a=1").unwrap_err().contains("twice"));
+        let many: Vec<String> = (0..65).map(|n| format!("p{n}=")).collect();
+        assert!(Form::read(many.join("&").as_bytes()).is_err());
+        assert_eq!(Form::read(b"").unwrap(), Form::default());
+    }
+}

@@ -1,0 +1,24 @@
+//! The authorization server: programs that hold no token ask the owner for access and come in at `/connect/mcp`.
+#![forbid(unsafe_code)]
+
+mod arrival;
+mod authorize;
+mod client;
+mod consent;
+mod consent_page;
+mod document;
+mod error;
+mod form;
+mod inert;
+mod metadata;
+mod page;
+mod redirect;
+mod register;
+mod server;
+mod site;
+mod token;
+
+pub use arrival::{sign_in, step_inside};
+pub use metadata::{resource as resource_metadata, server as server_metadata};
+pub use server::{MAX_BODY, OAuth};
+pub use site::Site;

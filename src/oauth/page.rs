@@ -1,0 +1,78 @@
+//! Pages for the owner's browser: no script, nothing from elsewhere, in no frame.
+
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use hyper::{Response, StatusCode};
+use maud::{DOCTYPE, Markup, html};
+
+use crate::http::Body;
+
+/// A page with a title and what stands on it. Its forms lead to us, and from us to those others alone: browsers hold that
+/// against where an answer sends them too.
+pub fn page(
+    status: StatusCode,
+    title: &str,
+    forms_lead_to: &str,
+    content: &Markup,
+) -> Response<Body> {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) " – gatewren" }
+                link rel="stylesheet" href="/owner/style.css";
+                link rel="icon" href="/owner/icon.svg" type="image/svg+xml";
+            }
+            body { main id="main" { h1 { (title) } (content) } }
+        }
+    };
+    let mut response = Response::new(Body::whole(page.into_string()));
+    *response.status_mut() = status;
+    let policy = format!(
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self' {forms_lead_to}; \
+         base-uri 'none'; frame-ancestors 'none'"
+    );
+    let fixed: [(HeaderName, &str); 6] = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, &policy),
+        (CACHE_CONTROL, "no-store"),
+        // Without it browsers would not say either which page a form stood on.
+        (REFERRER_POLICY, "same-origin"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+    ];
+    for (name, value) in fixed {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+/// A page that says why nothing comes of it.
+pub fn refusal(words: &str) -> Response<Body> {
+    let content = html! {
+        p class="card notice bad" { (words) "." }
+        p { "Nothing was given to anybody. You can close this page." }
+    };
+    page(
+        StatusCode::BAD_REQUEST,
+        "This request cannot be answered",
+        "",
+        &content,
+    )
+}
+
+/// A page that goes on to one of ours by itself. Another site has sent the browser here, so that it left the owner's
+/// cookie out; from a page of ours it sends it.
+pub fn go_on(to: &str) -> Response<Body> {
+    let content = html! {
+        meta http-equiv="refresh" content=(format!("0; url={to}"));
+        p { a href=(to) { "Go on" } }
+    };
+    page(StatusCode::OK, "One moment", "", &content)
+}

@@ -1,0 +1,169 @@
+//! Where an answer may be sent: only to where the program said before, over https or to the same computer.
+
+use form_urlencoded::byte_serialize;
+use hyper::Uri;
+
+/// A longer one is refused.
+const MAX_CHARS: usize = 2048;
+
+/// What kind of place it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A server, whose name its certificate proves.
+    Web,
+    /// The computer that the browser runs on, where any program may wait for the answer.
+    SameComputer,
+}
+
+/// What kind of place a URI leads to; none where no answer may go.
+pub fn place(uri: &str) -> Option<Place> {
+    let sound = |b: u8| b.is_ascii_graphic() && !b"#\\\"<>^`{|}".contains(&b);
+    if uri.len() > MAX_CHARS || !uri.bytes().all(sound) {
+        return None;
+    }
+    let parsed: Uri = uri.parse().ok()?;
+    let authority = parsed.authority()?.as_str();
+    let host = parsed.host()?;
+    // No user, and nothing that would mean something more in a header.
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
+    if host.is_empty() || !authority.bytes().all(plain) {
+        return None;
+    }
+    match parsed.scheme_str()? {
+        "https" => Some(Place::Web),
+        "http" if matches!(host, "127.0.0.1" | "[::1]" | "localhost") => Some(Place::SameComputer),
+        _ => None,
+    }
+}
+
+/// Whether an answer may go to where it was asked to, by what the program said before: exactly there, and on the same
+/// computer at whatever port it found free (RFC 8252, 7.3).
+pub fn fits(known: &str, asked: &str) -> bool {
+    if known == asked {
+        return true;
+    }
+    let local = |uri| place(uri) == Some(Place::SameComputer);
+    local(known) && local(asked) && without_port(known) == without_port(asked)
+}
+
+/// The host of a URI on the same computer, and what comes behind its port.
+fn without_port(uri: &str) -> Option<(&str, &str)> {
+    let (authority, rest) = authority(uri)?;
+    let end = match authority.find(']') {
+        Some(bracket) => bracket + 1,
+        None => authority.find(':').unwrap_or(authority.len()),
+    };
+    authority.get(..end).map(|host| (host, rest))
+}
+
+/// The authority of a URI, and what comes behind it.
+fn authority(uri: &str) -> Option<(&str, &str)> {
+    let (_, rest) = uri.split_once("://")?;
+    rest.split_at_checked(rest.find(['/', '?']).unwrap_or(rest.len()))
+}
+
+/// Its host, with its port, as a person is shown it.
+pub fn host(uri: &str) -> &str {
+    authority(uri).map_or("", |(authority, _)| authority)
+}
+
+/// Its origin, as a content security policy names it; that has no words for an IPv6 address.
+pub fn policy_source(uri: &str) -> String {
+    match uri.split_once("://") {
+        Some((scheme, _)) if host(uri).starts_with('[') => format!("{scheme}:"),
+        Some((scheme, _)) => format!("{scheme}://{}", host(uri)),
+        None => String::new(),
+    }
+}
+
+/// The URI with more parameters.
+pub fn with(uri: &str, parameters: &[(&str, &str)]) -> String {
+    let mut out = uri.to_owned();
+    for (name, value) in parameters {
+        let joint = match (out.contains('?'), out.ends_with(['?', '&'])) {
+            (_, true) => "",
+            (true, false) => "&",
+            (false, false) => "?",
+        };
+        out.push_str(joint);
+        out.push_str(name);
+        out.push('=');
+        out.extend(byte_serialize(value.as_bytes()));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_https_and_the_same_computer() {
+        for (uri, expected) in [
+            ("https://chat.example/back", Some(Place::Web)),
+            ("https://chat.example:444/back?a=b", Some(Place::Web)),
+            ("http://127.0.0.1:3000/callback", Some(Place::SameComputer)),
+            ("http://[::1]/callback", Some(Place::SameComputer)),
+            ("http://localhost/", Some(Place::SameComputer)),
+            ("http://chat.example/back", None),
+            ("http://127.0.0.1.example/", None),
+            ("http://127.0.0.2/", None),
+            ("http://localhost@chat.example/", None),
+            ("https://me@chat.example/", None),
+            ("https://chat.example;x/", None),
+            ("https:///back", None),
+            ("https://chat.example/back#x", None),
+            ("https://chat.example/ back", None),
+            ("https://chat.example\\@x/", None),
+            ("javascript:alert(1)", None),
+            ("data:text/html,x", None),
+            ("cursor://back", None),
+            ("/back", None),
+            ("", None),
+        ] {
+            assert_eq!(place(uri), expected, "{uri}");
+        }
+        let long = format!("https://chat.example/{}", "x".repeat(MAX_CHARS));
+        assert_eq!(place(&long), None);
+    }
+
+    #[test]
+    fn only_a_port_of_the_same_computer_may_differ() {
+        for (known, asked, expected) in [
+            ("https://a.example/b", "https://a.example/b", true),
+            ("http://127.0.0.1/b", "http://127.0.0.1:5/b", true),
+            ("http://127.0.0.1:4/b?x", "http://127.0.0.1:5/b?x", true),
+            ("http://[::1]/b", "http://[::1]:5/b", true),
+            ("http://localhost:1", "http://localhost:2", true),
+            ("https://a.example/b", "https://a.example:444/b", false),
+            ("https://a.example/b", "https://a.example/b/", false),
+            ("https://a.example/b", "https://a.example/b?x", false),
+            ("http://127.0.0.1/b", "http://localhost/b", false),
+            ("http://127.0.0.1/b", "http://127.0.0.1:5/c", false),
+            ("http://127.0.0.1/b", "https://127.0.0.1:5/b", false),
+            (
+                "http://127.0.0.1/b",
+                "http://127.0.0.1:5@a.example/b",
+                false,
+            ),
+        ] {
+            assert_eq!(fits(known, asked), expected, "{known} {asked}");
+        }
+    }
+
+    #[test]
+    fn parameters_come_behind_those_that_are_there() {
+        let more = [("code", "gw_x"), ("iss", "https://b/c")];
+        let tail = "code=gw_x&iss=https%3A%2F%2Fb%2Fc";
+        for (uri, joint) in [
+            ("https://a/b", "?"),
+            ("https://a/b?c=d", "&"),
+            ("https://a/b?", ""),
+        ] {
+            assert_eq!(with(uri, &more), format!("{uri}{joint}{tail}"));
+        }
+        assert_eq!(host("http://[::1]:5/b"), "[::1]:5");
+        assert_eq!(policy_source("http://[::1]:5/b"), "http:");
+        assert_eq!(policy_source("https://a.example?x"), "https://a.example");
+    }
+}
