@@ -16,7 +16,7 @@ const ROOMS: &[(&str, &str)] = &[
     ("everything",    "registry protocol"),
     ("transport",     "config dispatch guard http protocol vault"),
     ("owner",         "auth backends config deeds guard http state sys telemetry vault"),
-    ("oauth",         "auth config deeds http vault"),
+    ("oauth",         "auth config deeds http sys vault"),
     ("deeds",         "auth config policy state sys vault"),
     ("dispatch",      "auth policy protocol registry state sys telemetry vault"),
     ("guard",         "auth config http sys"),
