@@ -84,11 +84,11 @@ impl Connect {
         let query = head.uri.query().unwrap_or_default();
         let decides = head.method == Method::POST;
         match self.guard.looks_in(&head, peer).await? {
-            Visitor::Owner if decides => {
+            Visitor::Owner(proof) if decides => {
                 let body = self.guard.small_body(body, MAX_BODY).await?;
-                Ok(self.oauth.decide(&site, &body, peer.ip()).await)
+                Ok(self.oauth.decide((&site, &proof), &body, peer.ip()).await)
             }
-            Visitor::Owner => Ok(self.oauth.ask(&site, query).await),
+            Visitor::Owner(proof) => Ok(self.oauth.ask((&site, &proof), query).await),
             Visitor::Sent if !decides => Ok(step_inside(head.uri.path(), query)),
             Visitor::Stranger if !decides => Ok(sign_in(head.uri.path(), query)),
             Visitor::Sent | Visitor::Stranger => Err(Refusal::new(

@@ -177,6 +177,10 @@ impl Front {
             return Err(nothing());
         };
         let method = request.method().as_str();
+        if *surface == Surface::Home && !methods.contains(method) {
+            // Clients of old revisions try it, and are to hear what they heard before there was a page.
+            return Err(nothing());
+        }
         if methods.split(", ").any(|known| known == method) {
             Ok((*door, *surface, *methods))
         } else {

@@ -13,6 +13,7 @@ use super::chain::Guard;
 use super::host::check_own_page;
 use super::rate::{Pace, household};
 use super::refusal::Refusal;
+use super::visit::proof;
 use crate::auth::SignedIn;
 use crate::http::Upload;
 
@@ -20,10 +21,10 @@ use crate::http::Upload;
 const REGISTRATIONS_A_MINUTE: u32 = 10;
 
 /// Who looks at a page of the owner's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Visitor {
-    /// The owner, on our own page.
-    Owner,
+    /// The owner, on our own page, and what its forms carry.
+    Owner(String),
     /// Nobody who is signed in, on our own page.
     Stranger,
     /// Somebody whom another page has sent here: browsers leave the cookie out then.
@@ -38,7 +39,7 @@ impl Guard {
             Err(refusal) => Err(refusal),
         };
         match visitor {
-            Ok(Visitor::Owner) => Ok(Visitor::Owner),
+            Ok(Visitor::Owner(proof)) => Ok(Visitor::Owner(proof)),
             Ok(other) => self.charge_stranger(peer).map(|()| other),
             Err(refusal) => Err(self.charge(peer, refusal)),
         }
@@ -53,7 +54,7 @@ impl Guard {
         };
         let found = callers.logins.find(cookie).map_err(not_signed_in)?;
         Ok(match found {
-            Some((_, SignedIn::Owner)) => Visitor::Owner,
+            Some((_, SignedIn::Owner)) => Visitor::Owner(proof(cookie)),
             _ => Visitor::Stranger,
         })
     }

@@ -195,7 +195,7 @@ impl Visit {
 }
 
 /// The cookie itself is out of reach of pages; this is made of it, and nothing leads back.
-fn proof(cookie: &str) -> String {
+pub fn proof(cookie: &str) -> String {
     let hash = digest(&SHA256, format!("{COOKIE_NAME} form {cookie}").as_bytes());
     URL_SAFE_NO_PAD.encode(hash.as_ref().get(..16).unwrap_or_default())
 }

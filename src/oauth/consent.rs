@@ -15,6 +15,7 @@ use crate::auth::{Admission, Agreement, Links};
 use crate::config::{Live, Overrides, Policy, Preset, Spaces};
 use crate::deeds::{Deed, Hand, admit, chosen_space, fit_name};
 use crate::http::Body;
+use crate::sys::Secret;
 use crate::vault::{Agent, OWNER, OauthClient, Vault};
 
 /// What of a request the page sends again.
@@ -28,6 +29,9 @@ const SENT_AGAIN: [&str; 7] = [
     "resource",
 ];
 
+/// The field of the owner's forms that no other page can fill.
+const PROOF: &str = "proof";
+
 /// What stands behind the page.
 pub struct Desk<'a> {
     /// Where agents and clients are.
@@ -38,6 +42,8 @@ pub struct Desk<'a> {
     pub live: &'a Live,
     /// By which name the server was called.
     pub site: &'a Site,
+    /// What the owner's forms carry: no other page can know it.
+    pub proof: &'a str,
 }
 
 /// What came of the owner's word, where it is not an answer to the program.
@@ -58,6 +64,7 @@ impl Desk<'_> {
         let parameters: Vec<(&'static str, String)> = SENT_AGAIN
             .into_iter()
             .filter_map(|name| form.get(name).map(|value| (name, value.to_owned())))
+            .chain([(PROOF, self.proof.to_owned())])
             .collect();
         let question = Question {
             asked,
@@ -71,6 +78,10 @@ impl Desk<'_> {
 
     /// Does what the owner has decided.
     pub async fn decide(&self, asked: &Asked, form: &Form, from: IpAddr) -> Response<Body> {
+        if Secret::new(form.get(PROOF).unwrap_or_default()) != Secret::new(self.proof) {
+            let words = "this page is from an earlier sign-in; look again and decide anew";
+            return self.ask(asked, form, Some(words));
+        }
         match form.get("decision") {
             Some("approve") => {}
             Some("refuse") => {

@@ -61,21 +61,26 @@ impl OAuth {
         answered(token::revoke(&self.links, headers, body).await)
     }
 
-    /// Asks the owner.
-    pub async fn ask(&self, site: &Site, query: &str) -> Response<Body> {
+    /// Asks the owner, whose forms carry a proof.
+    pub async fn ask(&self, (site, proof): (&Site, &str), query: &str) -> Response<Body> {
         if query.len() > MAX_QUERY {
             return refusal("the request is too long");
         }
         match self.read(site, query.as_bytes()).await {
-            Ok((asked, form)) => self.desk(site).ask(&asked, &form, None),
+            Ok((asked, form)) => self.desk(site, proof).ask(&asked, &form, None),
             Err(response) => *response,
         }
     }
 
     /// Does what the owner has decided.
-    pub async fn decide(&self, site: &Site, body: &[u8], from: IpAddr) -> Response<Body> {
+    pub async fn decide(
+        &self,
+        (site, proof): (&Site, &str),
+        body: &[u8],
+        from: IpAddr,
+    ) -> Response<Body> {
         match self.read(site, body).await {
-            Ok((asked, form)) => self.desk(site).decide(&asked, &form, from).await,
+            Ok((asked, form)) => self.desk(site, proof).decide(&asked, &form, from).await,
             Err(response) => *response,
         }
     }
@@ -90,8 +95,9 @@ impl OAuth {
         }
     }
 
-    fn desk<'a>(&'a self, site: &'a Site) -> Desk<'a> {
+    fn desk<'a>(&'a self, site: &'a Site, proof: &'a str) -> Desk<'a> {
         Desk {
+            proof,
             vault: &self.vault,
             links: &self.links,
             live: &self.live,

@@ -27,16 +27,19 @@ pub async fn measure(cx: &Context) -> Result<Vec<Figure>, Error> {
         .arg(directory)
         .output()?;
     let said: Value = serde_json::from_slice(&said.stdout)?;
-    let code = said["code"].as_str().ok_or("there is no code")?;
+    let code = said
+        .get("code")
+        .and_then(Value::as_str)
+        .ok_or("there is no code")?;
     let host = ours.address.socket();
     let form = format!("code={code}&password={PASSWORD}&again={PASSWORD}");
-    let sent = format!(
+    let set_up = format!(
         "POST /owner/set-up HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/x-www-form-urlencoded\r\n\
          content-length: {}\r\n\r\n{form}",
         form.len()
     );
     let mut connection = ours.address.open().await?;
-    let answer = connection.exchange(sent.as_bytes()).await?;
+    let answer = connection.exchange(set_up.as_bytes()).await?;
     let cookie = answer.header("set-cookie").ok_or("nobody is signed in")?;
     let cookie = cookie.split(';').next().unwrap_or_default();
     let visit = format!("GET /owner HTTP/1.1\r\nhost: {host}\r\ncookie: {cookie}\r\n\r\n");
