@@ -12,7 +12,7 @@ use super::{
     sign_in, words,
 };
 use crate::guard::{Refusal, Visit};
-use crate::http::Body;
+use crate::http::{Body, empty};
 
 impl Site {
     /// Answers a visit.
@@ -53,6 +53,10 @@ impl Site {
                 return connect::authority(self, visit, form);
             }
             _ => {}
+        }
+        // A page that was left open asks again and again, until it hears this (WHATWG HTML, 9.2.3).
+        if visit.session().is_none() && path == ["events"] {
+            return Ok(empty(StatusCode::NO_CONTENT));
         }
         let session = visit.session().ok_or(Trouble::SignedOut)?;
         let asked = Asked {

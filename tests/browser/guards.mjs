@@ -65,10 +65,12 @@ await it('who follows a link from elsewhere is signed in all the same', async ()
 });
 
 await it('nobody sees or does anything without signing in', async () => {
-  for (const path of ['', '/box', '/agents', '/audit', '/audit/export', '/connect', '/logins', '/events', '/changes/x', '/agents/x']) {
+  for (const path of ['', '/box', '/agents', '/audit', '/audit/export', '/connect', '/logins', '/changes/x', '/agents/x']) {
     const answer = await fetch(`${origin}/owner${path}`, { redirect: 'manual' });
     expect(answer.status === 303 && answer.headers.get('location').startsWith('/owner/sign-in'), `${path}: ${answer.status}`);
   }
+  const events = await fetch(`${origin}/owner/events`, { redirect: 'manual' });
+  expect(events.status === 204, `events: ${events.status}`);
   for (const path of ['/agents', '/changes', '/changes/x', '/grants/x', '/logins', '/sign-out']) {
     const body = new URLSearchParams({ do: 'approve' });
     const answer = await fetch(`${origin}/owner${path}`, { method: 'POST', body, redirect: 'manual' });
@@ -96,11 +98,12 @@ await it('guessing is slowed down, and says how long', async () => {
 });
 
 await it('signed out is signed out, on every page that is open', async () => {
+  await visitor.goto(`${origin}/owner`);
   await page.goto(`${origin}/owner/logins`);
   await page.getByRole('button', { name: 'everywhere' }).click();
   expect(page.url().includes('/owner/sign-in'), page.url());
-  await visitor.reload();
-  expect(visitor.url().includes('/owner/sign-in'), visitor.url());
+  // By itself: it hears that nobody is signed in any more.
+  await visitor.waitForURL(/sign-in/);
 });
 
 other.close();

@@ -33,6 +33,10 @@
     times();
   };
   const events = new EventSource(`/owner/events?seen=${main.dataset.live}`);
+  // Ended for good: nobody is signed in here any more.
+  events.addEventListener("error", () => {
+    if (events.readyState === EventSource.CLOSED) refresh();
+  });
   events.addEventListener("message", () => {
     if (waiting || busy()) return;
     waiting = true;
