@@ -5,6 +5,7 @@ use hyper::Response;
 
 use super::authorize::see_other;
 use super::page::{go_on, refusal};
+use super::words;
 use crate::http::Body;
 
 /// The longest query; a longer one is refused, for it goes through the sign-in page and back.
@@ -28,7 +29,7 @@ pub fn step_inside(path: &str, query: &str) -> Response<Body> {
 /// before; a stranger learns of no client and has us fetch no document.
 pub fn sign_in(path: &str, query: &str) -> Response<Body> {
     if query.len() > MAX_QUERY {
-        return refusal("the request is too long");
+        return refusal(words::TOO_LONG);
     }
     let here = format!("{path}?{query}");
     let then: String = byte_serialize(here.as_bytes()).collect();

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use super::authorize::Asked;
 use super::page::page;
 use super::redirect::{Place, host, place, policy_source};
+use super::words;
 use crate::config::{Preset, Spaces, WHOLE_BOX};
 use crate::http::Body;
 use crate::vault::Agent;
@@ -41,13 +42,13 @@ impl Question<'_> {
                     None => { (self.unknown()) }
                 }
                 div class="row" {
-                    button name="decision" value="approve" { "Approve" }
-                    button class="plain" name="decision" value="refuse" { "Refuse" }
+                    button name="decision" value="approve" { (words::APPROVE) }
+                    button class="plain" name="decision" value="refuse" { (words::REFUSE) }
                 }
             }
         };
         let leads_to = policy_source(&self.asked.redirect_uri);
-        let title = "A program asks for access";
+        let title = words::ASKS;
         page(StatusCode::OK, title, &leads_to, &content)
     }
 
@@ -59,21 +60,21 @@ impl Question<'_> {
             ..
         } = self.asked;
         html! {
-            p { "Approve only what you have just begun yourself." }
+            p { (words::ONLY_YOURS) }
             dl {
-                dt { "It calls itself" }
+                dt { (words::CALLS_ITSELF) }
                 dd { "“" bdi { (client.name) } "”" }
-                dt { "Who says so" }
+                dt { (words::WHO_SAYS_SO) }
                 @match &client.vouched_by {
-                    Some(host) => { dd { "the server " code { (host) } ", by the document " code { (client.id) } } }
-                    None => { dd { "the program alone: any other could call itself the same" } }
+                    Some(host) => { dd { (words::A_SERVER) " " code { (host) } (words::BY_ITS_DOCUMENT) " " code { (client.id) } } }
+                    None => { dd { (words::ITSELF_ALONE) } }
                 }
-                dt { "The answer goes to" }
+                dt { (words::ANSWER_TO) }
                 dd { code { (host(redirect_uri)) } }
             }
             @if place(redirect_uri) == Some(Place::SameComputer) {
                 p class="card notice" {
-                    "That is the computer in front of you. Whatever program runs there and waits for the answer gets it."
+                    (words::THIS_COMPUTER)
                 }
             }
         }
@@ -83,15 +84,15 @@ impl Question<'_> {
     fn unknown(&self) -> Markup {
         html! {
             div class="field" {
-                label for="name" { "Call it" }
+                label for="name" { (words::CALL_IT) }
                 input type="text" id="name" name="name" value=(self.asked.client.name) maxlength="64" required;
             }
             fieldset {
-                legend { "It may" }
+                legend { (words::IT_MAY) }
                 @for preset in Preset::ALL {
                     label class="choice" {
                         input type="radio" name="policy" value=(preset.as_str()) checked[preset == Preset::Observe];
-                        span { b { (preset.as_str()) } ": " (meaning(preset)) }
+                        span { b { (preset.as_str()) } ": " (words::preset(preset)) }
                     }
                 }
             }
@@ -99,16 +100,15 @@ impl Question<'_> {
                 input type="hidden" name="space" value=(WHOLE_BOX);
             } @else {
                 div class="field" {
-                    label for="space" { "In the space" }
+                    label for="space" { (words::IN_SPACE) }
                     select id="space" name="space" {
                         @for name in self.spaces.keys() { option value=(name) { (name) } }
-                        option value=(WHOLE_BOX) { "the whole box" }
+                        option value=(WHOLE_BOX) { (words::WHOLE_BOX) }
                     }
                 }
             }
             p class="soft" {
-                "It becomes an agent: " a href="/owner/agents" { "Agents" } " and " code { "gatewren agent" }
-                " show it, and change and end what it may."
+                (words::BECOMES_AGENT) " " a href="/owner/agents" { (words::AGENTS) }
             }
         }
     }
@@ -117,29 +117,20 @@ impl Question<'_> {
 /// What it was, and will be again.
 fn known(agent: &Agent) -> Markup {
     let space = match agent.space.as_deref() {
-        Some(WHOLE_BOX) => "the whole box",
+        Some(WHOLE_BOX) => words::WHOLE_BOX,
         Some(space) => space,
-        None => "no space",
+        None => words::NO_SPACE,
     };
     let differs = if agent.overrides == "{}" {
         ""
     } else {
-        ", with changes of yours"
+        words::WITH_CHANGES
     };
     html! {
         input type="hidden" name="agent" value=(agent.id);
         p {
-            "You let this program in before. It will be the same agent again: " b { bdi { (agent.name) } } " ("
-            code { (agent.id) } "), policy " b { (agent.preset.as_str()) } (differs) ", in " b { (space) } "."
+            (words::LET_IN_BEFORE) " " b { bdi { (agent.name) } } " (" code { (agent.id) } "), " (words::POLICY) " "
+            b { (agent.preset.as_str()) } (differs) ", " (words::IN) " " b { (space) } "."
         }
-    }
-}
-
-fn meaning(preset: Preset) -> &'static str {
-    match preset {
-        Preset::Observe => "see, and change nothing",
-        Preset::Suggest => "see, and propose changes that you decide on",
-        Preset::Operate => "change what can be changed back, and propose the rest",
-        Preset::Admin => "do everything; the gravest only when it is confirmed",
     }
 }

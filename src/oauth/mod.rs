@@ -17,6 +17,7 @@ mod register;
 mod server;
 mod site;
 mod token;
+mod words;
 
 pub use arrival::{sign_in, step_inside};
 pub use metadata::{resource as resource_metadata, server as server_metadata};

@@ -7,6 +7,7 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use maud::{DOCTYPE, Markup, html};
 
+use super::words;
 use crate::http::Body;
 
 /// A page with a title and what stands on it. Its forms lead to us, and from us to those others alone: browsers hold that
@@ -57,14 +58,9 @@ pub fn page(
 pub fn refusal(words: &str) -> Response<Body> {
     let content = html! {
         p class="card notice bad" { (words) "." }
-        p { "Nothing was given to anybody. You can close this page." }
+        p { (words::NOTHING_GIVEN) }
     };
-    page(
-        StatusCode::BAD_REQUEST,
-        "This request cannot be answered",
-        "",
-        &content,
-    )
+    page(StatusCode::BAD_REQUEST, words::CANNOT, "", &content)
 }
 
 /// A page that goes on to one of ours by itself. Another site has sent the browser here, so that it left the owner's
@@ -72,7 +68,7 @@ pub fn refusal(words: &str) -> Response<Body> {
 pub fn go_on(to: &str) -> Response<Body> {
     let content = html! {
         meta http-equiv="refresh" content=(format!("0; url={to}"));
-        p { a href=(to) { "Go on" } }
+        p { a href=(to) { (words::GO_ON) } }
     };
-    page(StatusCode::OK, "One moment", "", &content)
+    page(StatusCode::OK, words::ONE_MOMENT, "", &content)
 }

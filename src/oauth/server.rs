@@ -13,7 +13,7 @@ use super::error::OAuthError;
 use super::form::Form;
 use super::page::refusal;
 use super::site::Site;
-use super::{register, token};
+use super::{register, token, words};
 use crate::auth::Links;
 use crate::config::Live;
 use crate::http::Body;
@@ -64,7 +64,7 @@ impl OAuth {
     /// Asks the owner, whose forms carry a proof.
     pub async fn ask(&self, (site, proof): (&Site, &str), query: &str) -> Response<Body> {
         if query.len() > MAX_QUERY {
-            return refusal("the request is too long");
+            return refusal(words::TOO_LONG);
         }
         match self.read(site, query.as_bytes()).await {
             Ok((asked, form)) => self.desk(site, proof).ask(&asked, &form, None),
@@ -86,11 +86,11 @@ impl OAuth {
     }
 
     async fn read(&self, site: &Site, text: &[u8]) -> Result<(Asked, Form), Box<Response<Body>>> {
-        let form = Form::read(text).map_err(|words| Box::new(refusal(&words)))?;
+        let form = Form::read(text).map_err(|why| Box::new(refusal(&why)))?;
         let asked = Asked::read(site, (&self.vault, &self.documents), &form).await;
         match asked {
             Ok(asked) => Ok((asked, form)),
-            Err(Fault::Shown(words)) => Err(Box::new(refusal(&words))),
+            Err(Fault::Shown(why)) => Err(Box::new(refusal(&why))),
             Err(Fault::Sent(response)) => Err(response),
         }
     }

@@ -29,6 +29,11 @@ pub fn mcp_url(visit: &Visit) -> String {
     format!("https://{}/mcp", visit.host())
 }
 
+/// Where programs come in that hold no token.
+fn connect_url(visit: &Visit) -> String {
+    format!("https://{}/connect/mcp", visit.host())
+}
+
 /// The certificate of our own authority; none where somebody else vouches for us, or it cannot be read.
 pub fn authority_file(site: &Site) -> Option<AuthorityFile> {
     let own = site.live.read(|settings| settings.tls.mode == TlsMode::Own);
@@ -65,6 +70,10 @@ pub fn page(asked: &Asked<'_>) -> Made {
             pre id="url" { (mcp_url(asked.visit)) }
             button type="button" class="plain" data-copy="url" data-done=(words::COPIED) hidden { (words::COPY) }
             p { (words::TOKEN_FIRST) " " a href="/owner/agents" { (words::AGENTS) } }
+            @if asked.site.live.read(|settings| settings.oauth.enabled) {
+                p { (words::WITHOUT_TOKEN) }
+                pre { (connect_url(asked.visit)) }
+            }
         }
         @match &authority {
             None => section { p { (words::OTHERS_VOUCH) } },

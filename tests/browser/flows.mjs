@@ -109,6 +109,17 @@ await it('what stands now is shown beside what would stand there', async () => {
   gatewren('inbox', 'reject', id);
 });
 
+await it('ten kilobytes are shown, and break nothing', async () => {
+  const long = `${'w'.repeat(5_000)}<script>alert(1)</script>${'\u202e'.repeat(2_500)}`;
+  const id = await proposed(long.slice(0, 1_000), long);
+  await page.goto(`${origin}/owner/changes/${id}`);
+  await fits(page);
+  expect((await page.textContent('main')).includes('<script>alert(1)</script>'), 'a part is missing');
+  await page.goto(`${origin}/owner`);
+  await fits(page);
+  gatewren('inbox', 'reject', id);
+});
+
 await it('rejecting with a note, which the agent reads', async () => {
   const id = await proposed('again');
   await page.goto(`${origin}/owner/changes/${id}`);
@@ -275,6 +286,18 @@ await it('all essentials work without a script', async () => {
   await plain.page.getByRole('button', { name: 'Revoke' }).click();
   expect((await rpc(spare, 'tools/list')).status === 401, 'it comes in still');
   await plain.context.close();
+});
+
+await it('nothing moves for who wants no motion', async () => {
+  const moving = () => page.evaluate(() => [...document.querySelectorAll('*')].filter((one) => {
+    const { transitionDuration, animationName } = getComputedStyle(one);
+    return animationName !== 'none' || transitionDuration.split(', ').some((time) => parseFloat(time) > 0);
+  }).length);
+  await page.goto(`${origin}/owner/agents`);
+  await page.emulateMedia({ reducedMotion: 'no-preference' });
+  expect(await moving() > 0, 'nothing moves for anybody: this says nothing');
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  expect(await moving() === 0, 'something moves');
 });
 
 await it('all is reached by the keyboard', async () => {

@@ -113,6 +113,20 @@ fn the_code_sets_the_first_password_once() {
     assert_eq!(done(&home, "owner setup"), ["ok", "ok"]);
 }
 
+#[test]
+fn the_log_of_a_start_without_a_password_has_a_code() {
+    let home = Directory::new();
+    let serve = || server().directory(&home.0).settings("").start();
+    let server = serve();
+    let log = server.log();
+    let (_, rest) = log.split_once("one-time code ").unwrap();
+    let code = rest.get(..11).unwrap();
+    set_up(&server.client(), code);
+    drop(server);
+    let again = serve();
+    assert!(!again.log().contains("one-time code"), "it has a password");
+}
+
 /// How each deed of this name ended, the newest first.
 fn done(home: &Directory, deed: &str) -> Vec<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_gatewren"))
