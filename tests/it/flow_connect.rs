@@ -231,17 +231,14 @@ fn a_program_that_comes_again_is_the_same_agent() {
     let shown = told(&home.0, &["agent", "show", "chat"], "");
     let id = shown[0]["id"].as_str().unwrap();
     let said = [("decision", "approve"), ("agent", id)];
-    let again = chat.word(&chat.question(), &said).header("cookie", &cookie);
+    let again = chat.word(&cookie, &chat.question(), &said);
     let second = given(&chat.exchange(&chat.code(&again.send())).send());
     assert_eq!(chat.call(&second.access).send().data()["name"], agent);
     assert_eq!(chat.call(&first.access).send().status, 200, "both are good");
     // Whoever sends the old page has seen another agent than there is now.
     told(&home.0, &["agent", "revoke", id], "");
     wait_until("it is over", IN_TIME, || {
-        let stale = chat
-            .word(&chat.question(), &said)
-            .header("cookie", &cookie)
-            .send();
+        let stale = chat.word(&cookie, &chat.question(), &said).send();
         stale.status == 200 && stale.body.contains("changed meanwhile")
     });
 }
@@ -282,9 +279,9 @@ fn nobody_but_the_owner_on_our_own_page_decides() {
             ("policy", "admin"),
             ("space", "*"),
         ];
-        let word = chat.word(&question, &yes);
-        assert_eq!(word.clone().send().status, 403, "{way}: no cookie");
-        let word = word.header("cookie", &cookie);
+        let word = chat.word(&cookie, &question, &yes);
+        let nobody = word.clone().without("cookie").send();
+        assert_eq!(nobody.status, 403, "{way}: no cookie");
         for origin in [
             "https://127.0.0.1:1",
             "https://localhost",
@@ -296,7 +293,7 @@ fn nobody_but_the_owner_on_our_own_page_decides() {
         let agent = client.request("GET", "/connect/authorize");
         assert_eq!(agent.send().status, 303, "an agent is nobody here");
         let no = [("decision", "refuse")];
-        let no = chat.word(&question, &no).header("cookie", &cookie).send();
+        let no = chat.word(&cookie, &question, &no).send();
         let carried = parameters(no.header("location").unwrap());
         assert_eq!(carried["error"], "access_denied");
         assert_eq!(carried.get("code"), None);
@@ -377,11 +374,7 @@ fn a_code_or_a_refresh_token_that_comes_twice_ends_what_it_gave() {
         ("decision", "approve"),
         ("agent", shown[0]["id"].as_str().unwrap()),
     ];
-    let word = || {
-        chat.word(&chat.question(), &said)
-            .header("cookie", &cookie)
-            .send()
-    };
+    let word = || chat.word(&cookie, &chat.question(), &said).send();
     let first = given(&chat.exchange(&chat.code(&word())).send());
     let second = given(&chat.renewal(&first.refresh).send());
     assert_ne!(first.refresh, second.refresh);

@@ -95,11 +95,21 @@ impl Connector {
         self.client.request("GET", &path).without("authorization")
     }
 
-    /// The owner's word on the page.
-    pub fn word(&self, question: &[(&'static str, String)], said: &[(&str, &str)]) -> Request {
+    /// The owner's word on the page, which is looked at first: its form carries what only it knows.
+    pub fn word(
+        &self,
+        cookie: &str,
+        question: &[(&'static str, String)],
+        said: &[(&str, &str)],
+    ) -> Request {
+        let page = self.page(question).header("cookie", cookie).send();
+        let (_, rest) = page.body.split_once("name=\"proof\" value=\"").unwrap();
+        let proof = rest.split('"').next().unwrap();
         let mut all: Vec<(&str, &str)> = question.iter().map(|(n, v)| (*n, v.as_str())).collect();
         all.extend(said);
+        all.push(("proof", proof));
         self.post("/connect/authorize", &form(&all))
+            .header("cookie", cookie)
             .header("origin", &format!("https://{}", self.client.address))
     }
 
@@ -111,7 +121,7 @@ impl Connector {
             ("policy", policy),
             ("space", "*"),
         ];
-        let word = self.word(&self.question(), &said).header("cookie", cookie);
+        let word = self.word(cookie, &self.question(), &said);
         self.code(&word.send())
     }
 
