@@ -68,7 +68,7 @@ async fn serve(settings: Result<Settings, ConfigError>, args: &Args) -> ExitCode
     .await
     {
         Ok(house) => {
-            let code = owner_code(&house).await.unwrap_or_default();
+            let code = first_code(&house).await;
             run_house(house, sockets, move |house| {
                 tracing::info!(url = house.url, "serving");
                 say_if_nobody_can_come_in(house);
@@ -117,13 +117,21 @@ fn say_if_nobody_can_come_in(house: &House) {
     }
 }
 
+/// A code for the owner's first password, unless there is one already: whoever was told that keeps it over a restart.
+async fn first_code(house: &House) -> Option<Secret> {
+    if house.vault.owner().has_code().unwrap_or(true) {
+        return None;
+    }
+    owner_code(house).await.unwrap_or_default()
+}
+
 /// Who may read the journal may set the first password: root, and whom root lets read it.
 fn say_how_the_owner_comes_in(house: &House, code: Option<&Secret>) {
     let Some(code) = code else { return };
     let page = house.url.replace("/mcp", "/owner");
     tracing::info!(
         "the owner has no password yet; open {page} under a name or an address of this box and set one with the \
-         one-time code {}, good for a day or until the next start",
+         one-time code {}, good once, for a day",
         code.expose()
     );
 }

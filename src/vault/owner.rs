@@ -114,6 +114,16 @@ impl<'a> Owner<'a> {
         self.change("keep a code", work).await
     }
 
+    /// Whether there is a code that is good still.
+    pub fn has_code(&self) -> Result<bool, VaultError> {
+        self.0.read("look for a code", |connection| {
+            let query = "SELECT count(*) FROM owner_code WHERE expires_ms > ?1";
+            let found: i64 =
+                connection.query_row(query, [to_column(now_ms())], |row| row.get(0))?;
+            Ok(found > 0)
+        })
+    }
+
     /// Whether this is the SHA-256 of the code, and its time is not over.
     pub fn is_code(&self, sha256: [u8; 32]) -> Result<bool, VaultError> {
         self.0.read("look for a code", |connection| {

@@ -40,7 +40,8 @@ pub async fn measure(cx: &Context) -> Result<Vec<Figure>, Error> {
     );
     let mut connection = ours.address.open().await?;
     let answer = connection.exchange(set_up.as_bytes()).await?;
-    let cookie = answer.header("set-cookie").ok_or("nobody is signed in")?;
+    let refused = || format!("nobody is signed in: {}", answer.status());
+    let cookie = answer.header("set-cookie").ok_or_else(refused)?;
     let cookie = cookie.split(';').next().unwrap_or_default();
     let visit = format!("GET /owner HTTP/1.1\r\nhost: {host}\r\ncookie: {cookie}\r\n\r\n");
     let cpu = CpuClock::of(ours.pid())?;
