@@ -118,7 +118,8 @@ fn the_code_sets_the_first_password_once() {
 fn first_words(home: &Directory) -> String {
     let file = home.0.join("mine.toml");
     let state = home.0.join("own");
-    let text = format!("listen = [\"127.0.0.1:0\"]\nstate_dir = {state:?}\n");
+    let state = state.display();
+    let text = format!("listen = [\"127.0.0.1:0\"]\nstate_dir = \"{state}\"\n");
     std::fs::write(&file, text).unwrap();
     let mut serve = Command::new(env!("CARGO_BIN_EXE_gatewren"))
         .args(["serve", "--config"])
