@@ -18,6 +18,7 @@ mod ruling;
 mod snippets;
 mod span;
 mod standing;
+mod told;
 
 pub use agent_changes::{between as changes_between, lines as change_lines};
 pub use agent_name::{find as find_agent, find_active as find_active_agent, fit as fit_name};
@@ -36,3 +37,4 @@ pub use ruling::{Verb, rule};
 pub use snippets::{Way, snippets};
 pub use span::Span;
 pub use standing::standing;
+pub use told::{exact_arguments, export_header, result_text};

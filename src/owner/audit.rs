@@ -5,16 +5,16 @@ use std::ops::ControlFlow;
 use hyper::Response;
 use hyper::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use maud::{Markup, html};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::frame::{Tab, guarded};
 use super::parts::{inert, name, notice, table, time};
 use super::site::{Asked, Made};
 use super::trouble::Trouble;
 use super::words;
-use crate::deeds::{CallStatus, Moment};
+use crate::deeds::{CallStatus, Moment, export_header};
 use crate::http::Body;
-use crate::vault::{AuditCall, AuditLine, AuditReader, AuditWanted, Chain, hex};
+use crate::vault::{AuditCall, AuditLine, AuditReader, AuditWanted, Chain};
 
 /// So many calls are listed; an earlier moment leads to earlier ones.
 const LISTED: u32 = 100;
@@ -200,9 +200,7 @@ pub fn export(asked: &Asked<'_>) -> Made {
     let (mut lines, mut is_whole) = (Vec::new(), true);
     audit.rows(None, |line| {
         let value = match line {
-            AuditLine::Beginning(beginning) => json!({
-                "after": beginning.after, "sha256": hex(&beginning.sha256), "last": beginning.last,
-            }),
+            AuditLine::Beginning(beginning) => export_header(&beginning),
             AuditLine::Row(row) => Value::Object(row),
         };
         lines.extend_from_slice(value.to_string().as_bytes());

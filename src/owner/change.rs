@@ -1,7 +1,6 @@
 //! One change on a page: who wants what, why, and what it would make of what is there now.
 
 use maud::{Markup, html};
-use serde_json::Value;
 
 use super::change_parts::{about, decision, facts, names, path};
 use super::frame::{Tab, proof};
@@ -10,6 +9,7 @@ use super::parts::{cut, inert, name, time, time_or};
 use super::site::{Asked, Made};
 use super::trouble::Trouble;
 use super::words;
+use crate::deeds::result_text;
 use crate::vault::{Change, ChangeStatus, hex};
 
 /// Characters of a result that are shown; the command line has all of it.
@@ -72,18 +72,7 @@ fn history(change: &Change) -> Markup {
         }
         @if let Some(result) = &change.result {
             h2 { (words::RESULT) }
-            pre { bdi { (inert(&cut(&text_of(result), RESULT))) } }
+            pre { bdi { (inert(&cut(&result_text(result), RESULT))) } }
         }
     }
-}
-
-/// The text of a result's content.
-fn text_of(result: &str) -> String {
-    let result: Value = serde_json::from_str(result).unwrap_or(Value::Null);
-    let blocks = result.get("content").and_then(Value::as_array);
-    let texts = blocks.into_iter().flatten();
-    let texts: Vec<&str> = texts
-        .filter_map(|block| block.get("text")?.as_str())
-        .collect();
-    texts.join("\n")
 }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use maud::{Markup, html};
-use serde_json::Value;
 
 use super::diff::diff;
 use super::frame::proof;
@@ -11,7 +10,7 @@ use super::parts::{inert, name, notice, time};
 use super::site::{Asked, Site};
 use super::trouble::Trouble;
 use super::words;
-use crate::deeds::{Movement, movement};
+use crate::deeds::{Movement, exact_arguments, movement};
 use crate::vault::{Change, ChangeStatus, hex};
 
 /// What agents are called, by their ids.
@@ -111,13 +110,6 @@ pub fn decision(asked: &Asked<'_>, change: &Change) -> Markup {
     }
 }
 
-/// The arguments as they are, laid out.
-fn exact(change: &Change) -> String {
-    let value: Option<Value> = serde_json::from_str(&change.arguments).ok();
-    let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
-    text.unwrap_or_else(|| change.arguments.clone())
-}
-
 /// Who wants what and why, and what it would make of what is there now.
 pub fn facts(
     asked: &Asked<'_>,
@@ -142,7 +134,7 @@ pub fn facts(
         (diff(change, &document.root))
         details {
             summary { (words::EXACT) }
-            pre { bdi { (inert(&exact(change))) } }
+            pre { bdi { (inert(&exact_arguments(change))) } }
             p class="soft" { "SHA-256 " code { (hex(&change.arguments_sha256)) } }
         }
         (rests(change, &moved))

@@ -104,7 +104,7 @@ pub const SPANS: [(&str, &str); 4] = [
 ];
 
 /// What is said of what was done just before.
-pub const SAID: [(&str, &str); 10] = [
+pub const SAID: [(&str, &str); 9] = [
     ("approved", "Approved. It runs once, just as it was shown."),
     ("rejected", "Rejected. It does not run."),
     (
@@ -120,7 +120,6 @@ pub const SAID: [(&str, &str); 10] = [
     ("edited", "Saved. It holds from the agent's next call on."),
     ("unchanged", "It is so already; nothing was changed."),
     ("signed-out", "Signed out."),
-    ("added", "Added."),
 ];
 
 // The box.

@@ -4,10 +4,11 @@ use std::io::{self, BufWriter, Write as _};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::say::fail;
-use crate::vault::{AuditBeginning, AuditLine, AuditReader, hex};
+use crate::deeds::export_header;
+use crate::vault::{AuditLine, AuditReader};
 
 /// Prints what the rows follow on, then the rows; ends with 1 when they cannot be read, or nobody reads them.
 pub fn run(audit: &AuditReader, after: Option<i64>) -> ExitCode {
@@ -23,7 +24,7 @@ pub fn run(audit: &AuditReader, after: Option<i64>) -> ExitCode {
     };
     let read = audit.rows(after, |line| {
         print(&match line {
-            AuditLine::Beginning(beginning) => header(&beginning),
+            AuditLine::Beginning(beginning) => export_header(&beginning),
             AuditLine::Row(row) => Value::Object(row),
         })
     });
@@ -33,17 +34,4 @@ pub fn run(audit: &AuditReader, after: Option<i64>) -> ExitCode {
         // Whoever read it has stopped reading.
         (Ok(()), Err(_)) => ExitCode::FAILURE,
     }
-}
-
-fn header(beginning: &AuditBeginning) -> Value {
-    let trimmed = beginning.checkpoint.as_ref().map(|(checkpoint, sealed)| {
-        json!({
-            "through": checkpoint.through, "sha256": hex(&checkpoint.sha256), "rows": checkpoint.rows,
-            "at_ms": checkpoint.at_ms, "call": checkpoint.call, "sealed": sealed,
-        })
-    });
-    json!({
-        "after": beginning.after, "sha256": hex(&beginning.sha256), "last": beginning.last,
-        "trimmed": trimmed,
-    })
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::desk::Desk;
 use crate::backends::neutralise;
-use crate::deeds::{Movement, plain};
+use crate::deeds::{Movement, exact_arguments, plain, result_text};
 use crate::sys::rfc3339;
 use crate::telemetry::redact;
 use crate::vault::{Change, ChangeStatus, hex};
@@ -87,7 +87,7 @@ pub fn page(desk: &Desk, change: &Change, movement: &Movement) -> String {
         ),
         row("tool", &change.tool),
         row("about", change.target.as_deref().unwrap_or("-")),
-        format!("arguments\n{}", indented(&exact(change))),
+        format!("arguments\n{}", indented(&exact_arguments(change))),
         row("sha256", &hex(&change.arguments_sha256)),
     ];
     if change.proven_arguments().is_none() {
@@ -109,12 +109,12 @@ pub fn page(desk: &Desk, change: &Change, movement: &Movement) -> String {
     }
     rows.extend(change.note.as_deref().map(|note| row("note", note)));
     rows.extend(change.words.as_deref().map(|words| row("outcome", words)));
-    rows.extend(
-        change
-            .result
-            .as_deref()
-            .map(|result| format!("result, as the tool answered\n{}", quoted(&text_of(result)))),
-    );
+    rows.extend(change.result.as_deref().map(|result| {
+        format!(
+            "result, as the tool answered\n{}",
+            quoted(&cut(&result_text(result), ON_A_PAGE))
+        )
+    }));
     rows.extend(audited(change));
     rows.join("\n")
 }
@@ -213,24 +213,6 @@ fn audited(change: &Change) -> Vec<String> {
 
 fn redacted(change: &Change) -> Value {
     serde_json::from_str(&change.arguments).map_or(Value::Null, |arguments| redact(&arguments))
-}
-
-/// The arguments as they are, laid out.
-fn exact(change: &Change) -> String {
-    let value: Option<Value> = serde_json::from_str(&change.arguments).ok();
-    let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
-    text.unwrap_or_else(|| change.arguments.clone())
-}
-
-/// The text of a result's content.
-fn text_of(result: &str) -> String {
-    let result: Value = serde_json::from_str(result).unwrap_or(Value::Null);
-    let blocks = result.get("content").and_then(Value::as_array);
-    let texts = blocks.into_iter().flatten();
-    let texts: Vec<&str> = texts
-        .filter_map(|block| block.get("text")?.as_str())
-        .collect();
-    cut(&texts.join("\n"), ON_A_PAGE)
 }
 
 fn row(name: &str, value: &str) -> String {
