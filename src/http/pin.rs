@@ -1,0 +1,89 @@
+//! The pin of a certificate: the SHA-256 of its public key, by which a client knows a server without an authority.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::digest::{SHA256, digest};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer as _;
+
+/// The SHA-256 of a certificate's public key with its kind (SubjectPublicKeyInfo), as RFC 7469 pins it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pin([u8; 32]);
+
+/// A text that is no pin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InvalidPin;
+
+impl Pin {
+    /// The pin of a certificate in DER; none if it is not a certificate.
+    pub fn of(der: &[u8]) -> Option<Self> {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        let hash = digest(&SHA256, certificate.public_key().raw);
+        hash.as_ref().try_into().ok().map(Self)
+    }
+
+    /// Its 32 bytes.
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256/{}", STANDARD.encode(self.0))
+    }
+}
+
+impl fmt::Display for InvalidPin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a pin is sha256/ and 44 characters of base64, as `gatewren cert show` prints it",
+        )
+    }
+}
+
+impl std::error::Error for InvalidPin {}
+
+impl FromStr for Pin {
+    type Err = InvalidPin;
+
+    /// Reads `sha256/…`, and `sha256//…` as curl writes it.
+    fn from_str(text: &str) -> Result<Self, InvalidPin> {
+        let text = text.trim().strip_prefix("sha256/").ok_or(InvalidPin)?;
+        let text = text
+            .strip_prefix('/')
+            .filter(|_| text.len() == 45)
+            .unwrap_or(text);
+        let bytes = STANDARD.decode(text).map_err(|_| InvalidPin)?;
+        bytes.try_into().map(Self).map_err(|_| InvalidPin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, KeyPair, PublicKeyData as _};
+
+    #[test]
+    fn a_pin_is_of_the_key_and_is_read_as_it_is_written() {
+        let key = KeyPair::generate().unwrap();
+        let made = |name: &str| {
+            let params = CertificateParams::new([name.to_owned()]).unwrap();
+            params.self_signed(&key).unwrap().der().to_vec()
+        };
+        let pin = Pin::of(&made("a.lan")).unwrap();
+        assert_eq!(Pin::of(&made("b.lan")), Some(pin));
+        let expected = digest(&SHA256, &key.subject_public_key_info());
+        assert_eq!(pin.bytes().as_slice(), expected.as_ref());
+        let written = pin.to_string();
+        assert_eq!(written.parse(), Ok(pin));
+        assert_eq!(written.replace("sha256/", "sha256//").parse(), Ok(pin));
+        for bad in ["", "sha256/", "sha1/AAAA", "sha256/AAAA", &written[7..]] {
+            assert_eq!(bad.parse::<Pin>(), Err(InvalidPin), "{bad}");
+        }
+        assert_eq!(Pin::of(b"no certificate"), None);
+    }
+}
