@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::OnceLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,6 +13,10 @@ use tokio::time::{Instant, Sleep};
 /// A comment goes out after this much silence: clients and proxies give up on silent streams, some
 /// after a minute.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Comments go out on beats of this length, so that many quiet streams wake the server together and not each by itself;
+/// the beat that is used is the last one within [`KEEP_ALIVE`].
+const BEAT: Duration = Duration::from_secs(1);
 
 /// Events wait here for the socket; beyond these, whoever makes them waits.
 const QUEUED: usize = 8;
@@ -41,7 +46,7 @@ impl Events {
         Self {
             maker: Some(Box::pin(make(EventSender(sender)))),
             queue,
-            quiet: Box::pin(tokio::time::sleep(KEEP_ALIVE)),
+            quiet: Box::pin(tokio::time::sleep_until(beat())),
         }
     }
 
@@ -49,7 +54,7 @@ impl Events {
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
             if let Poll::Ready(Some(bytes)) = self.queue.poll_recv(cx) {
-                self.quiet.as_mut().reset(Instant::now() + KEEP_ALIVE);
+                self.quiet.as_mut().reset(beat());
                 return Poll::Ready(Some(bytes));
             }
             let Some(maker) = &mut self.maker else {
@@ -59,10 +64,10 @@ impl Events {
                 // It may have queued its last events on the way out.
                 self.maker = None;
             } else if let Poll::Ready(Some(bytes)) = self.queue.poll_recv(cx) {
-                self.quiet.as_mut().reset(Instant::now() + KEEP_ALIVE);
+                self.quiet.as_mut().reset(beat());
                 return Poll::Ready(Some(bytes));
             } else if self.quiet.as_mut().poll(cx).is_ready() {
-                self.quiet.as_mut().reset(Instant::now() + KEEP_ALIVE);
+                self.quiet.as_mut().reset(beat());
                 // Polled again so that the new deadline has a waker.
                 let _ = self.quiet.as_mut().poll(cx);
                 return Poll::Ready(Some(Bytes::from_static(b": keep-alive\n\n")));
@@ -71,6 +76,16 @@ impl Events {
             }
         }
     }
+}
+
+/// When the next comment is due.
+fn beat() -> Instant {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    let now = Instant::now();
+    let first = *FIRST.get_or_init(|| now);
+    let last = now + KEEP_ALIVE;
+    let beyond = last.saturating_duration_since(first).as_nanos() % BEAT.as_nanos();
+    last - Duration::from_nanos(u64::try_from(beyond).unwrap_or(0))
 }
 
 impl EventSender {
@@ -142,10 +157,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn s6_a_quiet_stream_carries_a_comment_every_15_seconds() {
         let mut events = Events::from_maker(|_sender| std::future::pending());
-        let began = Instant::now();
+        let mut began = Instant::now();
         for _ in 0..2 {
             assert_eq!(next(&mut events).await.unwrap(), ": keep-alive\n\n");
+            let quiet = began.elapsed();
+            assert!(quiet > KEEP_ALIVE - BEAT && quiet <= KEEP_ALIVE + Duration::from_millis(1), "{quiet:?}");
+            began = Instant::now();
         }
-        assert_eq!(began.elapsed().as_secs(), 30);
     }
 }
