@@ -9,8 +9,8 @@ use crate::sys::refuse_huge_pages;
 #[cfg(feature = "everything")]
 use super::everything;
 use super::{
-    agent, audit, check, completions, describe, helper, inbox, job, notify, owner, reaper, serve,
-    state, trial,
+    agent, audit, check, completions, describe, doctor, helper, inbox, init, job, notify, owner,
+    reaper, serve, state, status, trial,
 };
 
 /// The gate between AI clients and a home server.
@@ -25,6 +25,8 @@ pub struct Cli {
 enum Commands {
     /// Start on embedded defaults and say how to connect.
     Try(trial::Args),
+    /// Set up this box: its names, its port, its certificate and a first agent.
+    Init(init::Args),
     /// Serve as the settings say; systemd starts this.
     Serve(serve::Args),
     /// Serve the reference fixtures for testing MCP clients.
@@ -44,6 +46,10 @@ enum Commands {
     Audit(audit::Args),
     /// Say whether the settings are good, and what to mend.
     Check(check::Args),
+    /// Say whether it serves, whom, and what waits.
+    Status(status::Args),
+    /// Look at everything that can be wrong, and say what to do.
+    Doctor(doctor::Args),
     /// Print a settings file with every key, commented out at its default.
     Describe(describe::Args),
     /// Read and change the document that describes the box.
@@ -66,6 +72,7 @@ pub fn main() -> ExitCode {
     refuse_huge_pages();
     match Cli::parse().command {
         Commands::Try(args) => trial::run(&args),
+        Commands::Init(args) => init::run(&args),
         Commands::Serve(args) => serve::run(&args),
         #[cfg(feature = "everything")]
         Commands::Everything(args) => everything::run(args),
@@ -77,6 +84,8 @@ pub fn main() -> ExitCode {
         Commands::Notify(args) => notify::run(&args),
         Commands::Audit(args) => audit::run(&args),
         Commands::Check(args) => check::run(&args),
+        Commands::Status(args) => status::run(&args),
+        Commands::Doctor(args) => doctor::run(&args),
         Commands::Describe(args) => describe::run(&args),
         Commands::State(args) => state::run(&args),
         Commands::Completions(args) => completions::run(&args, Cli::command()),

@@ -8,23 +8,29 @@ mod check_box;
 mod completions;
 mod deed;
 mod describe;
+mod doctor;
+mod door;
 mod entry;
 #[cfg(feature = "everything")]
 mod everything;
 mod helper;
 mod inbox;
+mod init;
 mod job;
 mod notify;
 mod owner;
 mod place;
+mod program;
 mod reaper;
 mod reference;
 mod runtime;
 mod say;
 mod serve;
 mod state;
+mod status;
 mod table;
 mod trial;
+mod units;
 
 pub use entry::main;
 

@@ -59,6 +59,23 @@ impl Place {
         Settings::load(file).map_err(|e| e.to_string())
     }
 
+    /// Whether the settings are those of the service.
+    pub fn is_standard(&self) -> bool {
+        self.dir.is_none() && self.file_of_settings() == Path::new(SETTINGS_FILE)
+    }
+
+    /// The state directory of those settings, or the one that was named.
+    pub fn directory(&self, settings: &Settings) -> PathBuf {
+        let named = self.dir.clone();
+        named.unwrap_or_else(|| settings.state_dir.clone())
+    }
+
+    /// The file that the settings are from, or would be.
+    pub fn file_of_settings(&self) -> PathBuf {
+        let file = self.config.clone();
+        file.unwrap_or_else(|| SETTINGS_FILE.into())
+    }
+
     /// The vault there.
     pub fn vault(&self) -> Result<Vault, String> {
         Vault::open(&self.file("vault.db")?).map_err(|e| e.to_string())

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,14 +14,20 @@ use hyper::header::{ACCEPT, HOST, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use rustls::crypto::ring;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
+use crate::sys::files;
+
 /// From looking the name up to the last byte; then it has failed.
 const WITHIN: Duration = Duration::from_secs(10);
+
+/// The largest file with an authority's certificate.
+const MAX_AUTHORITY: usize = 64 << 10;
 
 /// Why a request came to nothing.
 #[derive(Debug)]
@@ -109,18 +116,34 @@ impl Outward<'_> {
         self.ask_trusting(trusted).await
     }
 
+    /// Asks what listens at `to`, whatever the address names, as the server that it names; one with an authority of its
+    /// own is trusted by that authority's file, and by nothing else.
+    pub async fn ask_at(
+        self,
+        to: SocketAddr,
+        authority: Option<&Path>,
+    ) -> Result<Answered, OutwardError> {
+        let roots = match authority {
+            Some(file) => authority_of(file)?,
+            None => trusted(),
+        };
+        let asked = tokio::time::timeout(WITHIN, self.asked(|| roots, Some(to)));
+        asked.await.unwrap_or(Err(OutwardError::Slow))
+    }
+
     /// The same by what others trust.
     pub(super) async fn ask_trusting(
         self,
         trusted: impl FnOnce() -> RootCertStore,
     ) -> Result<Answered, OutwardError> {
-        let asked = tokio::time::timeout(WITHIN, self.asked(trusted));
+        let asked = tokio::time::timeout(WITHIN, self.asked(trusted, None));
         asked.await.unwrap_or(Err(OutwardError::Slow))
     }
 
     async fn asked(
         self,
         trusted: impl FnOnce() -> RootCertStore,
+        to: Option<SocketAddr>,
     ) -> Result<Answered, OutwardError> {
         let none = || OutwardError::Address("the address is not of the form https://host/path");
         let uri: Uri = self.address.parse().map_err(|_| none())?;
@@ -132,10 +155,10 @@ impl Outward<'_> {
         let host = uri.host().ok_or_else(none)?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        let stream = if self.only_public {
-            connect_publicly(host, port).await?
-        } else {
-            TcpStream::connect((host, port)).await?
+        let stream = match to {
+            Some(to) => TcpStream::connect(to).await?,
+            None if self.only_public => connect_publicly(host, port).await?,
+            None => TcpStream::connect((host, port)).await?,
         };
         let from = stream.peer_addr()?.ip().to_canonical();
         let (plain, most) = (self.plain, self.most);
@@ -246,6 +269,15 @@ fn trusted() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
+}
+
+/// The one authority in a file.
+fn authority_of(file: &Path) -> io::Result<RootCertStore> {
+    let pem = files::read_bounded(file, MAX_AUTHORITY).map_err(io::Error::other)?;
+    let authority = CertificateDer::from_pem_slice(&pem).map_err(io::Error::other)?;
+    let mut roots = RootCertStore::empty();
+    roots.add(authority).map_err(io::Error::other)?;
+    Ok(roots)
 }
 
 fn trusting(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {

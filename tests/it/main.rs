@@ -16,6 +16,7 @@ mod crash_daemon;
 mod dialect;
 #[cfg(feature = "everything")]
 mod everything;
+mod first_hour;
 mod flow_agents;
 mod flow_agents_cli;
 mod flow_calls;

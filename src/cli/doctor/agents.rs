@@ -1,0 +1,172 @@
+//! Who may come in: tokens that nobody uses, tokens that never end, and the owner's own password.
+
+use std::fmt::Write as _;
+
+use super::finding::Finding;
+use crate::config::Spaces;
+use crate::deeds::standing;
+use crate::sys::now_ms;
+use crate::vault::{Agent, Vault};
+
+/// A token that was not used for so long is one too many.
+const UNUSED_MS: u64 = 90 * 86_400_000;
+
+/// A new one has so long to be used for the first time.
+const NEW_MS: u64 = 7 * 86_400_000;
+
+/// So many names stand in one line.
+const NAMED: usize = 5;
+
+/// Agents and owner.
+pub fn look(vault: &Vault, spaces: &Spaces) -> Vec<Finding> {
+    let agents = match vault.agents().list() {
+        Ok(agents) => agents,
+        Err(cause) => {
+            let remedy = "systemctl status gatewren";
+            return vec![Finding::problem("agents", cause.to_string(), remedy)];
+        }
+    };
+    let mut found = of_agents(&agents, spaces, now_ms());
+    found.push(owner(vault));
+    found
+}
+
+fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
+    let kept: Vec<&Agent> = agents
+        .iter()
+        .filter(|agent| agent.revoked_ms.is_none())
+        .collect();
+    let active = kept
+        .iter()
+        .filter(|agent| standing(agent, spaces).refused.is_none())
+        .count();
+    let mut found = Vec::new();
+    if active == 0 {
+        found.push(Finding::warning(
+            "agents",
+            "nobody can come in yet",
+            "gatewren agent add NAME --policy observe",
+        ));
+    }
+    let unused = named(&kept, |agent| {
+        let since = agent.last_used_ms.unwrap_or(agent.created_ms);
+        let most = if agent.last_used_ms.is_some() {
+            UNUSED_MS
+        } else {
+            NEW_MS
+        };
+        standing(agent, spaces).refused.is_none() && now_ms.saturating_sub(since) > most
+    });
+    if let Some(names) = unused {
+        let seen = format!("nobody uses the tokens of {names}");
+        found.push(Finding::warning(
+            "agents",
+            seen,
+            "gatewren agent revoke NAME",
+        ));
+    }
+    let spaceless = named(&kept, |agent| standing(agent, spaces).word == "no space");
+    if let Some(names) = spaceless {
+        let seen = format!("the space of {names} is not in the settings, so they do not come in");
+        found.push(Finding::warning(
+            "agents",
+            seen,
+            "gatewren agent edit NAME --space SPACE",
+        ));
+    }
+    if found.is_empty() {
+        let endless = kept
+            .iter()
+            .filter(|agent| agent.expires_ms.is_none())
+            .count();
+        let seen = format!("{active} may come in; the tokens of {endless} never end by themselves");
+        found.push(Finding::good("agents", seen));
+    }
+    found
+}
+
+/// The names of those that are so, the first few.
+fn named(agents: &[&Agent], are: impl Fn(&Agent) -> bool) -> Option<String> {
+    let names: Vec<&str> = agents
+        .iter()
+        .filter(|agent| are(agent))
+        .map(|agent| agent.name.as_str())
+        .collect();
+    let more = names.len().saturating_sub(NAMED);
+    let mut text = names
+        .iter()
+        .take(NAMED)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if more > 0 {
+        let _ = write!(text, " and {more} more");
+    }
+    (!names.is_empty()).then_some(text)
+}
+
+fn owner(vault: &Vault) -> Finding {
+    match vault.owner().password() {
+        Ok(Some(_)) => Finding::good("owner", "the owner's page has a password"),
+        Ok(None) => Finding::warning(
+            "owner",
+            "the owner's page has no password yet",
+            "gatewren owner setup",
+        ),
+        Err(cause) => Finding::problem("owner", cause.to_string(), "systemctl status gatewren"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::State;
+    use super::*;
+    use crate::config::Preset;
+
+    fn agent(name: &str, created_ms: u64, last_used_ms: Option<u64>) -> Agent {
+        Agent {
+            id: format!("agent_{name}"),
+            name: name.to_owned(),
+            token_sha256: [0; 32],
+            preset: Preset::Observe,
+            overrides: "{}".to_owned(),
+            space: Some("*".to_owned()),
+            created_ms,
+            expires_ms: None,
+            revoked_ms: None,
+            last_used_ms,
+        }
+    }
+
+    #[test]
+    fn tokens_that_nobody_uses_are_named() {
+        let now = 200 * 86_400_000;
+        let states = |agents: &[Agent]| -> Vec<State> {
+            of_agents(agents, &Spaces::new(), now)
+                .iter()
+                .map(|one| one.state)
+                .collect()
+        };
+        assert_eq!(states(&[]), [State::Warning]);
+        assert_eq!(states(&[agent("new", now - NEW_MS, None)]), [State::Good]);
+        assert_eq!(
+            states(&[agent("used", 0, Some(now - UNUSED_MS))]),
+            [State::Good]
+        );
+        let idle = [
+            agent("never", now - NEW_MS - 1, None),
+            agent("long", 0, Some(1)),
+        ];
+        let found = of_agents(&idle, &Spaces::new(), now);
+        assert!(found[0].seen.contains("never, long"), "{found:?}");
+        let elsewhere = Agent {
+            space: Some("gone".to_owned()),
+            ..agent("lost", now, None)
+        };
+        let found = of_agents(&[elsewhere], &Spaces::new(), now);
+        assert!(
+            found.iter().any(|one| one.seen.contains("space of lost")),
+            "{found:?}"
+        );
+    }
+}

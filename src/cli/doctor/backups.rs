@@ -1,0 +1,53 @@
+//! How old the newest backup is.
+
+use super::finding::Finding;
+use crate::backends::Backups;
+use crate::config::Reach;
+use crate::helper_client::Helper;
+use crate::sys::{moment_ms, now_ms};
+
+/// An older one is worth little.
+const OLD_MS: u64 = 8 * 86_400_000;
+
+/// Over this helper.
+pub async fn look(helper: &Helper) -> Finding {
+    const CHECK: &str = "backups";
+    if !Backups::are_here() {
+        let seen = "rsync, zstd and tar, or restic, are not here to make them with";
+        return Finding::skipped(CHECK, seen).with("apt install rsync zstd, or restic");
+    }
+    let view = Backups::new(helper.clone()).seen_by(&Reach::everything(), "gatewren doctor");
+    let list = match view.list(None).await {
+        Ok(list) => list,
+        Err(cause) => return Finding::skipped(CHECK, cause.message),
+    };
+    if let Some(unseen) = list.unseen.first() {
+        let seen = format!(
+            "the target {} cannot be looked at: {}",
+            unseen.target, unseen.obstacle
+        );
+        return Finding::warning(CHECK, seen, "gatewren(8), helper.toml(5): [backup]");
+    }
+    let Some(newest) = list
+        .backups
+        .iter()
+        .filter_map(|one| moment_ms(&one.made))
+        .max()
+    else {
+        return Finding::warning(
+            CHECK,
+            "there is no backup",
+            "name a target in helper.toml, then let an agent call backup_create, or approve that in the inbox",
+        );
+    };
+    let days = now_ms().saturating_sub(newest) / 86_400_000;
+    if now_ms().saturating_sub(newest) > OLD_MS {
+        let seen = format!("the newest backup is {days} days old");
+        return Finding::warning(CHECK, seen, "make one: backup_create");
+    }
+    let count = list.backups.len();
+    Finding::good(
+        CHECK,
+        format!("{count} backups; the newest is {days} days old"),
+    )
+}

@@ -1,0 +1,142 @@
+//! The helper, and a command in a real container that is killed with everything it has started.
+
+use std::fs;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+
+use super::finding::Finding;
+use crate::backends::{BackendError, ContainerName, Lxc, Program, Shell, ShellCall};
+use crate::config::Reach;
+use crate::helper_client::Helper;
+use crate::sys::random_bytes;
+
+/// What the helper's log says who asked.
+const REFERENCE: &str = "gatewren doctor";
+
+/// So long the command gets to start its processes, and the kernel to end them.
+const WAIT: Duration = Duration::from_secs(8);
+
+/// Between two looks at the processes.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What the command starts: one in a session of its own, one whose parent is gone, and itself.
+const STARTED: usize = 3;
+
+/// Over this helper.
+pub async fn look(helper: &Helper) -> Vec<Finding> {
+    let lxc = Lxc::new(helper.clone()).seen_by(&Reach::everything(), REFERENCE);
+    let containers = match lxc.all_vitals().await {
+        Ok(containers) => containers,
+        Err(cause) => return vec![refused("helper", &cause)],
+    };
+    let mut found = vec![Finding::good("helper", "it answers")];
+    let running = containers.iter().find(|container| !container.frozen);
+    found.push(match running {
+        Some(container) => kill_test(helper, &container.container).await,
+        None => Finding::skipped(
+            "kill test",
+            "no container runs in which a command could be started and killed",
+        ),
+    });
+    found
+}
+
+fn refused(check: &'static str, cause: &BackendError) -> Finding {
+    let seen = cause.message.clone();
+    let remedy = cause.hint.clone();
+    let remedy = remedy.unwrap_or_else(|| "systemctl status gatewren-helper.socket".to_owned());
+    Finding::problem(check, seen, remedy)
+}
+
+/// Starts processes in a container that sleep for a number of seconds nobody else would, drops the call, and looks
+/// whether any of them is left.
+async fn kill_test(helper: &Helper, container: &ContainerName) -> Finding {
+    const CHECK: &str = "kill test";
+    let Ok(random) = random_bytes::<4>() else {
+        return Finding::skipped(CHECK, "the kernel gives no random number");
+    };
+    let seconds = (1_000_000_000 + u64::from(u32::from_be_bytes(random))).to_string();
+    let (_stop, stopped) = tokio::sync::watch::channel(false);
+    let shell = Shell::new(helper.clone(), stopped);
+    let reach = Reach::everything();
+    let view = shell.seen_by(&reach, REFERENCE);
+    let running = view.container(container, command(&seconds));
+    let started = tokio::select! {
+        ended = running => {
+            return match ended {
+                Ok(outcome) => unexpected(container, &outcome.stderr),
+                Err(cause) => refused(CHECK, &cause),
+            };
+        }
+        started = until(|| sleeping(&seconds) >= STARTED) => started,
+    };
+    // The call is dropped by now.
+    let most = sleeping(&seconds);
+    if started.is_none() && most == 0 {
+        let seen =
+            format!("what runs in {container} is not to be seen from here, so nothing was shown");
+        return Finding::skipped(CHECK, seen);
+    }
+    match until(|| sleeping(&seconds) == 0).await {
+        Some(took) => Finding::good(
+            CHECK,
+            format!(
+                "a command in {container} was killed with all it had started, within {} ms",
+                took.as_millis()
+            ),
+        ),
+        None => Finding::problem(
+            CHECK,
+            format!(
+                "{} processes of a killed command live on in {container}",
+                sleeping(&seconds)
+            ),
+            format!("journalctl -u gatewren-helper; end them by hand: pkill -f 'sleep {seconds}'"),
+        ),
+    }
+}
+
+fn unexpected(container: &ContainerName, said: &str) -> Finding {
+    let seen = format!("a command in {container} ended at once: {said}");
+    let remedy = format!("lxc-attach -n {container} -- sh -c 'sleep 1'");
+    Finding::problem("kill test", seen, remedy)
+}
+
+fn command(seconds: &str) -> ShellCall {
+    let line = format!(
+        "(setsid sleep {seconds} || sleep {seconds}) >/dev/null 2>&1 & (sleep {seconds} >/dev/null 2>&1 &); sleep \
+         {seconds}"
+    );
+    ShellCall {
+        command: Program::Shell(line),
+        timeout: WAIT * 4,
+        user: None,
+        cwd: None,
+        env: std::collections::BTreeMap::new(),
+    }
+}
+
+/// How many processes of this box sleep so long.
+fn sleeping(seconds: &str) -> usize {
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return 0;
+    };
+    let wanted = format!("sleep\0{seconds}\0");
+    let is_one = |entry: &fs::DirEntry| {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        line.ends_with(wanted.as_bytes())
+    };
+    processes.flatten().filter(is_one).count()
+}
+
+/// Waits until it is so; how long that took, and nothing if it did not come to be.
+async fn until(is_so: impl Fn() -> bool) -> Option<Duration> {
+    let begun = Instant::now();
+    let waited = async {
+        while !is_so() {
+            sleep(LOOK).await;
+        }
+    };
+    timeout(WAIT, waited).await.ok().map(|()| begun.elapsed())
+}

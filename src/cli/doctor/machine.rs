@@ -1,0 +1,212 @@
+//! What the box itself has: clock, cgroups, `AppArmor`, space, LXC, mDNS, and Proxmox's quorum.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::super::program::is_there;
+use super::finding::Finding;
+use crate::config::Settings;
+use crate::sys::{cgroup2_mount, clock_is_synchronised, disk_space, files, is_root};
+
+/// So much free space is little, in bytes and in percent: what comes first.
+const LITTLE: (u64, u64) = (1 << 30, 10);
+
+/// At so little, databases and audit soon cannot be written, and calls are refused.
+const TOO_LITTLE: u64 = 100 << 20;
+
+/// Where Proxmox VE says how its cluster is (pmxcfs(8)).
+const MEMBERS: &str = "/etc/pve/.members";
+
+/// All of it.
+pub fn look(settings: &Settings) -> Vec<Finding> {
+    let mut found = vec![
+        clock(),
+        cgroups(),
+        apparmor(),
+        space(&settings.state_dir),
+        lxc(),
+        mdns(),
+    ];
+    found.extend(quorum(Path::new(MEMBERS)));
+    found
+}
+
+fn clock() -> Finding {
+    match clock_is_synchronised() {
+        Some(true) => Finding::good("clock", "something keeps the clock right"),
+        Some(false) => Finding::warning(
+            "clock",
+            "nothing keeps the clock right; tokens and certificates end by it",
+            "apt install systemd-timesyncd (or chrony), then timedatectl set-ntp true",
+        ),
+        None => Finding::skipped("clock", "the kernel does not say whether the clock is kept"),
+    }
+}
+
+fn cgroups() -> Finding {
+    if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
+        return Finding::good(
+            "cgroups",
+            "version 2: a call is killed with all it has started",
+        );
+    }
+    let remedy = "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line";
+    match cgroup2_mount() {
+        Some(place) => Finding::warning(
+            "cgroups",
+            format!(
+                "version 1, with version 2 at {} beside it: limits of single calls may be missing",
+                place.display()
+            ),
+            remedy,
+        ),
+        None => Finding::warning(
+            "cgroups",
+            "version 1 alone: what a call has started is found by its parents, and not in one step",
+            remedy,
+        ),
+    }
+}
+
+fn apparmor() -> Finding {
+    let enabled = fs::read_to_string("/sys/module/apparmor/parameters/enabled");
+    if !enabled.is_ok_and(|text| text.trim() == "Y") {
+        return Finding::skipped("apparmor", "this kernel runs without AppArmor");
+    }
+    let profiles = Path::new("/sys/kernel/security/apparmor/profiles");
+    let Ok(text) = files::read_bounded(profiles, 1 << 20) else {
+        return Finding::skipped("apparmor", "its profiles are shown to root alone");
+    };
+    let text = String::from_utf8_lossy(&text);
+    match text
+        .lines()
+        .find(|line| line.starts_with("gatewren-front "))
+    {
+        Some(line) => Finding::good("apparmor", format!("the profile is loaded: {line}")),
+        None => Finding::warning(
+            "apparmor",
+            "the profile of the front is not loaded",
+            "apparmor_parser -r /etc/apparmor.d/gatewren-front; systemctl restart gatewren",
+        ),
+    }
+}
+
+fn space(state_dir: &Path) -> Finding {
+    let shown = state_dir.display();
+    let Ok(space) = disk_space(state_dir) else {
+        return Finding::skipped(
+            "disk",
+            format!("the space at {shown} cannot be asked for here"),
+        );
+    };
+    let (free, total) = (space.free_bytes, space.total_bytes.max(1));
+    let percent = u128::from(free) * 100 / u128::from(total);
+    let seen = format!("{} MB free ({percent} %) at {shown}", free / 1_000_000);
+    let remedy = "make room, such as with apt clean and journalctl --vacuum-size=200M";
+    if free < TOO_LITTLE {
+        Finding::problem("disk", seen, remedy)
+    } else if free < LITTLE.0 && percent < u128::from(LITTLE.1) {
+        Finding::warning("disk", seen, remedy)
+    } else {
+        Finding::good("disk", seen)
+    }
+}
+
+fn lxc() -> Finding {
+    let programs = ["lxc-attach", "lxc-info", "lxc-ls", "lxc-config"];
+    let (there, missing): (Vec<&str>, Vec<&str>) =
+        programs.iter().partition(|program| is_there(program));
+    if missing.is_empty() {
+        Finding::good("lxc", "its programs are here")
+    } else if there.is_empty() {
+        Finding::skipped(
+            "lxc",
+            "LXC is not installed, so there are no containers to reach",
+        )
+        .with("apt install lxc, if there should be")
+    } else {
+        let seen = format!("{} is missing", missing.join(", "));
+        Finding::problem("lxc", seen, "apt install --reinstall lxc")
+    }
+}
+
+fn mdns() -> Finding {
+    let announced = Path::new("/etc/avahi/services/gatewren.service").exists();
+    let avahi = Path::new("/run/avahi-daemon/socket").exists();
+    match (announced, avahi) {
+        (true, true) => Finding::good("mdns", "the box announces itself in the local network"),
+        (true, false) => Finding::warning(
+            "mdns",
+            "the announcement is written, but avahi-daemon does not run",
+            "apt install avahi-daemon; systemctl start avahi-daemon",
+        ),
+        (false, _) => Finding::skipped(
+            "mdns",
+            "the box does not announce itself in the local network",
+        )
+        .with("gatewren mdns enable, if it should"),
+    }
+}
+
+/// Without quorum nothing in /etc/pve can be written, so no container can be changed.
+fn quorum(members: &Path) -> Option<Finding> {
+    if !members.exists() {
+        // Not a Proxmox node.
+        return None;
+    }
+    let text = files::read_bounded(members, 1 << 20).ok();
+    let read: Option<Value> = text.and_then(|text| serde_json::from_slice(&text).ok());
+    let Some(read) = read else {
+        let seen = "how the cluster is cannot be read";
+        return Some(Finding::skipped("quorum", seen).with(if is_root() {
+            "pvecm status"
+        } else {
+            "run this as root"
+        }));
+    };
+    let quorate = read.pointer("/cluster/quorate").and_then(Value::as_i64);
+    Some(match quorate {
+        None => Finding::good("quorum", "this Proxmox node is not in a cluster"),
+        Some(0) => Finding::problem(
+            "quorum",
+            "the Proxmox cluster has no quorum: containers cannot be changed",
+            "pvecm status; bring the other nodes back",
+        ),
+        Some(_) => Finding::good("quorum", "the Proxmox cluster has quorum"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::State;
+    use super::*;
+    use crate::sys::Scratch;
+
+    #[test]
+    fn quorum_is_what_proxmox_says() {
+        let scratch = Scratch::new();
+        let file = scratch.join(".members");
+        assert_eq!(quorum(&file), None);
+        for (text, state) in [
+            (r#"{"nodename":"a","cluster":{"quorate":1}}"#, State::Good),
+            (
+                r#"{"nodename":"a","cluster":{"quorate":0}}"#,
+                State::Problem,
+            ),
+            (r#"{"nodename":"a"}"#, State::Good),
+            ("nothing", State::Skipped),
+        ] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(quorum(&file).unwrap().state, state, "{text}");
+        }
+    }
+
+    #[test]
+    fn space_is_measured_where_the_state_is() {
+        let found = space(Path::new("/proc/self/no-such-place"));
+        assert_eq!(found.state, State::Skipped);
+        assert!(space(Path::new("/")).seen.contains("MB free"));
+    }
+}

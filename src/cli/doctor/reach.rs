@@ -1,0 +1,88 @@
+//! Whether clients reach it: at its addresses, under its names, with a certificate that holds, and a call that is real.
+
+use std::net::IpAddr;
+
+use super::super::door::{Door, in_url};
+use super::finding::Finding;
+use crate::app::{box_addresses, box_names};
+use crate::config::Settings;
+use crate::http::is_local;
+
+/// So many addresses and names are tried.
+const MOST: usize = 8;
+
+/// The addresses at which others in the local network reach this box.
+pub fn lan_addresses() -> Vec<IpAddr> {
+    let mut addresses = box_addresses();
+    addresses.retain(|address| {
+        let link_local = match address {
+            IpAddr::V4(v4) => v4.is_link_local(),
+            IpAddr::V6(v6) => v6.is_unicast_link_local(),
+        };
+        !address.is_loopback() && !link_local
+    });
+    // Those of the home first.
+    addresses.sort_by_key(|address| (!is_local(*address), address.is_ipv6()));
+    addresses.truncate(MOST);
+    addresses
+}
+
+/// Whether it answers; nothing else about it need be asked where it does not.
+pub async fn answers(door: &Door) -> Finding {
+    let at = door.near.ip();
+    match door.knock(at, &in_url(at)).await {
+        Ok(()) => Finding::good("answers", format!("it answers at {}", door.near)),
+        Err(cause) => Finding::problem(
+            "answers",
+            format!("it does not answer at {}: {cause}", door.near),
+            "systemctl status gatewren; gatewren check; a server started by hand: name its port with --address",
+        ),
+    }
+}
+
+/// Each address, and each name.
+pub async fn look(door: &Door, settings: &Settings) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let addresses = lan_addresses();
+    let mut well = Vec::new();
+    for at in &addresses {
+        match door.knock(*at, &in_url(*at)).await {
+            Ok(()) => well.push(at.to_string()),
+            Err(cause) => found.push(Finding::problem(
+                "network",
+                format!("it does not answer at {}: {cause}", in_url(*at)),
+                "gatewren cert show (does it hold for this address?); systemctl cat gatewren.socket (does it listen \
+                 there?); a firewall of this box: allow the port",
+            )),
+        }
+    }
+    if addresses.is_empty() {
+        let seen = "this box has no address but its own, so no other machine reaches it";
+        found.push(Finding::warning("network", seen, "ip address"));
+    } else if !well.is_empty() {
+        let seen = format!("it answers at {}, port {}", well.join(", "), door.port);
+        found.push(Finding::good("network", seen));
+    }
+    found.extend(names(door, settings).await);
+    found
+}
+
+/// A name that is refused is in no list of hosts, or not in the certificate.
+async fn names(door: &Door, settings: &Settings) -> Vec<Finding> {
+    let (mut well, mut found) = (Vec::new(), Vec::new());
+    for name in box_names(&settings.names).into_iter().take(MOST) {
+        match door.knock(door.near.ip(), &name).await {
+            Ok(()) => well.push(name),
+            Err(cause) => found.push(Finding::problem(
+                "names",
+                format!("it is not reached under the name {name}: {cause}"),
+                "gatewren cert show; names = [...] in gatewren.toml, then systemctl reload gatewren",
+            )),
+        }
+    }
+    if found.is_empty() {
+        let seen = format!("host list and certificate have {}", well.join(", "));
+        found.push(Finding::good("names", seen));
+    }
+    found
+}

@@ -1,0 +1,55 @@
+//! What is kept: the state database, the vault, and the chain of the audit.
+
+use std::path::Path;
+
+use super::finding::Finding;
+use crate::state::checkup;
+use crate::vault::{AuditReader, Chain};
+
+/// Both, beside a running server.
+pub fn look(vault: &Path) -> Vec<Finding> {
+    vec![state(&vault.with_file_name("state.db")), audit(vault)]
+}
+
+fn state(file: &Path) -> Finding {
+    let remedy = format!("gatewren state check --dir {}", shown_directory(file));
+    match checkup(file) {
+        Ok(checkup) if checkup.is_sound() => {
+            let newest = checkup.kept.as_ref().map_or(0, |kept| kept.newest);
+            Finding::good(
+                "state",
+                format!("the document is sound, at revision {newest}"),
+            )
+        }
+        Ok(checkup) => {
+            let first = checkup.problems.first().cloned().unwrap_or_default();
+            let seen = format!("{} things are wrong: {first}", checkup.problems.len());
+            Finding::problem("state", seen, remedy)
+        }
+        Err(cause) => Finding::problem("state", cause.to_string(), remedy),
+    }
+}
+
+fn audit(vault: &Path) -> Finding {
+    let remedy = format!("gatewren audit verify --dir {}", shown_directory(vault));
+    match AuditReader::open(vault).and_then(|audit| audit.verify()) {
+        Ok(Chain::Intact { rows, .. }) => {
+            Finding::good("audit", format!("all {rows} rows are as they were written"))
+        }
+        Ok(Chain::Broken { seq, fault }) => {
+            let seen = format!(
+                "row {seq} is {}: rows from there on prove nothing",
+                fault.as_str()
+            );
+            Finding::problem("audit", seen, remedy)
+        }
+        Err(cause) => Finding::problem("audit", cause.to_string(), remedy),
+    }
+}
+
+fn shown_directory(file: &Path) -> String {
+    file.parent()
+        .unwrap_or(Path::new("."))
+        .display()
+        .to_string()
+}

@@ -1,0 +1,154 @@
+//! Where a gatewren on this box listens, asked as a client asks it: over TLS, under a name or an address.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use hyper::Method;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use serde_json::{Value, json};
+
+use super::units::{UnitState, systemd_runs};
+use crate::config::{Settings, TlsMode};
+use crate::http::{Outward, OutwardError, Plain};
+use crate::sys::{Secret, host_name};
+
+/// The largest answer that is read.
+const MOST: usize = 1 << 20;
+
+/// The way in.
+pub struct Door {
+    /// Its port.
+    pub port: u16,
+    /// Where a client on this box connects to.
+    pub near: SocketAddr,
+    /// The file with our own authority, where it is ours.
+    pub authority: Option<PathBuf>,
+}
+
+impl Door {
+    /// Where it listens: as it was said, else as systemd's socket does, else as the settings say.
+    pub async fn of(settings: &Settings, said: Option<SocketAddr>, of_systemd: bool) -> Self {
+        let listens = match said {
+            Some(address) => address,
+            None => listens(settings, of_systemd).await,
+        };
+        let own = settings.tls.mode == TlsMode::Own;
+        Self {
+            port: listens.port(),
+            near: near(listens),
+            authority: own.then(|| settings.state_dir.join("tls/ca.pem")),
+        }
+    }
+
+    /// Where a path is, by this box's first name that others can know.
+    pub fn url(&self, settings: &Settings, path: &str) -> String {
+        let name = settings.names.first().cloned().or_else(host_name);
+        let name = name.unwrap_or_else(|| "localhost".to_owned());
+        format!("https://{name}:{}{path}", self.port)
+    }
+
+    /// Whether it answers at an address under a name, with a certificate that holds for it.
+    pub async fn knock(&self, at: IpAddr, name: &str) -> Result<(), OutwardError> {
+        let address = format!("https://{name}:{}/health", self.port);
+        let asked = Outward {
+            address: &address,
+            plain: Plain::ThisBox,
+            only_public: false,
+            method: Method::GET,
+            headers: Vec::new(),
+            body: Bytes::new(),
+            most: Some(MOST),
+        };
+        let to = SocketAddr::new(at, self.port);
+        asked.ask_at(to, self.authority.as_deref()).await.map(drop)
+    }
+
+    /// Calls a tool without arguments, with an agent's token; what it answered.
+    pub async fn call(&self, at: IpAddr, token: &Secret, tool: &str) -> Result<Value, String> {
+        let address = format!("https://{}:{}/mcp", in_url(at), self.port);
+        let bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
+        let mut bearer = bearer.map_err(|_| "the token is no header".to_owned())?;
+        bearer.set_sensitive(true);
+        let asked = Outward {
+            address: &address,
+            plain: Plain::ThisBox,
+            only_public: false,
+            method: Method::POST,
+            headers: vec![
+                (AUTHORIZATION, bearer),
+                (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+                (
+                    "mcp-protocol-version".parse().map_err(words)?,
+                    HeaderValue::from_static("2026-07-28"),
+                ),
+                (
+                    "mcp-method".parse().map_err(words)?,
+                    HeaderValue::from_static("tools/call"),
+                ),
+                (
+                    "mcp-name".parse().map_err(words)?,
+                    HeaderValue::from_str(tool).map_err(words)?,
+                ),
+            ],
+            body: Bytes::from(call_of(tool).to_string()),
+            most: Some(MOST),
+        };
+        let to = SocketAddr::new(at, self.port);
+        let answered = asked.ask_at(to, self.authority.as_deref()).await;
+        let answered = answered.map_err(words)?;
+        let message: Value = serde_json::from_slice(&answered.body).map_err(words)?;
+        match message.get("result") {
+            Some(result) => Ok(result.clone()),
+            None => Err(format!("it answered {message}")),
+        }
+    }
+}
+
+fn call_of(tool: &str) -> Value {
+    json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {
+            "name": tool, "arguments": {},
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        },
+    })
+}
+
+fn words(cause: impl std::fmt::Display) -> String {
+    cause.to_string()
+}
+
+/// An address as it stands in a URL (RFC 3986, 3.2.2).
+pub fn in_url(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
+    }
+}
+
+async fn listens(settings: &Settings, of_systemd: bool) -> SocketAddr {
+    let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8443));
+    let set = settings.listen.first().copied().unwrap_or(any);
+    if !of_systemd || !systemd_runs() {
+        return set;
+    }
+    let unit = UnitState::of("gatewren.socket").await.unwrap_or_default();
+    match unit.ports().first() {
+        Some(port) => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), *port),
+        None => set,
+    }
+}
+
+/// What reaches a socket from this box.
+fn near(listens: SocketAddr) -> SocketAddr {
+    let ip = match listens.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listens.port())
+}

@@ -1,0 +1,193 @@
+//! What `init` is told: by options, by whoever sits at the terminal, and else what is so already.
+
+use std::io::{self, BufRead as _, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use toml::Value;
+
+use super::fragment::Wish;
+use crate::app::box_names;
+use crate::config::{Preset, Settings, TlsMode};
+
+/// Where it is to listen: `9443`, or `192.168.1.10:9443` to leave out the other addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listen {
+    /// All addresses of the box.
+    Port(u16),
+    /// This one.
+    Address(SocketAddr),
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let port = || text.parse().ok().filter(|port| *port != 0).map(Self::Port);
+        let address = || text.parse().ok().map(Self::Address);
+        port().or_else(address).ok_or_else(|| {
+            format!("{text:?} is neither a port such as 8443 nor an address and a port such as 192.168.1.10:8443")
+        })
+    }
+}
+
+impl std::fmt::Display for Listen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Port(port) => port.fmt(f),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
+}
+
+/// Two files of somebody else's making.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// The chain.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// What is to be. What is absent stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answers {
+    /// The names of the box.
+    pub names: Vec<String>,
+    /// Where it is to listen.
+    pub listen: Option<Listen>,
+    /// The certificate, where it is not of our own authority.
+    pub files: Option<Files>,
+    /// Our own authority, where it was files before.
+    pub own: bool,
+    /// An agent to be added.
+    pub agent: Option<(String, Preset)>,
+}
+
+impl Answers {
+    /// What the settings are to say.
+    pub fn wishes(&self) -> Vec<Wish> {
+        let text = |text: &str| Value::String(text.to_owned());
+        let mut wishes: Vec<Wish> = Vec::new();
+        if !self.names.is_empty() {
+            let names = self.names.iter().map(|name| text(name)).collect();
+            wishes.push(("names", Value::Array(names)));
+        }
+        if let Some(Files { cert, key }) = &self.files {
+            wishes.extend([
+                ("tls.mode", text("files")),
+                ("tls.cert", text(&cert.to_string_lossy())),
+                ("tls.key", text(&key.to_string_lossy())),
+            ]);
+        } else if self.own {
+            wishes.extend([
+                ("tls.mode", text("own")),
+                ("tls.cert", text("")),
+                ("tls.key", text("")),
+            ]);
+        }
+        wishes
+    }
+
+    /// Asks whoever sits there for what no option said; an empty line keeps what is offered.
+    pub fn ask(mut self, settings: &Settings, port: u16, first: bool) -> Result<Self, String> {
+        if self.names.is_empty() {
+            let now = box_names(&settings.names);
+            let now: Vec<&str> = now
+                .iter()
+                .map(String::as_str)
+                .filter(|name| *name != "localhost")
+                .collect();
+            let said = asked(
+                "Names of this box, for clients and certificate",
+                &now.join(" "),
+            )?;
+            let said: Vec<String> = said
+                .split([' ', ','])
+                .filter(|name| !name.is_empty())
+                .map(str::to_lowercase)
+                .collect();
+            if said != now {
+                self.names = said;
+            }
+        }
+        if self.listen.is_none() {
+            let said = asked("Port, or address and port", &port.to_string())?;
+            let listen: Listen = said.parse()?;
+            self.listen = (listen != Listen::Port(port)).then_some(listen);
+        }
+        if self.files.is_none() && settings.tls.mode == TlsMode::Own {
+            let said = asked(
+                "Certificate: own (an authority of this box, which clients are told to trust) or files (yours)",
+                "own",
+            )?;
+            match said.as_str() {
+                "own" => {}
+                "files" => {
+                    let cert = asked("  Chain, as PEM", "")?.into();
+                    let key = asked("  Key, as PEM, readable by the user gatewren", "")?.into();
+                    self.files = Some(Files { cert, key });
+                }
+                other => return Err(format!("{other:?} is neither own nor files")),
+            }
+        }
+        if self.agent.is_none() && first {
+            let name = asked("Name of the first AI client, or nothing", "")?;
+            if !name.is_empty() {
+                let policy = asked(
+                    "  What it may do: observe, suggest, operate or admin",
+                    "observe",
+                )?;
+                let policy = Preset::from_str(&policy).map_err(|e| e.to_string())?;
+                self.agent = Some((name, policy));
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// One line of standard input; the offer, if it is empty.
+fn asked(question: &str, offer: &str) -> Result<String, String> {
+    let unfinished = || "it was not answered to the end, so nothing was changed".to_owned();
+    let shown = if offer.is_empty() {
+        String::new()
+    } else {
+        format!(" [{offer}]")
+    };
+    // Standard output may be read by a program.
+    write!(io::stderr(), "{question}{shown}: ").map_err(|_| unfinished())?;
+    let mut line = String::new();
+    match io::stdin().lock().read_line(&mut line) {
+        Ok(0) | Err(_) => Err(unfinished()),
+        Ok(_) => {
+            let said = line.trim();
+            Ok(if said.is_empty() { offer } else { said }.to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_to_listen_is_a_port_or_an_address() {
+        assert_eq!("9443".parse(), Ok(Listen::Port(9443)));
+        let address = "192.168.1.10:9443".parse().unwrap();
+        assert_eq!("192.168.1.10:9443".parse(), Ok(Listen::Address(address)));
+        for bad in ["", "0", "box.lan:8443", "70000"] {
+            assert!(bad.parse::<Listen>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_wished_that_nobody_said() {
+        assert_eq!(Answers::default().wishes(), []);
+        let named = Answers {
+            names: vec!["box.lan".to_owned()],
+            ..Answers::default()
+        };
+        assert_eq!(named.wishes().len(), 1);
+    }
+}

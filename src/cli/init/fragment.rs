@@ -1,0 +1,195 @@
+//! The settings that `init` writes: a file of its own in conf.d, so that what the owner wrote stays as it is.
+
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use crate::config::{Resolved, Settings};
+
+/// Its name: early in the order, so that other files there count more.
+const NAME: &str = "10-init.toml";
+
+/// What it begins with.
+const HEAD: &str =
+    "# Written by `gatewren init`, which changes it again. Files later in the order count more.\n";
+
+/// A key with the value that it is to have.
+pub type Wish = (&'static str, Value);
+
+/// The file beside these settings.
+pub struct Fragment {
+    settings: PathBuf,
+    path: PathBuf,
+}
+
+impl Fragment {
+    /// Beside this settings file.
+    pub fn beside(settings: &Path) -> Self {
+        let folder = settings.parent().unwrap_or(Path::new("")).join("conf.d");
+        Self {
+            settings: settings.to_owned(),
+            path: folder.join(NAME),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Has the keys be so; those that had to be changed. Where the settings would not be good, or another file counts
+    /// more, everything is as before.
+    pub fn write(&self, wishes: &[Wish]) -> Result<Vec<&'static str>, String> {
+        let (_, resolved) = self.resolved()?;
+        let missing: Vec<&Wish> = wishes
+            .iter()
+            .filter(|wish| !holds(&resolved, wish))
+            .collect();
+        if missing.is_empty() {
+            return Ok(Vec::new());
+        }
+        let before = self.read()?;
+        let mut table: Table = match &before {
+            Some(text) => toml::from_str(text).map_err(|e| self.said(&e))?,
+            None => Table::new(),
+        };
+        for (key, value) in &missing {
+            put(&mut table, key, value.clone());
+        }
+        let text = toml::to_string(&table).map_err(|e| self.said(&e))?;
+        self.replace(&format!("{HEAD}{text}"))?;
+        if let Err(words) = self.is_in_force(&missing) {
+            self.restore(before.as_deref())?;
+            return Err(words);
+        }
+        Ok(missing.iter().map(|(key, _)| *key).collect())
+    }
+
+    fn is_in_force(&self, wishes: &[&Wish]) -> Result<(), String> {
+        let (_, resolved) = self.resolved()?;
+        let Some((key, _)) = wishes.iter().find(|wish| !holds(&resolved, wish)) else {
+            return Ok(());
+        };
+        let place = resolved
+            .iter()
+            .find(|one| one.key == *key)
+            .and_then(|one| one.place.clone());
+        Err(match place {
+            Some((file, line)) => {
+                format!(
+                    "{key} is set in {}:{line}, which counts more; change it there",
+                    file.display()
+                )
+            }
+            None => format!("{key} could not be set"),
+        })
+    }
+
+    fn resolved(&self) -> Result<(Settings, Vec<Resolved>), String> {
+        Settings::resolve(&self.settings).map_err(|e| e.to_string())
+    }
+
+    fn read(&self) -> Result<Option<String>, String> {
+        match fs::read_to_string(&self.path) {
+            Ok(text) => Ok(Some(text)),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(self.said(&cause)),
+        }
+    }
+
+    /// As a whole or not at all: a server that reads meanwhile finds the old one or the new one.
+    fn replace(&self, text: &str) -> Result<(), String> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let written = || -> io::Result<()> {
+            fs::create_dir_all(folder)?;
+            // Not *.toml, so that nobody reads it.
+            let beside = self.path.with_extension("new");
+            let mut file = fs::File::create(&beside)?;
+            file.write_all(text.as_bytes())?;
+            file.set_permissions(Permissions::from_mode(0o644))?;
+            file.sync_all()?;
+            fs::rename(&beside, &self.path)
+        };
+        written().map_err(|e| self.said(&e))
+    }
+
+    fn restore(&self, before: Option<&str>) -> Result<(), String> {
+        match before {
+            Some(text) => self.replace(text),
+            None => fs::remove_file(&self.path).map_err(|e| self.said(&e)),
+        }
+    }
+
+    fn said(&self, cause: &dyn std::fmt::Display) -> String {
+        format!("{}: {cause}", self.path.display())
+    }
+}
+
+/// Whether a key has the value already.
+fn holds(resolved: &[Resolved], (key, value): &Wish) -> bool {
+    let found = resolved.iter().find(|one| one.key == *key);
+    let table: Option<Table> =
+        found.and_then(|one| toml::from_str(&format!("value = {}", one.value)).ok());
+    table.and_then(|mut table| table.remove("value")).as_ref() == Some(value)
+}
+
+/// Puts a value at `section.name`, or at `name`.
+fn put(table: &mut Table, key: &str, value: Value) {
+    let Some((section, name)) = key.split_once('.') else {
+        table.insert(key.to_owned(), value);
+        return;
+    };
+    let inner = table
+        .entry(section)
+        .or_insert_with(|| Value::Table(Table::new()));
+    if let Value::Table(inner) = inner {
+        inner.insert(name.to_owned(), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::Scratch;
+
+    fn names(name: &str) -> Wish {
+        ("names", Value::Array(vec![Value::String(name.to_owned())]))
+    }
+
+    #[test]
+    fn it_is_written_once_and_gives_way_to_what_counts_more() {
+        let scratch = Scratch::new();
+        let settings = scratch.join("gatewren.toml");
+        fs::write(&settings, "names = [\"old.lan\"]\n").unwrap();
+        let fragment = Fragment::beside(&settings);
+        assert_eq!(fragment.write(&[names("new.lan")]), Ok(vec!["names"]));
+        assert_eq!(fragment.write(&[names("new.lan")]), Ok(vec![]));
+        assert_eq!(Settings::load(&settings).unwrap().names, ["new.lan"]);
+        let written = fs::read_to_string(fragment.path()).unwrap();
+        fs::write(
+            scratch.join("conf.d/90-mine.toml"),
+            "names = [\"mine.lan\"]\n",
+        )
+        .unwrap();
+        let refused = fragment.write(&[names("other.lan")]).unwrap_err();
+        assert!(
+            refused.contains("90-mine.toml:1, which counts more"),
+            "{refused}"
+        );
+        assert_eq!(fs::read_to_string(fragment.path()).unwrap(), written);
+    }
+
+    #[test]
+    fn what_is_not_good_is_taken_back() {
+        let scratch = Scratch::new();
+        let settings = scratch.join("gatewren.toml");
+        fs::write(&settings, "").unwrap();
+        let fragment = Fragment::beside(&settings);
+        let files: Wish = ("tls.mode", Value::String("files".to_owned()));
+        assert!(fragment.write(&[files]).unwrap_err().contains("tls.cert"));
+        assert!(!fragment.path().exists());
+    }
+}

@@ -1,0 +1,95 @@
+//! Has systemd listen where it was asked for, and the service take what was changed.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use super::super::program::done;
+use super::super::units::UnitState;
+use super::answers::Listen;
+
+/// The port is the socket's; what changes it without editing the package's file (systemd.unit(5)).
+const DROP_IN: &str = "/etc/systemd/system/gatewren.socket.d/10-init.conf";
+
+/// What is started, in this order.
+const STARTED: [&str; 3] = [
+    "gatewren.socket",
+    "gatewren-helper.socket",
+    "gatewren.service",
+];
+
+/// Whether systemd has our units.
+pub async fn is_installed() -> bool {
+    let unit = UnitState::of("gatewren.socket").await;
+    unit.is_some_and(|unit| unit.is_installed())
+}
+
+/// Has the socket listen there; whether it did not before.
+pub async fn listen(listen: Listen) -> Result<bool, String> {
+    let path = Path::new(DROP_IN);
+    let text = format!(
+        "# Written by `gatewren init`, which changes it again.\n[Socket]\nListenStream=\nListenStream={listen}\n"
+    );
+    let said = |cause: std::io::Error| format!("{DROP_IN}: {cause}; run this as root");
+    let before = match fs::read_to_string(path) {
+        Ok(before) => Some(before),
+        Err(cause) if cause.kind() == ErrorKind::NotFound => None,
+        Err(cause) => return Err(said(cause)),
+    };
+    if before.as_ref() == Some(&text) {
+        return Ok(false);
+    }
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(path, &text))
+        .map_err(said)?;
+    if listens().await {
+        return Ok(true);
+    }
+    // Somebody else has the port: as it was before, which worked.
+    let back = match before {
+        Some(before) => fs::write(path, before),
+        None => fs::remove_file(path),
+    };
+    back.map_err(said)?;
+    let again = if listens().await {
+        "the old one is open again"
+    } else {
+        "systemctl status gatewren.socket"
+    };
+    Err(format!(
+        "{listen} cannot be listened on; another program has it (ss -ltnp), or it is no address of this box. {again}"
+    ))
+}
+
+/// A socket that is in use by its service is only opened anew when both stop.
+async fn listens() -> bool {
+    done("systemctl", &["daemon-reload"]).await;
+    done(
+        "systemctl",
+        &["stop", "gatewren.service", "gatewren.socket"],
+    )
+    .await;
+    done("systemctl", &["start", "gatewren.socket"]).await
+}
+
+/// Starts what does not run, with the box from now on, and has what runs read the settings again.
+pub async fn take(changed: bool) -> Result<bool, String> {
+    let unit = UnitState::of("gatewren.service").await.unwrap_or_default();
+    let ran = unit.is_active();
+    if ran && !changed {
+        return Ok(false);
+    }
+    let well = if ran {
+        done("systemctl", &["reload", "gatewren.service"]).await
+    } else {
+        let enabled = [["enable", "--now"].as_slice(), STARTED.as_slice()].concat();
+        done("systemctl", &enabled).await
+    };
+    if well {
+        return Ok(true);
+    }
+    Err("the service does not take it; gatewren check and systemctl status gatewren.service say why, and after \
+         mending, `gatewren init` goes on here"
+        .to_owned())
+}

@@ -1,0 +1,240 @@
+//! `gatewren status`: whether it serves, whom, and what waits for the owner.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::{
+    door::{Door, in_url},
+    place::Place,
+    runtime,
+    say::{conclude, fail},
+    units::{UnitState, systemd_runs},
+};
+use crate::config::Settings;
+use crate::deeds::{plain, standing};
+use crate::sys::rfc3339;
+use crate::vault::{Agent, AuditReader, AuditWanted, Vault};
+
+/// It does not serve; as `systemctl status` has it.
+const NOT_SERVING: u8 = 3;
+
+/// Say whether it serves, whom, and what waits.
+///
+/// Exits with 0 when it serves and with 3 when it does not. Agents, inbox and calls are shown to root and to the
+/// server's own user.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    place: Place,
+
+    /// Where it listens, where that is not as settings or systemd say
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    address: Option<SocketAddr>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found.
+struct Status {
+    url: String,
+    /// Why it does not answer, if it does not.
+    silent: Option<String>,
+    unit: Option<UnitState>,
+    kept: Result<Kept, String>,
+}
+
+/// What the vault says.
+struct Kept {
+    agents: Vec<(Agent, bool)>,
+    waiting: usize,
+    newest_call: Option<(String, String)>,
+    password: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> ExitCode {
+    let settings = match args.place.settings() {
+        Ok(settings) => settings,
+        Err(words) => return fail(&words),
+    };
+    let settings = Settings {
+        state_dir: args.place.directory(&settings),
+        ..settings
+    };
+    let runtime = match runtime::build() {
+        Ok(runtime) => runtime,
+        Err(cause) => return fail(&cause),
+    };
+    let status = runtime.block_on(look(args, &settings));
+    let text = if args.json {
+        status.json()
+    } else {
+        status.words()
+    };
+    match conclude(Ok(text)) {
+        ExitCode::SUCCESS if status.silent.is_some() => ExitCode::from(NOT_SERVING),
+        code => code,
+    }
+}
+
+async fn look(args: &Args, settings: &Settings) -> Status {
+    let of_systemd = !args.place.is_a_directory();
+    let door = Door::of(settings, args.address, of_systemd).await;
+    let at = door.near.ip();
+    let unit = if of_systemd && systemd_runs() {
+        UnitState::of("gatewren.service").await
+    } else {
+        None
+    };
+    let silent = door.knock(at, &in_url(at)).await.err();
+    Status {
+        url: door.url(settings, "/mcp"),
+        silent: silent.map(|cause| format!("{}: {cause}", door.near)),
+        unit: unit.filter(UnitState::is_installed),
+        // Last: from here on root acts as the server's user.
+        kept: kept(&args.place, settings),
+    }
+}
+
+fn kept(place: &Place, settings: &Settings) -> Result<Kept, String> {
+    let file = place.file("vault.db")?;
+    let vault = Vault::open(&file).map_err(words)?;
+    let agents = vault.agents().list().map_err(words)?;
+    let agents = agents
+        .into_iter()
+        .filter(|agent| agent.revoked_ms.is_none())
+        .map(|agent| {
+            let comes_in = standing(&agent, &settings.spaces).refused.is_none();
+            (agent, comes_in)
+        });
+    let newest = AuditReader::open(&file).and_then(|audit| {
+        audit.calls(&AuditWanted {
+            limit: 1,
+            ..AuditWanted::default()
+        })
+    });
+    let newest = newest.map_err(words)?.into_iter().next().map(|call| {
+        let at = u64::try_from(call.at_ms).unwrap_or(0);
+        let who = call.agent_name.or(call.agent).unwrap_or_default();
+        (
+            rfc3339(at),
+            format!("{} by {who}", call.tool.unwrap_or_default()),
+        )
+    });
+    Ok(Kept {
+        agents: agents.collect(),
+        waiting: vault.changes().list(true).map_err(words)?.len(),
+        newest_call: newest,
+        password: vault.owner().password().map_err(words)?.is_some(),
+    })
+}
+
+fn words(cause: impl std::fmt::Display) -> String {
+    cause.to_string()
+}
+
+impl Status {
+    fn words(&self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        let mut lines = vec![match &self.silent {
+            None => format!("gatewren {version} serves MCP at {}", self.url),
+            Some(why) => format!(
+                "gatewren {version} does not serve; it was asked at {why}\n  why: gatewren doctor"
+            ),
+        }];
+        if let Some(unit) = &self.unit {
+            let (active, since) = (unit.get("ActiveState"), unit.get("ActiveEnterTimestamp"));
+            lines.push(format!(
+                "  unit    {active} since {since}; {}",
+                plain(unit.get("StatusText"))
+            ));
+        }
+        match &self.kept {
+            Ok(kept) => lines.extend(kept.lines()),
+            Err(cause) => lines.push(format!(
+                "  agents, inbox and calls are not to be seen: {cause}"
+            )),
+        }
+        lines.join("\n")
+    }
+
+    fn json(&self) -> String {
+        let unit = self.unit.as_ref().map(
+            |unit| json!({ "active": unit.get("ActiveState"), "status": unit.get("StatusText") }),
+        );
+        let mut told = json!({
+            "serving": self.silent.is_none(), "version": env!("CARGO_PKG_VERSION"), "url": self.url,
+            "why_not": self.silent, "unit": unit,
+        });
+        if let (Ok(kept), Some(told)) = (&self.kept, told.as_object_mut()) {
+            told.extend(kept.members());
+        }
+        told.to_string()
+    }
+}
+
+impl Kept {
+    fn active(&self) -> usize {
+        self.agents.iter().filter(|(_, comes_in)| *comes_in).count()
+    }
+
+    /// Who was here last, and when.
+    fn seen(&self) -> Option<(&str, u64)> {
+        let used = self
+            .agents
+            .iter()
+            .filter_map(|(agent, _)| agent.last_used_ms.map(|at| (agent.name.as_str(), at)));
+        used.max_by_key(|(_, at)| *at)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let seen = match self.seen() {
+            Some((name, at)) => format!("; {} was here at {}", plain(name), rfc3339(at)),
+            None => String::new(),
+        };
+        let to_do = if self.active() == 0 {
+            ": gatewren agent add NAME --policy observe"
+        } else {
+            ""
+        };
+        let mut lines = vec![format!(
+            "  agents  {} may come in{to_do}{seen}",
+            self.active()
+        )];
+        lines.push(match self.waiting {
+            0 => "  inbox   nothing waits".to_owned(),
+            some => format!("  inbox   {some} open: gatewren inbox list"),
+        });
+        if let Some((at, call)) = &self.newest_call {
+            lines.push(format!(
+                "  calls   the last one was {} at {at}",
+                plain(call)
+            ));
+        }
+        if !self.password {
+            lines.push("  owner   the page has no password yet: gatewren owner setup".to_owned());
+        }
+        lines
+    }
+
+    fn members(&self) -> Vec<(String, Value)> {
+        let newest = self.newest_call.as_ref();
+        let seen = self
+            .seen()
+            .map(|(name, at)| json!({ "agent": name, "at": rfc3339(at) }));
+        vec![
+            ("agents".to_owned(), json!(self.active())),
+            ("last_seen".to_owned(), json!(seen)),
+            ("inbox_open".to_owned(), json!(self.waiting)),
+            (
+                "last_call".to_owned(),
+                json!(newest.map(|(at, call)| json!({ "at": at, "call": call }))),
+            ),
+            ("owner_password".to_owned(), json!(self.password)),
+        ]
+    }
+}
