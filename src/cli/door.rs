@@ -22,6 +22,8 @@ pub struct Door {
     pub port: u16,
     /// Where a client on this box connects to.
     pub near: SocketAddr,
+    /// Whether nobody but this box can connect.
+    pub is_local: bool,
     /// The file with our own authority, where it is ours.
     pub authority: Option<PathBuf>,
 }
@@ -37,6 +39,7 @@ impl Door {
         Self {
             port: listens.port(),
             near: near(listens),
+            is_local: listens.ip().is_loopback(),
             authority: own.then(|| settings.state_dir.join("tls/ca.pem")),
         }
     }

@@ -88,7 +88,7 @@ fn doctor_makes_a_real_call_and_leaves_no_token_behind() {
             .filter(|agent| agent["name"] == "gatewren-doctor")
             .collect();
         assert_eq!(made.len(), 1, "{agents:?}");
-        assert_eq!(made[0]["status"], "expired", "{:?}", made[0]);
+        assert_eq!(made[0]["state"], "expired", "{:?}", made[0]);
     }
     let said = json_of(&run(&server, &["doctor", "--json", "--no-self-test"]));
     assert_eq!(found(&said, "call").0, Vec::<String>::new());
@@ -115,10 +115,11 @@ fn doctor_kills_a_command_in_a_real_container_with_all_it_started() {
 #[test]
 fn doctor_names_what_is_wrong_and_what_to_do() {
     let (server, _) = serving("");
+    server.client().call("whoami", json!({})).send().data();
     let vault = server.state_dir().join("vault.db");
     let altered = Command::new("sqlite3")
         .arg(&vault)
-        .arg("UPDATE audit SET tool = 'other' WHERE seq = (SELECT min(seq) FROM audit)")
+        .arg("DROP TRIGGER audit_is_never_changed; UPDATE audit SET tool = 'other' WHERE seq = (SELECT min(seq) FROM audit)")
         .status()
         .unwrap();
     assert!(altered.success());

@@ -30,9 +30,8 @@ const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(400);
 
 /// Makes the call and takes back what it was made with.
-pub async fn look(door: &Door, vault: &Vault, at: Option<IpAddr>) -> Finding {
+pub async fn look(door: &Door, vault: &Vault, at: IpAddr) -> Finding {
     const CHECK: &str = "call";
-    let at = at.unwrap_or_else(|| door.near.ip());
     let (agent, token) = match token(vault).await {
         Ok(made) => made,
         Err(cause) => {

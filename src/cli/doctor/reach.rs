@@ -12,7 +12,7 @@ use crate::http::is_local;
 const MOST: usize = 8;
 
 /// The addresses at which others in the local network reach this box.
-pub fn lan_addresses() -> Vec<IpAddr> {
+fn lan_addresses() -> Vec<IpAddr> {
     let mut addresses = box_addresses();
     addresses.retain(|address| {
         let link_local = match address {
@@ -40,14 +40,25 @@ pub async fn answers(door: &Door) -> Finding {
     }
 }
 
-/// Each address, and each name.
-pub async fn look(door: &Door, settings: &Settings) -> Vec<Finding> {
+/// Each address, and each name; the address of the local network at which it answered first.
+pub async fn look(door: &Door, settings: &Settings) -> (Vec<Finding>, Option<IpAddr>) {
+    let (mut found, at) = if door.is_local {
+        let seen = "it listens at an address of this box alone, so no other machine reaches it";
+        (vec![Finding::skipped("network", seen)], None)
+    } else {
+        network(door).await
+    };
+    found.extend(names(door, settings).await);
+    (found, at)
+}
+
+async fn network(door: &Door) -> (Vec<Finding>, Option<IpAddr>) {
     let mut found = Vec::new();
     let addresses = lan_addresses();
     let mut well = Vec::new();
     for at in &addresses {
         match door.knock(*at, &in_url(*at)).await {
-            Ok(()) => well.push(at.to_string()),
+            Ok(()) => well.push(*at),
             Err(cause) => found.push(Finding::problem(
                 "network",
                 format!("it does not answer at {}: {cause}", in_url(*at)),
@@ -60,11 +71,11 @@ pub async fn look(door: &Door, settings: &Settings) -> Vec<Finding> {
         let seen = "this box has no address but its own, so no other machine reaches it";
         found.push(Finding::warning("network", seen, "ip address"));
     } else if !well.is_empty() {
-        let seen = format!("it answers at {}, port {}", well.join(", "), door.port);
+        let shown: Vec<String> = well.iter().map(ToString::to_string).collect();
+        let seen = format!("it answers at {}, port {}", shown.join(", "), door.port);
         found.push(Finding::good("network", seen));
     }
-    found.extend(names(door, settings).await);
-    found
+    (found, well.first().copied())
 }
 
 /// A name that is refused is in no list of hosts, or not in the certificate.

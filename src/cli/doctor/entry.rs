@@ -1,0 +1,188 @@
+//! What is typed after `gatewren doctor`, and what is looked at in which order.
+
+use std::io::{self, Write as _};
+use std::net::{IpAddr, SocketAddr};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::super::check_box::Findings;
+use super::super::{door::Door, job::helper_of, place::Place, runtime, say::fail};
+use super::finding::{Finding, State};
+use super::{agents, backups, call, container, machine, reach, service, stores};
+use crate::config::Settings;
+use crate::helper_client::Helper;
+
+/// Something is to be looked at.
+const WARNINGS: u8 = 1;
+
+/// Something does not work.
+const PROBLEMS: u8 = 2;
+
+/// Look at everything that can be wrong, and say what to do.
+///
+/// Exits with 0 when all is well, with 1 when something is to be looked at, with 2 when something does not work. Run it
+/// as root: what only root sees is skipped otherwise.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    place: Place,
+
+    /// Where it listens, where that is not as settings or systemd say
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    address: Option<SocketAddr>,
+
+    /// Only look: no command in a container that is killed, no call with a token made for it
+    #[arg(long)]
+    no_self_test: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> ExitCode {
+    let runtime = match runtime::build() {
+        Ok(runtime) => runtime,
+        Err(cause) => return fail(&cause),
+    };
+    let mut report = Report {
+        json: args.json,
+        found: Vec::new(),
+    };
+    runtime.block_on(look(args, &mut report));
+    report.end()
+}
+
+async fn look(args: &Args, report: &mut Report) {
+    let settings = match args.place.settings() {
+        Ok(settings) => settings,
+        Err(words) => {
+            let first = words.lines().next().unwrap_or_default().to_owned();
+            return report.say(Finding::problem("settings", first, "gatewren check"));
+        }
+    };
+    let settings = Settings {
+        state_dir: args.place.directory(&settings),
+        ..settings
+    };
+    of_settings(args, &settings, report);
+    if !args.place.is_a_directory() {
+        report.say_all(service::look().await);
+    }
+    report.say_all(machine::look(&settings));
+    let door = Door::of(&settings, args.address, !args.place.is_a_directory()).await;
+    let answers = reach::answers(&door).await;
+    let up = answers.state == State::Good;
+    report.say(answers);
+    let mut way = None;
+    if up {
+        let (found, at) = reach::look(&door, &settings).await;
+        report.say_all(found);
+        way = Some((&door, at.unwrap_or_else(|| door.near.ip())));
+    }
+    kept(args, &settings, way, report).await;
+}
+
+fn of_settings(args: &Args, settings: &Settings, report: &mut Report) {
+    let found = Findings::of(settings, &args.place.file_of_settings());
+    let remedy = "gatewren check";
+    let is_well = found.problems.is_empty() && found.warnings.is_empty();
+    for problem in &found.problems {
+        report.say(Finding::problem("settings", problem.to_string(), remedy));
+    }
+    for warning in &found.warnings {
+        report.say(Finding::warning("settings", warning.to_string(), remedy));
+    }
+    if is_well {
+        report.say(Finding::good(
+            "settings",
+            "they are good, and so is the certificate",
+        ));
+    }
+}
+
+/// What is looked at as the server's user, whom the helper serves; so it comes last.
+async fn kept(args: &Args, settings: &Settings, way: Option<(&Door, IpAddr)>, report: &mut Report) {
+    let file = match args.place.file("vault.db") {
+        Ok(file) => file,
+        Err(words) => {
+            return report.say(Finding::problem("vault", words, "systemctl start gatewren"));
+        }
+    };
+    let vault = match args.place.vault() {
+        Ok(vault) => vault,
+        Err(words) => {
+            return report.say(Finding::problem(
+                "vault",
+                words,
+                "run this as root: sudo gatewren doctor",
+            ));
+        }
+    };
+    report.say_all(stores::look(&file));
+    report.say_all(agents::look(&vault, &settings.spaces));
+    match helper_of(&args.place, settings, &file) {
+        Ok((socket, _open)) => {
+            let helper = Helper::connect_to(socket);
+            if !args.no_self_test {
+                report.say_all(container::look(&helper).await);
+            }
+            report.say(backups::look(&helper).await);
+        }
+        Err(words) => report.say(Finding::problem(
+            "helper",
+            words,
+            "systemctl start gatewren-helper.socket",
+        )),
+    }
+    if let (Some((door, at)), false) = (way, args.no_self_test) {
+        report.say(call::look(door, &vault, at).await);
+    }
+}
+
+/// What was found; words come as they are found, for some of it takes a while.
+struct Report {
+    json: bool,
+    found: Vec<Finding>,
+}
+
+impl Report {
+    fn say(&mut self, finding: Finding) {
+        if !self.json {
+            // Whoever reads may have stopped; the exit code still says it.
+            let _ = writeln!(io::stdout(), "{}", finding.line());
+        }
+        self.found.push(finding);
+    }
+
+    fn say_all(&mut self, findings: Vec<Finding>) {
+        for finding in findings {
+            self.say(finding);
+        }
+    }
+
+    fn end(self) -> ExitCode {
+        let count = |state| self.found.iter().filter(|one| one.state == state).count();
+        let (problems, warnings) = (count(State::Problem), count(State::Warning));
+        let skipped = count(State::Skipped);
+        let said = if self.json {
+            let found: Vec<Value> = self.found.iter().map(Finding::json).collect();
+            let ok = problems == 0 && warnings == 0;
+            json!({ "ok": ok, "problems": problems, "warnings": warnings, "skipped": skipped, "findings": found })
+                .to_string()
+        } else {
+            format!(
+                "\n{problems} problems, {warnings} warnings, {skipped} skipped, {} ok",
+                count(State::Good)
+            )
+        };
+        let written = writeln!(io::stdout(), "{said}").is_ok();
+        match (problems, warnings) {
+            (0, 0) if written => ExitCode::SUCCESS,
+            (0, _) => ExitCode::from(WARNINGS),
+            _ => ExitCode::from(PROBLEMS),
+        }
+    }
+}

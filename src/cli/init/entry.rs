@@ -1,0 +1,295 @@
+//! What is typed after `gatewren init`, and what is done in which order.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::super::{
+    deed::hand,
+    door::{Door, in_url},
+    place::Place,
+    runtime,
+    say::conclude,
+};
+use super::answers::{Answers, Files, Listen};
+use super::fragment::Fragment;
+use super::service;
+use crate::auth::Admission;
+use crate::config::{Policy, Preset, Settings};
+use crate::deeds::{admit, fit_name, plain};
+use crate::sys::{Secret, is_asked};
+use crate::vault::{Agent, Vault};
+
+/// So long a server gets to answer after it was started or told.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+
+/// Set up this box: its names, its port, its certificate and a first agent.
+///
+/// Asks for what no option says; what is so already stays, and a second time changes nothing. Run it as root.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    place: Place,
+
+    /// Ask nothing: what no option says stays as it is
+    #[arg(long, short = 'y')]
+    yes: bool,
+
+    /// A name of this box, such as box.lan; may come again
+    #[arg(long = "name", value_name = "NAME")]
+    names: Vec<String>,
+
+    /// The port, or an address and a port, to leave out the other addresses
+    #[arg(long, value_name = "[ADDRESS:]PORT")]
+    listen: Option<Listen>,
+
+    /// A certificate of your own: the chain as PEM
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+
+    /// Its key as PEM, readable by the user gatewren and by nobody else
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+
+    /// The certificate of our own authority, where another was set
+    #[arg(long, conflicts_with = "cert")]
+    own_cert: bool,
+
+    /// Add an agent of this name, unless there is one
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+
+    /// What that agent may do: observe, suggest, operate or admin
+    #[arg(
+        long,
+        value_name = "PRESET",
+        default_value = "observe",
+        requires = "agent"
+    )]
+    policy: Preset,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of it.
+#[derive(Default)]
+struct Done {
+    changed: Vec<String>,
+    url: String,
+    page: String,
+    authority: Option<PathBuf>,
+    /// The agent, and its token if it is new.
+    agent: Option<(Agent, Option<Secret>)>,
+    agents: usize,
+    has_password: bool,
+}
+
+/// Runs the command; 1 when it could not be done.
+pub fn run(args: &Args) -> ExitCode {
+    let done = runtime::build()
+        .map_err(|e| e.to_string())
+        .and_then(|runtime| runtime.block_on(set_up(args)));
+    conclude(done.map(|done| if args.json { done.json() } else { done.words() }))
+}
+
+async fn set_up(args: &Args) -> Result<Done, String> {
+    let settings = args.place.settings()?;
+    let managed =
+        !args.place.is_a_directory() && args.place.is_standard() && service::is_installed().await;
+    let door = Door::of(&settings, None, managed).await;
+    let answers = answers(args, &settings, door.port)?;
+    let mut done = Done::default();
+    let fragment = Fragment::beside(&args.place.file_of_settings());
+    let mut wishes = answers.wishes();
+    if let (Some(listen), false) = (answers.listen, managed) {
+        wishes.push(("listen", listen_value(listen)));
+    }
+    let written = fragment.write(&wishes)?;
+    done.changed.extend(
+        written
+            .iter()
+            .map(|key| format!("{key} in {}", fragment.path().display())),
+    );
+    if managed {
+        if let Some(listen) = answers.listen
+            && service::listen(listen).await?
+        {
+            done.changed.push(format!("the port: {listen}"));
+        }
+        if service::take(!done.changed.is_empty()).await? && done.changed.is_empty() {
+            done.changed.push("the service was started".to_owned());
+        }
+    }
+    let settings = args.place.settings()?;
+    let door = Door::of(&settings, None, managed).await;
+    (done.url, done.page) = (door.url(&settings, "/mcp"), door.url(&settings, "/owner"));
+    wait_for(&door, managed).await?;
+    done.authority.clone_from(&door.authority);
+    agent(args, &answers, &mut done).await?;
+    Ok(done)
+}
+
+/// What is to be: from the options, and from whoever sits there.
+fn answers(args: &Args, settings: &Settings, port: u16) -> Result<Answers, String> {
+    let given = Answers {
+        names: args.names.iter().map(|name| name.to_lowercase()).collect(),
+        listen: args.listen,
+        files: args
+            .cert
+            .clone()
+            .zip(args.key.clone())
+            .map(|(cert, key)| Files { cert, key }),
+        own: args.own_cert,
+        agent: args.agent.clone().map(|name| (name, args.policy)),
+    };
+    if let Some((name, _)) = &given.agent {
+        fit_name(name)?;
+    }
+    if args.yes {
+        return Ok(given);
+    }
+    if !is_asked() {
+        return Err(
+            "nobody sits there to be asked; --yes asks nothing, and options say what is to be"
+                .to_owned(),
+        );
+    }
+    given.ask(settings, port, true)
+}
+
+fn listen_value(listen: Listen) -> toml::Value {
+    let address = match listen {
+        Listen::Port(port) => format!("0.0.0.0:{port}"),
+        Listen::Address(address) => address.to_string(),
+    };
+    toml::Value::Array(vec![toml::Value::String(address)])
+}
+
+/// Waits until it answers; where systemd does not run it, whoever does may start it later.
+async fn wait_for(door: &Door, managed: bool) -> Result<(), String> {
+    let begun = Instant::now();
+    let at = door.near.ip();
+    loop {
+        let Err(cause) = door.knock(at, &in_url(at)).await else {
+            return Ok(());
+        };
+        if !managed {
+            return Err(format!(
+                "the settings are good, but no server answers at {}: {cause}; start it with gatewren serve, then run \
+                 this again",
+                door.near
+            ));
+        }
+        if begun.elapsed() > ANSWERS_WITHIN {
+            return Err(format!(
+                "it does not answer at {}: {cause}; gatewren doctor says more",
+                door.near
+            ));
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// The agent that was asked for, and what else is there. From here on root acts as the server's user.
+async fn agent(args: &Args, answers: &Answers, done: &mut Done) -> Result<(), String> {
+    let vault = args.place.vault()?;
+    let agents = vault.agents().list().map_err(|e| e.to_string())?;
+    let mut kept = agents
+        .into_iter()
+        .filter(Agent::comes_in)
+        .collect::<Vec<_>>();
+    if let Some((name, policy)) = &answers.agent {
+        if let Some(there) = kept.iter().find(|agent| agent.name == *name) {
+            done.agent = Some((there.clone(), None));
+        } else {
+            let (agent, token) = added(&vault, name, *policy).await?;
+            kept.push(agent.clone());
+            done.changed.push(format!("the agent {name}"));
+            done.agent = Some((agent, Some(token)));
+        }
+    }
+    done.agents = kept.len();
+    done.has_password = vault
+        .owner()
+        .password()
+        .map_err(|e| e.to_string())?
+        .is_some();
+    Ok(())
+}
+
+async fn added(vault: &Vault, name: &str, preset: Preset) -> Result<(Agent, Secret), String> {
+    let admission = Admission {
+        name: fit_name(name)?,
+        policy: Policy::from(preset),
+        space: "*".to_owned(),
+        expires_ms: None,
+    };
+    admit((vault, &hand()), admission).await
+}
+
+impl Done {
+    fn words(&self) -> String {
+        let mut lines = vec![format!("gatewren serves MCP at {}", self.url)];
+        lines.extend(
+            self.changed
+                .iter()
+                .map(|changed| format!("  changed: {changed}")),
+        );
+        if self.changed.is_empty() {
+            lines.push("  nothing had to be changed".to_owned());
+        }
+        if let Some(authority) = &self.authority {
+            lines.push(format!("  clients trust {}", authority.display()));
+        }
+        match &self.agent {
+            Some((agent, Some(token))) => lines.push(format!(
+                "  {} has the policy {}. Its token, which is not shown again:\n{}",
+                plain(&agent.name),
+                agent.preset,
+                token.expose()
+            )),
+            Some((agent, None)) => lines.push(format!(
+                "  {} is there already; gatewren agent rotate gives it a new token",
+                plain(&agent.name)
+            )),
+            None => {}
+        }
+        lines.push("Next:".to_owned());
+        if self.agents == 0 {
+            lines.push(
+                "  gatewren agent add NAME --policy observe   a token for an AI client".to_owned(),
+            );
+        }
+        lines.push(
+            "  gatewren client-config                     what to paste into each client"
+                .to_owned(),
+        );
+        if !self.has_password {
+            lines.push(format!(
+                "  gatewren owner setup                       the owner's page, {}",
+                self.page
+            ));
+        }
+        lines.push("  gatewren doctor                            whether all is well".to_owned());
+        lines.join("\n")
+    }
+
+    fn json(&self) -> String {
+        let agent = self.agent.as_ref().map(|(agent, token)| {
+            json!({
+                "id": agent.id, "name": agent.name, "policy": agent.preset.as_str(),
+                "token": token.as_ref().map(Secret::expose),
+            })
+        });
+        let told: Value = json!({
+            "url": self.url, "page": self.page, "changed": self.changed, "authority": self.authority,
+            "agent": agent, "agents": self.agents, "owner_password": self.has_password,
+        });
+        told.to_string()
+    }
+}
