@@ -233,6 +233,24 @@ fn a_function_is_short() {
 }
 
 #[test]
+fn the_readme_maps_every_room() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    for (room, below) in ROOMS {
+        let face = fs::read_to_string(root.join("src").join(room).join("mod.rs")).unwrap();
+        let said = face.lines().map_while(|line| line.strip_prefix("//! "));
+        let said: Vec<&str> = said.collect();
+        let below = match *below {
+            "*" => "everything below",
+            "" => "nothing",
+            below => below,
+        };
+        let row = format!("| `{room}` | {} | {below} |", said.join(" "));
+        assert!(readme.contains(&row), "README's map lacks: {row}");
+    }
+}
+
+#[test]
 fn a_face_defines_nothing() {
     for source in sources().iter().filter(|s| s.path.ends_with("mod.rs")) {
         for line in source.code.lines() {

@@ -69,7 +69,8 @@ async fn network(door: &Door) -> (Vec<Finding>, Option<IpAddr>) {
     }
     if addresses.is_empty() {
         let seen = "this box has no address but its own, so no other machine reaches it";
-        found.push(Finding::warning("network", seen, "ip address"));
+        let remedy = "connect it to the local network; ip address shows what it has";
+        found.push(Finding::warning("network", seen, remedy));
     } else if !well.is_empty() {
         let shown: Vec<String> = well.iter().map(ToString::to_string).collect();
         let seen = format!("it answers at {}, port {}", shown.join(", "), door.port);

@@ -17,6 +17,7 @@ def main():
     seen_by_its_owner()
     again()
     another_port()
+    purged()
     finish()
 
 
@@ -106,5 +107,11 @@ def another_port():
         expect('"ok"' in run(*curl, "https://localhost:9443/health"), "the old port is gone")
 
 
-if __name__ == "__main__":
-    main()
+def purged():
+    with check("a purge takes with it what init wrote"):
+        apt("purge", "gatewren")
+        left = [path for path in ["/etc/gatewren", "/etc/systemd/system/gatewren.socket.d"] if os.path.exists(path)]
+        expect(left == [], left)
+
+
+main()
