@@ -26,5 +26,5 @@ pub use pin::{InvalidPin, Pin};
 pub use reply::{empty, events, json, text};
 pub use sse::{Closed, EventSender};
 pub use subject::{InvalidSubject, Subject, Subjects};
-pub use tls::{Tls, TlsSource};
+pub use tls::{Tls, TlsError, TlsSource};
 pub use upload::Upload;
