@@ -238,6 +238,12 @@ impl Tls {
         }
     }
 
+    /// The pin that clients of it are told.
+    pub fn pin(&self) -> Result<Pin, TlsError> {
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::pin_of(&source)
+    }
+
     /// What the certificate in use holds for.
     pub fn subjects(&self) -> Vec<Subject> {
         self.current.read(|served| served.subjects.clone())
