@@ -3,6 +3,7 @@
 
 mod agent;
 mod audit;
+mod bridge;
 mod check;
 mod check_box;
 mod completions;
@@ -16,6 +17,7 @@ mod inbox;
 mod job;
 mod notify;
 mod owner;
+mod pair;
 mod place;
 mod reaper;
 mod reference;

@@ -49,6 +49,12 @@ impl Place {
         self.dir.is_some()
     }
 
+    /// Its state directory, by its settings.
+    pub fn directory(&self, settings: &Settings) -> PathBuf {
+        let named = self.dir.as_ref();
+        named.unwrap_or(&settings.state_dir).clone()
+    }
+
     /// The settings of that gatewren; a directory that is named alone runs on the defaults, as `try` does.
     pub fn settings(&self) -> Result<Settings, String> {
         let file = match (&self.config, &self.dir) {

@@ -18,6 +18,7 @@ mod dialect;
 mod everything;
 mod flow_agents;
 mod flow_agents_cli;
+mod flow_bridge;
 mod flow_calls;
 mod flow_changes;
 mod flow_confirm;
