@@ -57,10 +57,13 @@ async fn carried(
         }
         match brought(link, &session, request, answer).await {
             Ok(answer) if begins => {
-                if let Some(version) = answer.as_deref().and_then(version_in) {
+                let answer = answer.unwrap_or_default();
+                if let Some(version) = version_in(&answer) {
                     link.agree(version);
                 }
                 link.kept().hello = Some((request.id.clone(), body.clone()));
+                // Only now: what the client says next belongs to the session.
+                link.output.say(answer).await;
                 return Ok(());
             }
             Ok(_) => {
@@ -80,10 +83,11 @@ async fn brought(
     request: &Request,
     answer: Answer,
 ) -> Result<Option<Vec<u8>>, Trouble> {
+    let begins = request.method == "initialize";
     let way = Way {
         server: &link.server,
-        output: Some(&link.output),
-        keeps: request.method == "initialize",
+        output: (!begins).then_some(&link.output),
+        keeps: begins,
     };
     let mut answer = answer;
     let mut seen: Option<String> = None;

@@ -15,7 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   gatewren bridge --pair ABCD-EFGH-JKMN-PQRS-TVWX-YZ01-2345@box.lan
   gatewren bridge --url https://box.lan:8443/mcp --pin sha256/... --token-file ~/.gatewren-token
-  GATEWREN_TOKEN=gw_... gatewren bridge --url https://box.example.org/mcp
+  gatewren bridge --url https://box.example.org/mcp --token-file ~/.gatewren-token
 
 A client is given this command as that of an MCP server on standard input and output. `gatewren pair` on the server
 shows the code. It is good for one use: the token that it fetches is kept in a private file, and the same command

@@ -18,12 +18,13 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::known::Known;
-use crate::sys::end_when_stalled;
+use crate::sys::{end_when_gone, end_when_stalled};
 
 /// From looking the name up to the end of the handshake; then the server counts as away.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Who takes nothing of what was sent for so long is gone: a connection through a router that forgot it breaks.
+/// Who takes nothing of what was sent for so long is gone, and so is who for so long answers nothing to the kernel's own
+/// questions: a call may last for hours, but not at a server that lost its power.
 const STALLED: Duration = Duration::from_secs(30);
 
 /// Why there is no answer.
@@ -45,9 +46,9 @@ impl fmt::Display for WireError {
             Self::Address(words) => f.write_str(words),
             Self::Stranger(cause) => write!(
                 f,
-                "whoever answers there is not the server that is meant ({cause}); nothing was sent. Either somebody \
-                 is in between, or the server has a new key: compare the pin that `gatewren cert show` says on its \
-                 own console"
+                "whoever answers there is not known ({cause}), and nothing was sent. Without a pin it must be \
+                 somebody whom this machine trusts: say the pin that `gatewren pair` shows. With one, either \
+                 somebody is in between, or the server has a new key"
             ),
             Self::Away(cause) => write!(f, "the server cannot be reached: {cause}"),
             Self::Broken(cause) => write!(f, "the connection to the server broke: {cause}"),
@@ -105,8 +106,9 @@ impl Remote {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await;
         let stream = stream.map_err(WireError::Away)?;
         let _ = stream.set_nodelay(true);
-        // A kernel that does not know this waits for longer.
+        // A kernel that does not know these waits for longer.
         let _ = end_when_stalled(&stream, STALLED);
+        let _ = end_when_gone(&stream, STALLED);
         let name = ServerName::try_from(self.host.clone())
             .map_err(|_| WireError::Address("the host is neither a name nor an address"))?;
         let stream = TlsConnector::from(self.tls.clone()).connect(name, stream);

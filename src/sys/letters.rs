@@ -33,7 +33,7 @@ pub fn from_letters(text: &str) -> Option<Vec<u8>> {
     for group in text.as_bytes().chunks(8) {
         let bits = group.iter().try_fold(0_u64, |bits, letter| {
             let value = ALPHABET.iter().position(|known| known == letter)?;
-            Some(bits << 5 | u64::try_from(value).ok()?)
+            Some((bits << 5) | u64::try_from(value).ok()?)
         })?;
         if group.len() != 8 {
             return None;

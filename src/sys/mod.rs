@@ -70,7 +70,7 @@ pub use lines::{Lines, TooLong};
 pub use lock::{DirectoryLock, lock_directory};
 pub use mount_table::{mount_places, unescape_mount};
 pub use neighbors::{FoundNeighbor, neighbors};
-pub use network::{end_when_stalled, interface_addresses};
+pub use network::{end_when_gone, end_when_stalled, interface_addresses};
 pub use neutral::{is_hostile, neutralise};
 pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
 pub use open_ports::{OpenPort, open_ports, open_ports_beside, open_ports_of};
