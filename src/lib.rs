@@ -49,6 +49,7 @@
 mod app;
 mod auth;
 mod backends;
+mod bridge;
 mod cli;
 mod config;
 mod courier;

@@ -97,6 +97,19 @@ need_npm() {
     PATH=$npm_dir/node_modules/$node/bin:$PATH
 }
 
+mcpb_package=@anthropic-ai/mcpb@2.1.2
+
+# need_mcpb: the tools for MCP bundles, in target/test-mcpb; the program is in $mcpb afterwards, to be run by node.
+need_mcpb() {
+    local folder=$root/target/test-mcpb
+    if [ "$(cat "$folder/installed" 2>/dev/null)" != "$mcpb_package" ]; then
+        need_command npm npm nodejs || return 1
+        say "installing an npm package into target/test-mcpb: $mcpb_package"
+        npm_install "$folder" "$mcpb_package" || return 1
+    fi
+    mcpb=$folder/node_modules/.bin/mcpb
+}
+
 json_patch_suite=json-patch-test-suite@1.1.0
 
 # need_json_patch_suite: the test cases of JSON Patch that many libraries share, in target/test-json-patch; their

@@ -16,6 +16,7 @@ use super::{
     front::Front,
     house::{House, certificate, hosts},
     job_ends::record_job_ends,
+    pair::Pairing,
     serving::Serving,
 };
 use crate::auth::{Agents, Links, Logins};
@@ -365,11 +366,17 @@ pub fn serving(
         guard: guard.clone(),
         oauth: OAuth::new(site.vault.clone(), live.clone()),
     });
+    let pairing = site.as_ref().map(|site| Pairing {
+        guard: guard.clone(),
+        vault: site.vault.clone(),
+        tls: tls.clone(),
+    });
     let endpoint = Endpoint::new(engine.clone(), guard.clone(), sessions, live.clone());
     Serving {
         front: Arc::new(Front {
             guard,
             connect,
+            pairing,
             http_sse: HttpSse::new(endpoint.clone()),
             live: live.clone(),
             endpoint,

@@ -8,6 +8,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
 use super::connect::{Connect, Part};
+use super::pair::Pairing;
 use crate::config::{Live, Preset};
 use crate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
 use crate::http::{Body, Upload, empty, json as json_response, text};
@@ -26,6 +27,7 @@ enum Surface {
     Discovery,
     Login,
     Logout,
+    Pair,
     OAuth(Part),
     Home,
     Owner,
@@ -45,6 +47,7 @@ const PATHS: &[Row] = &[
     ("/metrics",         Door::Agent, Surface::Metrics,   "GET, OPTIONS"),
     ("/login",           Door::Open,  Surface::Login,     "POST, OPTIONS"),
     ("/logout",          Door::Open,  Surface::Logout,    "POST, OPTIONS"),
+    ("/pair",            Door::Open,  Surface::Pair,      "POST, OPTIONS"),
     ("/health",          Door::Open,  Surface::Health,    "GET, HEAD, OPTIONS"),
     ("/.well-known/mcp", Door::Open,  Surface::Discovery, "GET, HEAD, OPTIONS"),
     ("/connect/mcp",       Door::Connect, Surface::Mcp,                    "POST, GET, DELETE, OPTIONS"),
@@ -74,6 +77,8 @@ pub struct Front {
     pub http_sse: HttpSse,
     /// What answers to programs that ask for access; absent where nobody is let in by a token of the owner's.
     pub connect: Option<Connect>,
+    /// What gives tokens for codes; none where there is no owner.
+    pub pairing: Option<Pairing>,
     /// The owner's pages; none where there is no owner.
     pub site: Option<Site>,
     /// The settings in force.
@@ -115,6 +120,7 @@ impl Front {
                 // Apart: what is rare makes no other request larger.
                 Surface::Login => Box::pin(self.guard.login(request, peer)).await,
                 Surface::Logout => Box::pin(self.guard.logout(request, peer)).await,
+                Surface::Pair => Box::pin(self.paired(request, peer)).await,
                 Surface::OAuth(part) => Box::pin(self.connected(part, request, peer)).await,
                 _ => {
                     self.guard.charge_stranger(peer)?;
@@ -129,6 +135,15 @@ impl Front {
                 Ok(answered.response().await)
             }
         }
+    }
+
+    async fn paired(
+        &self,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refusal> {
+        let pairing = self.pairing.as_ref().ok_or_else(nothing)?;
+        pairing.answer(request, peer).await
     }
 
     async fn connected(
@@ -198,6 +213,7 @@ impl Front {
                 self.live.read(|settings| settings.access.http_sse)
             }
             Surface::Login | Surface::Logout => self.guard.has_logins(),
+            Surface::Pair => self.pairing.is_some(),
             Surface::Home | Surface::Owner => self.site.is_some(),
             _ => true,
         }

@@ -17,6 +17,7 @@ mod inbox_notices;
 mod job_ends;
 mod lifecycle;
 mod names;
+mod pair;
 mod reload;
 mod serving;
 mod signals;

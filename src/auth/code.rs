@@ -2,11 +2,8 @@
 
 use ring::digest::{SHA256, digest};
 
-use crate::sys::{Secret, now_ms, random_bytes};
+use crate::sys::{Secret, meant_letters, now_ms, random_letters};
 use crate::vault::{Vault, VaultError};
-
-/// Letters and digits that nobody takes for one another (Crockford's base 32).
-const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /// Letters of a code, in two groups: 50 bits, of which 50 guesses a minute find nothing.
 const LETTERS: usize = 10;
@@ -21,29 +18,16 @@ impl Code {
     /// What is kept of a code, however it was typed.
     pub(super) fn hash(typed: &str) -> [u8; 32] {
         // A longer text is no code; what it begins with says so too.
-        let meant: String = typed.chars().filter_map(meant).take(2 * LETTERS).collect();
+        let meant: String = meant_letters(typed).take(2 * LETTERS).collect();
         let mut hash = [0; 32];
         hash.copy_from_slice(digest(&SHA256, format!("owner code {meant}").as_bytes()).as_ref());
         hash
     }
 }
 
-/// The letter that was meant, if one was.
-fn meant(typed: char) -> Option<char> {
-    match typed.to_ascii_uppercase() {
-        'O' => Some('0'),
-        'I' | 'L' => Some('1'),
-        '-' => None,
-        letter if letter.is_whitespace() => None,
-        letter => Some(letter),
-    }
-}
-
 /// Makes a code that is good for a day, in the place of an earlier one.
 pub async fn make_code(vault: &Vault) -> Result<Secret, VaultError> {
-    let random: [u8; LETTERS] = random_bytes()?;
-    let letter = |byte: &u8| ALPHABET.get(usize::from(byte % 32)).copied();
-    let letters: String = random.iter().filter_map(letter).map(char::from).collect();
+    let letters = random_letters::<LETTERS>()?;
     let (first, second) = letters.split_at(LETTERS / 2);
     let code = format!("{first}-{second}");
     let until = now_ms().saturating_add(GOOD_MS);

@@ -9,8 +9,8 @@ use crate::sys::refuse_huge_pages;
 #[cfg(feature = "everything")]
 use super::everything;
 use super::{
-    agent, audit, check, completions, describe, doctor, helper, inbox, init, job, notify, owner,
-    reaper, serve, state, status, trial,
+    agent, audit, bridge, check, completions, describe, doctor, helper, inbox, init, job, notify,
+    owner, pair, reaper, serve, state, status, trial,
 };
 
 /// The gate between AI clients and a home server.
@@ -34,6 +34,10 @@ enum Commands {
     Everything(everything::Args),
     /// Give out, list and revoke the tokens of AI clients.
     Agent(agent::Args),
+    /// Show a one-time code with which a client fetches a token of its own.
+    Pair(pair::Args),
+    /// Carry an MCP client on standard input and output to a gatewren elsewhere.
+    Bridge(bridge::Args),
     /// Set the owner's password, and see and end what was signed in.
     Owner(owner::Args),
     /// Decide on what agents propose, and allow things for a while.
@@ -78,6 +82,8 @@ pub fn main() -> ExitCode {
         Commands::Everything(args) => everything::run(args),
         Commands::Helper(args) => helper::run(args),
         Commands::Agent(args) => agent::run(&args),
+        Commands::Pair(args) => pair::run(&args),
+        Commands::Bridge(args) => bridge::run(&args),
         Commands::Owner(args) => owner::run(&args),
         Commands::Inbox(args) => inbox::run(&args),
         Commands::Job(args) => job::run(&args),

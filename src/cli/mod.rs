@@ -3,6 +3,7 @@
 
 mod agent;
 mod audit;
+mod bridge;
 mod check;
 mod check_box;
 mod completions;
@@ -19,6 +20,7 @@ mod init;
 mod job;
 mod notify;
 mod owner;
+mod pair;
 mod place;
 mod program;
 mod reaper;

@@ -49,6 +49,12 @@ impl Place {
         self.dir.is_some()
     }
 
+    /// Its state directory, by its settings.
+    pub fn directory(&self, settings: &Settings) -> PathBuf {
+        let named = self.dir.as_ref();
+        named.unwrap_or(&settings.state_dir).clone()
+    }
+
     /// The settings of that gatewren; a directory that is named alone runs on the defaults, as `try` does.
     pub fn settings(&self) -> Result<Settings, String> {
         let file = match (&self.config, &self.dir) {
@@ -62,12 +68,6 @@ impl Place {
     /// Whether the settings are those of the service.
     pub fn is_standard(&self) -> bool {
         self.dir.is_none() && self.file_of_settings() == Path::new(SETTINGS_FILE)
-    }
-
-    /// The state directory of those settings, or the one that was named.
-    pub fn directory(&self, settings: &Settings) -> PathBuf {
-        let named = self.dir.clone();
-        named.unwrap_or_else(|| settings.state_dir.clone())
     }
 
     /// The file that the settings are from, or would be.

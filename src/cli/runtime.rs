@@ -14,6 +14,11 @@ pub fn leave(runtime: Runtime) {
     runtime.shutdown_background();
 }
 
+/// A runtime of one thread, for what serves one client.
+pub fn small() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
 /// A runtime: one thread on a small box, one a core on a larger one.
 pub fn build() -> io::Result<Runtime> {
     let descriptors = raise_descriptor_limit();

@@ -1,6 +1,6 @@
 //! Whom the pages and endpoints of OAuth meet: the owner, or a stranger with a small body.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 use hyper::http::request::Parts;
@@ -11,7 +11,7 @@ use super::body::BodyLimit;
 use super::callers::{cookie, not_signed_in};
 use super::chain::Guard;
 use super::host::check_own_page;
-use super::rate::{Pace, household};
+use super::rate::{Pace, Rate, household};
 use super::refusal::Refusal;
 use super::visit::proof;
 use crate::auth::SignedIn;
@@ -19,6 +19,9 @@ use crate::http::Upload;
 
 /// So many programs may register from one address a minute; more are 429. Each registration is a row in the vault.
 const REGISTRATIONS_A_MINUTE: u32 = 10;
+
+/// So many codes may be tried from one address a minute; more are 429. In the time of a code that is 50 of 2^60.
+const PAIRINGS_A_MINUTE: u32 = 10;
 
 /// Who looks at a page of the owner's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,13 +89,24 @@ impl Guard {
 
     /// Charges an address for a program that registers from there.
     pub fn charge_registration(&self, peer: SocketAddr) -> Result<(), Refusal> {
-        let pace = Pace::a_minute(REGISTRATIONS_A_MINUTE);
-        let taken = self
-            .registrations
-            .take(pace, household(peer.ip()), Instant::now());
-        taken.map_err(|after| {
-            let words = "too many programs register from this address";
-            Refusal::later(StatusCode::TOO_MANY_REQUESTS, "address_rate", words, after)
-        })
+        let words = "too many programs register from this address";
+        take(&self.registrations, REGISTRATIONS_A_MINUTE, peer, words)
     }
+
+    /// Charges an address for a code of a pairing that is tried from there.
+    pub fn charge_pairing(&self, peer: SocketAddr) -> Result<(), Refusal> {
+        let words = "too many codes are tried from this address";
+        take(&self.pairings, PAIRINGS_A_MINUTE, peer, words)
+    }
+}
+
+fn take(rate: &Rate<IpAddr>, a_minute: u32, peer: SocketAddr, words: &str) -> Result<(), Refusal> {
+    let taken = rate.take(
+        Pace::a_minute(a_minute),
+        household(peer.ip()),
+        Instant::now(),
+    );
+    taken.map_err(|after| {
+        Refusal::later(StatusCode::TOO_MANY_REQUESTS, "address_rate", words, after)
+    })
 }

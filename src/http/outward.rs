@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,21 +12,16 @@ use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, HOST, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::RootCertStore;
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
-use crate::sys::files;
+use super::known::{authority_of, trusted, trusting};
 
 /// From looking the name up to the last byte; then it has failed.
 const WITHIN: Duration = Duration::from_secs(10);
-
-/// The largest file with an authority's certificate.
-const MAX_AUTHORITY: usize = 64 << 10;
 
 /// Why a request came to nothing.
 #[derive(Debug)]
@@ -262,35 +256,6 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..] => false,
         [first, ..] => first & 0xe000 == 0x2000,
     }
-}
-
-/// What the box trusts now; read anew each time, because it is seldom.
-fn trusted() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    roots
-}
-
-/// The one authority in a file.
-fn authority_of(file: &Path) -> io::Result<RootCertStore> {
-    let pem = files::read_bounded(file, MAX_AUTHORITY).map_err(io::Error::other)?;
-    let authority = CertificateDer::from_pem_slice(&pem).map_err(io::Error::other)?;
-    let mut roots = RootCertStore::empty();
-    roots.add(authority).map_err(io::Error::other)?;
-    Ok(roots)
-}
-
-fn trusting(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
-    if roots.is_empty() {
-        let words = "the box trusts no certificate authority; install ca-certificates";
-        return Err(io::Error::other(words));
-    }
-    let provider = Arc::new(ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?;
-    let config = config.with_root_certificates(roots).with_no_client_auth();
-    Ok(Arc::new(config))
 }
 
 async fn converse(

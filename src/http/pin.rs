@@ -13,6 +13,40 @@ use x509_parser::prelude::FromDer as _;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pin([u8; 32]);
 
+/// The beginning of a pin, or a whole one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PinStart {
+    bytes: [u8; 32],
+    known: usize,
+}
+
+impl PinStart {
+    /// So many bytes are enough: to make a key whose pin begins like another's takes 2^80 tries.
+    pub const SHORT: usize = 10;
+
+    /// The beginning of a pin; none if it is shorter than a short one or longer than a whole one.
+    pub fn of(start: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 32];
+        let known = start.len();
+        bytes.get_mut(..known)?.copy_from_slice(start);
+        (known >= Self::SHORT).then_some(Self { bytes, known })
+    }
+
+    /// Whether a pin begins so.
+    pub fn begins(&self, pin: &Pin) -> bool {
+        self.bytes.get(..self.known) == pin.0.get(..self.known)
+    }
+}
+
+impl From<Pin> for PinStart {
+    fn from(pin: Pin) -> Self {
+        Self {
+            bytes: pin.0,
+            known: pin.0.len(),
+        }
+    }
+}
+
 /// A text that is no pin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidPin;
@@ -85,5 +119,22 @@ mod tests {
             assert_eq!(bad.parse::<Pin>(), Err(InvalidPin), "{bad}");
         }
         assert_eq!(Pin::of(b"no certificate"), None);
+    }
+
+    #[test]
+    fn the_beginning_of_a_pin_is_not_too_short() {
+        let pin = Pin([7; 32]);
+        for length in [10, 20, 32] {
+            assert!(PinStart::of(&pin.0[..length]).unwrap().begins(&pin));
+        }
+        assert!(PinStart::from(pin).begins(&pin));
+        let mut other = pin;
+        other.0[9] = 8;
+        assert!(!PinStart::of(&pin.0[..10]).unwrap().begins(&other));
+        other = pin;
+        other.0[31] = 8;
+        assert!(!PinStart::from(pin).begins(&other));
+        assert_eq!(PinStart::of(&[7; 9]), None);
+        assert_eq!(PinStart::of(&[7; 33]), None);
     }
 }

@@ -16,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::authority::{Authority, AuthorityError};
 use super::certificate::Certificate;
+use super::pin::Pin;
 use super::subject::{Subject, Subjects};
 use crate::sys::{FileError, files};
 
@@ -55,6 +56,11 @@ pub enum TlsError {
         what: &'static str,
         /// The file.
         path: PathBuf,
+    },
+    /// Our own authority was not made yet.
+    NotMade {
+        /// Its certificate, as it will be.
+        ca: PathBuf,
     },
     /// A file that was named cannot be read.
     Unreadable(FileError),
@@ -97,6 +103,11 @@ impl fmt::Display for TlsError {
                 "the {what} {} does not exist; correct tls.cert and tls.key, or set tls.mode = \
                  \"own\"",
                 path.display()
+            ),
+            Self::NotMade { ca } => write!(
+                f,
+                "there is no {} yet; start gatewren once, it makes its certificate then",
+                ca.display()
             ),
             Self::Unreadable(cause) => write!(
                 f,
@@ -172,9 +183,28 @@ impl Tls {
                 examined.map(|()| None).map_err(TlsError::Authority)
             }
             TlsSource::Files { cert, key } => {
-                Served::read(cert, key).map(|served| Some(served.not_after))
+                let served = Served::read(cert, key, Vec::new());
+                served.map(|served| Some(served.not_after))
             }
         }
+    }
+
+    /// The pin that clients are told, by which they know this server without an authority of theirs: of our own
+    /// authority's key, which outlives each certificate that it signs, or of the key of the one in the files. Nothing
+    /// is made or written.
+    pub fn pin_of(source: &TlsSource) -> Result<Pin, TlsError> {
+        let path = match source {
+            TlsSource::Own { directory, .. } => Authority::at(directory).ca,
+            TlsSource::Files { cert, .. } => cert.clone(),
+        };
+        let chain = chain(&path).map_err(|cause| match (cause, source) {
+            (TlsError::Missing { path, .. }, TlsSource::Own { .. }) => {
+                TlsError::NotMade { ca: path }
+            }
+            (cause, _) => cause,
+        })?;
+        let pin = chain.first().and_then(|first| Pin::of(first));
+        pin.ok_or_else(|| not_pem("certificate", &path))
     }
 
     /// Looks at the source again: renews what soon expires, reads what was exchanged. New
@@ -206,6 +236,12 @@ impl Tls {
             TlsSource::Own { directory, .. } => Some(Authority::at(directory).ca),
             TlsSource::Files { .. } => None,
         }
+    }
+
+    /// The pin that clients of it are told.
+    pub fn pin(&self) -> Result<Pin, TlsError> {
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::pin_of(&source)
     }
 
     /// What the certificate in use holds for.
@@ -257,14 +293,22 @@ impl Served {
                 authority
                     .ensure(subjects, OffsetDateTime::now_utc())
                     .map_err(TlsError::Authority)?;
-                Self::read(&authority.cert, &authority.key)
+                // Sent as well: a client that was told its pin has it from nowhere else.
+                let authority_too = chain(&authority.ca)?;
+                Self::read(&authority.cert, &authority.key, authority_too)
             }
-            TlsSource::Files { cert, key } => Self::read(cert, key),
+            TlsSource::Files { cert, key } => Self::read(cert, key, Vec::new()),
         }
     }
 
-    fn read(cert: &Path, key: &Path) -> Result<Self, TlsError> {
-        let chain = chain(cert)?;
+    /// Reads a chain, behind which the others are sent as well, and its key.
+    fn read(
+        cert: &Path,
+        key: &Path,
+        others: Vec<CertificateDer<'static>>,
+    ) -> Result<Self, TlsError> {
+        let mut chain = chain(cert)?;
+        chain.extend(others);
         let leaf = chain.first().and_then(|leaf| Certificate::read(leaf));
         let leaf = leaf.ok_or_else(|| not_pem("certificate", cert))?;
         let certified = CertifiedKey::new(chain, signing_key(key)?);
@@ -617,6 +661,36 @@ socket.on('error', (error) => console.log(error.message));
             "the old one still serves"
         );
         tls.reload().unwrap();
+    }
+
+    #[test]
+    fn the_pin_that_is_told_is_of_the_authority_or_of_the_one_in_the_files() {
+        let scratch = Scratch::new();
+        let source = own(&scratch, &[]);
+        let early = Tls::pin_of(&source).unwrap_err().to_string();
+        assert!(early.contains("start gatewren once"), "{early}");
+        let tls = Tls::load(source.clone()).unwrap();
+        let pin = Tls::pin_of(&source).unwrap();
+        let sent = tls.current.read(|served| served.certified.cert.clone());
+        assert_eq!(sent.len(), 2, "the authority is sent behind the leaf");
+        assert_ne!(Pin::of(&sent[0]), Some(pin));
+        assert_eq!(Pin::of(&sent[1]), Some(pin));
+        tls.reload_from(own(&scratch, &["10.0.0.5"])).unwrap();
+        let renewed = tls.current.read(|served| served.certified.cert.clone());
+        assert_ne!(renewed[0], sent[0]);
+        assert_eq!(Pin::of(&renewed[1]), Some(pin), "a renewal keeps the pin");
+
+        let (cert, key) = pair(&scratch, "a");
+        let der = chain(&cert).unwrap();
+        let source = TlsSource::Files { cert, key };
+        assert_eq!(Tls::pin_of(&source).unwrap(), Pin::of(&der[0]).unwrap());
+        let none = scratch.join("none.pem");
+        let gone = TlsSource::Files {
+            cert: none.clone(),
+            key: none,
+        };
+        let missing = Tls::pin_of(&gone).unwrap_err().to_string();
+        assert!(missing.contains("does not exist"), "{missing}");
     }
 
     #[test]

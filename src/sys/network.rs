@@ -31,6 +31,18 @@ pub fn end_when_stalled(socket: &impl AsFd, after: Duration) -> io::Result<()> {
     Ok(setsockopt(socket, sockopt::TcpUserTimeout, &ms)?)
 }
 
+/// Has the kernel ask the other side of a quiet TCP connection whether it is there, and end it when no answer came for
+/// so long (`SO_KEEPALIVE`, tcp(7)).
+pub fn end_when_gone(socket: &impl AsFd, after: Duration) -> io::Result<()> {
+    let third = u32::try_from(after.as_secs() / 3)
+        .unwrap_or(u32::MAX)
+        .max(1);
+    setsockopt(socket, sockopt::TcpKeepIdle, &third)?;
+    setsockopt(socket, sockopt::TcpKeepInterval, &third)?;
+    setsockopt(socket, sockopt::TcpKeepCount, &2)?;
+    Ok(setsockopt(socket, sockopt::KeepAlive, &true)?)
+}
+
 fn found(interface: InterfaceAddress) -> Option<FoundAddress> {
     let address = ip(&interface.address?)?;
     let ones = match interface.netmask.as_ref().and_then(ip) {

@@ -1,10 +1,9 @@
 //! stdio: one JSON message a line, over any pair of byte streams.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 
 use super::{
@@ -15,6 +14,7 @@ use super::{
 use crate::dispatch::Context;
 use crate::guard::{Attached, Refusal};
 use crate::protocol::{Body, Message, RpcError, read};
+use crate::sys::Lines;
 
 /// Lines that were read wait here to be served; beyond these, the client is not read.
 const QUEUED: usize = 8;
@@ -32,10 +32,7 @@ pub async fn serve(
     let caller = Context::of(client.who().clone(), None);
     let (link, lines) = Link::open(endpoint, caller.clone())?;
     let (sender, arrivals) = mpsc::channel(QUEUED);
-    let input = Lines {
-        input: BufReader::new(input),
-        longest: endpoint.guard().largest_message(),
-    };
+    let input = Lines::new(BufReader::new(input), endpoint.guard().largest_message());
     let reading = tokio::spawn(read_all(input, endpoint.clone(), caller.clone(), sender));
     let writing = tokio::spawn(write_all(output, lines));
     let ended = link.run(arrivals).await;
@@ -58,7 +55,7 @@ async fn read_all(
                 Ok(messages) => charged(&endpoint, &caller, messages),
                 Err((id, error)) => Arrival::Broken(id, error),
             },
-            Ok(Some(Err(error))) => Arrival::Broken(None, error),
+            Ok(Some(Err(_))) => Arrival::Broken(None, too_long(endpoint.guard().largest_message())),
             Ok(None) => return,
             Err(cause) => return tracing::debug!(%cause, "the client can no longer be read"),
         };
@@ -102,52 +99,14 @@ async fn write_all(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receive
     }
 }
 
-/// What is read, line by line.
-struct Lines<R> {
-    input: BufReader<R>,
-    longest: usize,
-}
-
-impl<R: AsyncRead + Unpin> Lines<R> {
-    /// The next line, without its end; of one that is too long nothing is kept. `None` at the end.
-    async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, RpcError>>> {
-        let mut line = Vec::new();
-        let mut length = 0_usize;
-        loop {
-            let chunk = self.input.fill_buf().await?;
-            let whole = chunk.iter().position(|byte| *byte == b'\n');
-            let (part, _) = chunk.split_at(whole.unwrap_or(chunk.len()));
-            let (used, at_end) = (part.len() + usize::from(whole.is_some()), chunk.is_empty());
-            length = length.saturating_add(part.len());
-            if length <= self.longest {
-                line.extend_from_slice(part);
-            } else {
-                line = Vec::new();
-            }
-            self.input.consume(used);
-            if at_end && length == 0 {
-                return Ok(None);
-            }
-            if at_end || whole.is_some() {
-                let fits = length <= self.longest;
-                return Ok(Some(fits.then_some(line).ok_or_else(|| self.too_long())));
-            }
-        }
-    }
-
-    fn too_long(&self) -> RpcError {
-        let longest = self.longest;
-        RpcError::invalid_request(format!("a message is at most {longest} bytes"))
-    }
+fn too_long(longest: usize) -> RpcError {
+    RpcError::invalid_request(format!("a message is at most {longest} bytes"))
 }
 
 /// The lines of a text that is read in pieces; nothing for each that is too long.
 #[cfg(any(test, feature = "fuzzing"))]
 pub async fn lines_of(text: &[u8], piece: usize, longest: usize) -> Vec<Option<Vec<u8>>> {
-    let mut lines = Lines {
-        input: BufReader::with_capacity(piece, text),
-        longest,
-    };
+    let mut lines = Lines::new(BufReader::with_capacity(piece, text), longest);
     let mut found = Vec::new();
     while let Ok(Some(line)) = lines.next().await {
         found.push(line.ok());

@@ -162,7 +162,7 @@ impl<'a> Agents<'a> {
 }
 
 /// False if there are too many.
-fn insert(connection: &Connection, agent: &Agent) -> Result<bool, rusqlite::Error> {
+pub(super) fn insert(connection: &Connection, agent: &Agent) -> Result<bool, rusqlite::Error> {
     let count = "SELECT count(*) FROM agent WHERE revoked_ms IS NULL";
     let there: i64 = connection.query_row(count, [], |row| row.get(0))?;
     if there >= MAX_AGENTS {

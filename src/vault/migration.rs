@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::error::VaultError;
-use super::{audit_schema, changes, grants, logins, oauth_clients, oauth_links, owner};
+use super::{audit_schema, changes, grants, logins, oauth_clients, oauth_links, owner, pairings};
 use crate::sys;
 
 /// Marks the file as ours: "gwrv" as a big-endian number.
@@ -18,6 +18,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     &[VERSION_3],
     VERSION_4,
     VERSION_5,
+    VERSION_6,
 ];
 
 const VERSION_1: &str = "
@@ -131,6 +132,9 @@ const VERSION_5: &[&str] = &[
     oauth_clients::SCHEMA,
     oauth_links::SCHEMA,
 ];
+
+/// Codes with which clients fetch their tokens.
+const VERSION_6: &[&str] = &[pairings::SCHEMA];
 
 /// The version that `steps` lead to.
 pub(super) fn newest(steps: &[&[&str]]) -> u32 {

@@ -29,6 +29,7 @@ mod oauth_links;
 mod offer;
 mod open;
 mod owner;
+mod pairings;
 mod queue;
 mod row;
 mod row_job;
@@ -62,6 +63,7 @@ pub use oauth_links::{
 };
 pub use offer::OfferedTool;
 pub use owner::{Guesses, StoredPassword};
+pub use pairings::Paired;
 pub use sessions::{SessionUse, StateSeen, StoredSession};
 pub use store::Vault;
 pub use subscriptions::Subscription;

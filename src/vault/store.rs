@@ -21,6 +21,7 @@ use super::oauth_links::OauthLinks;
 use super::offer::Offer;
 use super::open;
 use super::owner::Owner;
+use super::pairings::Pairings;
 use super::row_job::Trail;
 use super::sessions::Sessions;
 use super::shared::Shared;
@@ -76,6 +77,11 @@ impl Vault {
     /// The owner's password.
     pub fn owner(&self) -> Owner<'_> {
         Owner::new(&self.shared)
+    }
+
+    /// Agents that will be, once somebody brings the code for one.
+    pub fn pairings(&self) -> Pairings<'_> {
+        Pairings::new(&self.shared)
     }
 
     /// Who is signed in with a cookie.

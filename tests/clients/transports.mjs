@@ -1,8 +1,10 @@
-// The TypeScript SDKs over stdio and HTTP+SSE, against the fixtures, and over stdio against a trial of the product:
-//   transports.mjs v1 stdio|sse                         @modelcontextprotocol/sdk 1.x
-//   transports.mjs v2 stdio legacy|auto|2026-07-28      @modelcontextprotocol/client 2.x
+// The TypeScript SDKs over stdio, HTTP+SSE and `gatewren bridge`, against the fixtures, and over stdio and the bridge
+// against a trial of the product:
+//   transports.mjs v1 stdio|sse|bridge                         @modelcontextprotocol/sdk 1.x
+//   transports.mjs v2 stdio|bridge legacy|auto|2026-07-28      @modelcontextprotocol/client 2.x
 //   transports.mjs v2 sse legacy
-// Environment: GATEWREN_CLIENT (a name for the checks), GATEWREN_BIN, GATEWREN_SSE_URL.
+// Environment: GATEWREN_CLIENT (a name for the checks), GATEWREN_BIN, GATEWREN_SSE_URL, and the words of the bridge in
+// GATEWREN_BRIDGE_FIXTURES and GATEWREN_BRIDGE_BOX.
 import { NAME, check, expect, finish } from './report.mjs';
 
 const [sdk, kind, mode = 'legacy'] = process.argv.slice(2);
@@ -15,7 +17,7 @@ const WATCHED = 'test://watched-resource';
 const { connect } = sdk === 'v1' ? await first() : await second();
 setTimeout(() => finish(`not done within ${BOUND_MS} ms`), BOUND_MS).unref();
 await atTheFixtures();
-if (kind === 'stdio') await atTheBox();
+if (kind !== 'sse') await atTheBox();
 finish();
 
 async function first() {
@@ -78,6 +80,10 @@ async function second() {
 
 function made(args, Stdio, Sse) {
   if (kind === 'sse' && args[0] === 'everything') return new Sse(new URL(process.env.GATEWREN_SSE_URL));
+  if (kind === 'bridge') {
+    const elsewhere = args[0] === 'everything' ? 'GATEWREN_BRIDGE_FIXTURES' : 'GATEWREN_BRIDGE_BOX';
+    args = process.env[elsewhere].split(' ');
+  }
   const env = { PATH: process.env.PATH, XDG_STATE_HOME: process.env.XDG_STATE_HOME };
   return new Stdio({ command: BIN, args, env, stderr: 'ignore' });
 }

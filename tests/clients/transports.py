@@ -1,10 +1,12 @@
-"""The Python SDKs over stdio and HTTP+SSE, against the fixtures, and over stdio against a trial of the product:
+"""The Python SDKs over stdio, HTTP+SSE and `gatewren bridge`, against the fixtures, and over stdio and the bridge
+against a trial of the product:
 
-    transports.py v1 stdio|sse                       mcp 1.x
-    transports.py v2 stdio legacy|auto|2026-07-28    mcp 2.x
+    transports.py v1 stdio|sse|bridge                       mcp 1.x
+    transports.py v2 stdio|bridge legacy|auto|2026-07-28    mcp 2.x
     transports.py v2 sse legacy
 
-Environment: GATEWREN_CLIENT (a name for the checks), GATEWREN_BIN, GATEWREN_SSE_URL, XDG_STATE_HOME.
+Environment: GATEWREN_CLIENT (a name for the checks), GATEWREN_BIN, GATEWREN_SSE_URL, XDG_STATE_HOME, and the words of
+the bridge in GATEWREN_BRIDGE_FIXTURES and GATEWREN_BRIDGE_BOX.
 """
 
 import contextlib
@@ -30,6 +32,9 @@ warnings.simplefilter("ignore")
 def transport(args, errlog):
     if KIND == "sse" and args[0] == "everything":
         return sse_client(os.environ["GATEWREN_SSE_URL"])
+    if KIND == "bridge":
+        elsewhere = "GATEWREN_BRIDGE_FIXTURES" if args[0] == "everything" else "GATEWREN_BRIDGE_BOX"
+        args = os.environ[elsewhere].split(" ")
     env = {name: os.environ[name] for name in ("PATH", "XDG_STATE_HOME")}
     server = StdioServerParameters(command=os.environ["GATEWREN_BIN"], args=args, env=env)
     return stdio_client(server, errlog=errlog)
@@ -180,7 +185,7 @@ async def main():
             heard = []
             async with connect(["everything", "stdio"], heard, errlog) as client:
                 await at_the_fixtures(client, heard)
-        if KIND == "stdio":
+        if KIND != "sse":
             with check("connects to the box and closes"):
                 async with connect(TRIAL, [], errlog) as client:
                     await at_the_box(client)

@@ -19,6 +19,7 @@ mod everything;
 mod first_hour;
 mod flow_agents;
 mod flow_agents_cli;
+mod flow_bridge;
 mod flow_calls;
 mod flow_changes;
 mod flow_confirm;

@@ -3,45 +3,18 @@
 use serde_json::json;
 
 use super::super::deed::hand;
-use super::{house::House, limits::Options};
-use crate::auth::Admission;
-use crate::config::{Overrides, Policy, Preset};
-use crate::deeds::{Expiry, admit, chosen_space, fit_name, plain};
+use super::{house::House, wanted::Wanted};
+use crate::deeds::{admit, plain};
 use crate::sys::rfc3339;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What you call it
-    name: String,
-
-    /// Where its policy starts from: observe, suggest, operate or admin
-    #[arg(long, value_name = "PRESET", default_value = "observe")]
-    policy: Preset,
-
-    /// The space that it is kept in, or '*' for the whole box; needed where the settings have spaces
-    #[arg(long, value_name = "NAME")]
-    space: Option<String>,
-
-    /// When its token ends: after 30d, or on 2027-01-31
-    #[arg(long, value_name = "WHEN")]
-    expires: Option<Expiry>,
-
     #[command(flatten)]
-    options: Options,
+    wanted: Wanted,
 }
 
 pub async fn run(house: &House, args: &Args) -> Result<String, String> {
-    let mut overrides = Overrides::default();
-    args.options.apply(&mut overrides, &house.tools)?;
-    let admission = Admission {
-        name: fit_name(&args.name)?,
-        policy: Policy {
-            preset: args.policy,
-            overrides,
-        },
-        space: chosen_space(args.space.as_deref(), &house.spaces)?,
-        expires_ms: args.expires.map(|Expiry(ms)| ms),
-    };
+    let admission = args.wanted.admission(&house.spaces, &house.tools)?;
     let (agent, token) = admit((&house.vault, &hand()), admission).await?;
     let token = token.expose();
     let space = agent.space.unwrap_or_default();

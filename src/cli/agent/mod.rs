@@ -9,5 +9,7 @@ mod list;
 mod revoke;
 mod rotate;
 mod show;
+mod wanted;
 
 pub use entry::{Args, run};
+pub use wanted::Wanted;

@@ -1,0 +1,145 @@
+//! Brings the server's answer to a request to the client, whole or event by event.
+
+use hyper::header::HeaderMap;
+use serde_json::Value;
+
+use super::output::Output;
+use super::peek::Peek;
+use super::server::{Answer, Server};
+use super::trouble::{Standing, Trouble};
+use crate::protocol::{Id, RpcError};
+
+/// So much of what a server says beside the protocol goes into an error.
+const MAX_SAID: usize = 300;
+
+/// How it ended.
+pub enum Carried {
+    /// The client has the answer. The message itself, where it is wanted.
+    Answered(Option<Vec<u8>>),
+    /// The answer did not come.
+    Cut {
+        /// The last event, behind which its stream can be resumed.
+        last: Option<String>,
+        /// Why.
+        why: Trouble,
+    },
+}
+
+/// Where an answer goes.
+#[derive(Clone, Copy)]
+pub struct Way<'a> {
+    /// The server.
+    pub server: &'a Server,
+    /// The client; nobody for what the bridge itself has asked.
+    pub output: Option<&'a Output>,
+    /// Whether whoever carries it wants to see it too.
+    pub keeps: bool,
+}
+
+impl Way<'_> {
+    async fn say(&self, message: Vec<u8>) {
+        if let Some(output) = self.output {
+            output.say(message).await;
+        }
+    }
+
+    /// Brings all that comes until the answer to this request.
+    pub async fn carry(self, answer: Answer, id: &Id) -> Carried {
+        let cut = |why| Carried::Cut { last: None, why };
+        if answer.is_stream() {
+            return self.carry_events(answer, id).await;
+        }
+        let (status, headers) = (answer.status, answer.headers.clone());
+        let body = match self.server.whole(answer).await {
+            Ok(body) => body,
+            Err(why) => return cut(why),
+        };
+        if Peek::at(&body).is_some_and(|peek| peek.answers(id)) {
+            let kept = self.keeps.then(|| body.to_vec());
+            self.say(body.to_vec()).await;
+            return Carried::Answered(kept);
+        }
+        if status.is_success() {
+            let words = "what the server answered is no answer to this request";
+            return cut(Trouble::new(Standing::Unknown, words));
+        }
+        cut(Trouble::new(
+            Standing::Never,
+            said(&headers, status.as_str(), &body),
+        ))
+    }
+
+    async fn carry_events(self, answer: Answer, id: &Id) -> Carried {
+        let (mut events, _wire) = answer.events();
+        let mut last = None;
+        loop {
+            let event = match events.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => {
+                    let words = "the server ended the stream before the answer";
+                    let why = Trouble::new(Standing::Unknown, words);
+                    return Carried::Cut { last, why };
+                }
+                Err(why) => return Carried::Cut { last, why },
+            };
+            last = event.id.or(last);
+            if event.data.is_empty() {
+                continue;
+            }
+            let answers = Peek::at(&event.data).is_some_and(|peek| peek.answers(id));
+            let kept = (answers && self.keeps).then(|| event.data.clone());
+            self.say(event.data).await;
+            if answers {
+                return Carried::Answered(kept);
+            }
+        }
+    }
+}
+
+/// What a refusal says, in words for the client.
+pub fn said(headers: &HeaderMap, status: &str, body: &[u8]) -> String {
+    let value: Option<Value> = serde_json::from_slice(body).ok();
+    let said = value.as_ref().and_then(|value| {
+        let inner = value.pointer("/error/message");
+        inner.or_else(|| value.get("message"))?.as_str()
+    });
+    let said: String = said.unwrap_or_default().chars().take(MAX_SAID).collect();
+    let hint = if status == "401" && headers.contains_key("www-authenticate") {
+        "; its token is not, or no longer, good: pair this client anew with `gatewren pair` on the server"
+    } else {
+        ""
+    };
+    let colon = if said.is_empty() { "" } else { ": " };
+    format!("the server refused this ({status}){colon}{said}{hint}")
+}
+
+/// What a client is told of a request that has no answer.
+pub fn words(trouble: &Trouble, repeatable: bool) -> RpcError {
+    let unknown = trouble.standing == Standing::Unknown && !repeatable;
+    let hint = if unknown {
+        "; whether it was carried out is not known: look before it is repeated"
+    } else {
+        ""
+    };
+    let words = format!("{}{hint}", trouble.words);
+    RpcError::new(crate::protocol::code::INTERNAL, words)
+}
+
+/// Whether a request may be made again when nobody knows whether it was heard: it changes nothing, or nothing more the
+/// second time. A call of a tool may do anything.
+pub fn is_repeatable(method: &str) -> bool {
+    matches!(
+        method,
+        "initialize"
+            | "ping"
+            | "server/discover"
+            | "subscriptions/listen"
+            | "logging/setLevel"
+            | "completion/complete"
+    ) || method.ends_with("/list")
+        || matches!(
+            method,
+            "prompts/get" | "tasks/get" | "tasks/cancel" | "tasks/result"
+        )
+        || method.starts_with("resources/")
+}

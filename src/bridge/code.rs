@@ -1,0 +1,190 @@
+//! What a client is told to fetch its token with: a secret, where to bring it, and what to know the server by.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::http::{Pin, PinStart};
+use crate::sys::{Secret, from_letters, meant_letters, to_letters};
+
+/// Letters of the secret, 60 bits.
+const SECRET: usize = 12;
+
+/// Letters of the beginning of the pin, 80 bits.
+const PIN: usize = 16;
+
+/// So many letters stand together.
+const GROUP: usize = 4;
+
+/// Where gatewren listens, where nothing else is said.
+const PORT: u16 = 8443;
+
+/// A one-time code. The secret is told to nobody but the server whose pin begins as the code says.
+#[derive(Debug, Clone)]
+pub struct PairingCode {
+    /// What the server gives the token for.
+    pub secret: Secret,
+    /// What the pin begins with.
+    pub pin: PinStart,
+    letters: String,
+}
+
+/// A code and the server that it is for, `CODE@HOST:PORT`.
+#[derive(Debug, Clone)]
+pub struct Invitation {
+    /// The code.
+    pub code: PairingCode,
+    /// The server, as `HOST:PORT`; an IPv6 address in brackets.
+    pub host: String,
+}
+
+impl PairingCode {
+    /// The code of a secret and a server.
+    pub fn new(secret: &Secret, pin: &Pin) -> Option<Self> {
+        let start = pin.bytes().get(..PinStart::SHORT).unwrap_or_default();
+        format!("{}{}", secret.expose(), to_letters(start))
+            .parse()
+            .ok()
+    }
+
+    /// As it is shown and typed.
+    pub fn shown(&self) -> String {
+        let letters: Vec<char> = self.letters.chars().collect();
+        let groups = letters.chunks(GROUP).map(String::from_iter);
+        groups.collect::<Vec<_>>().join("-")
+    }
+
+    /// Its letters alone.
+    pub fn letters(&self) -> &str {
+        &self.letters
+    }
+}
+
+/// A text that is no code, or names no server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoCode;
+
+impl fmt::Display for NoCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it is CODE@HOST or CODE@HOST:PORT, with a code of 28 letters and digits, as `gatewren pair` shows it")
+    }
+}
+
+impl std::error::Error for NoCode {}
+
+impl FromStr for PairingCode {
+    type Err = NoCode;
+
+    fn from_str(typed: &str) -> Result<Self, NoCode> {
+        let letters: String = meant_letters(typed).take(SECRET + PIN + 1).collect();
+        if letters.len() != SECRET + PIN {
+            return Err(NoCode);
+        }
+        let (secret, pin) = letters.split_at_checked(SECRET).ok_or(NoCode)?;
+        let pin = from_letters(pin).and_then(|start| PinStart::of(&start));
+        Ok(Self {
+            // One that is mistyped here the server refuses.
+            secret: Secret::new(secret),
+            pin: pin.ok_or(NoCode)?,
+            letters,
+        })
+    }
+}
+
+impl FromStr for Invitation {
+    type Err = NoCode;
+
+    fn from_str(text: &str) -> Result<Self, NoCode> {
+        let (code, host) = text.trim().rsplit_once('@').ok_or(NoCode)?;
+        Ok(Self {
+            code: code.parse()?,
+            host: with_port(host).ok_or(NoCode)?,
+        })
+    }
+}
+
+/// A host with its port; gatewren's own where none is named.
+pub fn with_port(host: &str) -> Option<String> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]%".contains(&byte);
+    if host.is_empty() || !host.bytes().all(good) {
+        return None;
+    }
+    // An address of IPv6, with its brackets or without.
+    if let Ok(address) = host.parse::<std::net::Ipv6Addr>() {
+        return Some(format!("[{address}]:{PORT}"));
+    }
+    let port = host
+        .rsplit_once(':')
+        .filter(|(_, port)| !port.ends_with(']'));
+    match port {
+        Some((name, port)) if !name.is_empty() => {
+            let port: u16 = port.parse().ok()?;
+            Some(format!("{name}:{port}"))
+        }
+        Some(_) => None,
+        None => Some(format!("{host}:{PORT}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pin() -> Pin {
+        "sha256/AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+            .parse()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_code_is_read_as_it_is_shown_and_as_it_is_typed() {
+        let code = PairingCode::new(&Secret::new("ABCDEFGH1230"), &pin()).unwrap();
+        assert_eq!(code.shown(), "ABCD-EFGH-1230-000G-40R4-0M30-E209");
+        for typed in [
+            code.shown(),
+            code.shown().to_lowercase(),
+            code.letters().to_owned(),
+            code.shown()
+                .replace('0', "o")
+                .replace('1', "l")
+                .replace('-', " "),
+        ] {
+            let read: PairingCode = typed.parse().unwrap();
+            assert_eq!(read.secret, Secret::new("ABCDEFGH1230"), "{typed}");
+            assert_eq!(read.pin, code.pin, "{typed}");
+        }
+        for bad in [
+            "",
+            "ABCD",
+            &code.shown()[1..],
+            &format!("{}A", code.shown()),
+            &code.shown().replace('G', "U"),
+        ] {
+            assert!(bad.parse::<PairingCode>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_invitation_names_a_server() {
+        let code = PairingCode::new(&Secret::new("ABCDEFGH1230"), &pin()).unwrap();
+        for (host, expected) in [
+            ("box.lan", "box.lan:8443"),
+            ("box.lan:443", "box.lan:443"),
+            ("192.168.1.2", "192.168.1.2:8443"),
+            ("[fd00::1]:9", "[fd00::1]:9"),
+            ("[fd00::1]", "[fd00::1]:8443"),
+            ("fd00::1", "[fd00::1]:8443"),
+        ] {
+            let text = format!("{}@{host}", code.shown());
+            assert_eq!(text.parse::<Invitation>().unwrap().host, expected);
+        }
+        for bad in ["", "a/b", ":9", "box:99999", "box lan", "a@b"] {
+            assert!(
+                format!("{}@{bad}", code.shown())
+                    .parse::<Invitation>()
+                    .is_err(),
+                "{bad}"
+            );
+        }
+        assert!(code.shown().parse::<Invitation>().is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! `subscriptions/listen` (2026-07-28): a stream that is opened again, after which the client hears that all may differ.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::answer::{said, words};
+use super::link::Link;
+use super::peek::Peek;
+use super::server::{Answer, Asking, FIRST_PAUSE};
+use super::stream::LONGEST;
+use super::trouble::{Standing, Trouble};
+use crate::protocol::{Id, Request};
+
+/// Says what a subscription has.
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+
+/// How a connection of it ended.
+enum End {
+    /// It may be opened again.
+    Open,
+    /// The server will not have it.
+    Refused(Trouble),
+    /// It was answered with an error.
+    Answered,
+}
+
+/// Listens until the client cancels it, or the server refuses it.
+pub async fn listen(link: Arc<Link>, request: Request, asking: Asking) {
+    let mut pause = FIRST_PAUSE;
+    let mut acknowledged = false;
+    loop {
+        let answer = if acknowledged {
+            link.server.once(&asking).await
+        } else {
+            // The client waits for it.
+            link.server.ask(&asking).await
+        };
+        let end = match answer {
+            Ok(answer) if answer.is_stream() => {
+                pause = FIRST_PAUSE;
+                hear(&link, &request.id, answer, &mut acknowledged).await
+            }
+            Ok(answer) => refused(&link, &request.id, answer).await,
+            Err(trouble) if acknowledged && trouble.standing != Standing::Never => End::Open,
+            Err(trouble) => End::Refused(trouble),
+        };
+        match end {
+            End::Open => {}
+            End::Answered => return,
+            End::Refused(trouble) => {
+                let error = words(&trouble, true);
+                return link.output.reject(Some(&request.id), &error).await;
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST);
+    }
+}
+
+/// Brings what comes. A second acknowledgement is not the client's: it hears what may have changed instead. Nor is the
+/// end that a server says when it stops: the next one goes on.
+async fn hear(link: &Link, id: &Id, answer: Answer, acknowledged: &mut bool) -> End {
+    let (mut events, _wire) = answer.events();
+    while let Ok(Some(event)) = events.next().await {
+        let Some(peek) = Peek::at(&event.data) else {
+            continue;
+        };
+        if peek.answers(id) {
+            if peek.error.is_none() {
+                return End::Open;
+            }
+            link.output.say(event.data).await;
+            return End::Answered;
+        }
+        let again = *acknowledged && peek.method.as_deref() == Some(ACKNOWLEDGED);
+        *acknowledged |= peek.method.as_deref() == Some(ACKNOWLEDGED);
+        if again {
+            let granted = peek.params.map(|params| serde_json::from_str(params.get()));
+            tell(link, id, granted.and_then(Result::ok).unwrap_or_default()).await;
+        } else {
+            link.output.say(event.data).await;
+        }
+    }
+    End::Open
+}
+
+/// What the subscription tells of may have changed while nobody listened.
+async fn tell(link: &Link, id: &Id, granted: Value) {
+    let granted = granted.get("notifications").cloned().unwrap_or_default();
+    let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
+    for list in ["tools", "prompts", "resources"] {
+        if granted.get(format!("{list}ListChanged")) == Some(&Value::Bool(true)) {
+            let method = format!("notifications/{list}/list_changed");
+            let note = json!({ "jsonrpc": "2.0", "method": method, "params": { "_meta": meta } });
+            link.output.tell(&note).await;
+        }
+    }
+    let uris = granted
+        .get("resourceSubscriptions")
+        .and_then(Value::as_array);
+    for uri in uris.into_iter().flatten() {
+        let method = "notifications/resources/updated";
+        let params = json!({ "uri": uri, "_meta": meta });
+        let note = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+        link.output.tell(&note).await;
+    }
+}
+
+async fn refused(link: &Link, id: &Id, answer: Answer) -> End {
+    let (status, headers) = (answer.status, answer.headers.clone());
+    let body = match link.server.whole(answer).await {
+        Ok(body) => body,
+        Err(_) => return End::Open,
+    };
+    if Peek::at(&body).is_some_and(|peek| peek.answers(id)) {
+        link.output.say(body.to_vec()).await;
+        return End::Answered;
+    }
+    if status.is_server_error() || status.as_u16() == 429 {
+        return End::Open;
+    }
+    let words = said(&headers, status.as_str(), &body);
+    End::Refused(Trouble::new(Standing::Never, words))
+}

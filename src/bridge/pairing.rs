@@ -1,0 +1,156 @@
+//! Fetches a token for a code, once, and keeps it in a private file for every later start.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request};
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::answer::said;
+use super::code::Invitation;
+use crate::http::{Known, Pin, Remote};
+use crate::sys::{Secret, files};
+
+/// The largest file of ours, and the largest answer to a code.
+const MAX_BYTES: usize = 16 << 10;
+
+/// From asking to the whole answer.
+const WITHIN: Duration = Duration::from_secs(20);
+
+/// What comes in from where, and by what the server is known.
+pub struct Paired {
+    /// Where MCP is.
+    pub url: String,
+    /// By what the server is known.
+    pub pin: Pin,
+    /// The token.
+    pub token: Secret,
+}
+
+/// The file.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// Which code it was, as its SHA-256.
+    code_sha256: String,
+    url: String,
+    pin: String,
+    token: String,
+}
+
+/// What the server answers.
+#[derive(Deserialize)]
+struct Answer {
+    token: String,
+    pin: String,
+}
+
+/// Where the token of a server is kept, unless another file is named.
+pub fn usual_file(invitation: &Invitation) -> Result<PathBuf, String> {
+    let from = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from)
+    };
+    let base = from("XDG_STATE_HOME").or_else(|| Some(from("HOME")?.join(".local/state")));
+    let base = base.ok_or("there is no HOME to keep the token in; name a file with --file")?;
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-_".contains(letter);
+    let host = &invitation.host;
+    let name = host.replace(|letter| !plain(letter), "_");
+    Ok(base.join("gatewren-bridge").join(format!("{name}.json")))
+}
+
+/// The token of this code: the kept one, or the one that the server gives for it now.
+pub async fn paired(invitation: &Invitation, file: &Path) -> Result<Paired, String> {
+    let code_sha256 = hash(invitation.code.letters());
+    let kept = kept(file)?;
+    if let Some(kept) = kept.filter(|kept| kept.code_sha256 == code_sha256) {
+        let pin = kept.pin.parse();
+        return Ok(Paired {
+            pin: pin.map_err(|e| format!("{} is damaged: {e}", file.display()))?,
+            url: kept.url,
+            token: Secret::new(kept.token),
+        });
+    }
+    // Before the code is spent: what cannot be kept is not fetched.
+    files::private_dir(file.parent().unwrap_or(Path::new("."))).map_err(|e| e.to_string())?;
+    let answer = tokio::time::timeout(WITHIN, redeemed(invitation)).await;
+    let late = |_| format!("the server did not answer within {} s", WITHIN.as_secs());
+    let answer = answer.map_err(late)??;
+    let pin: Pin = answer
+        .pin
+        .parse()
+        .map_err(|e| format!("what the server says: {e}"))?;
+    if !invitation.code.pin.begins(&pin) {
+        return Err("the server says another pin than the code does".to_owned());
+    }
+    let kept = Kept {
+        code_sha256,
+        url: format!("https://{}/mcp", invitation.host),
+        pin: pin.to_string(),
+        token: answer.token,
+    };
+    let text = serde_json::to_vec(&kept).map_err(|e| e.to_string())?;
+    files::write_private(file, &text).map_err(|e| e.to_string())?;
+    Ok(Paired {
+        url: kept.url,
+        pin,
+        token: Secret::new(kept.token),
+    })
+}
+
+fn kept(file: &Path) -> Result<Option<Kept>, String> {
+    let bytes = match files::read_bounded(file, MAX_BYTES) {
+        Ok(bytes) => bytes,
+        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(cause.to_string()),
+    };
+    let open = files::mode(file).map_err(|e| e.to_string())? & 0o077 != 0;
+    let shown = file.display();
+    if open {
+        return Err(format!(
+            "others may read the token in {shown}; run: chmod 600 {shown}"
+        ));
+    }
+    // A token that cannot be read is not thrown away: the code behind it is spent.
+    let kept = serde_json::from_slice(&bytes);
+    kept.map(Some).map_err(|_| {
+        format!("{shown} is not what a pairing left there; move it away, and pair again")
+    })
+}
+
+/// Brings the code to the server, and nobody else: before the handshake has shown its key, nothing is said.
+async fn redeemed(invitation: &Invitation) -> Result<Answer, String> {
+    let address = format!("https://{}/pair", invitation.host);
+    let known = Known::ByPin(invitation.code.pin);
+    let remote = Remote::new(&address, known).map_err(|e| e.to_string())?;
+    let mut wire = remote.connect().await.map_err(|e| e.to_string())?;
+    let body = json!({ "code": invitation.code.secret.expose() });
+    let mut request = Request::new(Full::new(Bytes::from(body.to_string())));
+    *request.method_mut() = Method::POST;
+    for name in [CONTENT_TYPE, ACCEPT] {
+        let json = HeaderValue::from_static("application/json");
+        request.headers_mut().insert(name, json);
+    }
+    remote.address(&mut request);
+    let answer = wire.ask(request).await.map_err(|e| e.to_string())?;
+    let (head, body) = answer.into_parts();
+    let body = Limited::new(body, MAX_BYTES).collect().await;
+    let body = body.map_err(|e| format!("the server's answer broke off: {e}"))?;
+    let body = body.to_bytes();
+    if !head.status.is_success() {
+        return Err(said(&head.headers, head.status.as_str(), &body));
+    }
+    let answer = serde_json::from_slice(&body);
+    answer.map_err(|_| "what the server answered is no pairing".to_owned())
+}
+
+fn hash(letters: &str) -> String {
+    let hash = digest(&SHA256, format!("paired {letters}").as_bytes());
+    let hash = hash.as_ref().iter();
+    hash.map(|byte| format!("{byte:02x}")).collect()
+}

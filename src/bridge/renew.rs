@@ -1,0 +1,125 @@
+//! A session that the server no longer knows is begun again, without the client: it hears only that lists may differ.
+
+use bytes::Bytes;
+use hyper::{HeaderMap, Method};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::answer::{Carried, Way, said};
+use super::link::{Kept, Link, Session};
+use super::peek::Peek;
+use super::trouble::{Standing, Trouble};
+use crate::protocol::Id;
+
+/// What `initialize` answers, as far as it matters here.
+#[derive(Deserialize)]
+struct Hello {
+    #[serde(rename = "protocolVersion")]
+    version: String,
+    #[serde(default)]
+    capabilities: Value,
+}
+
+/// Begins a session in the place of the one of this number, unless somebody has meanwhile.
+pub async fn renew(link: &Link, number: u64) -> Result<(), Trouble> {
+    let _one = link.renewing.lock().await;
+    let old = link.session();
+    if old.number != number {
+        return Ok(());
+    }
+    let kept = link.kept().clone();
+    let Some((id, hello)) = kept.hello.clone() else {
+        let words = "the server does not know this session, and the client never began it";
+        return Err(Trouble::new(Standing::Never, words));
+    };
+    tracing::info!("the server has ended the session; it is begun again");
+    let (headers, answer) = greet(link, &id, hello).await?;
+    let agreed = agreed(&answer).ok_or_else(|| {
+        let words = "the server began no new session; start the client again";
+        Trouble::new(Standing::Never, words)
+    })?;
+    if old
+        .version
+        .as_deref()
+        .is_some_and(|old| old != agreed.version)
+    {
+        let words = "the server speaks another version of MCP now; start the client again";
+        return Err(Trouble::new(Standing::Never, words));
+    }
+    link.begin_session(&headers);
+    link.agree(agreed.version);
+    tell_server(link, &kept).await?;
+    tell_client(link, &kept, &agreed.capabilities).await;
+    Ok(())
+}
+
+/// Says the client's own greeting again; what comes back.
+async fn greet(link: &Link, id: &Id, hello: Bytes) -> Result<(HeaderMap, Vec<u8>), Trouble> {
+    let asking = Session::default().asking(Method::POST, hello, true);
+    let answer = link.server.ask(&asking).await?;
+    let headers = answer.headers.clone();
+    let way = Way {
+        server: &link.server,
+        output: None,
+        keeps: true,
+    };
+    match way.carry(answer, id).await {
+        Carried::Answered(answer) => Ok((headers, answer.unwrap_or_default())),
+        Carried::Cut { why, .. } => Err(why),
+    }
+}
+
+fn agreed(answer: &[u8]) -> Option<Hello> {
+    let result = Peek::at(answer)?.result?;
+    serde_json::from_str(result.get()).ok()
+}
+
+/// The version that the answer to `initialize` agrees on.
+pub fn version_in(answer: &[u8]) -> Option<String> {
+    agreed(answer).map(|hello| hello.version)
+}
+
+/// Says what the old session had heard.
+async fn tell_server(link: &Link, kept: &Kept) -> Result<(), Trouble> {
+    let mut messages = vec![json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })];
+    let mut ask = |method: &str, params: Value| {
+        let id = format!("gatewren-bridge-{}", messages.len());
+        messages.push(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+    };
+    if let Some(level) = kept.level {
+        ask("logging/setLevel", json!({ "level": level }));
+    }
+    for uri in &kept.uris {
+        ask("resources/subscribe", json!({ "uri": uri }));
+    }
+    for message in messages {
+        let body = Bytes::from(message.to_string());
+        let asking = link.session().asking(Method::POST, body, true);
+        let answer = link.server.ask(&asking).await?;
+        let (status, headers) = (answer.status, answer.headers.clone());
+        let body = link.server.whole(answer).await?;
+        if !status.is_success() {
+            // One that is gone meanwhile is nothing to fail for.
+            let words = said(&headers, status.as_str(), &body);
+            tracing::warn!(words, "the new session did not take what the old one knew");
+        }
+    }
+    Ok(())
+}
+
+/// What may have changed while there was no session.
+async fn tell_client(link: &Link, kept: &Kept, capabilities: &Value) {
+    for list in ["tools", "prompts", "resources"] {
+        let tells = capabilities.pointer(&format!("/{list}/listChanged"));
+        if tells == Some(&Value::Bool(true)) {
+            let method = format!("notifications/{list}/list_changed");
+            let note = json!({ "jsonrpc": "2.0", "method": method });
+            link.output.tell(&note).await;
+        }
+    }
+    for uri in &kept.uris {
+        let method = "notifications/resources/updated";
+        let note = json!({ "jsonrpc": "2.0", "method": method, "params": { "uri": uri } });
+        link.output.tell(&note).await;
+    }
+}

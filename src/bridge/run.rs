@@ -1,0 +1,198 @@
+//! Reads the client, has each message carried, and ends with the client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Method;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::link::Link;
+use super::output::{Output, write_all};
+use super::server::Server;
+use super::{listen, stateful, stateless, stream};
+use crate::protocol::{
+    Body, Id, IncomingNotification, Message, Request, RequestMeta, RpcError, read,
+};
+use crate::sys::{Lines, TooLong};
+
+/// The longest message of the client; a longer one is answered with an error.
+const LONGEST: usize = 32 << 20;
+
+/// Messages that were read wait here; beyond these, the client is not read.
+const QUEUED: usize = 8;
+
+/// Requests that are under way at once; one more is answered with an error.
+const MAX_UNDER_WAY: usize = 256;
+
+/// When the client has said its last, what is under way has so long to end.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// So long the end of the session, and the last lines, may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+type Line = Result<Vec<u8>, TooLong>;
+
+/// Carries one client until it closes its side.
+pub async fn run(
+    server: Server,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) {
+    let (said, lines) = Output::new();
+    let writing = tokio::spawn(write_all(output, lines));
+    let (sender, mut arrivals) = mpsc::channel(QUEUED);
+    let reading = tokio::spawn(read_all(input, sender));
+    let mut bridge = Bridge {
+        link: Arc::new(Link::new(server, said.clone())),
+        requests: JoinSet::new(),
+        streams: JoinSet::new(),
+        listens: false,
+    };
+    loop {
+        tokio::select! {
+            line = arrivals.recv() => match line {
+                Some(line) => bridge.take(line).await,
+                None => break,
+            },
+            Some(_) = bridge.requests.join_next() => {}
+            Some(_) = bridge.streams.join_next() => {}
+            () = said.closed() => break,
+        }
+    }
+    reading.abort();
+    bridge.end().await;
+    drop((bridge, said));
+    let _ = tokio::time::timeout(FAREWELL, writing).await;
+}
+
+async fn read_all(input: impl AsyncRead + Unpin, sender: mpsc::Sender<Line>) {
+    let mut lines = Lines::new(BufReader::new(input), LONGEST);
+    loop {
+        let line = match lines.next().await {
+            Ok(Some(Ok(line))) if line.trim_ascii().is_empty() => continue,
+            Ok(Some(line)) => line,
+            Ok(None) => return,
+            Err(cause) => return tracing::debug!(%cause, "the client can no longer be read"),
+        };
+        if sender.send(line).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The client's messages on their way.
+struct Bridge {
+    link: Arc<Link>,
+    /// What the client waits for.
+    requests: JoinSet<()>,
+    /// What lasts.
+    streams: JoinSet<()>,
+    /// Whether the session's own stream is open.
+    listens: bool,
+}
+
+impl Bridge {
+    async fn take(&mut self, line: Line) {
+        let Ok(line) = line else {
+            let words = format!("a message is at most {LONGEST} bytes");
+            return self.reject(None, RpcError::invalid_request(words)).await;
+        };
+        let line = Bytes::from(line);
+        match read(&line) {
+            Ok(Body::Single(Message::Request(request))) => self.request(request, line).await,
+            Ok(Body::Single(Message::Notification(note))) => self.note(&note, line).await,
+            Ok(Body::Single(Message::Response(_))) => self.post(line),
+            Ok(Body::Batch(_)) => {
+                let words = "batches are not carried; send one message a line";
+                self.reject(None, RpcError::invalid_request(words)).await;
+            }
+            Err((id, error)) => self.reject(id.as_ref(), error).await,
+        }
+    }
+
+    async fn reject(&self, id: Option<&Id>, error: RpcError) {
+        self.link.output.reject(id, &error).await;
+    }
+
+    async fn request(&mut self, request: Request, line: Bytes) {
+        let id = request.id.clone();
+        let link = self.link.clone();
+        if self.requests.len() + self.streams.len() >= MAX_UNDER_WAY {
+            let words = format!("{MAX_UNDER_WAY} requests are under way; wait for one of them");
+            return link.output.fail(&id, &words).await;
+        }
+        let version = RequestMeta::claim(&request.params).and_then(Value::as_str);
+        let Some(version) = version.map(str::to_owned) else {
+            self.requests.spawn(stateful::carry(link, request, line));
+            return;
+        };
+        if link.is_alone(&id) {
+            let words = "a request of this id is under way";
+            return self.reject(None, RpcError::invalid_request(words)).await;
+        }
+        let asking = stateless::asking(&link, &request, &version, line);
+        let listens = request.method == "subscriptions/listen";
+        let (done, carried) = (id.clone(), self.link.clone());
+        let handle = if listens {
+            self.streams.spawn(async move {
+                listen::listen(carried.clone(), request, asking).await;
+                carried.ended_alone(&done);
+            })
+        } else {
+            self.requests.spawn(async move {
+                stateless::carry(carried.clone(), request, asking).await;
+                carried.ended_alone(&done);
+            })
+        };
+        link.began_alone(id, handle);
+    }
+
+    async fn note(&mut self, note: &IncomingNotification, line: Bytes) {
+        match &*note.method {
+            "notifications/cancelled" => {
+                let id = note.params.get("requestId").cloned();
+                let id: Option<Id> = id.and_then(|id| serde_json::from_value(id).ok());
+                if let Some(handle) = id.and_then(|id| self.link.ended_alone(&id)) {
+                    // Its stream is closed, which is how the server hears of it.
+                    return handle.abort();
+                }
+                self.post(line);
+            }
+            "notifications/initialized" => {
+                // What comes next is said in a session that has begun.
+                stateful::carry_note(&self.link, line).await;
+                if !self.listens {
+                    self.listens = true;
+                    self.streams.spawn(stream::listen(self.link.clone()));
+                }
+            }
+            _ => self.post(line),
+        }
+    }
+
+    /// Says what wants no answer, in the session that there is.
+    fn post(&mut self, line: Bytes) {
+        let link = self.link.clone();
+        if link.session().version.is_some() {
+            self.requests
+                .spawn(async move { stateful::carry_note(&link, line).await });
+        }
+    }
+
+    /// Lets what is under way end, and then the session.
+    async fn end(&mut self) {
+        let drained = async { while self.requests.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(DRAIN, drained).await;
+        self.requests.shutdown().await;
+        self.streams.shutdown().await;
+        let session = self.link.session();
+        if session.id.is_some() {
+            let asking = session.asking(Method::DELETE, Bytes::new(), false);
+            let _ = tokio::time::timeout(FAREWELL, self.link.server.once(&asking)).await;
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Asks the server: on a connection that is free, on a new one, and again while it is away.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::{Method, Request, StatusCode};
+use tokio::time::Instant;
+
+use super::events::{Events, MAX_MESSAGE};
+use super::trouble::{Standing, Trouble};
+use crate::http::{Remote, Wire};
+use crate::sys::Secret;
+
+/// Free connections that are kept; one more is closed.
+const MAX_FREE: usize = 4;
+
+/// A connection that was free for longer is closed: the server, or a router, may have forgotten it.
+const FREE_FOR: Duration = Duration::from_secs(10);
+
+/// The first pause before asking again; each is twice as long as the one before, up to the longest.
+pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The longest pause of a request that somebody waits for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+
+/// The server, as one token's holder asks it.
+pub struct Server {
+    remote: Remote,
+    bearer: HeaderValue,
+    /// So long a request waits while the server is away; then it is answered with an error.
+    patience: Duration,
+    free: Mutex<Vec<(Instant, Wire)>>,
+}
+
+/// A request.
+pub struct Asking {
+    /// POST, GET or DELETE.
+    pub method: Method,
+    /// Headers of its own.
+    pub headers: HeaderMap,
+    /// A message, or nothing.
+    pub body: Bytes,
+    /// Whether it may be asked again when nobody knows whether it was heard.
+    pub repeatable: bool,
+}
+
+/// What the server answers.
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    body: Incoming,
+    wire: Wire,
+}
+
+impl Server {
+    /// The server, asked with this token.
+    pub fn new(remote: Remote, token: &Secret, patience: Duration) -> Result<Self, Trouble> {
+        let bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
+        let mut bearer = bearer
+            .map_err(|_| Trouble::new(Standing::Never, "the token holds what no token does"))?;
+        bearer.set_sensitive(true);
+        Ok(Self {
+            remote,
+            bearer,
+            patience,
+            free: Mutex::default(),
+        })
+    }
+
+    /// Asks until there is an answer, as long as it is worth while and safe.
+    pub async fn ask(&self, asking: &Asking) -> Result<Answer, Trouble> {
+        let until = Instant::now() + self.patience;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let (trouble, wait) = match self.once(asking).await {
+                Ok(answer) => match answer.asks_to_wait() {
+                    // It has refused to begin with it, so it can be asked again.
+                    Some(wait) if Instant::now() + wait <= until => (None, wait),
+                    _ => return Ok(answer),
+                },
+                Err(trouble) => (Some(trouble), pause),
+            };
+            if let Some(trouble) = trouble {
+                let again = trouble.may_pass(asking.repeatable);
+                if !again || Instant::now() + wait > until {
+                    return Err(trouble);
+                }
+                tracing::debug!(why = trouble.words, "asking again");
+            }
+            tokio::time::sleep(wait).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Asks once.
+    pub async fn once(&self, asking: &Asking) -> Result<Answer, Trouble> {
+        let mut wire = match self.take_free() {
+            Some(wire) => wire,
+            None => self.remote.connect().await?,
+        };
+        let mut request = Request::new(Full::new(asking.body.clone()));
+        *request.method_mut() = asking.method.clone();
+        *request.headers_mut() = asking.headers.clone();
+        let headers = request.headers_mut();
+        headers.insert(AUTHORIZATION, self.bearer.clone());
+        if !asking.body.is_empty() {
+            let json = HeaderValue::from_static("application/json");
+            headers.insert(CONTENT_TYPE, json);
+        }
+        let accept = match asking.method {
+            Method::GET => "text/event-stream",
+            _ => "application/json, text/event-stream",
+        };
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        self.remote.address(&mut request);
+        let (head, body) = wire.ask(request).await?.into_parts();
+        Ok(Answer {
+            status: head.status,
+            headers: head.headers,
+            body,
+            wire,
+        })
+    }
+
+    /// The whole body of an answer; its connection is free again.
+    pub async fn whole(&self, answer: Answer) -> Result<Bytes, Trouble> {
+        let body = Limited::new(answer.body, MAX_MESSAGE).collect().await;
+        let body = body.map_err(|cause| {
+            let words = format!("the server's answer broke off or is too large: {cause}");
+            Trouble::new(Standing::Unknown, words)
+        })?;
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.len() < MAX_FREE {
+            free.push((Instant::now(), answer.wire));
+        }
+        Ok(body.to_bytes())
+    }
+
+    fn take_free(&self) -> Option<Wire> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((since, wire)) = free.pop() {
+            if since.elapsed() < FREE_FOR && wire.is_free() {
+                return Some(wire);
+            }
+        }
+        None
+    }
+}
+
+impl Answer {
+    /// Whether it is a stream of events.
+    pub fn is_stream(&self) -> bool {
+        let media = self.headers.get(CONTENT_TYPE);
+        let media = media.and_then(|media| media.to_str().ok());
+        media.is_some_and(|media| media.starts_with("text/event-stream"))
+    }
+
+    /// Its events; the connection ends with them.
+    pub fn events(self) -> (Events, Wire) {
+        (Events::of(self.body), self.wire)
+    }
+
+    /// How long the server asks to wait with this very request.
+    fn asks_to_wait(&self) -> Option<Duration> {
+        let busy = [
+            StatusCode::TOO_MANY_REQUESTS,
+            StatusCode::SERVICE_UNAVAILABLE,
+        ];
+        let after = self.headers.get(RETRY_AFTER)?.to_str().ok()?;
+        let seconds: u64 = after.parse().ok()?;
+        let wait = Duration::from_secs(seconds).max(FIRST_PAUSE);
+        busy.contains(&self.status).then_some(wait)
+    }
+}

@@ -1,0 +1,172 @@
+//! 2025-11-25 and before: requests in a session, whose streams are resumed where they broke.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{Method, StatusCode};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::answer::{Carried, Way, is_repeatable, said, words};
+use super::link::{Link, MAX_URIS, Session};
+use super::renew::{renew, version_in};
+use super::server::{Answer, FIRST_PAUSE};
+use super::trouble::{Standing, Trouble};
+use crate::protocol::{Level, Request};
+
+/// Where a stream is resumed.
+pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Resuming a stream so often without one new event is given up.
+const MAX_RESUMED: u32 = 8;
+
+/// Carries a request and its answer.
+pub async fn carry(link: Arc<Link>, request: Request, body: Bytes) {
+    let repeatable = is_repeatable(&request.method);
+    if let Err(trouble) = carried(&link, &request, &body, repeatable).await {
+        let error = words(&trouble, repeatable);
+        link.output.reject(Some(&request.id), &error).await;
+    }
+}
+
+async fn carried(
+    link: &Link,
+    request: &Request,
+    body: &Bytes,
+    repeatable: bool,
+) -> Result<(), Trouble> {
+    let begins = request.method == "initialize";
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let session = if begins {
+            Session::default()
+        } else {
+            link.session()
+        };
+        let asking = session.asking(Method::POST, body.clone(), repeatable);
+        let answer = link.server.ask(&asking).await?;
+        if session.is_over(answer.status) && tries == 1 {
+            renew(link, session.number).await?;
+            continue;
+        }
+        let headers = answer.headers.clone();
+        if begins && answer.status.is_success() {
+            link.begin_session(&headers);
+        }
+        match brought(link, &session, request, answer).await {
+            Ok(answer) if begins => {
+                let answer = answer.unwrap_or_default();
+                if let Some(version) = version_in(&answer) {
+                    link.agree(version);
+                }
+                link.kept().hello = Some((request.id.clone(), body.clone()));
+                // Only now: what the client says next belongs to the session.
+                link.output.say(answer).await;
+                return Ok(());
+            }
+            Ok(_) => {
+                keep(link, request);
+                return Ok(());
+            }
+            Err(why) if tries > 1 || !why.may_pass(repeatable) => return Err(why),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Brings the answer, also over several connections.
+async fn brought(
+    link: &Link,
+    session: &Session,
+    request: &Request,
+    answer: Answer,
+) -> Result<Option<Vec<u8>>, Trouble> {
+    let begins = request.method == "initialize";
+    let way = Way {
+        server: &link.server,
+        output: (!begins).then_some(&link.output),
+        keeps: begins,
+    };
+    let mut answer = answer;
+    let mut seen: Option<String> = None;
+    let mut resumed = 0;
+    loop {
+        let (last, why) = match way.carry(answer, &request.id).await {
+            Carried::Answered(kept) => return Ok(kept),
+            Carried::Cut { last, why } => (last, why),
+        };
+        if last.is_some() && last != seen {
+            resumed = 0;
+            seen = last;
+        }
+        let Some(last) = seen.as_deref().filter(|_| resumed < MAX_RESUMED) else {
+            return Err(why);
+        };
+        resumed += 1;
+        tokio::time::sleep(FIRST_PAUSE * resumed).await;
+        let mut asking = session.asking(Method::GET, Bytes::new(), true);
+        let Ok(last) = HeaderValue::from_str(last) else {
+            return Err(why);
+        };
+        asking.headers.insert(LAST_EVENT, last);
+        answer = link.server.ask(&asking).await?;
+        if !answer.is_stream() {
+            // The server has forgotten the stream, and with it the call: it was begun, and nobody knows how it ended.
+            return Err(Trouble::new(Standing::Unknown, why.words));
+        }
+    }
+}
+
+/// Keeps what a new session must hear.
+fn keep(link: &Link, request: &Request) {
+    let text = |name: &str| request.params.get(name).and_then(Value::as_str);
+    let mut kept = link.kept();
+    match &*request.method {
+        "resources/subscribe" => {
+            let uri = text("uri").filter(|_| kept.uris.len() < MAX_URIS);
+            kept.uris.extend(uri.map(str::to_owned));
+        }
+        "resources/unsubscribe" => {
+            kept.uris.remove(text("uri").unwrap_or_default());
+        }
+        "logging/setLevel" => {
+            let level = request.params.get("level").cloned();
+            let level: Option<Level> = level.and_then(|level| serde_json::from_value(level).ok());
+            kept.level = level.or(kept.level);
+        }
+        _ => {}
+    }
+}
+
+/// Carries what wants no answer: a notification, or the client's answer to the server.
+pub async fn carry_note(link: &Link, body: Bytes) {
+    let begun = Instant::now();
+    for _ in 0..2 {
+        let session = link.session();
+        // To hear the same twice is no harm.
+        let asking = session.asking(Method::POST, body.clone(), true);
+        let answer = match link.server.ask(&asking).await {
+            Ok(answer) => answer,
+            Err(trouble) => {
+                return tracing::warn!(why = trouble.words, "a message was not carried");
+            }
+        };
+        if session.is_over(answer.status) {
+            match renew(link, session.number).await {
+                Ok(()) => continue,
+                Err(trouble) => {
+                    return tracing::warn!(why = trouble.words, "a message was not carried");
+                }
+            }
+        }
+        let (status, headers) = (answer.status, answer.headers.clone());
+        let body = link.server.whole(answer).await.unwrap_or_default();
+        if !matches!(status, StatusCode::ACCEPTED | StatusCode::OK) {
+            let words = said(&headers, status.as_str(), &body);
+            tracing::warn!(words, took = ?begun.elapsed(), "a message was not taken");
+        }
+        return;
+    }
+}

@@ -1,0 +1,54 @@
+//! 2026-07-28: a request stands alone, and closing its stream is how it is cancelled.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::Method;
+
+use super::answer::{Carried, Way, is_repeatable, words};
+use super::headers::{learn, of as headers_of};
+use super::link::{Link, lock};
+use super::peek::Peek;
+use super::server::Asking;
+use crate::protocol::Request;
+
+/// The request as it goes to the server.
+pub fn asking(link: &Link, request: &Request, version: &str, body: Bytes) -> Asking {
+    Asking {
+        method: Method::POST,
+        headers: headers_of(request, version, &lock(&link.marked)),
+        body,
+        repeatable: is_repeatable(&request.method),
+    }
+}
+
+/// Carries a request and its answer. What may be repeated is asked a second time when its answer breaks off.
+pub async fn carry(link: Arc<Link>, request: Request, asking: Asking) {
+    let lists = request.method == "tools/list";
+    let way = Way {
+        server: &link.server,
+        output: Some(&link.output),
+        keeps: lists,
+    };
+    let mut tries = 0;
+    let trouble = loop {
+        tries += 1;
+        let answer = match link.server.ask(&asking).await {
+            Ok(answer) => answer,
+            Err(trouble) => break trouble,
+        };
+        match way.carry(answer, &request.id).await {
+            Carried::Answered(kept) => {
+                let result = kept.as_deref().and_then(Peek::at);
+                if let Some(result) = result.and_then(|peek| peek.result) {
+                    learn(&mut lock(&link.marked), result.get());
+                }
+                return;
+            }
+            Carried::Cut { why, .. } if tries > 1 || !why.may_pass(asking.repeatable) => break why,
+            Carried::Cut { .. } => {}
+        }
+    };
+    let error = words(&trouble, asking.repeatable);
+    link.output.reject(Some(&request.id), &error).await;
+}

@@ -1,0 +1,70 @@
+//! The stream of a session, on which the server speaks by itself: opened again whenever it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::header::HeaderValue;
+use hyper::{Method, StatusCode};
+
+use super::link::Link;
+use super::renew::renew;
+use super::server::{Answer, FIRST_PAUSE};
+use super::stateful::LAST_EVENT;
+use super::trouble::Standing;
+
+/// The longest pause between two tries.
+pub const LONGEST: Duration = Duration::from_secs(30);
+
+/// Listens for as long as the client is there; ends by itself where the server offers no such stream.
+pub async fn listen(link: Arc<Link>) {
+    let mut pause = FIRST_PAUSE;
+    let mut last: Option<HeaderValue> = None;
+    loop {
+        let session = link.session();
+        let mut asking = session.asking(Method::GET, Bytes::new(), true);
+        if let Some(last) = &last {
+            asking.headers.insert(LAST_EVENT, last.clone());
+        }
+        match link.server.once(&asking).await {
+            Ok(answer) if answer.is_stream() => {
+                pause = hear(&link, answer, &mut last).await;
+            }
+            Ok(answer) if session.is_over(answer.status) => {
+                last = None;
+                if let Err(trouble) = renew(&link, session.number).await {
+                    tracing::warn!(why = trouble.words, "there is no new session");
+                    if trouble.standing == Standing::Never {
+                        return;
+                    }
+                }
+            }
+            Ok(answer) if answer.status == StatusCode::METHOD_NOT_ALLOWED && last.is_none() => {
+                return;
+            }
+            // Busy, or behind a proxy that says so; or it knows nothing of that event.
+            Ok(_) => last = None,
+            Err(trouble) => {
+                tracing::debug!(why = trouble.words, "the stream is opened again");
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST);
+    }
+}
+
+/// Brings what comes; the pause before the stream is opened again.
+async fn hear(link: &Link, answer: Answer, last: &mut Option<HeaderValue>) -> Duration {
+    let mut pause = FIRST_PAUSE;
+    let (mut events, _wire) = answer.events();
+    while let Ok(Some(event)) = events.next().await {
+        if let Some(id) = event.id.and_then(|id| HeaderValue::from_str(&id).ok()) {
+            *last = Some(id);
+        }
+        pause = event.retry.map_or(pause, |retry| retry.min(LONGEST));
+        if !event.data.is_empty() {
+            link.output.say(event.data).await;
+        }
+    }
+    pause
+}

@@ -1,0 +1,46 @@
+//! What is said of an agent that is to be: its name, its policy, and how long.
+
+use super::limits::Options;
+use crate::auth::Admission;
+use crate::config::{Overrides, Policy, Preset, Spaces};
+use crate::deeds::{Expiry, chosen_space, fit_name};
+use crate::vault::OfferedTool;
+
+/// The agent that is wanted.
+#[derive(Debug, clap::Args)]
+pub struct Wanted {
+    /// What you call it
+    name: String,
+
+    /// Where its policy starts from: observe, suggest, operate or admin
+    #[arg(long, value_name = "PRESET", default_value = "observe")]
+    policy: Preset,
+
+    /// The space that it is kept in, or '*' for the whole box; needed where the settings have spaces
+    #[arg(long, value_name = "NAME")]
+    space: Option<String>,
+
+    /// When its token ends: after 30d, or on 2027-01-31
+    #[arg(long, value_name = "WHEN")]
+    expires: Option<Expiry>,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Wanted {
+    /// How it is let in.
+    pub fn admission(&self, spaces: &Spaces, tools: &[OfferedTool]) -> Result<Admission, String> {
+        let mut overrides = Overrides::default();
+        self.options.apply(&mut overrides, tools)?;
+        Ok(Admission {
+            name: fit_name(&self.name)?,
+            policy: Policy {
+                preset: self.policy,
+                overrides,
+            },
+            space: chosen_space(self.space.as_deref(), spaces)?,
+            expires_ms: self.expires.map(|Expiry(ms)| ms),
+        })
+    }
+}

@@ -1,0 +1,117 @@
+//! `gatewren bridge`: an MCP client on standard input and output, and a gatewren elsewhere.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use super::{runtime, say::fail};
+use crate::bridge::{self, Invitation, Server, paired, usual_file};
+use crate::config::LogLevel;
+use crate::http::{Known, Pin, Remote};
+use crate::sys::{Secret, read_secret};
+use crate::telemetry;
+
+const EXAMPLES: &str = "\
+Examples:
+  gatewren bridge --pair ABCD-EFGH-JKMN-PQRS-TVWX-YZ01-2345@box.lan
+  gatewren bridge --url https://box.lan:8443/mcp --pin sha256/... --token-file ~/.gatewren-token
+  gatewren bridge --url https://box.example.org/mcp --token-file ~/.gatewren-token
+
+A client is given this command as that of an MCP server on standard input and output. `gatewren pair` on the server
+shows the code. It is good for one use: the token that it fetches is kept in a private file, and the same command
+finds it there at every later start.
+
+With a pin, or a code, which holds one, the server is known by its key: no certificate authority need be installed,
+and whoever is in between is told nothing. Without either, it is known as this machine knows servers.";
+
+/// Carry an MCP client on standard input and output to a gatewren elsewhere.
+///
+/// It needs no settings, no state directory and no rights. While the server is away, requests wait; a session that the
+/// server has forgotten is begun again. A call of a tool is never made twice.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The one-time code of `gatewren pair` and the server that it is for
+    #[arg(long, value_name = "CODE@HOST", conflicts_with_all = ["url", "pin", "token_file"], required_unless_present = "url")]
+    pair: Option<Invitation>,
+
+    /// Where the token of --pair is kept [default: ~/.local/state/gatewren-bridge/HOST_PORT.json]
+    #[arg(long, value_name = "FILE", requires = "pair")]
+    file: Option<PathBuf>,
+
+    /// The server's address, such as https://box.lan:8443/mcp
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+
+    /// The pin of the server's key, as `gatewren pair` shows it
+    #[arg(long, value_name = "PIN", requires = "url")]
+    pin: Option<Pin>,
+
+    /// The file with the token; without it, the token is in the environment as GATEWREN_TOKEN
+    #[arg(long, value_name = "FILE", requires = "url")]
+    token_file: Option<PathBuf>,
+
+    /// How long a request waits while the server is away
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    wait: u64,
+
+    /// The least serious log line on standard error: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "warn")]
+    log: LogLevel,
+}
+
+/// Carries until the client closes its side.
+pub fn run(args: &Args) -> ExitCode {
+    telemetry::init(args.log);
+    let runtime = match runtime::small() {
+        Ok(runtime) => runtime,
+        Err(cause) => return fail(&cause),
+    };
+    let outcome = runtime.block_on(carry(args));
+    runtime::leave(runtime);
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(words) => fail(&words),
+    }
+}
+
+async fn carry(args: &Args) -> Result<(), String> {
+    let server = server(args).await?;
+    bridge::run(server, tokio::io::stdin(), tokio::io::stdout()).await;
+    Ok(())
+}
+
+async fn server(args: &Args) -> Result<Server, String> {
+    let (url, known, token) = match (&args.pair, &args.url) {
+        (Some(invitation), _) => {
+            let file = match &args.file {
+                Some(file) => file.clone(),
+                None => usual_file(invitation)?,
+            };
+            let paired = paired(invitation, &file).await?;
+            (paired.url, Known::ByPin(paired.pin.into()), paired.token)
+        }
+        (None, Some(url)) => {
+            let known = args
+                .pin
+                .map_or(Known::ByMachine, |pin| Known::ByPin(pin.into()));
+            (url.clone(), known, token(args)?)
+        }
+        (None, None) => return Err("name the server with --pair or --url".to_owned()),
+    };
+    let remote = Remote::new(&url, known).map_err(|e| format!("--url {url}: {e}"))?;
+    let patience = Duration::from_secs(args.wait);
+    Server::new(remote, &token, patience).map_err(|trouble| trouble.words)
+}
+
+/// Never on the command line, where every user of the machine can read it.
+fn token(args: &Args) -> Result<Secret, String> {
+    if let Some(file) = &args.token_file {
+        return read_secret(file).map_err(|e| e.to_string());
+    }
+    let token = std::env::var("GATEWREN_TOKEN").ok();
+    let token = token.filter(|token| !token.trim().is_empty());
+    token.map(|token| Secret::new(token.trim())).ok_or_else(|| {
+        "there is no token: name its file with --token-file, or set GATEWREN_TOKEN".to_owned()
+    })
+}

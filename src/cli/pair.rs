@@ -1,0 +1,155 @@
+//! `gatewren pair`: a one-time code with which a client fetches a token of its own.
+
+use std::process::ExitCode;
+
+use qrcode::render::unicode::Dense1x2;
+use qrcode::{EcLevel, QrCode};
+use serde_json::json;
+
+use super::agent::Wanted;
+use super::{deed::hand, place::Place, runtime, say::conclude};
+use crate::app::certificate;
+use crate::bridge::{PairingCode, with_port};
+use crate::config::Settings;
+use crate::deeds::{pair, plain};
+use crate::http::{Pin, Tls};
+use crate::sys::{host_name, rfc3339};
+
+const EXAMPLES: &str = "\
+Examples:
+  gatewren pair claude --policy operate
+  gatewren pair laptop --policy observe --space media --expires 30d --host box.lan
+
+On the client's machine, the command that is shown is what the MCP client is told to run. The code is good for 5
+minutes and for one use; the agent comes to be when it is used, and a row of the audit says so. The code holds the
+secret and the beginning of the pin of this server's key: the client sends the secret only to who has that key.";
+
+/// Show a one-time code, as text and as a QR code, with which a client fetches a token of its own.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    agent: Wanted,
+
+    /// The name or address by which the client reaches this box, with a port if it is not the one of the settings
+    /// [default: the first of the names]
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command; 1 when it could not be done.
+pub fn run(args: &Args) -> ExitCode {
+    conclude(act(args))
+}
+
+fn act(args: &Args) -> Result<String, String> {
+    // In this order: root's own files are read before its rights are given up.
+    let mut settings = args.place.settings()?;
+    settings.state_dir = args.place.directory(&settings);
+    let pin = certificate(&settings).map_err(|e| e.to_string())?;
+    let pin = Tls::pin_of(&pin).map_err(|e| e.to_string())?;
+    let host = host(args.host.as_deref(), &settings)?;
+    let vault = args.place.vault()?;
+    let tools = vault.offer().tools().map_err(|e| e.to_string())?;
+    let admission = args.agent.admission(&settings.spaces, &tools)?;
+    let name = plain(&admission.name);
+    let runtime = runtime::build().map_err(|e| e.to_string())?;
+    let (secret, until_ms) = runtime.block_on(pair((&vault, &hand()), admission))?;
+    let code = PairingCode::new(&secret, &pin).ok_or("the code cannot be written")?;
+    let shown = Shown {
+        name,
+        code: format!("{}@{host}", code.shown()),
+        link: link(&host, &pin, code.letters()),
+        until: rfc3339(until_ms),
+        pin,
+        host,
+    };
+    if args.json {
+        return Ok(shown.json());
+    }
+    shown.words()
+}
+
+/// Where the client finds this box.
+fn host(named: Option<&str>, settings: &Settings) -> Result<String, String> {
+    let port = settings
+        .listen
+        .first()
+        .map_or(8443, std::net::SocketAddr::port);
+    let host = match named {
+        Some(named) => named.to_owned(),
+        None => settings.names.first().cloned().or_else(host_name).ok_or(
+            "this box has no name; say with --host by which name or address the client reaches it",
+        )?,
+    };
+    let bare = host.parse::<std::net::Ipv6Addr>().is_ok();
+    let has_port = !bare
+        && host
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| !port.ends_with(']'));
+    let host = match (bare, has_port) {
+        (true, _) => format!("[{host}]:{port}"),
+        (false, false) => format!("{host}:{port}"),
+        (false, true) => host,
+    };
+    with_port(&host).ok_or_else(|| format!("--host {host} is neither a name nor an address"))
+}
+
+fn link(host: &str, pin: &Pin, letters: &str) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("pin", &pin.to_string());
+    query.append_pair("code", letters);
+    format!("gatewren://{host}/?{}", query.finish())
+}
+
+/// What is shown, this once.
+struct Shown {
+    name: String,
+    code: String,
+    link: String,
+    until: String,
+    pin: Pin,
+    host: String,
+}
+
+impl Shown {
+    fn json(&self) -> String {
+        json!({
+            "name": self.name, "code": self.code, "link": self.link, "until": self.until,
+            "pin": self.pin.to_string(), "url": format!("https://{}/mcp", self.host),
+            "command": ["gatewren", "bridge", "--pair", self.code],
+        })
+        .to_string()
+    }
+
+    fn words(&self) -> Result<String, String> {
+        let qr = QrCode::with_error_correction_level(&self.link, EcLevel::L);
+        let qr = qr.map_err(|e| format!("the QR code cannot be made: {e}"))?;
+        // A terminal is dark more often than not, and what is dark in the code is left out in it.
+        let qr = qr
+            .render::<Dense1x2>()
+            .dark_color(Dense1x2::Light)
+            .light_color(Dense1x2::Dark)
+            .build();
+        let Self {
+            name,
+            code,
+            until,
+            pin,
+            ..
+        } = self;
+        Ok(format!(
+            "{qr}\n\
+             The code for {name}, good once until {until}:\n  {code}\n\n\
+             On the client's machine, as the command of an MCP server:\n  gatewren bridge --pair {code}\n\n\
+             The pin of this server is {pin}"
+        ))
+    }
+}

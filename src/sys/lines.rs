@@ -1,0 +1,48 @@
+//! Lines from a stream of bytes, none longer than it may be.
+
+use std::io;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+
+/// What is read, line by line.
+pub struct Lines<R> {
+    input: BufReader<R>,
+    longest: usize,
+}
+
+/// A line was longer than it may be; nothing of it was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLong;
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// Lines of at most so many bytes.
+    pub fn new(input: BufReader<R>, longest: usize) -> Self {
+        Self { input, longest }
+    }
+
+    /// The next line, without its end; of one that is too long nothing is kept. `None` at the end.
+    pub async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, TooLong>>> {
+        let mut line = Vec::new();
+        let mut length = 0_usize;
+        loop {
+            let chunk = self.input.fill_buf().await?;
+            let whole = chunk.iter().position(|byte| *byte == b'\n');
+            let (part, _) = chunk.split_at(whole.unwrap_or(chunk.len()));
+            let (used, at_end) = (part.len() + usize::from(whole.is_some()), chunk.is_empty());
+            length = length.saturating_add(part.len());
+            if length <= self.longest {
+                line.extend_from_slice(part);
+            } else {
+                line = Vec::new();
+            }
+            self.input.consume(used);
+            if at_end && length == 0 {
+                return Ok(None);
+            }
+            if at_end || whole.is_some() {
+                let fits = length <= self.longest;
+                return Ok(Some(fits.then_some(line).ok_or(TooLong)));
+            }
+        }
+    }
+}
