@@ -18,6 +18,7 @@ mod job_ends;
 mod lifecycle;
 mod names;
 mod reload;
+mod scrape;
 mod serving;
 mod signals;
 mod stdio;

@@ -15,6 +15,7 @@ mod lockout;
 mod logins;
 mod password;
 mod principal;
+mod scrapers;
 mod standing;
 mod token;
 
@@ -30,4 +31,6 @@ pub use links::{Agreement, Brought, Given, LinkError, Links};
 pub use logins::{LoginError, LoginKey, Logins, SetUpError, SignedIn};
 pub use password::hash_password;
 pub use principal::{AgentId, Principal};
+pub use scrapers::{Scrapers, mint_metrics_token};
 pub use standing::{policy_of, reach_of};
+pub use token::is_token;

@@ -9,8 +9,8 @@ use crate::sys::refuse_huge_pages;
 #[cfg(feature = "everything")]
 use super::everything;
 use super::{
-    agent, audit, check, completions, describe, helper, inbox, job, notify, owner, reaper, serve,
-    state, trial,
+    agent, audit, check, client_config, completions, describe, helper, inbox, job, metrics, notify,
+    owner, reaper, serve, state, top, trial,
 };
 
 /// The gate between AI clients and a home server.
@@ -32,6 +32,8 @@ enum Commands {
     Everything(everything::Args),
     /// Give out, list and revoke the tokens of AI clients.
     Agent(agent::Args),
+    /// Print what a client is to be told, so that it comes in here.
+    ClientConfig(client_config::Args),
     /// Set the owner's password, and see and end what was signed in.
     Owner(owner::Args),
     /// Decide on what agents propose, and allow things for a while.
@@ -40,6 +42,10 @@ enum Commands {
     Job(job::Args),
     /// See the owner's channels, and try them.
     Notify(notify::Args),
+    /// Give out the token with which a Prometheus looks at the metrics.
+    Metrics(metrics::Args),
+    /// See in the terminal what is called, what runs and what waits.
+    Top(top::Args),
     /// Check the record of every call.
     Audit(audit::Args),
     /// Say whether the settings are good, and what to mend.
@@ -71,10 +77,13 @@ pub fn main() -> ExitCode {
         Commands::Everything(args) => everything::run(args),
         Commands::Helper(args) => helper::run(args),
         Commands::Agent(args) => agent::run(&args),
+        Commands::ClientConfig(args) => client_config::run(&args),
         Commands::Owner(args) => owner::run(&args),
         Commands::Inbox(args) => inbox::run(&args),
         Commands::Job(args) => job::run(&args),
         Commands::Notify(args) => notify::run(&args),
+        Commands::Metrics(args) => metrics::run(&args),
+        Commands::Top(args) => top::run(&args),
         Commands::Audit(args) => audit::run(&args),
         Commands::Check(args) => check::run(&args),
         Commands::Describe(args) => describe::run(&args),
