@@ -25,6 +25,7 @@ declare -A python_packages=(
     [v1]='mcp==1.30.0'
     [v2]='mcp==2.3.0 fastmcp==4.1.0'
     [sbom]='cyclonedx-python-lib[json-validation]==11.12.0'
+    [metrics]='prometheus-client==0.26.0'
 )
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
@@ -124,8 +125,8 @@ need_json_patch_suite() {
     export JSON_PATCH_SUITE=$folder/node_modules/${json_patch_suite%@*}
 }
 
-# need_venv v1|v2|sbom: the Python clients of that SDK, or what reads an SBOM, in target/test-venv-v1 and so on; its
-# interpreter is in $python afterwards.
+# need_venv v1|v2|sbom|metrics: the Python clients of that SDK, or what reads an SBOM or metrics, in
+# target/test-venv-v1 and so on; its interpreter is in $python afterwards.
 need_venv() {
     local folder=$venv_dir-$1 wanted
     read -ra wanted <<<"${python_packages[$1]}"

@@ -17,9 +17,10 @@ use super::{
     house::{House, certificate, hosts},
     job_ends::record_job_ends,
     pair::Pairing,
+    scrape::Scrape,
     serving::Serving,
 };
-use crate::auth::{Agents, Links, Logins};
+use crate::auth::{Agents, Links, Logins, Scrapers};
 use crate::backends::{
     Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Mail, Network, Power, Processes,
     Setup, Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits, Updates,
@@ -84,8 +85,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     // First, so that it is there when it is asked.
     let (child, helper) = start_helper(helper, &settings)?;
     let bounds = followed(&helper, &stop);
-    let vault = open_vault(&directory.join("vault.db"))?;
-    vault.audit().begin_run().await.map_err(failed)?;
+    let vault = open_vault(&directory.join("vault.db")).await?;
     let state = state(&settings)?;
     let tls = address.map(|_| load_tls(&settings)).transpose()?;
     let lxc = Lxc::new(helper.clone());
@@ -93,6 +93,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let systemd = Systemd::new(SystemBus::new());
     let observer = observer(&state, (&lxc, &systemd), &helper, &live);
     recording_ends(&helper, (&vault, &state), directory.join("vault.db"), &stop);
+    let scrape = Scrape::new((&vault, &state), (&helper, &stop), (&tls, &directory));
     let told = (observer.handle(), live.clone());
     let backends = backends((lxc, systemd), helper, told, (&bounds, &stop));
     let courier = backends.courier.clone();
@@ -108,7 +109,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let engine = engine(catalog, &vault, &guard, (&settings, &stop)).await?;
     let engine = Arc::new(engine.with_inbox(inbox));
     let site = site((&vault, &state), (logins, measured), &live);
-    let serving = serving(&engine, (guard, sessions), tls, live, Some(site));
+    let serving = serving(&engine, (guard, sessions), tls, live, Some((site, scrape)));
     let house = House {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
         in_force,
@@ -271,6 +272,7 @@ async fn door(
         agents: Agents::new(vault.clone(), live.clone()).map_err(failed)?,
         logins: logins.clone(),
         links: Links::new(vault.clone()),
+        scrapers: Scrapers::new(vault.clone()),
         live: live.clone(),
     };
     let hosts = live.read(hosts);
@@ -295,13 +297,16 @@ fn state(settings: &Settings) -> Result<State, BuildError> {
     )
 }
 
-fn open_vault(path: &Path) -> Result<Vault, BuildError> {
-    Vault::open(path).map_err(|error| match error {
+/// The vault, in which a run begins.
+async fn open_vault(path: &Path) -> Result<Vault, BuildError> {
+    let vault = Vault::open(path).map_err(|error| match error {
         VaultError::Newer { .. } | VaultError::Damaged { .. } | VaultError::Foreign { .. } => {
             BuildError::lasting(error)
         }
         _ => failed(error),
-    })
+    })?;
+    vault.audit().begin_run().await.map_err(failed)?;
+    Ok(vault)
 }
 
 /// How much of the state's log is kept.
@@ -359,9 +364,10 @@ pub fn serving(
     (guard, sessions): (Arc<Guard>, Arc<Sessions>),
     tls: Option<Arc<Tls>>,
     live: Live,
-    site: Option<Site>,
+    house: Option<(Site, Scrape)>,
 ) -> Serving {
     let metrics = engine.metrics.clone();
+    let (site, scrape) = house.unzip();
     let connect = site.as_ref().map(|site| Connect {
         guard: guard.clone(),
         oauth: OAuth::new(site.vault.clone(), live.clone()),
@@ -381,6 +387,7 @@ pub fn serving(
             live: live.clone(),
             endpoint,
             site,
+            scrape,
             metrics: metrics.clone(),
         }),
         tls,

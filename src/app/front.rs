@@ -3,17 +3,18 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hyper::header::{ACCEPT, ALLOW, HeaderValue, LOCATION, ORIGIN};
+use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue, LOCATION, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
 use super::connect::{Connect, Part};
 use super::pair::Pairing;
+use super::scrape::Scrape;
 use crate::config::{Live, Preset};
 use crate::guard::{Admitted, Door, Guard, Refusal, expose, preflight};
 use crate::http::{Body, Upload, empty, json as json_response, text};
 use crate::owner::Site;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Exposition, Metrics};
 use crate::transport::{Answered, Endpoint, HttpSse};
 
 /// What answers at a path.
@@ -44,7 +45,7 @@ const PATHS: &[Row] = &[
     ("/mcp",             Door::Agent, Surface::Mcp,       "POST, GET, DELETE, OPTIONS"),
     ("/sse",             Door::Agent, Surface::Stream,    "GET, OPTIONS"),
     ("/message",         Door::Agent, Surface::Message,   "POST, OPTIONS"),
-    ("/metrics",         Door::Agent, Surface::Metrics,   "GET, OPTIONS"),
+    ("/metrics",         Door::Metrics, Surface::Metrics, "GET, OPTIONS"),
     ("/login",           Door::Open,  Surface::Login,     "POST, OPTIONS"),
     ("/logout",          Door::Open,  Surface::Logout,    "POST, OPTIONS"),
     ("/pair",            Door::Open,  Surface::Pair,      "POST, OPTIONS"),
@@ -81,6 +82,8 @@ pub struct Front {
     pub pairing: Option<Pairing>,
     /// The owner's pages; none where there is no owner.
     pub site: Option<Site>,
+    /// What a scrape is told beside what is counted; none where nothing is kept.
+    pub scrape: Option<Scrape>,
     /// The settings in force.
     pub live: Live,
     /// What is counted.
@@ -129,9 +132,11 @@ impl Front {
             },
             // Apart: pages are rare too.
             Door::Owner => Ok(Box::pin(self.page(request, peer)).await),
+            // Apart: a scrape is rare as well.
+            Door::Metrics => Box::pin(self.scraped(request, peer)).await,
             Door::Agent | Door::Connect => {
                 let admitted = self.guard.admit(door, request, peer).await?;
-                let answered = self.admitted(surface, &admitted)?;
+                let answered = self.admitted(surface, &admitted);
                 Ok(answered.response().await)
             }
         }
@@ -169,13 +174,12 @@ impl Front {
         }
     }
 
-    fn admitted(&self, surface: Surface, admitted: &Admitted) -> Result<Answered, Refusal> {
-        Ok(match surface {
-            Surface::Metrics => self.counted(admitted)?.into(),
+    fn admitted(&self, surface: Surface, admitted: &Admitted) -> Answered {
+        match surface {
             Surface::Stream => self.http_sse.stream(admitted).into(),
             Surface::Message => self.http_sse.message(admitted).into(),
             _ => self.endpoint.answer(admitted),
-        })
+        }
     }
 
     /// What answers a request's path and takes its method.
@@ -219,14 +223,35 @@ impl Front {
         }
     }
 
-    /// Counters in Prometheus' text format. They name tools that not every agent may know of, and count what all do.
-    fn counted(&self, admitted: &Admitted) -> Result<Response<Body>, Refusal> {
-        let who = admitted.who();
-        if who.preset() != Preset::Admin || !who.reach().is_everything() {
-            let words = "the metrics are for agents with the policy admin and no space";
-            return Err(Refusal::new(StatusCode::FORBIDDEN, "admin_required", words));
+    /// The metrics in Prometheus' text format, for whoever may look at nothing else, or for an agent that may see
+    /// everything: they name tools and agents that not everybody may know of, and count what all do.
+    async fn scraped(
+        &self,
+        request: Request<Upload>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refusal> {
+        let (head, body) = request.into_parts();
+        if !self.guard.is_scraper(&head, peer).await? {
+            let request = Request::from_parts(head, body);
+            let admitted = self.guard.admit(Door::Agent, request, peer).await?;
+            let who = admitted.who();
+            if who.preset() != Preset::Admin || !who.reach().is_everything() {
+                let words = "the metrics are for the token that `gatewren metrics token` prints, and for agents with \
+                             the policy admin and no space";
+                return Err(Refusal::new(StatusCode::FORBIDDEN, "admin_required", words));
+            }
         }
-        Ok(text(self.metrics.render()))
+        let page = if let Some(scrape) = &self.scrape {
+            scrape.page(&self.metrics).await
+        } else {
+            let mut page = Exposition::default();
+            self.metrics.render(&mut page);
+            page.into_text()
+        };
+        let mut response = text(page);
+        let media = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, media);
+        Ok(response)
     }
 
     fn refuse(&self, refusal: &Refusal, peer: SocketAddr) -> Response<Body> {

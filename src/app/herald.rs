@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::config::{Channel, Live, Occasion, Reach, Settings};
 use crate::courier::{Allowance, Courier, Entry, Message, Outbox, Priority, Source};
+use crate::deeds::reached_at;
 use crate::state::{Kept, Notifications, State};
 use crate::sys::now_ms;
 
@@ -128,7 +129,8 @@ impl Herald {
     }
 
     async fn tell(&mut self, entry: Entry, channel: &Channel) {
-        match self.courier.tell(channel, &message(&entry)).await {
+        let address = self.live.read(reached_at);
+        match self.courier.tell(channel, &message(&entry, &address)).await {
             Ok(()) => tracing::info!(
                 channel = entry.channel,
                 notification = entry.id,
@@ -173,6 +175,7 @@ fn entry(channel: &str, one: &Kept, occasion: Occasion) -> Entry {
         container: one.container.clone(),
         title: text("title"),
         text: text("message"),
+        page: page(one),
         at_ms: one.value.get("at_ms").and_then(Value::as_u64).unwrap_or(0),
         tries: 0,
         next_ms: 0,
@@ -180,7 +183,7 @@ fn entry(channel: &str, one: &Kept, occasion: Occasion) -> Entry {
     }
 }
 
-fn message(entry: &Entry) -> Message {
+fn message(entry: &Entry, address: &str) -> Message {
     let occasion = entry.occasion.parse().unwrap_or(Occasion::Info);
     Message {
         source: Source::Us(occasion.as_str()),
@@ -193,5 +196,21 @@ fn message(entry: &Entry) -> Message {
         },
         container: entry.container.clone(),
         at_ms: entry.at_ms,
+        // What an earlier gatewren has kept names no page.
+        link: (!entry.page.is_empty()).then(|| format!("https://{address}{}", entry.page)),
+    }
+}
+
+/// The owner's page that tells more. Other programs may write notifications too, so that an id is taken for one only if
+/// it can be.
+fn page(one: &Kept) -> String {
+    let is_id =
+        |id: &&str| id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    match one.change() {
+        Some(change) => match Some(change).filter(is_id) {
+            Some(id) => format!("/owner/changes/{id}"),
+            None => "/owner".to_owned(),
+        },
+        None => "/owner/box".to_owned(),
     }
 }

@@ -19,6 +19,7 @@ mod lifecycle;
 mod names;
 mod pair;
 mod reload;
+mod scrape;
 mod serving;
 mod signals;
 mod stdio;

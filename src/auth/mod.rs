@@ -16,6 +16,7 @@ mod logins;
 mod pairing;
 mod password;
 mod principal;
+mod scrapers;
 mod standing;
 mod token;
 
@@ -32,4 +33,6 @@ pub use logins::{LoginError, LoginKey, Logins, SetUpError, SignedIn};
 pub use pairing::{name_of_pairing, open_pairing, redeem_pairing};
 pub use password::hash_password;
 pub use principal::{AgentId, Principal};
+pub use scrapers::{Scrapers, mint_metrics_token};
 pub use standing::{policy_of, reach_of};
+pub use token::is_token;

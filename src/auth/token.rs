@@ -28,6 +28,11 @@ impl TokenHash {
     }
 }
 
+/// Whether a text is a whole token, neither mistyped nor cut off; nobody is asked whether it is good.
+pub fn is_token(text: &str) -> bool {
+    text.len() == LENGTH && Token::is_whole(text)
+}
+
 /// The tokens of agents.
 pub struct Token;
 

@@ -9,8 +9,8 @@ use crate::sys::refuse_huge_pages;
 #[cfg(feature = "everything")]
 use super::everything;
 use super::{
-    agent, audit, bridge, check, completions, describe, doctor, helper, inbox, init, job, notify,
-    owner, pair, reaper, serve, state, status, trial,
+    agent, audit, bridge, check, client_config, completions, describe, doctor, helper, inbox, init,
+    job, metrics, notify, owner, pair, reaper, serve, state, status, top, trial,
 };
 
 /// The gate between AI clients and a home server.
@@ -38,6 +38,8 @@ enum Commands {
     Pair(pair::Args),
     /// Carry an MCP client on standard input and output to a gatewren elsewhere.
     Bridge(bridge::Args),
+    /// Print what a client is to be told, so that it comes in here.
+    ClientConfig(client_config::Args),
     /// Set the owner's password, and see and end what was signed in.
     Owner(owner::Args),
     /// Decide on what agents propose, and allow things for a while.
@@ -46,6 +48,10 @@ enum Commands {
     Job(job::Args),
     /// See the owner's channels, and try them.
     Notify(notify::Args),
+    /// Give out the token with which a Prometheus looks at the metrics.
+    Metrics(metrics::Args),
+    /// See in the terminal what is called, what runs and what waits.
+    Top(top::Args),
     /// Check the record of every call.
     Audit(audit::Args),
     /// Say whether the settings are good, and what to mend.
@@ -84,10 +90,13 @@ pub fn main() -> ExitCode {
         Commands::Agent(args) => agent::run(&args),
         Commands::Pair(args) => pair::run(&args),
         Commands::Bridge(args) => bridge::run(&args),
+        Commands::ClientConfig(args) => client_config::run(&args),
         Commands::Owner(args) => owner::run(&args),
         Commands::Inbox(args) => inbox::run(&args),
         Commands::Job(args) => job::run(&args),
         Commands::Notify(args) => notify::run(&args),
+        Commands::Metrics(args) => metrics::run(&args),
+        Commands::Top(args) => top::run(&args),
         Commands::Audit(args) => audit::run(&args),
         Commands::Check(args) => check::run(&args),
         Commands::Status(args) => status::run(&args),

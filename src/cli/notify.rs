@@ -16,7 +16,7 @@ use super::{
 use crate::backends::Mail;
 use crate::config::{Channel, ChannelKind, Settings};
 use crate::courier::{Entry, Message, Outbox, Priority, Source, deliver};
-use crate::deeds::plain;
+use crate::deeds::{plain, reached_at};
 use crate::helper_client::Helper;
 use crate::http::is_local;
 use crate::sys::rfc3339;
@@ -168,12 +168,13 @@ async fn test(mail: &Mail, settings: &Settings, (channel, json): (Option<&str>, 
             None => "there are no channels; [notify.NAME] in gatewren.toml makes one".to_owned(),
         });
     }
-    let message = Message::new(
+    let mut message = Message::new(
         Source::Us("test"),
         "gatewren can reach you".to_owned(),
         "This is a test, sent by hand on the box.".to_owned(),
         Priority::Normal,
     );
+    message.link = Some(format!("https://{}/owner", reached_at(settings)));
     let mut told = Vec::new();
     for (name, channel) in channels {
         told.push((name, deliver(mail, channel, &message).await));

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::{deed::hand, place::Place, runtime, say::conclude};
 use crate::auth::make_code;
 use crate::config::Settings;
-use crate::deeds::{self, Deed, set_password, sign_out_everywhere};
-use crate::sys::{Secret, host_name, is_asked, read_hidden, rfc3339};
+use crate::deeds::{self, Deed, reached_at, set_password, sign_out_everywhere};
+use crate::sys::{Secret, is_asked, read_hidden, rfc3339};
 use crate::vault::{Agent, Login, Vault};
 
 /// Set the owner's password, here or on the page, and see and end what was signed in.
@@ -96,13 +96,7 @@ async fn set_up(args: &Args, vault: &Vault) -> Result<String, String> {
 
 /// Where the owner's page is, by this box's first name that others can know.
 fn page_url(settings: &Settings) -> String {
-    let name = settings.names.first().cloned().or_else(host_name);
-    let name = name.unwrap_or_else(|| "localhost".to_owned());
-    let port = settings
-        .listen
-        .first()
-        .map_or(8443, std::net::SocketAddr::port);
-    format!("https://{name}:{port}/owner")
+    format!("https://{}/owner", reached_at(settings))
 }
 
 /// One login by its id, or all of the owner's.

@@ -63,7 +63,10 @@ mod tests {
             "state_dir" | "tls.cert" | "tls.key" | "lxc.lxcpath" | "helper.socket"
             | "edge_jwt.jwks" => "\"/other\"",
             "tls.mode" => "\"files\"",
-            "access.owner_on_mcp" | "access.http_sse" | "oauth.local_clients" => "true",
+            "access.owner_on_mcp"
+            | "access.http_sse"
+            | "oauth.local_clients"
+            | "metrics.loopback" => "true",
             "oauth.enabled" => "false",
             "access.allowed_origins" => "[\"https://other.lan\"]",
             "access.required_header"

@@ -163,6 +163,12 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("audit", "keep_rows", audit.keep_rows, Count(1_000..=100_000_000),
         "How many rows are kept at most, in the same way; a call has two, of some 700 bytes together."),
 
+    key!("metrics", "loopback", metrics.loopback, Flag,
+        "Whether /metrics is told without a token to whoever is on this box itself: who comes from 127.0.0.1\n\
+         or ::1, calls it localhost or by such an address, and through no proxy that says so. Leave it off where a\n\
+         reverse proxy or a tunnel runs on this box: some say nothing of who is behind them. Everybody else\n\
+         shows the token that `gatewren metrics token` prints."),
+
     key!("lxc", "lxcpath", lxc.lxcpath, AbsolutePath,
         "Where the containers are; empty means where LXC's own settings say.", restart),
 

@@ -47,6 +47,8 @@ pub struct Settings {
     pub state: StateLog,
     /// `[audit]`
     pub audit: Audit,
+    /// `[metrics]`
+    pub metrics: Metrics,
     /// `[lxc]`
     pub lxc: Lxc,
     /// `[observer]`
@@ -197,6 +199,13 @@ pub struct Audit {
     pub keep_rows: u32,
 }
 
+/// The counters at `/metrics`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Metrics {
+    /// Whether whoever is on the box sees them without a token.
+    pub loopback: bool,
+}
+
 /// The containers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lxc {
@@ -250,6 +259,7 @@ impl Default for Settings {
             inbox: Inbox::default(),
             state: StateLog::default(),
             audit: Audit::default(),
+            metrics: Metrics::default(),
             lxc: Lxc::default(),
             observer: Observer::default(),
             helper: Helper {

@@ -51,6 +51,8 @@ pub struct Message {
     pub container: Option<String>,
     /// When it came up, in milliseconds since 1970.
     pub at_ms: u64,
+    /// The owner's page that tells more; never with anything that lets somebody in. Only what we say has one.
+    pub link: Option<String>,
 }
 
 impl Priority {
@@ -83,6 +85,7 @@ impl Message {
             priority,
             container: None,
             at_ms: now_ms(),
+            link: None,
         }
     }
 
@@ -96,13 +99,15 @@ impl Message {
         let text = cut(&neutralise(&redact_text(&self.text)), MAX_TEXT);
         let container = self.container.as_ref();
         let container = container.map(|name| format!("\n\nContainer: {name}"));
+        let link = self.link.as_ref();
+        let link = link.map_or_else(String::new, |link| format!("\n\n{link}"));
         let whose = if agent.is_some() {
             "An agent's words, sent"
         } else {
             "Sent"
         };
         let (about, at) = (container.unwrap_or_default(), rfc3339(self.at_ms));
-        let text = format!("{text}{about}\n\n-- \n{whose} by gatewren on {name}, {at}\n");
+        let text = format!("{text}{about}{link}\n\n-- \n{whose} by gatewren on {name}, {at}\n");
         Letter {
             subject: format!("[{name}] {}", self.shown_title()),
             text,
@@ -125,14 +130,21 @@ impl Message {
             .flatten()
             .collect();
         match channel.kind {
-            // Everything that ntfy would act on (click, actions, attach, markdown, icon, email, call) is left out.
-            ChannelKind::Ntfy => json!({
-                "topic": channel.topic,
-                "title": title,
-                "message": text,
-                "priority": self.priority.of_ntfy(),
-                "tags": tags,
-            }),
+            // Everything that ntfy would act on (actions, attach, markdown, icon, email, call) is left out, but for the
+            // way to the owner's own page.
+            ChannelKind::Ntfy => {
+                let mut body = json!({
+                    "topic": channel.topic,
+                    "title": title,
+                    "message": text,
+                    "priority": self.priority.of_ntfy(),
+                    "tags": tags,
+                });
+                if let (Some(link), Some(body)) = (&self.link, body.as_object_mut()) {
+                    body.insert("click".to_owned(), link.as_str().into());
+                }
+                body
+            }
             ChannelKind::Webhook | ChannelKind::Mail => {
                 let agent = match &self.source {
                     Source::Agent(agent) => Some(line(agent, MAX_NAME)),
@@ -147,6 +159,7 @@ impl Message {
                     "priority": self.priority.as_str(),
                     "title": title,
                     "message": text,
+                    "link": self.link,
                     "at": rfc3339(self.at_ms),
                 })
             }
@@ -197,6 +210,7 @@ mod tests {
             priority: Priority::Normal,
             container: None,
             at_ms: 0,
+            link: None,
         }
     }
 

@@ -42,6 +42,9 @@ pub struct Entry {
     pub title: String,
     /// A sentence or two.
     pub text: String,
+    /// The path of the owner's page that tells more.
+    #[serde(default)]
+    pub page: String,
     /// When it came up, in milliseconds since 1970.
     pub at_ms: u64,
     /// How often it was tried.
@@ -176,6 +179,7 @@ mod tests {
             container: None,
             title: "t".to_owned(),
             text: "x".to_owned(),
+            page: String::new(),
             at_ms: 0,
             tries: 0,
             next_ms: 0,

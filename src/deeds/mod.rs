@@ -1,11 +1,13 @@
 //! What the owner does, on the command line or on the page: one way for both, and on record in the audit.
 #![forbid(unsafe_code)]
 
+mod address;
 mod agent_changes;
 mod agent_name;
 mod agent_space;
 mod agents;
 mod call_status;
+mod clients;
 mod expiry;
 mod grant;
 mod hand;
@@ -16,11 +18,13 @@ mod outlook;
 mod pairing;
 mod plain;
 mod ruling;
+mod scraping;
 mod snippets;
 mod span;
 mod standing;
 mod told;
 
+pub use address::reached_at;
 pub use agent_changes::{between as changes_between, lines as change_lines};
 pub use agent_name::{find as find_agent, find_active as find_active_agent, fit as fit_name};
 pub use agent_space::chosen as chosen_space;
@@ -36,7 +40,8 @@ pub use outlook::Outlook;
 pub use pairing::{pair, redeem as redeem_pairing};
 pub use plain::plain;
 pub use ruling::{Verb, rule};
-pub use snippets::{Way, snippets};
+pub use scraping::{end_metrics_token, renew_metrics_token};
+pub use snippets::{AUTHORITY_FILE, Snippet, Way, client_words, snippets};
 pub use span::Span;
 pub use standing::standing;
 pub use told::{exact_arguments, export_header, result_text};

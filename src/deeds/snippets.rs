@@ -1,142 +1,314 @@
 //! What to paste into a client so that it comes in here with a token.
 
+use std::net::SocketAddr;
+
+use super::clients::{CLIENTS, Client, Form, Source};
+use super::plain::plain;
+
+/// Where the authority's file is on a client's machine, unless somebody says where.
+pub const AUTHORITY_FILE: &str = "$HOME/gatewren-ca.pem";
+
+/// What stands for the home directory where no shell puts it in.
+const HOME: &str = "/PATH/TO";
+
+/// Said where a client could not come in.
+const BY_NAME: &str = "It must reach the box by a name, not by an address: what it stands on takes no address from an \
+                       authority that is bounded to those of homes.";
+
 /// What a client is to be told.
+#[derive(Debug, Clone, Copy)]
 pub struct Way<'a> {
     /// Where MCP is, such as `https://box.lan:8443/mcp`.
     pub url: &'a str,
-    /// The agent's token.
-    pub token: &'a str,
+    /// The agent's token; where it is not told, each client takes it from where it can.
+    pub token: Option<&'a str>,
     /// Where the file with our authority is, on the client's own machine; not told where others vouch for us.
     pub authority: Option<&'a str>,
+    /// The agent's name, for clients that have a place for it.
+    pub agent: Option<&'a str>,
 }
 
 /// A client and what it wants to be told.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Snippet {
     /// The word for it on the command line.
     pub client: &'static str,
     /// What people call it.
     pub title: &'static str,
     /// Where the text goes, in words.
-    pub place: String,
-    /// The text.
+    pub place: &'static str,
+    /// What the text is.
+    pub form: Form,
+    /// The text, as it is pasted.
     pub text: String,
+    /// What must be so beside it, a sentence each.
+    pub needs: Vec<String>,
 }
 
-/// A client: its word, its title, where the text goes, the text, and the variable by which it is told of an authority.
-type Client = (
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-    Option<&'static str>,
-);
-
-/// `{url}`, `{token}` and `{ca}` are filled in. The forms are those of the clients' own manuals.
-#[rustfmt::skip]
-const CLIENTS: [Client; 12] = [
-    ("claude-code", "Claude Code", "a terminal",
-     "claude mcp add --transport http --scope user gatewren {url} --header \"Authorization: Bearer {token}\"",
-     Some("NODE_EXTRA_CA_CERTS")),
-    ("claude-desktop", "Claude Desktop", "claude_desktop_config.json",
-     "{\"mcpServers\":{\"gatewren\":{\"command\":\"npx\",\"args\":[\"-y\",\"mcp-remote\",\"{url}\",\"--transport\",\"http-only\",\"--header\",\"Authorization:${AUTH}\"],\"env\":{\"AUTH\":\"Bearer {token}\",\"NODE_EXTRA_CA_CERTS\":\"{ca}\"}}}}",
-     None),
-    ("cursor", "Cursor", "~/.cursor/mcp.json",
-     "{\"mcpServers\":{\"gatewren\":{\"url\":\"{url}\",\"headers\":{\"Authorization\":\"Bearer {token}\"}}}}",
-     Some("NODE_EXTRA_CA_CERTS")),
-    ("vscode", "VS Code", ".vscode/mcp.json; it asks for the token",
-     "{\"inputs\":[{\"type\":\"promptString\",\"id\":\"gatewren\",\"description\":\"token of gatewren\",\"password\":true}],\"servers\":{\"gatewren\":{\"type\":\"http\",\"url\":\"{url}\",\"headers\":{\"Authorization\":\"Bearer ${input:gatewren}\"}}}}",
-     None),
-    ("codex", "Codex", "~/.codex/config.toml, with GATEWREN_TOKEN={token} in its environment",
-     "[mcp_servers.gatewren]\nurl = \"{url}\"\nbearer_token_env_var = \"GATEWREN_TOKEN\"\ntool_timeout_sec = 300",
-     Some("CODEX_CA_CERTIFICATE")),
-    ("gemini", "Gemini CLI", "a terminal",
-     "gemini mcp add -s user --transport http --header \"Authorization: Bearer {token}\" gatewren {url}",
-     Some("NODE_EXTRA_CA_CERTS")),
-    ("librechat", "LibreChat", "librechat.yaml",
-     "mcpServers:\n  gatewren:\n    type: streamable-http\n    url: \"{url}\"\n    headers: {Authorization: \"Bearer {token}\"}\n    timeout: 300000\n    serverInstructions: true",
-     Some("NODE_EXTRA_CA_CERTS")),
-    ("open-webui", "Open WebUI", "Admin panel, External tools, MCP (Streamable HTTP)",
-     "URL: {url}\nAuth: Bearer\nKey: {token}",
-     Some("SSL_CERT_FILE")),
-    ("n8n", "n8n", "the MCP Client Tool node: HTTP Streamable, with a Bearer credential",
-     "Endpoint: {url}\nToken: {token}",
-     Some("NODE_EXTRA_CA_CERTS")),
-    ("mcp-remote", "mcp-remote", "a terminal",
-     "npx -y mcp-remote {url} --transport http-only --header \"Authorization:Bearer {token}\"",
-     Some("NODE_EXTRA_CA_CERTS")),
-    ("fastmcp", "FastMCP", "Python",
-     "from fastmcp import Client\nfrom fastmcp.client.transports import StreamableHttpTransport\nclient = Client(StreamableHttpTransport(\"{url}\", headers={\"Authorization\": \"Bearer {token}\"}))",
-     Some("SSL_CERT_FILE")),
-    ("curl", "curl", "a terminal",
-     "curl --cacert {ca} -H \"Authorization: Bearer {token}\" -H \"Content-Type: application/json\" -H \"Accept: application/json, text/event-stream\" -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":\"curl\",\"version\":\"1\"}}}' {url}",
-     None),
-];
+/// The words for the clients.
+pub fn client_words() -> Vec<&'static str> {
+    CLIENTS.iter().map(|client| client.word).collect()
+}
 
 /// What to tell each client.
 pub fn snippets(way: &Way<'_>) -> Vec<Snippet> {
     CLIENTS.iter().map(|client| snippet(way, client)).collect()
 }
 
-fn snippet(way: &Way<'_>, (client, title, place, text, variable): &Client) -> Snippet {
+fn snippet(way: &Way<'_>, client: &Client) -> Snippet {
+    let (text, mut needs) = with_token(client, way.token);
+    let (lines, told) = of_authority(client, way.authority);
+    needs.extend(told);
+    let host = way.url.trim_start_matches("https://");
+    let host = host.split('/').next().unwrap_or(host);
+    if client.by_name && way.authority.is_some() && host.parse::<SocketAddr>().is_ok() {
+        needs.push(BY_NAME.to_owned());
+    }
+    if !client.hint.is_empty() {
+        needs.push(client.hint.to_owned());
+    }
     let text = match way.authority {
-        Some(file) => text.replace("{ca}", file),
-        // Where others vouch for us, nothing is said of an authority.
-        None => text
-            .replace(",\"NODE_EXTRA_CA_CERTS\":\"{ca}\"", "")
-            .replace("--cacert {ca} ", ""),
+        Some(file) => text.replace("{ca}", &path(client.form, file)),
+        None if client.authority_part.is_empty() => text,
+        None => text.replace(client.authority_part, ""),
     };
-    let text = text.replace("{url}", way.url).replace("{token}", way.token);
-    let told = way.authority.zip(*variable);
-    let text = match told {
-        Some((file, variable)) => format!("{}\n{text}", set(variable, file, client)),
-        None => text,
-    };
+    let who = way
+        .agent
+        .map_or_else(|| "gatewren".to_owned(), |name| format!("gatewren, {name}"));
+    let text = text
+        .replace("{url}", way.url)
+        .replace("{host}", host)
+        .replace("{who}", &inside(client.form, &who));
     Snippet {
-        client,
-        title,
-        place: place.replace("{token}", way.token),
-        text,
+        client: client.word,
+        title: client.title,
+        place: client.place,
+        form: client.form,
+        text: lines + &text,
+        needs,
     }
 }
 
-/// How a client is told of the authority, before it is started.
-fn set(variable: &str, file: &str, client: &str) -> String {
-    match client {
-        "claude-code" | "gemini" | "mcp-remote" | "curl" => format!("export {variable}={file}"),
-        _ => format!("# with {variable}={file} in its environment"),
+/// The text with the token, or with what stands for it, and what that needs.
+fn with_token(client: &Client, token: Option<&str>) -> (String, Vec<String>) {
+    const VARIABLE: &str = "GATEWREN_TOKEN, with the agent's token, is to be in the environment of";
+    let variable = || {
+        if client.form == Form::Shell {
+            "GATEWREN_TOKEN holds the agent's token: read -rs GATEWREN_TOKEN && export GATEWREN_TOKEN"
+                .to_owned()
+        } else {
+            format!("{VARIABLE} {}.", client.title)
+        }
+    };
+    let given = |token: &str| client.text.replace("{token}", token);
+    match (client.source, token) {
+        (Source::OnlyVariable, None) => (client.text.to_owned(), vec![variable()]),
+        (Source::OnlyVariable, Some(token)) => (
+            client.text.to_owned(),
+            vec![format!("{} Here: GATEWREN_TOKEN={token}", variable())],
+        ),
+        (Source::Asks, _) => {
+            let words = format!("{} asks for the token, once.", client.title);
+            (client.text.to_owned(), vec![words])
+        }
+        (_, Some(token)) => (given(token), Vec::new()),
+        (Source::Paste(place), None) => {
+            let words = format!("The agent's token goes in the place of {place}.");
+            (given(place), vec![words])
+        }
+        (Source::Variable(pairs), None) => {
+            let replaced = |text: String, (from, to): &(&str, &str)| text.replace(from, to);
+            let text = pairs.iter().fold(client.text.to_owned(), replaced);
+            (text, vec![variable()])
+        }
     }
+}
+
+/// How a client is told of the authority before it is started: by lines of its own text, or by a sentence.
+fn of_authority(client: &Client, authority: Option<&str>) -> (String, Option<String>) {
+    let Some(file) = authority else {
+        return (String::new(), None);
+    };
+    let (file, title) = (path(client.form, file), client.title);
+    let Some(variable) = client.variable else {
+        let is_told = !client.authority_part.is_empty();
+        let words = format!(
+            "{title} trusts what its system trusts: have that trust {file}, as the owner's page says for each system."
+        );
+        return (String::new(), (!is_told).then_some(words));
+    };
+    if client.form == Form::Shell {
+        return (format!("export {variable}={file}\n"), None);
+    }
+    let words = format!("{variable}={file} is to be in the environment of {title}.");
+    (String::new(), Some(words))
+}
+
+/// A path as the text takes it.
+fn path(form: Form, file: &str) -> String {
+    match form {
+        // Ours, which the shell is to open.
+        Form::Shell if file == AUTHORITY_FILE => format!("\"{file}\""),
+        Form::Shell => format!("'{}'", file.replace('\'', r"'\''")),
+        _ => inside(form, &file.replace("$HOME", HOME)),
+    }
+}
+
+/// Text of others inside the quotes of a text of ours.
+fn inside(form: Form, text: &str) -> String {
+    if form != Form::Json {
+        return plain(text);
+    }
+    let quoted = serde_json::Value::from(text).to_string();
+    let bare = quoted
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
+    bare.unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+    use std::{env, fs, path::Path};
+
     use super::*;
 
+    const URL: &str = "https://box.lan:8443/mcp";
+
+    fn ways() -> [(&'static str, Way<'static>); 3] {
+        let open = Way {
+            url: URL,
+            token: None,
+            authority: Some(AUTHORITY_FILE),
+            agent: None,
+        };
+        let given = Way {
+            token: Some("gw_x"),
+            authority: Some("/home/me/my ca.pem"),
+            agent: Some("Mac \"mini\""),
+            ..open
+        };
+        let vouched = Way {
+            authority: None,
+            ..open
+        };
+        [
+            ("own authority, no token", open),
+            ("own authority, token and agent", given),
+            ("others vouch, no token", vouched),
+        ]
+    }
+
     #[test]
-    fn every_client_is_told_where_and_who_and_nothing_is_left_open() {
-        for authority in [None, Some("/home/me/gatewren-ca.pem")] {
-            let way = Way {
-                url: "https://box.lan:8443/mcp",
-                token: "gw_x",
-                authority,
-            };
+    fn each_client_is_told_what_its_golden_says() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/clients");
+        for client in &CLIENTS {
+            let mut told = String::new();
+            for (name, way) in ways() {
+                let Snippet {
+                    title,
+                    place,
+                    form,
+                    text,
+                    needs,
+                    ..
+                } = snippet(&way, client);
+                let form = form.as_str();
+                writeln!(told, "== {title}: {name}\n-- {place} ({form})").unwrap();
+                writeln!(told, "{text}\n-- needs").unwrap();
+                for need in needs {
+                    writeln!(told, "{need}").unwrap();
+                }
+            }
+            let golden = folder.join(format!("{}.txt", client.word));
+            if env::var_os("UPDATE_GOLDEN").is_some() {
+                fs::write(&golden, &told).unwrap();
+            }
+            let expected = fs::read_to_string(&golden).unwrap_or_default();
+            assert_eq!(told, expected, "{}", golden.display());
+        }
+        let goldens = fs::read_dir(&folder).unwrap().count();
+        assert_eq!(goldens, CLIENTS.len(), "a golden without a client");
+    }
+
+    #[test]
+    fn nothing_is_left_open_and_json_is_json() {
+        for (name, way) in ways() {
             for Snippet {
                 client,
                 text,
-                place,
+                needs,
+                form,
                 ..
             } in snippets(&way)
             {
-                let all = format!("{text}{place}");
-                assert!(all.contains("https://box.lan:8443/mcp"), "{client}");
-                for open in ["{url}", "{ca}"] {
-                    assert!(!all.contains(open), "{client}: {all}");
+                let all = format!("{text}{}", needs.concat());
+                assert!(all.contains(URL), "{client}, {name}");
+                for open in ["{url}", "{ca}", "{token}", "{host}", "{who}"] {
+                    assert!(!all.contains(open), "{client}, {name}: {all}");
                 }
-                if let Some(json) = text.lines().last().filter(|line| line.starts_with('{')) {
-                    assert!(
-                        serde_json::from_str::<serde_json::Value>(json).is_ok(),
-                        "{client}"
-                    );
+                assert_eq!(
+                    way.authority.is_none(),
+                    !all.contains(".pem"),
+                    "{client}, {name}: {all}"
+                );
+                match form {
+                    Form::Json => drop(serde_json::from_str::<serde_json::Value>(&text).unwrap()),
+                    Form::Toml => drop(toml::from_str::<toml::Table>(&text).unwrap()),
+                    _ => {}
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_token_that_is_told_is_in_every_text_that_can_hold_it() {
+        let [_, (_, given), _] = ways();
+        for Snippet {
+            client,
+            text,
+            needs,
+            ..
+        } in snippets(&given)
+        {
+            let told = format!("{text}{}", needs.concat()).contains("gw_x");
+            assert_eq!(told, client != "vscode", "{client}");
+        }
+    }
+
+    #[test]
+    fn who_cannot_come_in_by_an_address_is_told_so() {
+        let [(_, open), _, (_, vouched)] = ways();
+        let told = |way: &Way<'_>, url: &'static str| {
+            let all = snippets(&Way { url, ..*way });
+            let all = all.into_iter();
+            let told = all.filter(|one| one.needs.iter().any(|need| need == BY_NAME));
+            told.map(|one| one.client).collect::<Vec<_>>()
+        };
+        let (four, six) = ("https://192.168.1.5:8443/mcp", "https://[fd00::5]:8443/mcp");
+        assert_eq!(told(&open, four), ["claude-code"]);
+        assert_eq!(told(&open, six), ["claude-code"]);
+        assert_eq!(told(&open, URL), [""; 0]);
+        assert_eq!(told(&vouched, four), [""; 0]);
+    }
+
+    #[test]
+    fn what_an_agent_is_called_breaks_out_of_nothing() {
+        let name = "x\", \"password\": false, \"y\": \"\u{1b}[31m";
+        let [_, (_, way), _] = ways();
+        let way = Way {
+            agent: Some(name),
+            ..way
+        };
+        for Snippet { client, text, .. } in snippets(&way) {
+            assert!(!text.contains('\u{1b}'), "{client}");
+            if client == "vscode" {
+                let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+                assert_eq!(
+                    read["inputs"][0]["description"],
+                    format!("Token of gatewren, {name}")
+                );
+                assert_eq!(read["inputs"][0]["password"], true);
             }
         }
     }

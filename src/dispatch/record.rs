@@ -98,8 +98,10 @@ impl Record {
 
     fn write(&mut self, outcome: &'static str, revision: Option<u64>) {
         self.ended = true;
-        let duration_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.metrics.called(self.tool.name(), outcome);
+        let lasted = self.began.elapsed();
+        let duration_ms = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
+        self.metrics
+            .called(self.tool.name(), &self.agent, outcome, lasted);
         let audit = self.audit.take();
         let Self {
             tool,

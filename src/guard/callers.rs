@@ -10,7 +10,7 @@ use hyper::http::request::Parts;
 use super::bearer::{bearer, refused, unauthorized};
 use super::host::{check_own_page, own_origin};
 use super::refusal::Refusal;
-use crate::auth::{Agents, AuthError, Links, LoginError, Logins, Principal, SignedIn};
+use crate::auth::{Agents, AuthError, Links, LoginError, Logins, Principal, Scrapers, SignedIn};
 use crate::config::{Live, Settings};
 
 /// The cookie. Its prefix has browsers take it only over TLS, for this host alone (RFC 6265bis, 4.1.3.2).
@@ -24,6 +24,8 @@ pub struct Callers {
     pub logins: Arc<Logins>,
     /// By what they were given over OAuth.
     pub links: Links,
+    /// Who may look at the metrics alone.
+    pub scrapers: Scrapers,
     /// The settings in force: whether the owner's cookie lets it in like an agent.
     pub live: Live,
 }

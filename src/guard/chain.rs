@@ -178,8 +178,13 @@ impl Guard {
         Ok(who)
     }
 
+    /// Whether the owner has the metrics told to whoever is on the box.
+    pub(super) fn scrapes_from_loopback(&self) -> bool {
+        self.live.read(|settings| settings.metrics.loopback)
+    }
+
     /// The header that the owner wants every request to carry.
-    fn check_required(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(super) fn check_required(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         self.live.read(|settings| {
             let name = settings.access.required_header.as_str();
             if name.is_empty() || headers.contains_key(name) {

@@ -7,6 +7,8 @@ pub enum Door {
     Open,
     /// An agent's token.
     Agent,
+    /// The token of the metrics, or that of an agent that may see everything.
+    Metrics,
     /// A token that a program was given over OAuth for this very path.
     Connect,
     /// The owner's cookie; whoever has none is shown the way to it.

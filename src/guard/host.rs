@@ -153,6 +153,11 @@ fn authority<'a>(target: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Ref
     }
 }
 
+/// The host that a request names, without its port.
+pub fn named_host(head: &Parts) -> Option<&str> {
+    host_of(authority(&head.uri, &head.headers).ok()?)
+}
+
 /// The host of `host[:port]` (RFC 9110, section 7.2), an IPv6 address still in its brackets; nothing where a
 /// user, a path or anything else stands beside it.
 fn host_of(authority: &str) -> Option<&str> {

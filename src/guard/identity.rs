@@ -8,7 +8,7 @@ use super::bearer::{bearer, refused, unauthorized};
 use super::callers::Callers;
 use super::door::Door;
 use super::refusal::Refusal;
-use crate::auth::Principal;
+use crate::auth::{AuthError, Principal};
 
 /// How callers of the door `Agent` are known.
 pub enum Identity {
@@ -61,6 +61,15 @@ impl Identity {
             Self::Anybody(who) => Ok(who.clone()),
             #[cfg(feature = "everything")]
             Self::Fixed(door) => door.identify(bearer(&head.headers)?).map_err(refused),
+        }
+    }
+
+    /// Whether a token is the one of the metrics. Fixtures have none.
+    pub fn is_scraper(&self, token: &str) -> Result<bool, AuthError> {
+        match self {
+            Self::Agents(callers) => callers.scrapers.knows(token),
+            #[cfg(feature = "everything")]
+            Self::Anybody(_) | Self::Fixed(_) => Ok(false),
         }
     }
 

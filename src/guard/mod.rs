@@ -19,6 +19,7 @@ mod identity;
 mod login;
 mod rate;
 mod refusal;
+mod scrape;
 mod visit;
 
 pub use admitted::Admitted;

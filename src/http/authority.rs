@@ -229,6 +229,22 @@ impl Authority {
         both.is_some_and(|(cert, key)| CertifiedKey::new(vec![cert], key).keys_match().is_ok())
     }
 
+    /// The server's certificate for its names alone, with the same key; not kept.
+    ///
+    /// `BoringSSL`, on which Bun and so Claude Code stand, takes no certificate with an address from an authority that is
+    /// bounded to addresses, whatever name it was asked by.
+    pub(super) fn by_name(
+        &self,
+        subjects: &[Subject],
+        now: OffsetDateTime,
+    ) -> Result<CertificateDer<'static>, AuthorityError> {
+        let is_name = |subject: &&Subject| matches!(subject, Subject::Name(_));
+        let names: Vec<Subject> = subjects.iter().filter(is_name).cloned().collect();
+        let made = issue::part(&self.signer()?, &names, &text(&self.key)?, now);
+        let made = made.map_err(AuthorityError::Making)?;
+        Ok(made.der().clone())
+    }
+
     fn signer(&self) -> Result<Made, AuthorityError> {
         let cert = text(&self.ca)?;
         let key = text(&self.ca_key)?;

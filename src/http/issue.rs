@@ -3,8 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CidrSubnet, DnType, Error, ExtendedKeyUsagePurpose,
-    GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints, SanType,
+    BasicConstraints, Certificate, CertificateParams, CidrSubnet, DnType, Error,
+    ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    NameConstraints, SanType,
 };
 use time::{Duration, OffsetDateTime};
 
@@ -75,8 +76,29 @@ pub(super) fn server(
     subjects: &[Subject],
     now: OffsetDateTime,
 ) -> Result<Made, Error> {
-    let issuer = Issuer::from_ca_cert_pem(&authority.cert, KeyPair::from_pem(&authority.key)?)?;
     let key = KeyPair::generate()?;
+    let cert = signed(authority, subjects, &key, now)?.pem();
+    let key = key.serialize_pem();
+    Ok(Made { cert, key })
+}
+
+/// A certificate of the server's for some of its subjects, with the key that it has.
+pub(super) fn part(
+    authority: &Made,
+    subjects: &[Subject],
+    key: &str,
+    now: OffsetDateTime,
+) -> Result<Certificate, Error> {
+    signed(authority, subjects, &KeyPair::from_pem(key)?, now)
+}
+
+fn signed(
+    authority: &Made,
+    subjects: &[Subject],
+    key: &KeyPair,
+    now: OffsetDateTime,
+) -> Result<Certificate, Error> {
+    let issuer = Issuer::from_ca_cert_pem(&authority.cert, KeyPair::from_pem(&authority.key)?)?;
     let mut params = valid_for(SERVER_HOLDS, now);
     params.subject_alt_names = subjects.iter().map(san).collect::<Result<_, _>>()?;
     // Written out, because strict clients want to see a subject key identifier.
@@ -85,9 +107,7 @@ pub(super) fn server(
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     name(&mut params, "gatewren server", subjects.first());
-    let cert = params.signed_by(&key, &issuer)?.pem();
-    let key = key.serialize_pem();
-    Ok(Made { cert, key })
+    params.signed_by(key, &issuer)
 }
 
 fn valid_for(time: Duration, now: OffsetDateTime) -> CertificateParams {

@@ -262,6 +262,8 @@ struct Current(RwLock<Served>);
 #[derive(Debug)]
 struct Served {
     certified: Arc<CertifiedKey>,
+    /// For who asks by a name, where our own authority vouches for addresses too.
+    by_name: Option<Arc<CertifiedKey>>,
     subjects: Vec<Subject>,
     not_after: i64,
 }
@@ -277,8 +279,12 @@ impl Current {
 }
 
 impl ResolvesServerCert for Current {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.read(|served| Arc::clone(&served.certified)))
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let by_name = hello.server_name().is_some();
+        Some(self.read(|served| {
+            let named = served.by_name.as_ref().filter(|_| by_name);
+            Arc::clone(named.unwrap_or(&served.certified))
+        }))
     }
 }
 
@@ -294,11 +300,26 @@ impl Served {
                     .ensure(subjects, OffsetDateTime::now_utc())
                     .map_err(TlsError::Authority)?;
                 // Sent as well: a client that was told its pin has it from nowhere else.
-                let authority_too = chain(&authority.ca)?;
-                Self::read(&authority.cert, &authority.key, authority_too)
+                let too = chain(&authority.ca)?;
+                let mut served = Self::read(&authority.cert, &authority.key, too.clone())?;
+                served.by_name = Some(served.part(&authority, too)?);
+                Ok(served)
             }
             TlsSource::Files { cert, key } => Self::read(cert, key, Vec::new()),
         }
+    }
+
+    /// The certificate for the names alone, behind which the others are sent as well.
+    fn part(
+        &self,
+        authority: &Authority,
+        others: Vec<CertificateDer<'static>>,
+    ) -> Result<Arc<CertifiedKey>, TlsError> {
+        let named = authority.by_name(&self.subjects, OffsetDateTime::now_utc());
+        let mut chain = vec![named.map_err(TlsError::Authority)?];
+        chain.extend(others);
+        let key = Arc::clone(&self.certified.key);
+        Ok(Arc::new(CertifiedKey::new(chain, key)))
     }
 
     /// Reads a chain, behind which the others are sent as well, and its key.
@@ -321,6 +342,7 @@ impl Served {
         }
         Ok(Self {
             certified: Arc::new(certified),
+            by_name: None,
             subjects: leaf.subjects,
             not_after: leaf.not_after,
         })
@@ -379,6 +401,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::super::issue::{self, Made};
+    use super::super::pin::Pin;
     use super::*;
     use crate::sys::Scratch;
 
@@ -410,6 +433,24 @@ mod tests {
             Ok(_) => panic!("this pair should have been refused"),
             Err(error) => error.to_string(),
         }
+    }
+
+    #[test]
+    fn who_asks_by_a_name_is_shown_names_alone_and_the_same_key() {
+        let scratch = Scratch::new();
+        let tls = Tls::load(own(&scratch, &["192.168.1.5"])).unwrap();
+        tls.current.read(|served| {
+            let named = served.by_name.as_ref().unwrap();
+            let (whole, named) = (&served.certified.cert[0], &named.cert[0]);
+            let is_name = |subject: &Subject| matches!(subject, Subject::Name(_));
+            let held = |der: &[u8]| Certificate::read(der).unwrap().subjects;
+            let (mut all, by_name) = (held(whole), held(named));
+            assert!(!all.iter().all(is_name), "{all:?}");
+            all.retain(is_name);
+            assert_eq!(by_name, all, "every name of it");
+            assert!(by_name.contains(&"box.lan".parse().unwrap()));
+            assert!(Pin::of(whole).is_some() && Pin::of(whole) == Pin::of(named));
+        });
     }
 
     /// Answers each connection with a line, until the test ends.
@@ -647,9 +688,10 @@ socket.on('error', (error) => console.log(error.message));
         let scratch = Scratch::new();
         let tls = Tls::load(own(&scratch, &[])).unwrap();
         let address = serve(&tls).await;
-        assert_eq!(seen_by_rustls(&tls, address).await, 4);
-        tls.reload_from(own(&scratch, &["10.0.0.5"])).unwrap();
-        assert_eq!(seen_by_rustls(&tls, address).await, 5);
+        assert_eq!(seen_by_rustls(&tls, address).await, 2);
+        tls.reload_from(own(&scratch, &["10.0.0.5", "other.lan"]))
+            .unwrap();
+        assert_eq!(seen_by_rustls(&tls, address).await, 3, "by a name");
         assert!(tls.subjects().contains(&"10.0.0.5".parse().unwrap()));
 
         let (cert, key) = pair(&scratch, "other");
@@ -657,7 +699,7 @@ socket.on('error', (error) => console.log(error.message));
         assert!(tls.reload_from(TlsSource::Files { cert, key }).is_err());
         assert_eq!(
             seen_by_rustls(&tls, address).await,
-            5,
+            3,
             "the old one still serves"
         );
         tls.reload().unwrap();

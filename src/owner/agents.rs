@@ -11,7 +11,7 @@ use super::parts::{name, notice, table, time_or};
 use super::site::{Asked, Made};
 use super::trouble::Trouble;
 use super::words;
-use crate::deeds::{Way, admit, snippets, standing};
+use crate::deeds::{AUTHORITY_FILE, Way, admit, snippets, standing};
 use crate::vault::Agent;
 
 /// The page.
@@ -94,8 +94,9 @@ pub fn token_page(asked: &Asked<'_>, agent: &Agent, token: &str, words: &str) ->
     let authority = authority_file(asked.site);
     let way = Way {
         url: &url,
-        token,
-        authority: authority.as_ref().map(|_| words::AUTHORITY_FILE),
+        token: Some(token),
+        authority: authority.as_ref().map(|_| AUTHORITY_FILE),
+        agent: Some(&agent.name),
     };
     let content = html! {
         h1 { (name(&agent.name)) }
@@ -114,6 +115,7 @@ pub fn token_page(asked: &Asked<'_>, agent: &Agent, token: &str, words: &str) ->
                 details {
                     summary { (snippet.title) }
                     p class="soft" { (words::GOES_INTO) " " (snippet.place) }
+                    @for need in &snippet.needs { p class="soft" { (need) } }
                     pre id=(format!("snippet-{}", snippet.client)) { (snippet.text) }
                     button type="button" class="plain" data-copy=(format!("snippet-{}", snippet.client)) data-done=(words::COPIED)
                         hidden { (words::COPY) }

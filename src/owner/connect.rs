@@ -5,7 +5,6 @@ use std::fs;
 use hyper::Response;
 use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use maud::{Markup, html};
-use ring::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -16,7 +15,7 @@ use super::trouble::Trouble;
 use super::words;
 use crate::config::TlsMode;
 use crate::guard::Visit;
-use crate::http::Body;
+use crate::http::{Body, fingerprint};
 
 /// The authority's certificate as clients get it.
 pub struct AuthorityFile {
@@ -49,13 +48,7 @@ pub fn authority_file(site: &Site) -> Option<AuthorityFile> {
 impl AuthorityFile {
     /// The SHA-256 of the certificate, in pairs with colons, as systems show it.
     fn fingerprint(&self) -> String {
-        let hash = digest(&SHA256, &self.der);
-        let pairs: Vec<String> = hash
-            .as_ref()
-            .iter()
-            .map(|byte| format!("{byte:02X}"))
-            .collect();
-        pairs.join(":")
+        fingerprint(&self.der)
     }
 }
 

@@ -185,7 +185,6 @@ pub const QR: &str = "The token as a QR code";
 pub const COPY: &str = "Copy";
 pub const COPIED: &str = "Copied";
 pub const CLIENTS: &str = "Ready for your client";
-pub const AUTHORITY_FILE: &str = "$HOME/gatewren-ca.pem";
 pub const AUTHORITY_FIRST: &str = "The client must trust this box's certificate authority, saved on its machine as gatewren-ca.pem:";
 pub const GOES_INTO: &str = "Goes into:";
 pub const TO_AGENT: &str = "To the agent";

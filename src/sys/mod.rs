@@ -88,7 +88,7 @@ pub use secret_file::read_secret;
 pub use socket_owners::socket_programs;
 pub use spawn::{Identity, Spawn, SpawnError, Stage, WithParent};
 pub use swap::swap;
-pub use terminal::{is_asked, read_hidden};
+pub use terminal::{is_asked, read_hidden, terminal_size};
 pub use waiter::{Waiter, Waker};
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Reads a line that must not be seen: from a terminal without showing it, or from whatever stands in its place.
+//! The terminal: how large it is, and a line that must not be seen, from it or from whatever stands in its place.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
+use nix::libc;
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 
 use super::secret::Secret;
@@ -32,6 +33,21 @@ pub fn read_hidden(question: &str) -> io::Result<Secret> {
 /// Whether somebody sits at standard input, who can be asked twice.
 pub fn is_asked() -> bool {
     io::stdin().is_terminal()
+}
+
+/// The rows and columns of the terminal at standard output; none where it is no terminal, or does not say.
+pub fn terminal_size() -> Option<(usize, usize)> {
+    let mut size = libc::winsize {
+        ws_row: 0,
+        ws_col: 0,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    #[expect(unsafe_code, reason = "there is no safe wrapper for this question")]
+    // SAFETY: the call writes one `winsize` where it is told, and that is there until it returns.
+    let told = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
+    let size = (usize::from(size.ws_row), usize::from(size.ws_col));
+    (told == 0 && size.0 > 0 && size.1 > 0).then_some(size)
 }
 
 /// The terminal as it was; dropping it shows again what is typed.

@@ -3,9 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-/// Different labels of one counter; at it, further ones are counted together as `other`.
-const MAX_LABELS: usize = 512;
+use super::calls::Calls;
+use super::exposition::Exposition;
+
+/// Why nobody came in: what these refusals are counted as together. The words are those of the guard.
+const AUTH_FAILURES: [&str; 8] = [
+    "agent_required",
+    "address_not_allowed",
+    "edge_identity_required",
+    "header_required",
+    "login_locked",
+    "no_space_scope",
+    "policy_unreadable",
+    "wrong_password",
+];
 
 /// What was counted since the start. All of it may be called from anywhere at any time.
 #[derive(Debug, Default)]
@@ -16,8 +29,9 @@ pub struct Metrics {
     calls_open: Arc<AtomicU64>,
     streams_open: Arc<AtomicU64>,
     tasks_running: Arc<AtomicU64>,
-    refusals: Labelled,
-    calls: Labelled,
+    /// By their reasons, which are words of ours.
+    refusals: Mutex<BTreeMap<&'static str, u64>>,
+    calls: Calls,
 }
 
 /// Something open; dropping it says that it is closed.
@@ -66,12 +80,13 @@ impl Metrics {
 
     /// A request was refused, for a reason such as `origin`.
     pub fn refused(&self, reason: &'static str) {
-        self.refusals.count(reason, "");
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        *refusals.entry(reason).or_default() += 1;
     }
 
-    /// A call has ended, with an outcome such as `ok`.
-    pub fn called(&self, tool: &str, outcome: &'static str) {
-        self.calls.count(tool, outcome);
+    /// An agent's call of a tool has ended, with an outcome such as `ok`, after so long.
+    pub fn called(&self, tool: &str, agent: &str, outcome: &'static str, lasted: Duration) {
+        self.calls.count(tool, agent, outcome, lasted);
     }
 
     /// Connections that are open now.
@@ -79,84 +94,50 @@ impl Metrics {
         self.connections_open.load(Ordering::Relaxed)
     }
 
-    /// Everything in the text format of Prometheus.
-    pub fn render(&self) -> String {
-        let plain = [
-            ("gatewren_connections_total", "counter", &self.connections),
-            (
-                "gatewren_connections_open",
-                "gauge",
-                &*self.connections_open,
-            ),
-            ("gatewren_requests_total", "counter", &self.requests),
-            ("gatewren_calls_open", "gauge", &*self.calls_open),
-            ("gatewren_streams_open", "gauge", &*self.streams_open),
-            ("gatewren_tasks_running", "gauge", &*self.tasks_running),
-        ];
-        let mut lines = Vec::new();
-        for (name, kind, value) in plain {
-            lines.push(format!("# TYPE {name} {kind}"));
-            lines.push(format!("{name} {}", value.load(Ordering::Relaxed)));
+    /// Everything that was counted, in the text format of Prometheus.
+    pub fn render(&self, page: &mut Exposition) {
+        page.family("gatewren_build_info", "gauge", "Which gatewren this is.");
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        page.sample("gatewren_build_info", &version, 1);
+        for (name, kind, help, value) in self.plain() {
+            page.single(name, kind, help, value.load(Ordering::Relaxed));
         }
-        lines.push("# TYPE gatewren_refusals_total counter".to_owned());
-        lines.extend(self.refusals.lines(|(reason, _), count| {
-            format!("gatewren_refusals_total{{reason=\"{reason}\"}} {count}")
-        }));
-        lines.push("# TYPE gatewren_tool_calls_total counter".to_owned());
-        lines.extend(self.calls.lines(|(tool, outcome), count| {
-            format!("gatewren_tool_calls_total{{tool=\"{tool}\",outcome=\"{outcome}\"}} {count}")
-        }));
-        lines.push(String::new());
-        lines.join("\n")
+        self.render_refusals(page);
+        self.calls.render(page);
     }
-}
 
-/// A counter for each pair of labels that was met.
-#[derive(Debug, Default)]
-struct Labelled(Mutex<Counts>);
-
-/// By the first label and the second, and how many pairs there are.
-#[derive(Debug, Default)]
-struct Counts {
-    by_label: BTreeMap<String, BTreeMap<&'static str, u64>>,
-    pairs: usize,
-}
-
-impl Counts {
-    fn of(&mut self, label: &str, second: &'static str) -> Option<&mut u64> {
-        self.by_label.get_mut(label)?.get_mut(second)
+    #[rustfmt::skip]
+    fn plain(&self) -> [(&'static str, &'static str, &'static str, &AtomicU64); 6] {
+        [
+            ("gatewren_connections_total", "counter", "Connections that were accepted.", &self.connections),
+            ("gatewren_connections_open", "gauge", "Connections that are open.", &self.connections_open),
+            ("gatewren_requests_total", "counter", "HTTP requests that came in.", &self.requests),
+            ("gatewren_calls_open", "gauge", "Messages of agents that are being answered.", &self.calls_open),
+            ("gatewren_streams_open", "gauge", "Event streams that are open.", &self.streams_open),
+            ("gatewren_tasks_running", "gauge", "Calls that go on as tasks.", &self.tasks_running),
+        ]
     }
-}
 
-impl Labelled {
-    fn count(&self, label: &str, second: &'static str) {
-        // Such a label would need escaping, and none of ours looks like that.
-        let plain = label
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
-        let label = if plain { label } else { "other" };
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.of(label, second) {
-            *count += 1;
-            return;
+    fn render_refusals(&self, page: &mut Exposition) {
+        const REFUSALS: &str = "gatewren_refusals_total";
+        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        page.family(
+            REFUSALS,
+            "counter",
+            "Requests that were refused, by reason.",
+        );
+        for (reason, count) in &*refusals {
+            page.sample(REFUSALS, &[("reason", reason)], count);
         }
-        let label = if counts.pairs < MAX_LABELS {
-            label
-        } else {
-            "other"
-        };
-        let of_label = counts.by_label.entry(label.to_owned()).or_default();
-        let is_new = of_label.insert(second, of_label.get(second).map_or(1, |n| n + 1));
-        counts.pairs += usize::from(is_new.is_none());
-    }
-
-    fn lines(&self, line: impl Fn((&str, &'static str), u64) -> String) -> Vec<String> {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let pairs = counts.by_label.iter().flat_map(|(label, of_label)| {
-            let counts = of_label.iter();
-            counts.map(move |(second, count)| ((label.as_str(), *second), *count))
-        });
-        pairs.map(|(labels, count)| line(labels, count)).collect()
+        let failures = AUTH_FAILURES
+            .iter()
+            .filter_map(|reason| refusals.get(reason));
+        page.single(
+            "gatewren_auth_failures_total",
+            "counter",
+            "Requests that were refused for who sent them: no good token, a wrong password, another place.",
+            failures.sum::<u64>(),
+        );
     }
 }
 
@@ -172,48 +153,31 @@ mod tests {
         metrics.request();
         let _stream = metrics.stream();
         drop(metrics.call());
-        metrics.refused("origin");
-        metrics.refused("origin");
-        metrics.called("unit_status", "ok");
-        metrics.called("\"}\n", "error");
+        for reason in ["origin", "origin", "agent_required", "wrong_password"] {
+            metrics.refused(reason);
+        }
+        metrics.called("unit_status", "agent_1", "ok", Duration::ZERO);
         assert_eq!(metrics.connections_open(), 1);
-        assert_eq!(
-            metrics.render(),
-            "\
-# TYPE gatewren_connections_total counter
-gatewren_connections_total 2
-# TYPE gatewren_connections_open gauge
-gatewren_connections_open 1
-# TYPE gatewren_requests_total counter
-gatewren_requests_total 1
-# TYPE gatewren_calls_open gauge
-gatewren_calls_open 0
-# TYPE gatewren_streams_open gauge
-gatewren_streams_open 1
-# TYPE gatewren_tasks_running gauge
-gatewren_tasks_running 0
-# TYPE gatewren_refusals_total counter
-gatewren_refusals_total{reason=\"origin\"} 2
-# TYPE gatewren_tool_calls_total counter
-gatewren_tool_calls_total{tool=\"other\",outcome=\"error\"} 1
-gatewren_tool_calls_total{tool=\"unit_status\",outcome=\"ok\"} 1
-"
-        );
+        let mut page = Exposition::default();
+        metrics.render(&mut page);
+        let page = page.into_text();
+        for line in [
+            "# TYPE gatewren_connections_total counter",
+            "gatewren_connections_total 2",
+            "gatewren_connections_open 1",
+            "gatewren_requests_total 1",
+            "gatewren_calls_open 0",
+            "gatewren_streams_open 1",
+            "gatewren_tasks_running 0",
+            "gatewren_refusals_total{reason=\"origin\"} 2",
+            "gatewren_auth_failures_total 2",
+            "gatewren_tool_calls_total{tool=\"unit_status\",agent=\"agent_1\",outcome=\"ok\"} 1",
+        ] {
+            assert!(page.lines().any(|told| told == line), "{line}: {page}");
+        }
+        let families = page.matches("# TYPE ").count();
+        assert_eq!(page.matches("# HELP ").count(), families);
         drop(open);
         assert_eq!(metrics.connections_open(), 0);
-    }
-
-    #[test]
-    fn names_that_somebody_makes_up_do_not_fill_the_memory() {
-        let metrics = Metrics::default();
-        for n in 0..10_000 {
-            metrics.called(&format!("tool_{n}"), "unknown");
-        }
-        let page = metrics.render();
-        assert!(page.lines().count() < MAX_LABELS + 20);
-        assert!(
-            page.contains("{tool=\"other\",outcome=\"unknown\"} 9488"),
-            "{page}"
-        );
     }
 }

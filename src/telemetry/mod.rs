@@ -1,6 +1,8 @@
 //! What gatewren says of itself: the log, the service manager's notices, the watchdog, the counters.
 #![forbid(unsafe_code)]
 
+mod calls;
+mod exposition;
 mod heartbeat;
 mod log;
 mod metrics;
@@ -11,6 +13,7 @@ mod redact_text;
 mod secret_names;
 mod secret_shapes;
 
+pub use exposition::Exposition;
 pub use heartbeat::{Beat, Heartbeat};
 pub use log::{init, set_level};
 pub use metrics::Metrics;

@@ -15,6 +15,7 @@ use super::grants::Grants;
 use super::ids::Ids;
 use super::job::Durability;
 use super::logins::Logins;
+use super::metrics_token::MetricsToken;
 use super::migration::STEPS;
 use super::oauth_clients::OauthClients;
 use super::oauth_links::OauthLinks;
@@ -127,6 +128,11 @@ impl Vault {
     /// What the owner has allowed for a while.
     pub fn grants(&self) -> Grants<'_> {
         Grants::new(&self.shared)
+    }
+
+    /// The token that is good for the metrics alone.
+    pub fn metrics_token(&self) -> MetricsToken<'_> {
+        MetricsToken::new(&self.shared)
     }
 
     /// What was done, by whom.

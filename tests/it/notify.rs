@@ -330,6 +330,11 @@ fn a_proposal_and_a_job_that_failed_reach_the_channels_that_are_told_of_them() {
         (&told["title"], &told["tags"][0]),
         (&json!("a change waits in the inbox"), &json!("inbox"))
     );
+    let link = told["click"].as_str().unwrap();
+    assert!(
+        link.ends_with(&format!("/owner/changes/{change}")),
+        "{link}"
+    );
     let text = told["message"].as_str().unwrap();
     assert!(
         text.starts_with("system_shell is proposed.") && text.contains(change),
@@ -370,6 +375,7 @@ fn a_job_fails(server: &Server, hook: &PostBox) {
     let told = hook.after(1).remove(0).body;
     assert_eq!(told["kind"], "error");
     assert_eq!(told["title"], "a job of job_start failed");
+    assert!(told["link"].as_str().unwrap().ends_with("/owner/box"));
     let text = told["message"].as_str().unwrap();
     assert!(
         text.contains(job["job"].as_str().unwrap()) && text.contains("exit code 7"),
@@ -455,6 +461,13 @@ fn the_owner_tries_the_channels_by_hand() {
     );
     assert_eq!(phone.letters()[0].body["tags"][0], "test");
     assert_eq!(hook.letters()[0].body["kind"], "test");
+    let link = phone.letters()[0].body["click"].clone();
+    let link = link.as_str().unwrap();
+    assert!(
+        link.starts_with("https://") && link.ends_with("/owner"),
+        "{link}"
+    );
+    assert_eq!(hook.letters()[0].body["link"], link);
     hook.behave(Manner::Says(404, String::new()));
     let tried = notify(&server, &["test", "hook"]);
     assert_eq!(tried.status.code(), Some(4));

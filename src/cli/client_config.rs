@@ -1,0 +1,311 @@
+//! `gatewren client-config`: what a client is to be told, so that it comes in here.
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::builder::PossibleValuesParser;
+use serde_json::{Value, json};
+
+use super::{deed::hand, place::Place, runtime, say::fail, table::table};
+use crate::auth::is_token;
+use crate::config::{Settings, TlsMode};
+use crate::deeds::{
+    AUTHORITY_FILE, Snippet, Way, client_words, find_active_agent, plain, reached_at, rotate,
+    snippets, standing,
+};
+use crate::http::fingerprint_of_pem;
+use crate::sys::Secret;
+use crate::vault::Agent;
+
+const EXAMPLES: &str = "\
+Examples:
+  gatewren client-config
+  gatewren client-config claude-code
+  gatewren client-config codex --host box.lan:8443 >>~/.codex/config.toml
+  gatewren client-config cursor --agent claude --new-token
+  gatewren client-config curl --token-file - <token
+
+The text alone is written to standard output, and what must be so beside it to standard error.
+A token is kept as a hash and cannot be told again. Without one the text takes it from the variable
+GATEWREN_TOKEN, or asks for it; --new-token gives the agent a new one, and --token-file reads yours.";
+
+/// More than this is no token.
+const MAX_TOKEN_FILE: u64 = 4096;
+
+/// Where `try` listens, unless it is told another address.
+const OF_TRY: &str = "127.0.0.1:8443";
+
+/// Print what a client is to be told, so that it comes in here.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Which client; without one they are listed
+    #[arg(value_name = "CLIENT", value_parser = PossibleValuesParser::new(client_words()))]
+    client: Option<String>,
+
+    /// The agent that the client comes in as: its name, or its id as `agent list` shows it
+    #[arg(long, value_name = "AGENT", requires = "client")]
+    agent: Option<String>,
+
+    /// Give the agent a new token and put it into the text; the old one ends at once
+    #[arg(long, requires = "agent", conflicts_with = "token_file")]
+    new_token: bool,
+
+    /// Put the token in this file into the text; - reads standard input
+    #[arg(long, value_name = "FILE", requires = "client")]
+    token_file: Option<PathBuf>,
+
+    /// The name or address by which the client reaches this box, with a port if that is another
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+
+    /// Where the authority's file is on the client's machine [default: $HOME/gatewren-ca.pem]
+    #[arg(long, value_name = "FILE")]
+    authority: Option<String>,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// Print one JSON object instead
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command; 1 when it could not be done.
+pub fn run(args: &Args) -> ExitCode {
+    match act(args) {
+        Ok(Told { words, text }) => {
+            // Whoever reads the one need not read the other.
+            let _ = io::stderr().write_all(words.as_bytes());
+            match writeln!(io::stdout(), "{text}") {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(_) => ExitCode::FAILURE,
+            }
+        }
+        Err(words) => fail(&words),
+    }
+}
+
+/// What is said.
+struct Told {
+    /// To whoever reads.
+    words: String,
+    /// To the client.
+    text: String,
+}
+
+fn act(args: &Args) -> Result<Told, String> {
+    // In this order: root's own files are read before its rights are given up.
+    let settings = args.place.settings()?;
+    let given = args.token_file.as_deref().map(token).transpose()?;
+    let host = match &args.host {
+        Some(host) => whole(host, &settings)?,
+        None if args.place.is_a_directory() => OF_TRY.to_owned(),
+        None => reached_at(&settings),
+    };
+    let url = format!("https://{host}/mcp");
+    let authority = Authority::of(args, &settings);
+    let Some(client) = &args.client else {
+        return Ok(listed(args.json));
+    };
+    let (agent, minted) = known(args, &settings)?;
+    let token = minted.as_ref().or(given.as_ref());
+    let way = Way {
+        url: &url,
+        token: token.map(Secret::expose),
+        authority: authority.file.as_deref(),
+        agent: agent.as_ref().map(|agent| agent.name.as_str()),
+    };
+    let mut all = snippets(&way).into_iter();
+    let snippet = all.find(|snippet| snippet.client == client);
+    let snippet = snippet.ok_or_else(|| format!("there is no client {client:?}"))?;
+    Ok(if args.json {
+        as_json(&snippet, &way, &authority, &host)
+    } else {
+        in_words(snippet, (args, token.is_some()), &authority, &host)
+    })
+}
+
+fn listed(json: bool) -> Told {
+    let way = Way {
+        url: "",
+        token: None,
+        authority: None,
+        agent: None,
+    };
+    let all = snippets(&way);
+    let text = if json {
+        let rows = all.iter().map(|one| {
+            json!({
+                "client": one.client, "title": one.title, "place": one.place, "format": one.form.as_str(),
+            })
+        });
+        Value::Array(rows.collect()).to_string()
+    } else {
+        let mut rows = vec![["client", "", "goes into"].map(str::to_owned)];
+        rows.extend(
+            all.iter()
+                .map(|one| [one.client, one.title, one.place].map(str::to_owned)),
+        );
+        table(&rows)
+    };
+    Told {
+        words: String::new(),
+        text,
+    }
+}
+
+/// The agent that was named, and its new token where one was asked for.
+fn known(args: &Args, settings: &Settings) -> Result<(Option<Agent>, Option<Secret>), String> {
+    let Some(asked) = &args.agent else {
+        return Ok((None, None));
+    };
+    let vault = args.place.vault()?;
+    let agent = find_active_agent(&vault, asked)?;
+    if let Some(why) = standing(&agent, &settings.spaces).refused {
+        return Err(format!(
+            "{} would not come in: {why}; gatewren agent edit mends that",
+            plain(&agent.name)
+        ));
+    }
+    if !args.new_token {
+        return Ok((Some(agent), None));
+    }
+    let runtime = runtime::build().map_err(|e| e.to_string())?;
+    let token = runtime.block_on(rotate((&vault, &hand()), &agent))?;
+    Ok((Some(agent), Some(token)))
+}
+
+/// The token in a file, or on standard input.
+fn token(file: &Path) -> Result<Secret, String> {
+    let mut text = String::new();
+    let read = if file == Path::new("-") {
+        io::stdin()
+            .lock()
+            .take(MAX_TOKEN_FILE)
+            .read_to_string(&mut text)
+    } else {
+        fs::File::open(file).and_then(|file| file.take(MAX_TOKEN_FILE).read_to_string(&mut text))
+    };
+    read.map_err(|cause| format!("cannot read the token in {}: {cause}", file.display()))?;
+    if !is_token(text.trim()) {
+        // What was read is not repeated: it may be another secret.
+        return Err(format!(
+            "what is in {} is no token of an agent: those begin with gw_, and `gatewren agent add` shows one",
+            file.display()
+        ));
+    }
+    Ok(Secret::new(text.trim()))
+}
+
+/// A host with its port, which is the one of the settings unless it is named.
+fn whole(asked: &str, settings: &Settings) -> Result<String, String> {
+    let authority: Option<hyper::http::uri::Authority> = asked.parse().ok();
+    let authority = authority.filter(|known| !known.as_str().contains('@'));
+    let authority = authority.ok_or_else(|| {
+        format!(
+            "\"{}\" is no host: say a name or an address, with :PORT if it is not the one of the settings",
+            plain(asked)
+        )
+    })?;
+    if authority.port_u16().is_some() {
+        return Ok(authority.to_string());
+    }
+    let port = settings
+        .listen
+        .first()
+        .map_or(8443, std::net::SocketAddr::port);
+    Ok(format!("{}:{port}", authority.host()))
+}
+
+/// The authority that a client is to trust, where it is our own.
+struct Authority {
+    /// Where its file is on the client's machine; none where others vouch for us.
+    file: Option<String>,
+    /// Of the box's own file, where this user may read it.
+    fingerprint: Option<String>,
+}
+
+impl Authority {
+    fn of(args: &Args, settings: &Settings) -> Self {
+        let own = settings.tls.mode == TlsMode::Own;
+        let usual = || own.then(|| AUTHORITY_FILE.to_owned());
+        let pem = || fs::read(args.place.file("tls/ca.pem").ok()?).ok();
+        Self {
+            file: args.authority.clone().or_else(usual),
+            fingerprint: own
+                .then(pem)
+                .flatten()
+                .and_then(|pem| fingerprint_of_pem(&pem)),
+        }
+    }
+
+    /// How the file gets to the client's machine, where we know the way.
+    fn fetch(&self, host: &str) -> Option<String> {
+        let file = self.file.as_ref()?;
+        let file = if file == AUTHORITY_FILE {
+            format!("\"{file}\"")
+        } else {
+            format!("'{}'", file.replace('\'', r"'\''"))
+        };
+        Some(format!(
+            "curl -ko {file} https://{host}/owner/connect/authority/pem && \
+             openssl x509 -in {file} -noout -fingerprint -sha256"
+        ))
+    }
+}
+
+fn as_json(snippet: &Snippet, way: &Way<'_>, authority: &Authority, host: &str) -> Told {
+    let trusted = authority.file.as_ref().map(|file| {
+        json!({ "file": file, "fetch": authority.fetch(host), "sha256": authority.fingerprint })
+    });
+    let told = json!({
+        "client": snippet.client, "title": snippet.title, "place": snippet.place,
+        "format": snippet.form.as_str(), "text": snippet.text, "needs": snippet.needs,
+        "url": way.url, "agent": way.agent, "authority": trusted,
+    });
+    Told {
+        words: String::new(),
+        text: told.to_string(),
+    }
+}
+
+fn in_words(
+    snippet: Snippet,
+    (args, has_token): (&Args, bool),
+    authority: &Authority,
+    host: &str,
+) -> Told {
+    let mut lines = vec![format!("{}: goes into {}", snippet.title, snippet.place)];
+    lines.extend(snippet.needs);
+    if !has_token {
+        let name = args
+            .agent
+            .as_deref()
+            .map_or_else(|| "NAME".to_owned(), plain);
+        lines.push(format!(
+            "A token is shown once: by gatewren agent add for a new agent, by gatewren agent rotate {name} for one \
+             that there is."
+        ));
+    }
+    if args.new_token {
+        lines.push("The agent's old token is good no more.".to_owned());
+    }
+    if let Some(fetch) = authority.fetch(host) {
+        lines.push("The client must trust this box's authority. On its machine, once:".to_owned());
+        lines.push(format!("  {fetch}"));
+        lines.push(match &authority.fingerprint {
+            Some(fingerprint) => format!("which must say {fingerprint}"),
+            None => "and compare it with what the box says: sudo openssl x509 -in \
+                     /var/lib/gatewren/tls/ca.pem -noout -fingerprint -sha256"
+                .to_owned(),
+        });
+    }
+    lines.push(String::new());
+    Told {
+        words: lines.join("\n") + "\n",
+        text: snippet.text,
+    }
+}

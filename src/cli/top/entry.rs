@@ -1,0 +1,134 @@
+//! What a person types after `gatewren top`, and the loop that draws.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::super::{
+    place::Place,
+    runtime,
+    say::{conclude, fail},
+};
+use super::page::{as_json, page};
+use super::view::View;
+use crate::sys::{now_ms, terminal_size};
+use crate::vault::Glance;
+
+/// The page of a terminal that does not say how large it is.
+const USUAL_SIZE: (usize, usize) = (24, 80);
+
+/// Another page, so that what was there before is there again afterwards, and no cursor on it.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+
+/// Home; each line wipes what is left of the one before it, and the last all that is below.
+const HOME: &str = "\x1b[H";
+const WIPE_LINE: &str = "\x1b[K\r\n";
+const WIPE_REST: &str = "\x1b[J";
+
+const NOTES: &str = "\
+It reads the audit, as gatewren audit list does, and draws anew until Ctrl-C. Where standard output is no
+terminal it prints one page and ends. Calls are seen that began among the newest 20000 rows of the audit.";
+
+/// See in the terminal what is called, what runs and what waits.
+#[derive(Debug, clap::Args)]
+#[command(after_help = NOTES)]
+pub struct Args {
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    interval: u64,
+
+    /// Print one page and end
+    #[arg(long)]
+    once: bool,
+
+    /// Print one page as a JSON object and end
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Runs the command; no server need run.
+pub fn run(args: &Args) -> ExitCode {
+    let opened = args.place.file("vault.db");
+    let opened = opened.and_then(|file| Glance::open(&file).map_err(words));
+    let glance = match opened {
+        Ok(glance) => glance,
+        Err(words) => return fail(&words),
+    };
+    let mut view = View::default();
+    if args.json || args.once || !io::stdout().is_terminal() {
+        let looked = view.look(&glance, now_ms()).map_err(words);
+        return conclude(looked.map(|()| {
+            if args.json {
+                as_json(&view, now_ms()).to_string()
+            } else {
+                page(&view, now_ms(), (usize::MAX, usize::MAX)).join("\n")
+            }
+        }));
+    }
+    let every = Duration::from_secs(args.interval);
+    let drawn = runtime::build()
+        .map_err(words)
+        .and_then(|runtime| runtime.block_on(draw(&glance, view, every)));
+    match drawn {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(words) => fail(&words),
+    }
+}
+
+async fn draw(glance: &Glance, mut view: View, every: Duration) -> Result<(), String> {
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(words)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(words)?;
+    let mut resized = signal(SignalKind::window_change()).map_err(words)?;
+    let mut looks = interval(every);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let _screen = Screen::enter().map_err(words)?;
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => return Ok(()),
+            _ = terminate.recv() => return Ok(()),
+            _ = resized.recv() => {}
+            _ = looks.tick() => view.look(glance, now_ms()).map_err(words)?,
+        }
+        let size = terminal_size().unwrap_or(USUAL_SIZE);
+        let lines = page(&view, now_ms(), size);
+        print(&format!(
+            "{HOME}{}{WIPE_REST}",
+            lines.join(WIPE_LINE) + "\x1b[K"
+        ))
+        .map_err(words)?;
+    }
+}
+
+/// The page of our own; dropping it shows again what was there.
+struct Screen;
+
+impl Screen {
+    fn enter() -> io::Result<Self> {
+        print(ENTER).map(|()| Self)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // There is nobody to tell.
+        let _ = print(LEAVE);
+    }
+}
+
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+fn words(cause: impl Display) -> String {
+    cause.to_string()
+}

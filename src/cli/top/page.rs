@@ -1,0 +1,217 @@
+//! The page: a head, what runs, what waits, what ended; as lines that fit a terminal, or as JSON.
+
+use serde_json::{Value, json};
+
+use super::view::View;
+use crate::deeds::plain;
+use crate::sys::rfc3339;
+use crate::vault::Step;
+
+/// Columns before the last one, which takes the rest of the line.
+const WIDTHS: [usize; 4] = [9, 12, 20, 15];
+
+/// No line is so narrow that nothing could be read.
+const LEAST_WIDTH: usize = 40;
+
+/// What ended is shown in so many lines at least, however much runs.
+const LEAST_ENDED: usize = 5;
+
+/// What ended is shown in so many lines at most where there is no terminal that bounds it, and as JSON.
+const MOST_ENDED: usize = 20;
+
+/// The lines of a page of so many rows and columns; nothing in them is obeyed by a terminal.
+pub fn page(view: &View, now: u64, (rows, columns): (usize, usize)) -> Vec<String> {
+    let mut lines = vec![head(view, now), String::new()];
+    let room = rows.saturating_sub(lines.len() + 3 + LEAST_ENDED);
+    let (waiting, _) = view.waiting();
+    let open: Vec<String> = view
+        .open()
+        .map(|step| row(&age(now, step.at_ms), (view, step), ""))
+        .collect();
+    let waits = waiting.iter().map(|change| {
+        let cells = [
+            &age(now, change.since_ms),
+            view.name(&change.agent),
+            &change.tool,
+            change.target.as_deref().unwrap_or("-"),
+        ];
+        line(cells, &change.id)
+    });
+    section(&mut lines, "RUNS", open, room / 2);
+    section(&mut lines, "WAITS FOR THE OWNER", waits.collect(), room / 2);
+    let left = if rows == usize::MAX {
+        MOST_ENDED
+    } else {
+        rows.saturating_sub(lines.len() + 2)
+    };
+    let ended = view.ended().take(left).map(|(begun, end)| {
+        let (outcome, took) = end.ended.clone().unwrap_or_default();
+        let outcome = format!("{outcome}, {}", span(u64::try_from(took).unwrap_or(0)));
+        row(&clock(end.at_ms), (view, begun), &outcome)
+    });
+    section(&mut lines, "ENDED", ended.collect(), left);
+    let width = columns.max(LEAST_WIDTH);
+    lines.truncate(rows);
+    lines.iter().map(|line| cut(line, width)).collect()
+}
+
+fn head(view: &View, now: u64) -> String {
+    let rate = view.rate(now);
+    format!(
+        "gatewren top {}: {} run, {} wait; last minute {}, not well {}, half in {}",
+        clock(i64::try_from(now).unwrap_or(0)),
+        view.open().len(),
+        view.waiting().1,
+        rate.calls,
+        rate.failed,
+        span(u64::try_from(rate.median_ms).unwrap_or(0)),
+    )
+}
+
+/// A part of the page; what does not fit is counted.
+fn section(lines: &mut Vec<String>, title: &str, mut rows: Vec<String>, most: usize) {
+    if rows.is_empty() {
+        return;
+    }
+    let more = rows.len().saturating_sub(most.max(1));
+    rows.truncate(most.max(1));
+    let more = if more > 0 {
+        format!(" (and {more} more)")
+    } else {
+        String::new()
+    };
+    lines.push(format!("{title}{more}"));
+    lines.extend(rows);
+    lines.push(String::new());
+}
+
+fn row(when: &str, (view, step): (&View, &Step), last: &str) -> String {
+    let target = step.target.as_deref().unwrap_or("-");
+    line([when, view.name(&step.agent), &step.tool, target], last)
+}
+
+fn line(cells: [&str; 4], last: &str) -> String {
+    let cells = cells.into_iter().zip(WIDTHS);
+    let cells = cells.map(|(cell, width)| format!("{:<width$}", cut(&plain(cell), width)));
+    let cells: Vec<String> = cells.collect();
+    format!("{} {}", cells.join(" "), plain(last))
+        .trim_end()
+        .to_owned()
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
+fn age(now: u64, since_ms: i64) -> String {
+    span(now.saturating_sub(u64::try_from(since_ms).unwrap_or(0)))
+}
+
+/// A time span in two units at most.
+fn span(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0 => format!("{ms} ms"),
+        1..60 => format!("{seconds}.{} s", ms % 1000 / 100),
+        60..3600 => format!("{} m {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// The time of day, in UTC.
+fn clock(ms: i64) -> String {
+    let text = rfc3339(u64::try_from(ms).unwrap_or(0));
+    text.get(11..19).unwrap_or(&text).to_owned()
+}
+
+/// The same as one object.
+pub fn as_json(view: &View, now: u64) -> Value {
+    let moment = |ms: i64| rfc3339(u64::try_from(ms).unwrap_or(0));
+    let step = |step: &Step| {
+        json!({
+            "call": step.call, "agent": step.agent, "agent_name": view.name(&step.agent), "tool": step.tool,
+            "target": step.target, "since": moment(step.at_ms),
+        })
+    };
+    let open = view.open().map(step);
+    let ended = view.ended().take(MOST_ENDED).map(|(begun, end)| {
+        let mut told = step(begun);
+        let (outcome, took) = end.ended.clone().unwrap_or_default();
+        if let Some(told) = told.as_object_mut() {
+            told.insert("outcome".to_owned(), outcome.into());
+            told.insert("duration_ms".to_owned(), took.into());
+        }
+        told
+    });
+    let (waiting, count) = view.waiting();
+    let waiting = waiting.iter().map(|change| {
+        json!({
+            "change": change.id, "agent": change.agent, "agent_name": view.name(&change.agent),
+            "tool": change.tool, "target": change.target, "since": moment(change.since_ms),
+        })
+    });
+    let rate = view.rate(now);
+    json!({
+        "at": rfc3339(now), "running": open.collect::<Vec<_>>(), "waiting": waiting.collect::<Vec<_>>(),
+        "waiting_count": count, "ended": ended.collect::<Vec<_>>(),
+        "last_minute": { "calls": rate.calls, "failed": rate.failed, "median_ms": rate.median_ms },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(seq: i64, tool: &str, ended: Option<(&str, i64)>) -> Step {
+        Step {
+            seq,
+            at_ms: 1_000,
+            call: (seq % 100).to_string(),
+            ended: ended.map(|(word, took)| (word.to_owned(), took)),
+            agent: "agent_1".to_owned(),
+            tool: tool.to_owned(),
+            target: Some("x\u{1b}[2J\n\u{202e}y".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_page_fits_its_terminal_and_commands_it_nothing() {
+        let mut view = View::default();
+        for seq in 1..=30 {
+            view.take(step(seq, "container_start", None));
+        }
+        for seq in 1..=9 {
+            view.take(step(
+                100 + seq,
+                "container_start",
+                Some(("ok\u{1b}c", 70_000)),
+            ));
+        }
+        for (rows, columns) in [(24, 80), (10, 50), (50, 200), (usize::MAX, 80)] {
+            let lines = page(&view, 62_000, (rows, columns));
+            assert!(lines.len() <= rows, "{rows}: {lines:?}");
+            for line in &lines {
+                assert!(line.chars().count() <= columns, "{line}");
+                assert!(
+                    !line.contains(|c: char| c.is_control() || c == '\u{202e}'),
+                    "{line:?}"
+                );
+            }
+            assert!(
+                lines.iter().any(|line| line.starts_with("RUNS")),
+                "{lines:?}"
+            );
+        }
+        let all = page(&view, 62_000, (usize::MAX, 200)).join("\n");
+        for part in ["21 run, 0 wait", "1 m 1 s", "1 m 10 s", "ENDED"] {
+            assert!(all.contains(part), "{part}: {all}");
+        }
+        let told = as_json(&view, 62_000);
+        assert_eq!(told["running"].as_array().unwrap().len(), 21);
+        assert_eq!(told["ended"][0]["duration_ms"], 70_000);
+    }
+}

@@ -1,0 +1,185 @@
+//! What is known of the calls: those that run, those that ended last, and how many there were.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::vault::{Glance, Step, VaultError, Waiting};
+
+/// Calls that ended are remembered up to this number, and no longer than a minute but for the newest.
+const MOST_ENDED: usize = 20_000;
+
+/// The newest are kept however old they are: as many as a tall terminal shows.
+const SHOWN: usize = 100;
+
+/// For how long rates are counted.
+const MINUTE_MS: u64 = 60_000;
+
+/// Calls that run at once; further ones are not told of.
+const MOST_OPEN: usize = 10_000;
+
+/// All of it, as of the last look.
+#[derive(Debug, Default)]
+pub struct View {
+    /// The number of the last row that was read.
+    seen: i64,
+    /// By the number of the row that began it: the oldest first.
+    open: BTreeMap<i64, Step>,
+    /// The row that began a call, by the call's id.
+    begun: BTreeMap<String, i64>,
+    /// The newest last: how each began, and how it ended.
+    ended: VecDeque<(Step, Step)>,
+    names: BTreeMap<String, String>,
+    waiting: (Vec<Waiting>, i64),
+}
+
+/// How many there were in the last minute.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rate {
+    /// Calls that ended.
+    pub calls: usize,
+    /// Those of them that did not end well.
+    pub failed: usize,
+    /// How long half of them took at most, in milliseconds.
+    pub median_ms: i64,
+}
+
+impl View {
+    /// Reads what is new.
+    pub fn look(&mut self, glance: &Glance, now: u64) -> Result<(), VaultError> {
+        let steps = glance.since(self.seen)?;
+        let is_gap = steps.first().is_some_and(|first| first.seq > self.seen + 1);
+        if is_gap && self.seen > 0 {
+            // Some were passed over, and with them the ends of calls.
+            self.open.clear();
+            self.begun.clear();
+        }
+        for step in steps {
+            self.seen = step.seq;
+            self.take(step);
+        }
+        // What an earlier server left open was cut off with it.
+        let from = glance.run_after()?;
+        self.open.retain(|seq, _| *seq > from);
+        self.begun.retain(|_, seq| *seq > from);
+        self.forget(now);
+        self.names = glance.names()?.into_iter().collect();
+        self.waiting = glance.waiting()?;
+        Ok(())
+    }
+
+    pub(super) fn take(&mut self, step: Step) {
+        if step.ended.is_some() {
+            let begun = self.begun.remove(&step.call);
+            if let Some(first) = begun.and_then(|seq| self.open.remove(&seq)) {
+                self.ended.push_back((first, step));
+            }
+        } else if self.open.len() < MOST_OPEN {
+            self.begun.insert(step.call.clone(), step.seq);
+            self.open.insert(step.seq, step);
+        }
+    }
+
+    fn forget(&mut self, now: u64) {
+        let old = now.saturating_sub(MINUTE_MS);
+        while self.ended.len() > SHOWN
+            && (self.ended.len() > MOST_ENDED
+                || self.ended.front().is_some_and(|(_, end)| at(end) < old))
+        {
+            self.ended.pop_front();
+        }
+    }
+
+    /// The calls that run, the oldest first.
+    pub fn open(&self) -> impl ExactSizeIterator<Item = &Step> {
+        self.open.values()
+    }
+
+    /// The calls that ended, the newest first.
+    pub fn ended(&self) -> impl Iterator<Item = (&Step, &Step)> {
+        self.ended.iter().rev().map(|(begun, end)| (begun, end))
+    }
+
+    /// What waits for the owner, and how much there is of it.
+    pub fn waiting(&self) -> (&[Waiting], i64) {
+        (&self.waiting.0, self.waiting.1)
+    }
+
+    /// What an agent is called, or its id where it is none that is known.
+    pub fn name<'a>(&'a self, agent: &'a str) -> &'a str {
+        self.names.get(agent).map_or(agent, String::as_str)
+    }
+
+    /// How many calls there were.
+    pub fn rate(&self, now: u64) -> Rate {
+        let old = now.saturating_sub(MINUTE_MS);
+        let recent = || self.ended.iter().filter(|(_, end)| at(end) >= old);
+        let mut took: Vec<i64> = recent()
+            .filter_map(|(_, end)| Some(end.ended.as_ref()?.1))
+            .collect();
+        took.sort_unstable();
+        Rate {
+            calls: took.len(),
+            failed: recent().filter(|(_, end)| !is_well(end)).count(),
+            median_ms: took.get(took.len() / 2).copied().unwrap_or(0),
+        }
+    }
+}
+
+fn at(step: &Step) -> u64 {
+    u64::try_from(step.at_ms).unwrap_or(0)
+}
+
+/// Whether what came of a call is what its caller wanted, or goes on.
+fn is_well(end: &Step) -> bool {
+    end.ended
+        .as_ref()
+        .is_some_and(|(outcome, _)| ["ok", "job", "proposed", "task"].contains(&outcome.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begun(seq: i64) -> Step {
+        Step {
+            seq,
+            at_ms: 1_000,
+            call: seq.to_string(),
+            ended: None,
+            agent: "agent_1".to_owned(),
+            tool: "whoami".to_owned(),
+            target: None,
+        }
+    }
+
+    fn end(of: i64, outcome: &str, took: i64) -> Step {
+        Step {
+            seq: of + 1000,
+            call: of.to_string(),
+            ended: Some((outcome.to_owned(), took)),
+            ..begun(of)
+        }
+    }
+
+    #[test]
+    fn calls_run_until_they_end_and_are_counted_for_a_minute() {
+        let mut view = View::default();
+        for seq in 1..=4 {
+            view.take(begun(seq));
+        }
+        assert_eq!(view.open().len(), 4);
+        view.take(end(2, "ok", 5));
+        view.take(end(1, "failed", 9));
+        view.take(end(3, "job", 7));
+        view.take(end(77, "ok", 1));
+        assert_eq!(view.open().map(|step| step.seq).collect::<Vec<_>>(), [4]);
+        let newest: Vec<i64> = view.ended().map(|(begun, _)| begun.seq).collect();
+        assert_eq!(newest, [3, 1, 2]);
+        let rate = Rate {
+            calls: 3,
+            failed: 1,
+            median_ms: 7,
+        };
+        assert_eq!(view.rate(2_000), rate);
+        assert_eq!(view.rate(61_001), Rate::default());
+    }
+}
