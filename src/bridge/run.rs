@@ -118,7 +118,7 @@ impl Bridge {
         self.link.output.reject(id, &error).await;
     }
 
-    async fn request(&mut self, request: Request, line: Bytes) {
+    async fn request(&mut self, request: Request, body: Bytes) {
         let id = request.id.clone();
         let link = self.link.clone();
         if self.requests.len() + self.streams.len() >= MAX_UNDER_WAY {
@@ -134,23 +134,23 @@ impl Bridge {
         // A session's beginning cannot be given up.
         let may_end = request.method != "initialize";
         let listens = request.method == "subscriptions/listen";
-        let (done, carried) = (id.clone(), link.clone());
+        let (done, shared) = (id.clone(), link.clone());
         let carrier = match &version {
             None => self.requests.spawn(async move {
-                stateful::carry(carried.clone(), request, line).await;
-                carried.ended(&done);
+                stateful::carry(shared.clone(), request, body).await;
+                shared.ended(&done);
             }),
             Some(version) => {
-                let asking = stateless::asking(&link, &request, version, line);
+                let asking = stateless::asking(&link, &request, version, body);
                 if listens {
                     self.streams.spawn(async move {
-                        listen::listen(carried.clone(), request, asking).await;
-                        carried.ended(&done);
+                        listen::listen(shared.clone(), request, asking).await;
+                        shared.ended(&done);
                     })
                 } else {
                     self.requests.spawn(async move {
-                        stateless::carry(carried.clone(), request, asking).await;
-                        carried.ended(&done);
+                        stateless::carry(shared.clone(), request, asking).await;
+                        shared.ended(&done);
                     })
                 }
             }
@@ -191,11 +191,11 @@ impl Bridge {
     }
 
     /// Says what wants no answer, in the session that there is.
-    fn post(&mut self, line: Bytes) {
+    fn post(&mut self, body: Bytes) {
         let link = self.link.clone();
         if link.session().version.is_some() {
             self.requests
-                .spawn(async move { stateful::carry_note(&link, line).await });
+                .spawn(async move { stateful::carry_note(&link, body).await });
         }
     }
 
