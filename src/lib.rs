@@ -20,6 +20,9 @@
 //!    first is one JSON object, anything before it is a stream of events. A call that takes long may be
 //!    answered with a task instead; then it goes on without its request, and the client asks later.
 //!
+//! A client that can only start commands starts [`bridge`] on its own machine, which carries what is said on standard
+//! input and output to step 1.
+//!
 //! # The way of a change
 //!
 //! [`observer`] looks at the box and writes what changed into [`state`], a log of patches in SQLite that

@@ -12,7 +12,7 @@ use super::trouble::{Standing, Trouble};
 pub const MAX_MESSAGE: usize = 32 << 20;
 
 /// A stream on which nothing came for so long is dead: gatewren sends a comment every 15 s.
-const SILENT: Duration = Duration::from_secs(60);
+const SILENT: Duration = Duration::from_mins(1);
 
 /// An event.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

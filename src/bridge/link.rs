@@ -30,10 +30,18 @@ pub struct Link {
     session: Mutex<Session>,
     /// What the client said that a new session must hear as well.
     kept: Mutex<Kept>,
-    /// Requests that stand alone, which end when their streams are closed.
-    alone: Mutex<HashMap<Id, AbortHandle>>,
+    /// Requests that the client may give up.
+    under_way: Mutex<HashMap<Id, UnderWay>>,
     /// What tools want repeated in headers.
     pub marked: Mutex<Marked>,
+}
+
+/// A request that the client may give up.
+pub struct UnderWay {
+    /// Whether it stands alone: closing its stream is how the server hears that it was given up.
+    pub alone: bool,
+    /// What carries it.
+    pub carrier: AbortHandle,
 }
 
 /// The session with the server.
@@ -67,7 +75,7 @@ impl Link {
             renewing: tokio::sync::Mutex::default(),
             session: Mutex::default(),
             kept: Mutex::default(),
-            alone: Mutex::default(),
+            under_way: Mutex::default(),
             marked: Mutex::default(),
         }
     }
@@ -94,19 +102,19 @@ impl Link {
         lock(&self.kept)
     }
 
-    /// Notes a request that stands alone.
-    pub fn began_alone(&self, id: Id, handle: AbortHandle) {
-        lock(&self.alone).insert(id, handle);
+    /// Notes a request.
+    pub fn began(&self, id: Id, request: UnderWay) {
+        lock(&self.under_way).insert(id, request);
     }
 
     /// Takes it out again.
-    pub fn ended_alone(&self, id: &Id) -> Option<AbortHandle> {
-        lock(&self.alone).remove(id)
+    pub fn ended(&self, id: &Id) -> Option<UnderWay> {
+        lock(&self.under_way).remove(id)
     }
 
     /// Whether a request of this id is under way.
-    pub fn is_alone(&self, id: &Id) -> bool {
-        lock(&self.alone).contains_key(id)
+    pub fn has(&self, id: &Id) -> bool {
+        lock(&self.under_way).contains_key(id)
     }
 }
 

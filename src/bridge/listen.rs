@@ -109,9 +109,8 @@ async fn tell(link: &Link, id: &Id, granted: Value) {
 
 async fn refused(link: &Link, id: &Id, answer: Answer) -> End {
     let (status, headers) = (answer.status, answer.headers.clone());
-    let body = match link.server.whole(answer).await {
-        Ok(body) => body,
-        Err(_) => return End::Open,
+    let Ok(body) = link.server.whole(answer).await else {
+        return End::Open;
     };
     if Peek::at(&body).is_some_and(|peek| peek.answers(id)) {
         link.output.say(body.to_vec()).await;

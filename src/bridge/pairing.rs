@@ -4,6 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
@@ -151,6 +153,5 @@ async fn redeemed(invitation: &Invitation) -> Result<Answer, String> {
 
 fn hash(letters: &str) -> String {
     let hash = digest(&SHA256, format!("paired {letters}").as_bytes());
-    let hash = hash.as_ref().iter();
-    hash.map(|byte| format!("{byte:02x}")).collect()
+    URL_SAFE_NO_PAD.encode(hash)
 }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::link::Link;
+use super::link::{Link, UnderWay};
 use super::output::{Output, write_all};
 use super::server::Server;
 use super::{listen, stateful, stateless, stream};
@@ -118,37 +118,47 @@ impl Bridge {
         self.link.output.reject(id, &error).await;
     }
 
-    async fn request(&mut self, request: Request, line: Bytes) {
+    async fn request(&mut self, request: Request, body: Bytes) {
         let id = request.id.clone();
         let link = self.link.clone();
         if self.requests.len() + self.streams.len() >= MAX_UNDER_WAY {
             let words = format!("{MAX_UNDER_WAY} requests are under way; wait for one of them");
             return link.output.fail(&id, &words).await;
         }
-        let version = RequestMeta::claim(&request.params).and_then(Value::as_str);
-        let Some(version) = version.map(str::to_owned) else {
-            self.requests.spawn(stateful::carry(link, request, line));
-            return;
-        };
-        if link.is_alone(&id) {
+        if link.has(&id) {
             let words = "a request of this id is under way";
             return self.reject(None, RpcError::invalid_request(words)).await;
         }
-        let asking = stateless::asking(&link, &request, &version, line);
+        let version = RequestMeta::claim(&request.params).and_then(Value::as_str);
+        let version = version.map(str::to_owned);
+        // A session's beginning cannot be given up.
+        let may_end = request.method != "initialize";
         let listens = request.method == "subscriptions/listen";
-        let (done, carried) = (id.clone(), self.link.clone());
-        let handle = if listens {
-            self.streams.spawn(async move {
-                listen::listen(carried.clone(), request, asking).await;
-                carried.ended_alone(&done);
-            })
-        } else {
-            self.requests.spawn(async move {
-                stateless::carry(carried.clone(), request, asking).await;
-                carried.ended_alone(&done);
-            })
+        let (done, shared) = (id.clone(), link.clone());
+        let carrier = match &version {
+            None => self.requests.spawn(async move {
+                stateful::carry(shared.clone(), request, body).await;
+                shared.ended(&done);
+            }),
+            Some(version) => {
+                let asking = stateless::asking(&link, &request, version, body);
+                if listens {
+                    self.streams.spawn(async move {
+                        listen::listen(shared.clone(), request, asking).await;
+                        shared.ended(&done);
+                    })
+                } else {
+                    self.requests.spawn(async move {
+                        stateless::carry(shared.clone(), request, asking).await;
+                        shared.ended(&done);
+                    })
+                }
+            }
         };
-        link.began_alone(id, handle);
+        if may_end {
+            let alone = version.is_some();
+            link.began(id, UnderWay { alone, carrier });
+        }
     }
 
     async fn note(&mut self, note: &IncomingNotification, line: Bytes) {
@@ -156,11 +166,17 @@ impl Bridge {
             "notifications/cancelled" => {
                 let id = note.params.get("requestId").cloned();
                 let id: Option<Id> = id.and_then(|id| serde_json::from_value(id).ok());
-                if let Some(handle) = id.and_then(|id| self.link.ended_alone(&id)) {
+                match id.and_then(|id| self.link.ended(&id)) {
                     // Its stream is closed, which is how the server hears of it.
-                    return handle.abort();
+                    Some(UnderWay { alone, carrier }) if alone => carrier.abort(),
+                    Some(UnderWay { carrier, .. }) => {
+                        // The server is told in words; and the client hears nothing more of it, not even that its
+                        // stream has ended.
+                        carrier.abort();
+                        self.post(line);
+                    }
+                    None => self.post(line),
                 }
-                self.post(line);
             }
             "notifications/initialized" => {
                 // What comes next is said in a session that has begun.
@@ -175,11 +191,11 @@ impl Bridge {
     }
 
     /// Says what wants no answer, in the session that there is.
-    fn post(&mut self, line: Bytes) {
+    fn post(&mut self, body: Bytes) {
         let link = self.link.clone();
         if link.session().version.is_some() {
             self.requests
-                .spawn(async move { stateful::carry_note(&link, line).await });
+                .spawn(async move { stateful::carry_note(&link, body).await });
         }
     }
 

@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "pair")]
     file: Option<PathBuf>,
 
-    /// The server's address, such as https://box.lan:8443/mcp
+    /// The server's address, such as `https://box.lan:8443/mcp`
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long, value_name = "PIN", requires = "url")]
     pin: Option<Pin>,
 
-    /// The file with the token; without it, the token is in the environment as GATEWREN_TOKEN
+    /// The file with the token; without it, the token is in the environment as `GATEWREN_TOKEN`
     #[arg(long, value_name = "FILE", requires = "url")]
     token_file: Option<PathBuf>,
 

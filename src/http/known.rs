@@ -179,8 +179,9 @@ mod tests {
         let verifier = ByPin(start, Arc::new(ring::default_provider()));
         let name = ServerName::try_from("another.name").unwrap();
         let now = UnixTime::now();
-        let verified = verifier.verify_server_cert(leaf, others, &name, &[], now);
-        verified.is_ok()
+        verifier
+            .verify_server_cert(leaf, others, &name, &[], now)
+            .is_ok()
     }
 
     #[test]

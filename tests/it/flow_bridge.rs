@@ -480,7 +480,8 @@ fn giving_a_call_up_ends_it_on_the_box() {
     assert!(whoami(&mut pipe, 20)["result"].is_object());
     pipe.close();
     let said = pipe.ends_well();
-    assert!(said.iter().all(|message| message["id"] != 11), "{said:?}");
+    let answers = |message: &Value| message["id"] == 10 || message["id"] == 11;
+    assert!(!said.iter().any(answers), "{said:?}");
 }
 
 #[test]
