@@ -31,6 +31,7 @@ pub use build::{HelperPlan, Plan, build};
 pub use fixtures::{FixturePlan, Fixtures, run_fixtures};
 pub use house::{House, certificate};
 pub use lifecycle::{open_sockets, run, turn_away};
+pub use names::{box_addresses, box_names};
 #[cfg(feature = "everything")]
 pub use stdio::run_fixtures_stdio;
 pub use stdio::run_stdio;

@@ -9,7 +9,7 @@ use ring::digest::{SHA256, digest};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
-/// The SHA-256 of a certificate's public key with its kind (SubjectPublicKeyInfo), as RFC 7469 pins it.
+/// The SHA-256 of a certificate's public key with its kind (`SubjectPublicKeyInfo`), as RFC 7469 pins it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pin([u8; 32]);
 
