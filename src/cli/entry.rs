@@ -9,8 +9,8 @@ use crate::sys::refuse_huge_pages;
 #[cfg(feature = "everything")]
 use super::everything;
 use super::{
-    agent, audit, check, completions, describe, helper, inbox, job, notify, owner, reaper, serve,
-    state, trial,
+    agent, audit, cert, check, completions, describe, helper, inbox, job, mdns, notify, owner,
+    reaper, serve, state, trial,
 };
 
 /// The gate between AI clients and a home server.
@@ -38,10 +38,14 @@ enum Commands {
     Inbox(inbox::Args),
     /// Look at what goes on in the background, and end it.
     Job(job::Args),
+    /// Make the server known on the local network, with the pin of its certificate.
+    Mdns(mdns::Args),
     /// See the owner's channels, and try them.
     Notify(notify::Args),
     /// Check the record of every call.
     Audit(audit::Args),
+    /// See, renew, trust and replace the certificate that clients are shown.
+    Cert(cert::Args),
     /// Say whether the settings are good, and what to mend.
     Check(check::Args),
     /// Print a settings file with every key, commented out at its default.
@@ -74,8 +78,10 @@ pub fn main() -> ExitCode {
         Commands::Owner(args) => owner::run(&args),
         Commands::Inbox(args) => inbox::run(&args),
         Commands::Job(args) => job::run(&args),
+        Commands::Mdns(args) => mdns::run(&args),
         Commands::Notify(args) => notify::run(&args),
         Commands::Audit(args) => audit::run(&args),
+        Commands::Cert(args) => cert::run(&args),
         Commands::Check(args) => check::run(&args),
         Commands::Describe(args) => describe::run(&args),
         Commands::State(args) => state::run(&args),

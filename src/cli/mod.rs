@@ -3,6 +3,7 @@
 
 mod agent;
 mod audit;
+mod cert;
 mod check;
 mod check_box;
 mod completions;
@@ -14,6 +15,7 @@ mod everything;
 mod helper;
 mod inbox;
 mod job;
+mod mdns;
 mod notify;
 mod owner;
 mod place;

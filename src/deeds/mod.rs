@@ -19,6 +19,7 @@ mod snippets;
 mod span;
 mod standing;
 mod told;
+mod trusting;
 
 pub use agent_changes::{between as changes_between, lines as change_lines};
 pub use agent_name::{find as find_agent, find_active as find_active_agent, fit as fit_name};
@@ -38,3 +39,4 @@ pub use snippets::{Way, snippets};
 pub use span::Span;
 pub use standing::standing;
 pub use told::{exact_arguments, export_header, result_text};
+pub use trusting::{AUTHORITY_PEM, How, SYSTEMS, Trusting};

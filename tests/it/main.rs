@@ -9,6 +9,7 @@
 
 mod audit;
 mod backups;
+mod cert;
 mod check;
 mod checklist;
 mod container_tools;
@@ -63,6 +64,7 @@ mod killing;
 mod long_outputs;
 mod mail;
 mod manuals;
+mod mdns;
 mod notifications;
 mod notify;
 mod owner_page;
