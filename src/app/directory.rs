@@ -20,7 +20,8 @@ fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
     )))
 }
 
-/// The directory for us alone, with a note of where we are reached: two servers that keep the same state would each undo what the other has seen.
+/// The directory for us alone, with a note of where we are reached: two servers that keep the same state would each undo
+/// what the other has seen.
 pub fn take(directory: &Path, address: Option<SocketAddr>) -> Result<DirectoryLock, BuildError> {
     files::private_dir(directory).map_err(BuildError::new)?;
     must_be_ours(directory)?;
