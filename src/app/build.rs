@@ -79,7 +79,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     } = plan;
     let in_force = InForce::new(settings);
     let (settings, live) = (in_force.now(), in_force.live());
-    let lock = directory::take(&settings.state_dir)?;
+    let lock = directory::take(&settings.state_dir, address)?;
     let directory = settings.state_dir.clone();
     let stop = watch::Sender::new(false);
     // First, so that it is there when it is asked.

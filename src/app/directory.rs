@@ -1,6 +1,7 @@
 //! The state directory: ours, private, and for one server at a time.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use super::build_error::BuildError;
@@ -19,11 +20,12 @@ fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
     )))
 }
 
-/// The directory for us alone: two servers that keep the same state would each undo what the other has seen.
-pub fn take(directory: &Path) -> Result<DirectoryLock, BuildError> {
+/// The directory for us alone, with a note of where we are reached: two servers that keep the same state would each undo
+/// what the other has seen.
+pub fn take(directory: &Path, address: Option<SocketAddr>) -> Result<DirectoryLock, BuildError> {
     files::private_dir(directory).map_err(BuildError::new)?;
     must_be_ours(directory)?;
-    lock_directory(directory).map_err(|cause| {
+    let cannot = |cause: io::Error| {
         let directory = directory.display();
         if cause.kind() != io::ErrorKind::WouldBlock {
             return BuildError::new(format!("cannot lock {directory}: {cause}"));
@@ -31,5 +33,11 @@ pub fn take(directory: &Path) -> Result<DirectoryLock, BuildError> {
         BuildError::in_use(format!(
             "another gatewren keeps its state in {directory}; stop it, or name another directory"
         ))
-    })
+    };
+    let lock = lock_directory(directory).map_err(cannot)?;
+    // A full disk is no reason not to start.
+    if let Err(cause) = lock.note(address) {
+        tracing::warn!(%cause, "commands that are run beside this server will not find it");
+    }
+    Ok(lock)
 }

@@ -104,20 +104,36 @@ impl House {
     /// Follows the box's names and addresses, and takes the certificate that fits them now.
     pub fn refresh(&self) {
         let settings = self.in_force.now();
-        self.serving.front.guard.set_hosts(hosts(&settings));
+        self.answer_to(&settings);
         let Some(tls) = &self.serving.tls else { return };
         let renewed = certificate(&settings)
             .map_err(|error| error.to_string())
             .and_then(|source| tls.reload_from(source).map_err(|error| error.to_string()));
         match renewed {
-            Ok(()) => tracing::info!(
-                certificate = certificate_words(tls),
-                "the certificate is in use"
-            ),
+            Ok(()) => {
+                self.answer_to(&settings);
+                let certificate = certificate_words(tls);
+                tracing::info!(certificate, "the certificate is in use");
+            }
             Err(cause) => {
                 tracing::error!(cause, "the certificate was not renewed; the old one stays");
             }
         }
+    }
+
+    /// Takes the hosts and origins of these settings, and the names of a certificate that the owner has given: whoever
+    /// gave it said that they are this box's.
+    pub(super) fn answer_to(&self, settings: &Settings) {
+        let mut hosts = hosts(settings);
+        let given = self.serving.tls.iter();
+        let given = given.filter(|_| settings.tls.mode == TlsMode::Files);
+        for subject in given.flat_map(|tls| tls.subjects()) {
+            match subject {
+                Subject::Name(name) => hosts.names.push(name),
+                Subject::Address(address) => hosts.addresses.push(address),
+            }
+        }
+        self.serving.front.guard.set_hosts(hosts);
     }
 
     /// Ends the helper that this house started, if it did, with everything that it runs.

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use super::{
     build::{inbox_limits, retention, task_limits},
-    house::{House, certificate, certificate_words, hosts},
+    house::{House, certificate, certificate_words},
 };
 use crate::config::{Change, Settings};
 use crate::guard::Edge;
@@ -76,7 +76,7 @@ impl House {
     /// Tells those who do not ask for the settings in force by themselves; the start does it too.
     pub(super) fn adopt(&self, settings: &Settings) {
         let front = &self.serving.front;
-        front.guard.set_hosts(hosts(settings));
+        self.answer_to(settings);
         if !settings.access.http_sse {
             front.http_sse.close();
         }

@@ -15,7 +15,7 @@ use crate::deeds::{
     AUTHORITY_FILE, Snippet, Way, client_words, find_active_agent, plain, reached_at, rotate,
     snippets, standing,
 };
-use crate::http::fingerprint_of_pem;
+use crate::http::Facts;
 use crate::sys::Secret;
 use crate::vault::Agent;
 
@@ -238,7 +238,7 @@ impl Authority {
             fingerprint: own
                 .then(pem)
                 .flatten()
-                .and_then(|pem| fingerprint_of_pem(&pem)),
+                .and_then(|pem| Some(Facts::in_pem(&pem)?.fingerprint())),
         }
     }
 

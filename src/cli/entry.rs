@@ -9,8 +9,8 @@ use crate::sys::refuse_huge_pages;
 #[cfg(feature = "everything")]
 use super::everything;
 use super::{
-    agent, audit, bridge, check, client_config, completions, describe, doctor, helper, inbox, init,
-    job, metrics, notify, owner, pair, reaper, serve, state, status, top, trial,
+    agent, audit, bridge, cert, check, client_config, completions, describe, doctor, helper, inbox,
+    init, job, mdns, metrics, notify, owner, pair, reaper, serve, state, status, top, trial,
 };
 
 /// The gate between AI clients and a home server.
@@ -46,6 +46,8 @@ enum Commands {
     Inbox(inbox::Args),
     /// Look at what goes on in the background, and end it.
     Job(job::Args),
+    /// Make the server known on the local network, with the pin of its certificate.
+    Mdns(mdns::Args),
     /// See the owner's channels, and try them.
     Notify(notify::Args),
     /// Give out the token with which a Prometheus looks at the metrics.
@@ -54,6 +56,8 @@ enum Commands {
     Top(top::Args),
     /// Check the record of every call.
     Audit(audit::Args),
+    /// See, renew, trust and replace the certificate that clients are shown.
+    Cert(cert::Args),
     /// Say whether the settings are good, and what to mend.
     Check(check::Args),
     /// Say whether it serves, whom, and what waits.
@@ -94,10 +98,12 @@ pub fn main() -> ExitCode {
         Commands::Owner(args) => owner::run(&args),
         Commands::Inbox(args) => inbox::run(&args),
         Commands::Job(args) => job::run(&args),
+        Commands::Mdns(args) => mdns::run(&args),
         Commands::Notify(args) => notify::run(&args),
         Commands::Metrics(args) => metrics::run(&args),
         Commands::Top(args) => top::run(&args),
         Commands::Audit(args) => audit::run(&args),
+        Commands::Cert(args) => cert::run(&args),
         Commands::Check(args) => check::run(&args),
         Commands::Status(args) => status::run(&args),
         Commands::Doctor(args) => doctor::run(&args),

@@ -4,6 +4,7 @@
 mod agent;
 mod audit;
 mod bridge;
+mod cert;
 mod check;
 mod check_box;
 mod client_config;
@@ -19,6 +20,7 @@ mod helper;
 mod inbox;
 mod init;
 mod job;
+mod mdns;
 mod metrics;
 mod notify;
 mod owner;

@@ -76,6 +76,25 @@ impl Place {
         file.unwrap_or_else(|| SETTINGS_FILE.into())
     }
 
+    /// The same with the state directory that is meant.
+    pub fn settings_there(&self) -> Result<Settings, String> {
+        let mut settings = self.settings()?;
+        if let Some(directory) = &self.dir {
+            settings.state_dir = std::path::absolute(directory)
+                .map_err(|e| format!("--dir {}: {e}", directory.display()))?;
+        }
+        Ok(settings)
+    }
+
+    /// The settings file that is meant; none for a directory that is named alone.
+    pub fn config_file(&self) -> Option<PathBuf> {
+        match (&self.config, &self.dir) {
+            (Some(file), _) => Some(file.clone()),
+            (None, Some(_)) => None,
+            (None, None) => Some(SETTINGS_FILE.into()),
+        }
+    }
+
     /// The vault there.
     pub fn vault(&self) -> Result<Vault, String> {
         Vault::open(&self.file("vault.db")?).map_err(|e| e.to_string())

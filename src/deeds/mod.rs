@@ -23,6 +23,7 @@ mod snippets;
 mod span;
 mod standing;
 mod told;
+mod trusting;
 
 pub use address::reached_at;
 pub use agent_changes::{between as changes_between, lines as change_lines};
@@ -45,3 +46,4 @@ pub use snippets::{AUTHORITY_FILE, Snippet, Way, client_words, snippets};
 pub use span::Span;
 pub use standing::standing;
 pub use told::{exact_arguments, export_header, result_text};
+pub use trusting::{AUTHORITY_PEM, How, SYSTEMS, Trusting};

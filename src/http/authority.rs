@@ -139,7 +139,24 @@ impl Authority {
         if self.is_good(&authority, &wanted, now) {
             return Ok(());
         }
-        let made = issue::server(&self.signer()?, &wanted, now).map_err(AuthorityError::Making)?;
+        self.make(&wanted, now)
+    }
+
+    /// The same, and a new certificate for the server also where the old one is good.
+    pub(super) fn renew(
+        &self,
+        subjects: &Subjects,
+        now: OffsetDateTime,
+    ) -> Result<(), AuthorityError> {
+        if !self.ca.exists() && !self.cert.exists() {
+            self.found(subjects, now)?;
+        }
+        let authority = self.able(subjects, now)?;
+        self.make(&Self::wanted(&authority, subjects), now)
+    }
+
+    fn make(&self, wanted: &[Subject], now: OffsetDateTime) -> Result<(), AuthorityError> {
+        let made = issue::server(&self.signer()?, wanted, now).map_err(AuthorityError::Making)?;
         // Key first: a certificate that does not fit its key is made anew at the next look.
         files::write_private(&self.key, made.key.as_bytes())?;
         files::write_private(&self.cert, made.cert.as_bytes())?;

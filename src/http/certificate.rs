@@ -18,6 +18,8 @@ pub(super) struct Certificate {
     pub not_after: i64,
     /// What it holds for.
     pub subjects: Vec<Subject>,
+    /// For every name that has one label before one of these: `*.example.org`.
+    pub wildcards: Vec<String>,
     /// What it may sign, if that is bounded.
     pub permitted: Option<Vec<Permitted>>,
 }
@@ -38,15 +40,17 @@ impl Certificate {
     pub(super) fn read(der: &[u8]) -> Option<Self> {
         let (_, read) = X509Certificate::from_der(der).ok()?;
         let names = read.subject_alternative_name().ok()?;
-        let subjects = names
+        let names: Vec<_> = names
             .into_iter()
-            .flat_map(|names| &names.value.general_names);
+            .flat_map(|names| &names.value.general_names)
+            .collect();
         let constraints = read.name_constraints().ok()?;
         let permitted = constraints.and_then(|found| found.value.permitted_subtrees.as_ref());
         Some(Self {
             not_before: read.validity().not_before.timestamp(),
             not_after: read.validity().not_after.timestamp(),
-            subjects: subjects.filter_map(subject).collect(),
+            subjects: names.iter().filter_map(|name| subject(name)).collect(),
+            wildcards: names.iter().filter_map(|name| wildcard(name)).collect(),
             permitted: permitted.map(|parts| parts.iter().filter_map(part).collect()),
             der: der.to_vec(),
         })
@@ -95,6 +99,16 @@ fn subject(name: &GeneralName<'_>) -> Option<Subject> {
         GeneralName::DNSName(name) => name.parse().ok(),
         GeneralName::IPAddress(bytes) => address(bytes).map(Subject::Address),
         _ => None,
+    }
+}
+
+fn wildcard(name: &GeneralName<'_>) -> Option<String> {
+    let GeneralName::DNSName(name) = name else {
+        return None;
+    };
+    match name.strip_prefix("*.")?.parse().ok()? {
+        Subject::Name(below) => Some(below),
+        Subject::Address(_) => None,
     }
 }
 

@@ -21,7 +21,7 @@ use super::subject::{Subject, Subjects};
 use crate::sys::{FileError, files};
 
 /// The largest certificate chain or key; a larger file is refused.
-const MAX_PEM_BYTES: usize = 1 << 20;
+pub(super) const MAX_PEM_BYTES: usize = 1 << 20;
 
 /// What we speak inside TLS, the preferred first (RFC 7301).
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -43,6 +43,32 @@ pub enum TlsSource {
         /// The key as PEM.
         key: PathBuf,
     },
+}
+
+impl TlsSource {
+    /// The file of the certificate that is served.
+    pub fn certificate(&self) -> PathBuf {
+        match self {
+            Self::Own { directory, .. } => Authority::at(directory).cert,
+            Self::Files { cert, .. } => cert.clone(),
+        }
+    }
+
+    /// The file of its key.
+    pub fn key(&self) -> PathBuf {
+        match self {
+            Self::Own { directory, .. } => Authority::at(directory).key,
+            Self::Files { key, .. } => key.clone(),
+        }
+    }
+
+    /// The certificate for clients to trust, when it is our own authority's.
+    pub fn ca(&self) -> Option<PathBuf> {
+        match self {
+            Self::Own { directory, .. } => Some(Authority::at(directory).ca),
+            Self::Files { .. } => None,
+        }
+    }
 }
 
 /// Why there is no TLS.
@@ -207,6 +233,19 @@ impl Tls {
         pin.ok_or_else(|| not_pem("certificate", &path))
     }
 
+    /// Makes a new certificate of our own authority, also where the old one is good. Those in files are others' to make.
+    pub fn renew(source: &TlsSource) -> Result<(), TlsError> {
+        let TlsSource::Own {
+            directory,
+            subjects,
+        } = source
+        else {
+            return Ok(());
+        };
+        let renewed = Authority::at(directory).renew(subjects, OffsetDateTime::now_utc());
+        renewed.map_err(TlsError::Authority)
+    }
+
     /// Looks at the source again: renews what soon expires, reads what was exchanged. New
     /// connections get the new certificate; after an error they still get the old one.
     #[cfg(test)]
@@ -232,10 +271,7 @@ impl Tls {
     /// The certificate for clients to trust, when it is our own authority's.
     pub fn ca(&self) -> Option<PathBuf> {
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*source {
-            TlsSource::Own { directory, .. } => Some(Authority::at(directory).ca),
-            TlsSource::Files { .. } => None,
-        }
+        source.ca()
     }
 
     /// The pin that clients of it are told.
@@ -372,7 +408,7 @@ fn signing_key(path: &Path) -> Result<Arc<dyn rustls::sign::SigningKey>, TlsErro
     })
 }
 
-fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+pub(super) fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
     files::read_bounded(path, MAX_PEM_BYTES).map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => TlsError::Missing {
             what,
@@ -382,7 +418,7 @@ fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
     })
 }
 
-fn not_pem(what: &'static str, path: &Path) -> TlsError {
+pub(super) fn not_pem(what: &'static str, path: &Path) -> TlsError {
     TlsError::NotPem {
         what,
         path: path.to_owned(),

@@ -5,8 +5,6 @@ use std::fs;
 use hyper::Response;
 use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use maud::{Markup, html};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 
 use super::frame::{Tab, guarded};
 use super::profile::profile;
@@ -14,13 +12,14 @@ use super::site::{Asked, Made, Site};
 use super::trouble::Trouble;
 use super::words;
 use crate::config::TlsMode;
+use crate::deeds::{AUTHORITY_PEM, How, SYSTEMS};
 use crate::guard::Visit;
-use crate::http::{Body, fingerprint};
+use crate::http::{Body, Facts};
 
 /// The authority's certificate as clients get it.
 pub struct AuthorityFile {
     pem: String,
-    der: Vec<u8>,
+    facts: Facts,
 }
 
 /// Where MCP is, as whoever visits reaches the box.
@@ -39,17 +38,8 @@ pub fn authority_file(site: &Site) -> Option<AuthorityFile> {
     let pem = own
         .then(|| fs::read_to_string(site.file("tls/ca.pem")).ok())
         .flatten()?;
-    let der = CertificateDer::from_pem_slice(pem.as_bytes())
-        .ok()?
-        .to_vec();
-    Some(AuthorityFile { pem, der })
-}
-
-impl AuthorityFile {
-    /// The SHA-256 of the certificate, in pairs with colons, as systems show it.
-    fn fingerprint(&self) -> String {
-        fingerprint(&self.der)
-    }
+    let facts = Facts::in_pem(pem.as_bytes())?;
+    Some(AuthorityFile { pem, facts })
 }
 
 /// The page.
@@ -80,7 +70,7 @@ pub fn page(asked: &Asked<'_>) -> Made {
                         a class="button plain" href="/owner/connect/authority/mobileconfig" { ".mobileconfig (iPhone, iPad, Mac)" }
                     }
                     p { (words::FINGERPRINT) }
-                    pre { (authority.fingerprint()) }
+                    pre { (authority.facts.fingerprint()) }
                     p class="soft" { (words::FINGERPRINT_HOW) }
                     pre { "sudo openssl x509 -in /var/lib/gatewren/tls/ca.pem -noout -fingerprint -sha256" }
                 }
@@ -91,28 +81,20 @@ pub fn page(asked: &Asked<'_>) -> Made {
     asked.page(Tab::Connect, words::CONNECT, false, content)
 }
 
-/// A line for each system. The certificate is fetched unseen, so what is fetched is compared.
+/// What is done on each system. The certificate is fetched unseen, so what is fetched is compared.
 fn per_system(host: &str) -> Markup {
     let fetch = format!(
-        "curl -ko gatewren-ca.pem https://{host}/owner/connect/authority/pem && openssl x509 -in gatewren-ca.pem -noout -fingerprint -sha256"
+        "curl -ko {AUTHORITY_PEM} https://{host}/owner/connect/authority/pem && openssl x509 -in {AUTHORITY_PEM} -noout -fingerprint -sha256"
     );
-    #[rustfmt::skip]
-    let lines = [
-        ("Debian, Ubuntu",       "sudo cp gatewren-ca.pem /usr/local/share/ca-certificates/gatewren.crt && sudo update-ca-certificates"),
-        ("Fedora, Arch",         "sudo trust anchor gatewren-ca.pem"),
-        ("macOS",                "sudo security add-trusted-cert -d -r trustRoot -k /Library/Keychains/System.keychain gatewren-ca.pem"),
-        ("Windows (as administrator)", "certutil -addstore -f Root gatewren-ca.pem"),
-        ("Node.js clients",      "export NODE_EXTRA_CA_CERTS=$PWD/gatewren-ca.pem"),
-        ("Python clients",       "export SSL_CERT_FILE=$PWD/gatewren-ca.pem"),
-        ("Codex",                "export CODEX_CA_CERTIFICATE=$PWD/gatewren-ca.pem"),
-    ];
     html! {
         p { (words::FETCH_FIRST) }
         pre { (fetch) }
-        @for (system, line) in lines { p { (system) } pre { (line) } }
-        p { "Android: " (words::ANDROID) }
-        p { "iPhone, iPad: " (words::IPHONE) }
-        p { "Firefox: " (words::FIREFOX) }
+        @for system in &SYSTEMS {
+            @match system.how {
+                How::Line(line) => { p { (system.name) } pre { (line) } },
+                How::Words(words) => p { (system.name) ": " (words) },
+            }
+        }
     }
 }
 
@@ -122,18 +104,18 @@ pub fn authority(site: &Site, visit: &Visit, form: &str) -> Made {
     let (media, name, bytes) = match form {
         "pem" => (
             "application/x-pem-file",
-            "gatewren-ca.pem",
+            AUTHORITY_PEM,
             authority.pem.into_bytes(),
         ),
         "der" => (
             "application/x-x509-ca-cert",
             "gatewren-ca.crt",
-            authority.der,
+            authority.facts.der().to_vec(),
         ),
         "mobileconfig" => (
             "application/x-apple-aspen-config",
             "gatewren.mobileconfig",
-            profile(visit.host(), &authority.der).into_bytes(),
+            profile(visit.host(), authority.facts.der()).into_bytes(),
         ),
         _ => return Err(Trouble::Absent),
     };

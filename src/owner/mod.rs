@@ -29,4 +29,5 @@ mod site;
 mod trouble;
 mod words;
 
+pub use profile::profile;
 pub use site::Site;

@@ -244,10 +244,6 @@ pub const FINGERPRINT_HOW: &str =
 pub const PER_SYSTEM: &str = "Trust it, system by system";
 pub const FETCH_FIRST: &str =
     "Fetch it, and compare the fingerprint with the one that the box says:";
-pub const ANDROID: &str =
-    "open the DER file, then Settings, Security, Install a certificate, CA certificate.";
-pub const IPHONE: &str = "open the .mobileconfig, install the profile in Settings, then switch it on in General, About, Certificate Trust Settings.";
-pub const FIREFOX: &str = "Settings, Privacy & Security, View Certificates, Authorities, Import.";
 
 /// What a policy is for.
 pub fn preset(preset: Preset) -> &'static str {

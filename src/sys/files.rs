@@ -1,9 +1,11 @@
 //! Files that only we may read: made private, written whole or not at all, read within a bound.
 
 use std::fmt;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
@@ -11,7 +13,9 @@ use nix::unistd::{AccessFlags, access};
 use super::random::random_bytes;
 
 const PRIVATE_DIRECTORY: u32 = 0o700;
+const PUBLIC_DIRECTORY: u32 = 0o755;
 const PRIVATE_FILE: u32 = 0o600;
+const PUBLIC_FILE: u32 = 0o644;
 const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// What could not be done with which file, and why.
@@ -68,6 +72,17 @@ pub fn private_dir(path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
+/// Makes a directory that everybody may read (0755), whatever the umask is, where it is missing; one that is there stays
+/// as it is.
+pub fn public_dir(path: &Path) -> Result<(), FileError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let wrong = |cause| FileError::new("make the directory", path, cause);
+    std::fs::create_dir_all(path).map_err(wrong)?;
+    std::fs::set_permissions(path, Permissions::from_mode(PUBLIC_DIRECTORY)).map_err(wrong)
+}
+
 /// Makes a new, empty file that only its owner may read and write (0600); one that is there is an
 /// error of kind `AlreadyExists`.
 pub fn create_private(path: &Path) -> Result<File, FileError> {
@@ -82,11 +97,25 @@ pub fn create_private(path: &Path) -> Result<File, FileError> {
 /// Writes a file that only its owner may read (0600), whole or not at all: a reader, and a power
 /// cut, find the old bytes or the new ones.
 pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    write_whole(path, bytes, PRIVATE_FILE)
+}
+
+/// The same for a file that everybody may read (0644).
+pub fn write_public(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    write_whole(path, bytes, PUBLIC_FILE)
+}
+
+fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let wrong = |cause| FileError::new("write", path, cause);
     let passing = passing_name(path).map_err(wrong)?;
     let mut file = create_private(&passing)?;
-    let written = file
-        .write_all(bytes)
+    let opened = if mode == PRIVATE_FILE {
+        Ok(())
+    } else {
+        file.set_permissions(Permissions::from_mode(mode))
+    };
+    let written = opened
+        .and_then(|()| file.write_all(bytes))
         .and_then(|()| file.sync_all())
         .and_then(|()| std::fs::rename(&passing, path));
     if let Err(cause) = written {
@@ -162,9 +191,6 @@ fn passing_name(path: &Path) -> io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::Permissions;
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::super::scratch::Scratch;
     use super::*;
 

@@ -2,14 +2,64 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use nix::fcntl::{Flock, FlockArg};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getpid};
+
+use super::files;
+
+/// The largest note of a holder; a larger one is not ours.
+const MAX_NOTE: usize = 128;
 
 /// Held as long as it lives; the kernel lets go of it when the process ends in whatever way.
 #[derive(Debug)]
-pub struct DirectoryLock(#[expect(dead_code, reason = "dropping it is its use")] Flock<File>);
+pub struct DirectoryLock(Flock<File>);
+
+impl DirectoryLock {
+    /// Notes who holds it, and where it is reached, for commands that are run beside it.
+    pub fn note(&self, address: Option<SocketAddr>) -> io::Result<()> {
+        let address = address.map_or_else(String::new, |address| format!(" {address}"));
+        let note = format!("{}{address}\n", getpid());
+        self.0.set_len(0)?;
+        self.0.write_all_at(note.as_bytes(), 0)
+    }
+}
+
+/// Who holds a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    pid: Pid,
+    /// Where it listens, as bound; none for one that serves whoever started it.
+    pub address: Option<SocketAddr>,
+}
+
+impl Holder {
+    /// Who holds a directory by its own note; none where nobody does that still runs.
+    pub fn of(directory: &Path) -> Option<Self> {
+        let note = files::read_bounded(&directory.join("lock"), MAX_NOTE).ok()?;
+        let note = String::from_utf8(note).ok()?;
+        let mut words = note.split_whitespace();
+        let pid: i32 = words.next()?.parse().ok().filter(|pid| *pid > 1)?;
+        // The number of one that has ended may be another program's by now.
+        let called = |of: &str| std::fs::read_to_string(format!("/proc/{of}/comm")).ok();
+        if called(&pid.to_string())? != called("self")? {
+            return None;
+        }
+        Some(Self {
+            pid: Pid::from_raw(pid),
+            address: words.next().and_then(|address| address.parse().ok()),
+        })
+    }
+
+    /// Asks it to read everything again: SIGHUP.
+    pub fn ask_to_reload(&self) -> io::Result<()> {
+        Ok(kill(self.pid, Signal::SIGHUP)?)
+    }
+}
 
 /// Locks a directory by a file `lock` in it; `WouldBlock` when another process holds it.
 pub fn lock_directory(directory: &Path) -> io::Result<DirectoryLock> {
@@ -39,5 +89,23 @@ mod tests {
         assert_eq!(second.kind(), io::ErrorKind::WouldBlock);
         drop(held);
         lock_directory(scratch.path()).unwrap();
+    }
+
+    #[test]
+    fn who_holds_it_can_be_found_and_nobody_else_is() {
+        let scratch = Scratch::new();
+        assert_eq!(Holder::of(scratch.path()), None);
+        let held = lock_directory(scratch.path()).unwrap();
+        assert_eq!(Holder::of(scratch.path()), None, "it has not said so");
+        let address = "127.0.0.1:8443".parse().unwrap();
+        held.note(Some(address)).unwrap();
+        let found = Holder::of(scratch.path()).unwrap();
+        assert_eq!((found.pid, found.address), (getpid(), Some(address)));
+        held.note(None).unwrap();
+        assert_eq!(Holder::of(scratch.path()).unwrap().address, None);
+        for other in ["", "1", "0 127.0.0.1:1", "x", "-1", "4194305"] {
+            std::fs::write(scratch.join("lock"), other).unwrap();
+            assert_eq!(Holder::of(scratch.path()), None, "{other}");
+        }
     }
 }

@@ -67,7 +67,7 @@ pub use inside::InsideRoot;
 pub use keeper::{Keeper, Wake, adopt_orphans, reap, reap_any};
 pub use letters::{from_letters, meant_letters, random_letters, to_letters};
 pub use lines::{Lines, TooLong};
-pub use lock::{DirectoryLock, lock_directory};
+pub use lock::{DirectoryLock, Holder, lock_directory};
 pub use mount_table::{mount_places, unescape_mount};
 pub use neighbors::{FoundNeighbor, neighbors};
 pub use network::{end_when_gone, end_when_stalled, interface_addresses};
@@ -81,7 +81,7 @@ pub use process_table::{
 };
 pub use program_pages::{hold_few_program_pages, refuse_huge_pages};
 pub use random::{RandomError, random_bytes};
-pub use rights::act_as_owner_of;
+pub use rights::{act_as_owner_of, as_owner_of};
 pub use rooted::read_in_root;
 pub use secret::Secret;
 pub use secret_file::read_secret;

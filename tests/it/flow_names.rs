@@ -2,10 +2,6 @@
 //! stranger where addresses are long.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::os::fd::AsFd as _;
-use std::thread;
-
-use nix::sched::{CloneFlags, setns};
 
 use crate::support::apart::Apart;
 use crate::support::client::Client;
@@ -13,21 +9,9 @@ use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::raw::RawSocket;
 use crate::support::server::server;
 
-/// Does something with the network of that machine.
-fn inside<T: Send>(machine: &Apart, act: impl FnOnce() -> T + Send) -> T {
-    let network = machine.network();
-    thread::scope(|scope| {
-        let there = scope.spawn(move || {
-            setns(network.as_fd(), CloneFlags::CLONE_NEWNET).unwrap();
-            act()
-        });
-        there.join().unwrap()
-    })
-}
-
 /// Asks under a name; the status, or 0 where the server hung up.
 fn asked(machine: &Apart, client: &Client, host: &str) -> u16 {
-    let socket = inside(machine, || TcpStream::connect(client.address).unwrap());
+    let socket = machine.within(|| TcpStream::connect(client.address).unwrap());
     let mut socket = client.raw_over(socket);
     socket.say(format!("GET /health HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
     socket.answer().0
@@ -66,7 +50,7 @@ fn a_stranger_of_ipv6_is_its_whole_network() {
     let client = server.client();
     let from = |address: &str| {
         let source: IpAddr = address.parse().unwrap();
-        let socket = inside(&machine, || bound(source, client.address));
+        let socket = machine.within(|| bound(source, client.address));
         client.raw_over(socket)
     };
     let health = |socket: &mut RawSocket| {

@@ -9,6 +9,7 @@
 
 mod audit;
 mod backups;
+mod cert;
 mod check;
 mod checklist;
 mod client_config;
@@ -66,6 +67,7 @@ mod killing;
 mod long_outputs;
 mod mail;
 mod manuals;
+mod mdns;
 mod metrics;
 mod notifications;
 mod notify;

@@ -147,6 +147,48 @@ impl Drop for Home {
 }
 
 #[test]
+fn a_certificate_that_root_renews_or_installs_is_the_services() {
+    let Some(mut home) = Home::new() else { return };
+    home.start();
+    let shows = |told: &Value| assert_eq!(told["server"]["shows"], "this", "{told}");
+    shows(&home.tell(&["cert", "show"]));
+    home.is_the_services("show");
+    shows(&home.tell(&["cert", "renew"]));
+    home.is_the_services("renew");
+
+    // Where root alone can read, as ACME clients keep it.
+    let secret = home.home.join("live");
+    fs::create_dir(&secret).unwrap();
+    fs::set_permissions(&secret, Permissions::from_mode(0o700)).unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(["box.example.org".to_owned()]).unwrap();
+    let (chain, private) = (secret.join("chain.pem"), secret.join("key.pem"));
+    fs::write(&chain, params.self_signed(&key).unwrap().pem()).unwrap();
+    fs::write(&private, key.serialize_pem()).unwrap();
+    let (chain, private) = (chain.to_str().unwrap(), private.to_str().unwrap());
+    let install = ["cert", "install", "--cert", chain, "--key", private];
+    shows(&home.tell(&install));
+    home.is_the_services("install");
+    let turned_on = home.home.join("conf.d/cert-installed.toml");
+    let facts = fs::metadata(&turned_on).unwrap();
+    assert_eq!((facts.uid(), facts.mode() & 0o7777), (0, 0o644));
+    shows(&home.tell(&["cert", "install", "--remove"]));
+    home.is_the_services("remove");
+    assert!(!turned_on.exists());
+
+    // Root does not follow what the service has laid.
+    let tls = home.home.join("state/tls");
+    fs::rename(&tls, home.home.join("state/away")).unwrap();
+    std::os::unix::fs::symlink(&secret, &tls).unwrap();
+    let output = home.command(&install).output().unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    let names = fs::read_dir(&secret).unwrap().count();
+    assert_eq!(names, 2, "nothing was written there");
+    assert!(!turned_on.exists());
+    home.stop();
+}
+
+#[test]
 fn what_root_does_with_agents_leaves_every_file_to_the_service() {
     let Some(mut home) = Home::new() else {
         return;

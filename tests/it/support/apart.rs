@@ -2,7 +2,11 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
+use std::os::fd::AsFd as _;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use nix::sched::{CloneFlags, setns};
 
 use super::machine::{is_root, skip};
 use super::server::Directory;
@@ -65,6 +69,18 @@ impl Apart {
     /// Its network.
     pub fn network(&self) -> File {
         File::open(format!("/proc/{}/ns/net", self.keeper.id())).unwrap()
+    }
+
+    /// Does something with its network.
+    pub fn within<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
+        let network = self.network();
+        thread::scope(|scope| {
+            let there = scope.spawn(move || {
+                setns(network.as_fd(), CloneFlags::CLONE_NEWNET).unwrap();
+                act()
+            });
+            there.join().unwrap()
+        })
     }
 
     /// A program that is to run there.

@@ -1,0 +1,70 @@
+//! What an ACME client says to its hooks: where the certificate is that it has just made.
+
+use std::env;
+use std::path::PathBuf;
+
+/// The variables of each client that hold whole paths: the chain with the certificate first, and the key. lego has others
+/// since its version 5; acme.sh gives its own to `--reloadcmd`.
+const PATHS: [(&str, &str); 3] = [
+    ("LEGO_HOOK_CERT_PATH", "LEGO_HOOK_CERT_KEY_PATH"),
+    ("LEGO_CERT_PATH", "LEGO_CERT_KEY_PATH"),
+    ("CERT_FULLCHAIN_PATH", "CERT_KEY_PATH"),
+];
+
+/// certbot's: the directory of the certificate, such as /etc/letsencrypt/live/box.example.org.
+const LINEAGE: &str = "RENEWED_LINEAGE";
+
+/// Certificate and key.
+pub fn made() -> Result<(PathBuf, PathBuf), String> {
+    found(|name| {
+        let value = env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from)
+    })
+}
+
+fn found(of: impl Fn(&str) -> Option<PathBuf>) -> Result<(PathBuf, PathBuf), String> {
+    if let Some(lineage) = of(LINEAGE) {
+        return Ok((lineage.join("fullchain.pem"), lineage.join("privkey.pem")));
+    }
+    let mut pairs = PATHS.iter().filter_map(|(cert, key)| of(cert).zip(of(key)));
+    pairs.next().ok_or_else(|| {
+        "no ACME client says where its certificate is: certbot sets RENEWED_LINEAGE for a --deploy-hook, lego \
+         LEGO_HOOK_CERT_PATH or LEGO_CERT_PATH with the key's, acme.sh CERT_FULLCHAIN_PATH and CERT_KEY_PATH for a \
+         --reloadcmd; by hand, name the files with --cert and --key"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_client_says_it_in_its_own_words() {
+        let said = |variables: &[(&str, &str)]| {
+            found(|name| {
+                let value = variables.iter().find(|(other, _)| *other == name);
+                value.map(|(_, value)| value.into())
+            })
+        };
+        let both = |cert: &str, key: &str| Ok((PathBuf::from(cert), PathBuf::from(key)));
+        let lineage = [("RENEWED_LINEAGE", "/l/box"), ("RENEWED_DOMAINS", "a b")];
+        assert_eq!(
+            said(&lineage),
+            both("/l/box/fullchain.pem", "/l/box/privkey.pem")
+        );
+        for (cert, key) in PATHS {
+            assert_eq!(said(&[(cert, "/c"), (key, "/k")]), both("/c", "/k"));
+            assert!(said(&[(cert, "/c")]).is_err(), "half of a pair is none");
+        }
+        // Of acme.sh, not the certificate without its chain.
+        let acme = [
+            ("CERT_PATH", "/leaf"),
+            ("CERT_KEY_PATH", "/k"),
+            ("CA_CERT_PATH", "/ca"),
+            ("CERT_FULLCHAIN_PATH", "/chain"),
+        ];
+        assert_eq!(said(&acme), both("/chain", "/k"));
+        assert!(said(&[]).unwrap_err().contains("--cert and --key"));
+    }
+}

@@ -1,0 +1,227 @@
+//! `gatewren cert install`: a certificate of somebody else's making takes the place of ours, or the other way round.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::super::mdns::follow_pin;
+use super::fragment::Fragment;
+use super::home::Home;
+use super::hook;
+use super::server::{Shows, take};
+use super::show::until;
+use crate::http::{Facts, Given, Subject, Subjects, Tls, TlsSource};
+use crate::sys::{files, now_ms};
+
+/// Where the pair is kept, below `tls` in the state directory: key and chain in one file.
+const INSTALLED: &str = "installed.pem";
+
+/// What to take, or to give back.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The certificate with its chain, as PEM, the server's own first
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+
+    /// Its key, as PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+
+    /// Take what an ACME client has just made, by the environment that it gives its hooks: certbot, lego or acme.sh
+    #[arg(long, conflicts_with_all = ["cert", "remove"])]
+    hook: bool,
+
+    /// Go back to this box's own authority, and remove the pair
+    #[arg(long, conflicts_with = "cert")]
+    remove: bool,
+}
+
+/// Installs, or goes back.
+pub fn run(home: &Home, args: &Args) -> Result<String, String> {
+    if args.remove {
+        return remove(home);
+    }
+    let (cert, key) = match (&args.cert, &args.key) {
+        (Some(cert), Some(key)) => (cert.clone(), key.clone()),
+        _ if args.hook => hook::made()?,
+        _ => {
+            return Err(
+                "say which: --cert FILE and --key FILE, --hook where an ACME client runs this, or --remove".to_owned(),
+            );
+        }
+    };
+    let given = Given::read(&cert, &key).map_err(|e| e.to_string())?;
+    if args.hook
+        && let Some(words) = of_somebody_else(home, &given.facts)?
+    {
+        return Ok(words);
+    }
+    install(home, &given)
+}
+
+/// A hook may be run for every certificate of a machine. Where one is installed that has no name in common with the new
+/// one, the new one is another program's.
+fn of_somebody_else(home: &Home, new: &Facts) -> Result<Option<String>, String> {
+    let file = installed(home);
+    let now = home.as_service(|| Ok(Facts::in_file(&file).ok()))?;
+    let Some(now) = now else { return Ok(None) };
+    let names = now.names();
+    if new.names().iter().any(|name| names.contains(name)) {
+        return Ok(None);
+    }
+    Ok(Some(format!(
+        "left alone: this certificate holds for {}, and the one of gatewren for {}; to change that, name its files \
+         with --cert and --key",
+        new.names().join(" "),
+        names.join(" ")
+    )))
+}
+
+fn installed(home: &Home) -> PathBuf {
+    home.directory().join("tls").join(INSTALLED)
+}
+
+/// Checks the pair, copies it to where the service can read it, turns it on, and has the running server show it.
+pub fn install(home: &Home, given: &Given) -> Result<String, String> {
+    let facts = &given.facts;
+    is_of_now(facts)?;
+    let file = installed(home);
+    let fragment = Fragment::beside(home.config.as_deref(), &file)?;
+    // Before anything is written: a contradiction in the settings is their owner's to solve.
+    fragment.may_be_written()?;
+    let pem = given.pem();
+    let copied = home.as_service(|| copy(&file, pem.as_bytes()))?;
+    // The pair is there first: what the settings name exists at every moment.
+    let turned = fragment.write()?;
+    let shows = home.as_service(|| take(home.directory(), || in_file(&file)))?;
+    follow_pin(facts.pin)?;
+    Ok(told(home, facts, (copied || turned, &shows)))
+}
+
+fn in_file(file: &Path) -> Result<Facts, String> {
+    Facts::in_file(file).map_err(|e| e.to_string())
+}
+
+/// Whether something was written: the same again is nothing.
+fn copy(file: &Path, pem: &[u8]) -> Result<bool, String> {
+    if files::read_bounded(file, pem.len()).is_ok_and(|old| old == pem)
+        && files::mode(file).is_ok_and(|mode| mode == 0o600)
+    {
+        return Ok(false);
+    }
+    let folder = file.parent().unwrap_or(Path::new("."));
+    files::private_dir(folder).map_err(|e| e.to_string())?;
+    files::write_private(file, pem).map_err(|e| e.to_string())?;
+    Ok(true)
+}
+
+fn is_of_now(facts: &Facts) -> Result<(), String> {
+    let now = i64::try_from(now_ms() / 1000).unwrap_or(i64::MAX);
+    if facts.until() <= now {
+        let until = until(facts);
+        return Err(format!(
+            "the certificate held until {until}; nothing was changed"
+        ));
+    }
+    if facts.from() > now {
+        return Err(
+            "the certificate does not hold yet by this box's clock (timedatectl shows it); nothing was changed"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+fn told(home: &Home, facts: &Facts, (changed, shows): (bool, &Shows)) -> String {
+    let warning = warning(home, facts);
+    if home.json {
+        return json!({
+            "changed": changed, "holds_for": facts.names(), "sha256": facts.fingerprint(), "pin": facts.pin.to_string(),
+            "warning": warning, "server": shows.json(),
+        })
+        .to_string();
+    }
+    let what = if changed {
+        "installed"
+    } else {
+        "was installed already"
+    };
+    let mut text = format!(
+        "the certificate for {} {what}; it holds until {}\npin: {}\nthe server: {}",
+        facts.names().join(" "),
+        until(facts),
+        facts.pin,
+        shows.words()
+    );
+    if let Some(warning) = warning {
+        text.push_str("\nwarning: ");
+        text.push_str(&warning);
+    }
+    text
+}
+
+/// What a client would stumble over.
+fn warning(home: &Home, facts: &Facts) -> Option<String> {
+    let names = home.subjects().into_iter();
+    let names: Vec<Subject> = names
+        .filter(|subject| matches!(subject, Subject::Name(_)))
+        .collect();
+    if names.iter().any(|name| facts.covers(name)) {
+        return None;
+    }
+    let wild = facts.names().iter().all(|name| name.starts_with("*."));
+    Some(if wild {
+        format!(
+            "it holds for {} alone; say in the settings which name below it this box is asked by, such as names = \
+             [\"box{}\"], or it answers 421",
+            facts.names().join(" "),
+            facts
+                .names()
+                .first()
+                .map_or("", |name| name.trim_start_matches('*'))
+        )
+    } else {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        format!(
+            "it holds for none of the names that this box had so far ({}): clients must use {}",
+            names.join(" "),
+            facts.names().join(" or ")
+        )
+    })
+}
+
+/// Our own authority again. Clients that trusted it before still do.
+fn remove(home: &Home) -> Result<String, String> {
+    let file = installed(home);
+    let fragment = Fragment::beside(home.config.as_deref(), &file)?;
+    let turned = fragment.remove()?;
+    let own = TlsSource::Own {
+        directory: home.directory().join("tls"),
+        subjects: Subjects::default(),
+    };
+    let shows = home.as_service(|| {
+        let shows = take(home.directory(), || in_file(&own.certificate()))?;
+        match fs::remove_file(&file) {
+            Err(cause) if cause.kind() != ErrorKind::NotFound => {
+                Err(format!("cannot remove {}: {cause}", file.display()))
+            }
+            _ => Ok(shows),
+        }
+    })?;
+    // Where no server has run yet, there is no authority to tell of.
+    if let Ok(pin) = home.as_service(|| Tls::pin_of(&own).map_err(|e| e.to_string())) {
+        follow_pin(pin)?;
+    }
+    Ok(if home.json {
+        json!({ "changed": turned, "server": shows.json() }).to_string()
+    } else if turned {
+        format!(
+            "this box's own authority vouches for it again\nthe server: {}",
+            shows.words()
+        )
+    } else {
+        "no certificate was installed by this command".to_owned()
+    })
+}

@@ -1,0 +1,33 @@
+//! `gatewren cert renew`: a new certificate now, shown by the running server without a connection being closed.
+
+use serde_json::json;
+
+use super::home::Home;
+use super::server::take;
+use super::show::until;
+use crate::http::Tls;
+
+/// Makes or reads it, and has the server take it.
+pub fn run(home: &Home) -> Result<String, String> {
+    home.act_as_service()?;
+    Tls::renew(&home.source).map_err(|e| e.to_string())?;
+    // Also of files: what cannot be served is not told to a server.
+    Tls::examine(&home.source).map_err(|e| e.to_string())?;
+    let shows = take(home.directory(), || home.facts())?;
+    let facts = home.facts()?;
+    if home.json {
+        let made = home.is_own();
+        let told = json!({ "made": made, "sha256": facts.fingerprint(), "server": shows.json() });
+        return Ok(told.to_string());
+    }
+    let what = if home.is_own() {
+        "a new certificate was made"
+    } else {
+        "the files were read again"
+    };
+    Ok(format!(
+        "{what}: until {}\nthe server: {}",
+        until(&facts),
+        shows.words()
+    ))
+}

@@ -1,0 +1,103 @@
+//! `gatewren cert tailscale`: the certificate that Tailscale gets for this box's name in the tailnet.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::home::Home;
+use super::install::install;
+use crate::http::Given;
+
+/// The client of tailscaled, looked for in PATH.
+const PROGRAM: &str = "tailscale";
+
+/// Which name it is for.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The box's name in the tailnet [default: what `tailscale status` says]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+/// Asks tailscaled for it, and installs it as one of the owner's.
+pub fn run(home: &Home, args: &Args) -> Result<String, String> {
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => own_name(&ask(&["status", "--json"])?)?,
+    };
+    // Both to its standard output: the key comes to no file but the one that the service reads.
+    let pair = ask(&["cert", "--cert-file=-", "--key-file=-", &name])?;
+    let whose = Path::new("what tailscale cert printed");
+    let given = Given::of((&pair, whose), (&pair, whose)).map_err(|e| e.to_string())?;
+    install(home, &given)
+}
+
+/// Runs it; what it prints.
+fn ask(arguments: &[&str]) -> Result<Vec<u8>, String> {
+    let ran = Command::new(PROGRAM).args(arguments).output();
+    let output = ran.map_err(|cause| match cause.kind() {
+        ErrorKind::NotFound => {
+            "there is no program tailscale in PATH; it comes with Tailscale, which must be installed and signed in"
+                .to_owned()
+        }
+        _ => format!("tailscale could not be run: {cause}"),
+    })?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let command = arguments.first().unwrap_or(&"");
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("tailscale {command}: {}", said.trim()))
+}
+
+/// The name of this box that Tailscale gives certificates for.
+fn own_name(status: &[u8]) -> Result<String, String> {
+    let status: Value = serde_json::from_slice(status)
+        .map_err(|cause| format!("tailscale status --json printed no JSON: {cause}"))?;
+    let own = status.pointer("/Self/DNSName").and_then(Value::as_str);
+    let own = own.unwrap_or_default().trim_end_matches('.');
+    let listed = status
+        .get("CertDomains")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let mut listed = listed.filter_map(Value::as_str);
+    if listed.clone().any(|name| name == own) {
+        return Ok(own.to_owned());
+    }
+    match listed.next() {
+        Some(name) => Ok(name.to_owned()),
+        None => Err(
+            "Tailscale gives no certificates here: it must run, and HTTPS certificates be switched on for the tailnet, \
+             in its admin console under DNS"
+                .to_owned(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_the_boxs_own_where_certificates_are_given_for_it() {
+        let name = |status: &str| own_name(status.as_bytes());
+        let own = r#"{"Self":{"DNSName":"box.tail1.ts.net."},"CertDomains":["other.ts.net","box.tail1.ts.net"]}"#;
+        assert_eq!(name(own), Ok("box.tail1.ts.net".to_owned()));
+        let first = r#"{"Self":{"DNSName":""},"CertDomains":["box.tail1.ts.net"]}"#;
+        assert_eq!(name(first), Ok("box.tail1.ts.net".to_owned()));
+        for none in [
+            r#"{"Self":{"DNSName":"box.tail1.ts.net."},"CertDomains":null}"#,
+            r#"{"BackendState":"Stopped"}"#,
+        ] {
+            assert!(name(none).unwrap_err().contains("switched on"), "{none}");
+        }
+        assert!(
+            name("Tailscale is stopped.")
+                .unwrap_err()
+                .contains("no JSON")
+        );
+    }
+}

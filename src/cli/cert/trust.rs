@@ -1,0 +1,213 @@
+//! `gatewren cert trust`: the authority's certificate for clients to trust, and how each system is told.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::path::Path;
+use std::process::Command;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::home::Home;
+use super::show::until;
+use crate::deeds::{AUTHORITY_PEM, How, SYSTEMS, Trusting};
+use crate::http::Facts;
+use crate::owner::profile;
+use crate::sys::{files, host_name};
+
+/// Where Debian takes authorities of the machine's owner from.
+const STORE: &str = "/usr/local/share/ca-certificates";
+
+/// What has that looked at.
+const UPDATE: &str = "/usr/sbin/update-ca-certificates";
+
+/// The name there.
+const ENTRY: &str = "gatewren.crt";
+
+/// What to trust, and in which form.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// One system alone: debian, fedora, macos, windows, node, python, codex, android, iphone or firefox
+    #[arg(value_name = "SYSTEM", value_parser = SYSTEMS.map(|system| system.key))]
+    system: Option<String>,
+
+    /// Write the certificate itself to standard output, in this form: pem, der or mobileconfig
+    #[arg(long, value_name = "FORM", conflicts_with_all = ["system", "install", "remove"])]
+    form: Option<Form>,
+
+    /// Have this machine itself trust it: Debian's store, /usr/local/share/ca-certificates
+    #[arg(long, conflicts_with_all = ["system", "remove"])]
+    install: bool,
+
+    /// Take it out of this machine's store
+    #[arg(long, conflicts_with = "system")]
+    remove: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Form {
+    Pem,
+    Der,
+    Mobileconfig,
+}
+
+/// Says it, writes it, or puts it into the store.
+pub fn run(home: &Home, args: &Args) -> Result<String, String> {
+    if args.remove {
+        return remove(home.json);
+    }
+    let (file, facts) = authority(home)?;
+    if args.install {
+        return install(home.json, &facts);
+    }
+    if let Some(form) = args.form {
+        return write(form, &facts);
+    }
+    let of = |system: &&Trusting| args.system.as_ref().is_none_or(|key| key == system.key);
+    let systems: Vec<&Trusting> = SYSTEMS.iter().filter(of).collect();
+    Ok(if home.json {
+        let systems = systems
+            .iter()
+            .map(|system| told(system))
+            .collect::<Vec<_>>();
+        json!({
+            "file": file, "sha256": facts.fingerprint(), "pin": facts.pin.to_string(), "systems": systems,
+        })
+        .to_string()
+    } else {
+        words(&file, &facts, &systems)
+    })
+}
+
+/// Our own authority's certificate, read as the service that keeps it.
+fn authority(home: &Home) -> Result<(String, Facts), String> {
+    let Some(file) = home.source.ca() else {
+        return Err(format!(
+            "the certificate is one of the owner's (tls.mode = \"files\"): clients trust whoever signed {}, and there \
+             is nothing of this box's to trust",
+            home.source.certificate().display()
+        ));
+    };
+    let facts = home.as_service(|| Facts::in_file(&file).map_err(|e| e.to_string()))?;
+    Ok((file.display().to_string(), facts))
+}
+
+fn told(system: &Trusting) -> Value {
+    match system.how {
+        How::Line(line) => json!({ "system": system.key, "name": system.name, "line": line }),
+        How::Words(words) => json!({ "system": system.key, "name": system.name, "words": words }),
+    }
+}
+
+fn words(file: &str, facts: &Facts, systems: &[&Trusting]) -> String {
+    let host = host_name().unwrap_or_else(|| "BOX".to_owned());
+    let mut text = format!(
+        "The certificate authority of this box, {file}, holds until {}.\nIt can vouch for names and addresses of home \
+         networks alone, never for a site of the world.\n\nSHA-256  {}\npin      {}\n\nFetch it to where the client \
+         is, over a way that is trusted already:\n  ssh {host} sudo gatewren cert trust --form pem > {AUTHORITY_PEM}\n",
+        until(facts),
+        facts.fingerprint(),
+        facts.pin
+    );
+    for system in systems {
+        let how = match system.how {
+            How::Line(line) => line,
+            How::Words(words) => words,
+        };
+        let _ = write!(text, "\n{}:\n  {how}\n", system.name);
+    }
+    text.trim_end().to_owned()
+}
+
+fn write(form: Form, facts: &Facts) -> Result<String, String> {
+    let mut output = io::stdout();
+    let bytes = match form {
+        Form::Pem => facts.pem().into_bytes(),
+        Form::Der if output.is_terminal() => {
+            return Err(
+                "DER is for a file, not for a terminal; write > gatewren-ca.crt after it"
+                    .to_owned(),
+            );
+        }
+        Form::Der => facts.der().to_vec(),
+        Form::Mobileconfig => {
+            let host = host_name().unwrap_or_default();
+            profile(&host, facts.der()).into_bytes()
+        }
+    };
+    let written = output.write_all(&bytes).and_then(|()| output.flush());
+    written.map_err(|cause| format!("the certificate could not be written: {cause}"))?;
+    Ok(String::new())
+}
+
+/// Does nothing where it is there already.
+fn install(json: bool, facts: &Facts) -> Result<String, String> {
+    is_debians()?;
+    let entry = Path::new(STORE).join(ENTRY);
+    let pem = facts.pem();
+    let there = fs::read(&entry).is_ok_and(|bytes| bytes == pem.as_bytes());
+    if !there {
+        files::public_dir(Path::new(STORE)).map_err(|e| format!("{e}; run it as root"))?;
+        files::write_public(&entry, pem.as_bytes()).map_err(|e| format!("{e}; run it as root"))?;
+    }
+    // Also where it is there: the last attempt may have ended between the two.
+    update()?;
+    let shown = entry.display();
+    let when = if there { "already" } else { "now" };
+    let words = format!("this machine trusts it {when}: {shown}");
+    Ok(said(json, !there, "trusted", &words))
+}
+
+fn remove(json: bool) -> Result<String, String> {
+    is_debians()?;
+    let entry = Path::new(STORE).join(ENTRY);
+    let there = match fs::remove_file(&entry) {
+        Ok(()) => true,
+        Err(cause) if cause.kind() == ErrorKind::NotFound => false,
+        Err(cause) => {
+            return Err(format!(
+                "cannot remove {}: {cause}; run it as root",
+                entry.display()
+            ));
+        }
+    };
+    if there {
+        update()?;
+    }
+    let words = if there {
+        "this machine trusts it no more; what runs may have to be started again"
+    } else {
+        "this machine did not trust it by this command"
+    };
+    Ok(said(json, there, "not trusted", words))
+}
+
+fn said(json: bool, changed: bool, state: &str, words: &str) -> String {
+    if json {
+        return json!({ "state": state, "changed": changed }).to_string();
+    }
+    words.to_owned()
+}
+
+fn is_debians() -> Result<(), String> {
+    if Path::new(UPDATE).exists() {
+        return Ok(());
+    }
+    Err(format!(
+        "there is no {UPDATE} here, which Debian's package ca-certificates brings; `gatewren cert trust` has the \
+         lines for other systems"
+    ))
+}
+
+/// Anew from the beginning: without that, what was removed leaves a link behind, and another certificate under the same
+/// name is not found by its hash.
+fn update() -> Result<(), String> {
+    let ran = Command::new(UPDATE).arg("--fresh").output();
+    let output = ran.map_err(|cause| format!("{UPDATE} could not be run: {cause}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{UPDATE} did not do it: {}", said.trim()))
+}

@@ -1,0 +1,85 @@
+//! Which certificate a server shows, without trusting it: the handshake ends when it was shown.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
+};
+
+/// For the connection, and for each answer; then it is not shown.
+const WITHIN: Duration = Duration::from_secs(5);
+
+/// The server's own certificate in DER, as whoever connects to this address gets it.
+pub fn shown_at(address: SocketAddr) -> io::Result<Vec<u8>> {
+    let look = Arc::new(Look::default());
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .dangerous()
+        .with_custom_certificate_verifier(look.clone())
+        .with_no_client_auth();
+    let name = ServerName::IpAddress(address.ip().into());
+    let mut tls = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
+    let mut socket = TcpStream::connect_timeout(&address, WITHIN)?;
+    socket.set_read_timeout(Some(WITHIN))?;
+    socket.set_write_timeout(Some(WITHIN))?;
+    let ended = tls.complete_io(&mut socket);
+    match look.0.get() {
+        Some(der) => Ok(der.clone()),
+        None => Err(ended
+            .err()
+            .unwrap_or_else(|| io::Error::other("no certificate was shown"))),
+    }
+}
+
+/// Refuses every certificate, having kept it.
+#[derive(Debug, Default)]
+struct Look(OnceLock<Vec<u8>>);
+
+impl ServerCertVerifier for Look {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.0.get_or_init(|| shown.to_vec());
+        Err(refused())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(refused())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(refused())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        ring::default_provider()
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
+
+fn refused() -> Error {
+    Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure)
+}
