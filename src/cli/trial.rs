@@ -256,6 +256,8 @@ impl Words {
         } = self;
         let (ca, token) = (&self.ca, self.token.expose());
         let (ca, directory) = (ca.display(), directory.display());
+        // Claude Code stands on BoringSSL, which takes our certificate under a name alone.
+        let by_name = url.replacen("//127.0.0.1:", "//localhost:", 1);
         let page = url.replace("/mcp", "/owner");
         let code = match &self.owner_code {
             Some(code) => format!("; the code for setting its password is {}", code.expose()),
@@ -277,7 +279,7 @@ Try it:
 \"io.modelcontextprotocol/clientCapabilities\":{{}}}}}}}}'
 
 Claude Code:
-  NODE_EXTRA_CA_CERTS='{ca}' claude mcp add --transport http gatewren {url} \\
+  NODE_EXTRA_CA_CERTS='{ca}' claude mcp add --transport http gatewren {by_name} \\
     --header 'Authorization: Bearer {token}'
 
 Ctrl-C stops it."

@@ -10,7 +10,8 @@ use super::certificate::Certificate;
 use super::pem::section;
 use super::pin::Pin;
 use super::subject::Subject;
-use super::tls::{TlsError, not_pem, read};
+use super::tls::{not_pem, read};
+use super::tls_error::TlsError;
 
 /// A certificate that was read.
 #[derive(Debug)]

@@ -9,7 +9,8 @@ use rustls::sign::CertifiedKey;
 
 use super::facts::Facts;
 use super::pem::section;
-use super::tls::{TlsError, not_pem, read};
+use super::tls::{not_pem, read};
+use super::tls_error::TlsError;
 
 /// A chain and the key that belongs to its first certificate.
 pub struct Given {

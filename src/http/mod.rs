@@ -20,6 +20,7 @@ mod shown;
 mod sse;
 mod subject;
 mod tls;
+mod tls_error;
 mod upload;
 mod wire;
 

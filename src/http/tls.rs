@@ -1,6 +1,5 @@
 //! TLS for the listener: a certificate that can be exchanged while connections are open.
 
-use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -14,11 +13,12 @@ use rustls::sign::CertifiedKey;
 use time::OffsetDateTime;
 use tokio_rustls::TlsAcceptor;
 
-use super::authority::{Authority, AuthorityError};
+use super::authority::Authority;
 use super::certificate::Certificate;
 use super::pin::Pin;
 use super::subject::{Subject, Subjects};
-use crate::sys::{FileError, files};
+use super::tls_error::TlsError;
+use crate::sys::files;
 
 /// The largest certificate chain or key; a larger file is refused.
 pub(super) const MAX_PEM_BYTES: usize = 1 << 20;
@@ -70,105 +70,6 @@ impl TlsSource {
         }
     }
 }
-
-/// Why there is no TLS.
-#[derive(Debug)]
-pub enum TlsError {
-    /// Our own authority gives no certificate.
-    Authority(AuthorityError),
-    /// A file that was named does not exist.
-    Missing {
-        /// `certificate` or `key`.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-    },
-    /// Our own authority was not made yet.
-    NotMade {
-        /// Its certificate, as it will be.
-        ca: PathBuf,
-    },
-    /// A file that was named cannot be read.
-    Unreadable(FileError),
-    /// There is no such thing in the file.
-    NotPem {
-        /// `certificate` or `key`.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-    },
-    /// Others than its owner may read the key.
-    OpenKey {
-        /// The file.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
-    /// The key is not the certificate's.
-    Mismatch {
-        /// The file of the certificate.
-        cert: PathBuf,
-        /// The file of the key.
-        key: PathBuf,
-    },
-    /// The key is of a kind that TLS here does not know.
-    UnsupportedKey {
-        /// The file.
-        path: PathBuf,
-    },
-    /// TLS itself could not be set up.
-    Setup(rustls::Error),
-}
-
-impl fmt::Display for TlsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Authority(cause) => cause.fmt(f),
-            Self::Missing { what, path } => write!(
-                f,
-                "the {what} {} does not exist; correct tls.cert and tls.key, or set tls.mode = \
-                 \"own\"",
-                path.display()
-            ),
-            Self::NotMade { ca } => write!(
-                f,
-                "there is no {} yet; start gatewren once, it makes its certificate then",
-                ca.display()
-            ),
-            Self::Unreadable(cause) => write!(
-                f,
-                "{cause}; it must be readable by the user that gatewren runs as"
-            ),
-            Self::NotPem { what, path } => write!(
-                f,
-                "there is no {what} in {}; it must be PEM, with a line -----BEGIN …-----",
-                path.display()
-            ),
-            Self::OpenKey { path, mode } => write!(
-                f,
-                "others than its owner may read the key {path} (mode {mode:04o}); run: chmod 600 \
-                 {path}",
-                path = path.display()
-            ),
-            Self::Mismatch { cert, key } => write!(
-                f,
-                "the key {} does not belong to the certificate {}; name the pair that belongs \
-                 together, with the server's own certificate first in its file",
-                key.display(),
-                cert.display()
-            ),
-            Self::UnsupportedKey { path } => write!(
-                f,
-                "the key {} is of no known kind; use ECDSA P-256 or P-384, Ed25519, or RSA from \
-                 2048 bits",
-                path.display()
-            ),
-            Self::Setup(cause) => write!(f, "TLS could not be set up: {cause}"),
-        }
-    }
-}
-
-impl std::error::Error for TlsError {}
 
 /// The server's side of TLS.
 pub struct Tls {

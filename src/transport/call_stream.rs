@@ -190,7 +190,8 @@ mod tests {
             let began = tokio::time::Instant::now();
             let comment = body.frame().await.unwrap().unwrap().into_data().unwrap();
             assert_eq!(comment.chunk(), b": keep-alive\n\n");
-            assert_eq!(began.elapsed().as_secs(), 15);
+            // On a beat, the last one within those 15 seconds.
+            assert!(matches!(began.elapsed().as_secs(), 14 | 15));
         }
     }
 }

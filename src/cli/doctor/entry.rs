@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::check_box::Findings;
 use super::super::{door::Door, job::helper_of, place::Place, runtime, say::fail};
 use super::finding::{Finding, State};
-use super::{agents, backups, call, container, machine, reach, service, stores};
+use super::{agents, backups, call, certificate, container, machine, reach, service, stores};
 use crate::config::Settings;
 use crate::helper_client::Helper;
 
@@ -71,6 +71,7 @@ async fn look(args: &Args, report: &mut Report) {
     if !args.place.is_a_directory() {
         report.say_all(service::look().await);
     }
+    report.say(certificate::look(&settings));
     report.say_all(machine::look(&settings));
     let door = Door::of(&settings, args.address, !args.place.is_a_directory()).await;
     let answers = reach::answers(&door).await;

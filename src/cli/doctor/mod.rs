@@ -3,6 +3,7 @@
 mod agents;
 mod backups;
 mod call;
+mod certificate;
 mod container;
 mod entry;
 mod finding;

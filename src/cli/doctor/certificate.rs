@@ -1,0 +1,48 @@
+//! Until when the certificate holds.
+
+use super::finding::Finding;
+use crate::app::certificate;
+use crate::config::{Settings, TlsMode};
+use crate::http::Facts;
+use crate::sys::{now_ms, rfc3339};
+
+/// One of our own authority is made anew 30 days before its end, so with less it was not.
+const OWN_DAYS: i64 = 29;
+
+/// Somebody else's is replaced by then, as ACME clients do.
+const GIVEN_DAYS: i64 = 10;
+
+/// The certificate that the settings name.
+pub fn look(settings: &Settings) -> Finding {
+    const CHECK: &str = "certificate";
+    let own = settings.tls.mode == TlsMode::Own;
+    let facts = certificate(settings)
+        .map_err(|e| e.to_string())
+        .and_then(|source| Facts::in_file(&source.certificate()).map_err(|e| e.to_string()));
+    let facts = match facts {
+        Ok(facts) => facts,
+        Err(cause) => return Finding::skipped(CHECK, cause).with("run this as root"),
+    };
+    let (until, now) = (facts.until(), i64::try_from(now_ms() / 1_000).unwrap_or(0));
+    let days = (until - now) / 86_400;
+    let when = rfc3339(u64::try_from(until).unwrap_or(0).saturating_mul(1_000));
+    let seen = format!("it holds for {days} days, until {when}");
+    let (least, remedy) = if own {
+        (
+            OWN_DAYS,
+            "gatewren cert renew; journalctl -u gatewren says why it was not renewed by itself",
+        )
+    } else {
+        (
+            GIVEN_DAYS,
+            "renew it with the program that made it, then gatewren cert install",
+        )
+    };
+    if until <= now {
+        Finding::problem(CHECK, format!("it has expired, at {when}"), remedy)
+    } else if days < least {
+        Finding::warning(CHECK, seen, remedy)
+    } else {
+        Finding::good(CHECK, seen)
+    }
+}
