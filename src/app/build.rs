@@ -16,6 +16,7 @@ use super::{
     front::Front,
     house::{House, certificate, hosts},
     job_ends::record_job_ends,
+    limits::{inbox_limits, retention, task_limits},
     pair::Pairing,
     scrape::Scrape,
     serving::Serving,
@@ -25,11 +26,9 @@ use crate::backends::{
     Backups, Bounds, Files, Firmware, Host, Jobs, Journal, Lxc, Mail, Network, Power, Processes,
     Setup, Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits, Updates,
 };
-use crate::config::{InForce, Inbox as InboxSettings, Live, Settings, StateLog, Tasks};
+use crate::config::{InForce, Live, Settings};
 use crate::courier::Courier;
-use crate::dispatch::{
-    Engine, Inbox, InboxLimits, SessionDesk, TaskLimits, end_abandoned_changes, end_abandoned_tasks,
-};
+use crate::dispatch::{Engine, Inbox, SessionDesk, end_abandoned_changes, end_abandoned_tasks};
 use crate::guard::{Callers, Edge, Guard, Identity};
 use crate::helper_client::{Helper, HelperChild, Told};
 use crate::http::Tls;
@@ -37,10 +36,10 @@ use crate::oauth::OAuth;
 use crate::observer::{Observer, ObserverHandle, Units};
 use crate::owner::Site;
 use crate::registry::Catalog;
-use crate::state::{Retention, State, StateError};
+use crate::state::{State, StateError};
 use crate::telemetry::{Heartbeat, Notify};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::vault::{ChangeRoom, TaskRoom, Vault, VaultError};
+use crate::vault::{Vault, VaultError};
 
 /// Where the helper is.
 #[derive(Debug, Clone)]
@@ -179,17 +178,6 @@ fn inbox((vault, state): (&Vault, &State), live: &Live) -> Result<Inbox, BuildEr
     Ok(Inbox::new(agents, state.clone(), limits))
 }
 
-/// How much agents may propose.
-pub fn inbox_limits(inbox: &InboxSettings) -> InboxLimits {
-    InboxLimits {
-        expires: inbox.expires,
-        room: ChangeRoom {
-            per_agent: inbox.per_agent,
-            total: inbox.total,
-        },
-    }
-}
-
 /// What answers, with the tasks and changes of the last run put to rest before there are any of this one.
 async fn engine(
     catalog: Catalog,
@@ -245,18 +233,6 @@ fn recording_ends(
     });
 }
 
-/// When calls become tasks, and how many there may be.
-pub fn task_limits(tasks: &Tasks) -> TaskLimits {
-    TaskLimits {
-        after: tasks.after,
-        ttl: tasks.ttl,
-        room: TaskRoom {
-            per_agent: tasks.per_agent,
-            total: tasks.total,
-        },
-    }
-}
-
 fn load_tls(settings: &Settings) -> Result<Arc<Tls>, BuildError> {
     let source = certificate(settings).map_err(failed)?;
     Tls::load(source).map(Arc::new).map_err(failed)
@@ -307,15 +283,6 @@ async fn open_vault(path: &Path) -> Result<Vault, BuildError> {
     })?;
     vault.audit().begin_run().await.map_err(failed)?;
     Ok(vault)
-}
-
-/// How much of the state's log is kept.
-pub fn retention(log: &StateLog) -> Retention {
-    Retention {
-        age: log.keep,
-        revisions: log.keep_revisions.into(),
-        ..Retention::default()
-    }
 }
 
 fn start_helper(

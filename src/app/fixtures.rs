@@ -11,10 +11,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::{
-    build::{serving, task_limits},
+    build::serving,
     build_error::BuildError,
     house::{certificate, hosts},
     lifecycle::drained,
+    limits::task_limits,
     serving::Serving,
     signals::{Asked, Signals},
 };

@@ -1,16 +1,18 @@
 //! Sends notifications to the owner's channels, and tries again where that fails.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
+use super::watched::{Moved, moved};
 use crate::config::{Channel, Live, Occasion, Reach, Settings};
 use crate::courier::{Allowance, Courier, Entry, Message, Outbox, Priority, Source};
 use crate::deeds::reached_at;
-use crate::state::{Kept, Notifications, State};
+use crate::state::{Document, Kept, Notifications, State};
 use crate::sys::now_ms;
 
 /// One channel is sent no more within an hour; the rest waits. A container that dies and comes back all the time is no
@@ -20,9 +22,15 @@ const AN_HOUR: u32 = 60;
 /// How long nothing is looked at while nothing changes.
 const IDLE: Duration = Duration::from_hours(1);
 
+/// The word for a change of the state, where a notification has its level.
+const STATE: &str = "state";
+
 /// What is sent, and where it is kept.
 struct Herald {
     live: Live<Settings>,
+    state: State,
+    /// The document that was looked at last.
+    known: Arc<Document>,
     notifications: Notifications,
     outbox: Outbox,
     courier: Courier,
@@ -40,11 +48,13 @@ pub fn send_notifications(
     let file = live.read(|settings| settings.state_dir.join(Outbox::FILE));
     let bell = state.bell();
     let changed = live.clone();
-    let revision = state.document().revision;
-    let notifications = Notifications::new(state);
-    let outbox = opened(&file, &notifications, revision);
+    let known = state.document();
+    let notifications = Notifications::new(state.clone());
+    let outbox = opened(&file, &notifications, known.revision);
     let herald = Herald {
         live,
+        state,
+        known,
         notifications,
         outbox,
         courier,
@@ -60,6 +70,7 @@ async fn sending(mut herald: Herald, mut bell: watch::Receiver<u64>, mut changed
         changed.mark_unchanged();
         let before = herald.outbox.clone();
         herald.collect();
+        herald.collect_changes();
         herald.keep(&before);
         let before = herald.outbox.clone();
         herald.send().await;
@@ -105,6 +116,32 @@ impl Herald {
             let told = settings.notify.iter();
             for (name, _) in told.filter(|(_, channel)| channel.on.contains(&occasion)) {
                 self.outbox.push(entry(name, one, occasion));
+            }
+        }
+    }
+
+    /// Takes what has changed in the state, for each channel that watches it.
+    fn collect_changes(&mut self) {
+        let document = self.state.document();
+        let known = std::mem::replace(&mut self.known, document.clone());
+        if known.revision == document.revision {
+            return;
+        }
+        let settings = self.live.now();
+        for (name, channel) in &settings.notify {
+            for rule in &channel.watch {
+                let (found, more) = moved(rule, &known.root, &document.root);
+                for one in found {
+                    self.outbox.push(of_change(name, one, &document));
+                }
+                if more > 0 {
+                    let words = format!("{more} more places changed with them");
+                    let one = Moved {
+                        place: rule.to_string(),
+                        words,
+                    };
+                    self.outbox.push(of_change(name, one, &document));
+                }
             }
         }
     }
@@ -183,15 +220,33 @@ fn entry(channel: &str, one: &Kept, occasion: Occasion) -> Entry {
     }
 }
 
+fn of_change(channel: &str, Moved { place, words }: Moved, document: &Document) -> Entry {
+    Entry {
+        channel: channel.to_owned(),
+        id: document.revision,
+        occasion: STATE.to_owned(),
+        container: None,
+        title: place,
+        text: words,
+        page: "/owner/box".to_owned(),
+        at_ms: now_ms(),
+        tries: 0,
+        next_ms: 0,
+        why: String::new(),
+    }
+}
+
 fn message(entry: &Entry, address: &str) -> Message {
+    let of_state = entry.occasion == STATE;
     let occasion = entry.occasion.parse().unwrap_or(Occasion::Info);
     Message {
-        source: Source::Us(occasion.as_str()),
+        source: Source::Us(if of_state { STATE } else { occasion.as_str() }),
         title: entry.title.clone(),
         text: entry.text.clone(),
         priority: match occasion {
             Occasion::Error => Priority::High,
             Occasion::Warning | Occasion::Inbox => Priority::Normal,
+            Occasion::Info if of_state => Priority::Normal,
             Occasion::Info => Priority::Low,
         },
         container: entry.container.clone(),

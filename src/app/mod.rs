@@ -16,6 +16,7 @@ mod house;
 mod inbox_notices;
 mod job_ends;
 mod lifecycle;
+mod limits;
 mod names;
 mod pair;
 mod reload;
@@ -27,6 +28,7 @@ mod tables;
 #[cfg(test)]
 mod tables_startos;
 mod watchdog;
+mod watched;
 
 pub use build::{HelperPlan, Plan, build};
 #[cfg(feature = "everything")]

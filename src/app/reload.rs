@@ -2,10 +2,8 @@
 
 use std::sync::PoisonError;
 
-use super::{
-    build::{inbox_limits, retention, task_limits},
-    house::{House, certificate, certificate_words},
-};
+use super::house::{House, certificate, certificate_words};
+use super::limits::{inbox_limits, retention, task_limits};
 use crate::config::{Change, Settings};
 use crate::guard::Edge;
 use crate::telemetry;

@@ -112,3 +112,25 @@ pub fn main() -> ExitCode {
         Commands::Completions(args) => completions::run(&args, Cli::command()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines and columns of a terminal that nobody has made larger than usual.
+    const SCREEN: (usize, usize) = (48, 100);
+
+    fn fits(command: &mut clap::Command) {
+        let help = command.render_help().to_string();
+        let widest = help.lines().map(|line| line.chars().count()).max();
+        let name = command.get_name().to_owned();
+        assert!(help.lines().count() <= SCREEN.0, "{name}: {help}");
+        assert!(widest.unwrap_or(0) <= SCREEN.1, "{name}: {help}");
+        command.get_subcommands_mut().for_each(fits);
+    }
+
+    #[test]
+    fn each_help_fits_a_screen() {
+        fits(&mut Cli::command());
+    }
+}

@@ -9,6 +9,7 @@ use toml::de::DeValue;
 
 use super::error::UnknownWord;
 use super::shape::{List, Shape};
+use super::watched::Watched;
 
 /// A longer address is refused.
 const MAX_URL_BYTES: usize = 1024;
@@ -32,6 +33,8 @@ pub struct Channel {
     pub token_file: Option<PathBuf>,
     /// What is sent there unasked.
     pub on: Vec<Occasion>,
+    /// The places of the state whose changes are sent there.
+    pub watch: Vec<Watched>,
     /// Whether agents may send there with `notify_send`.
     pub agents: bool,
 }
@@ -68,6 +71,7 @@ impl Default for Channel {
             topic: String::new(),
             token_file: None,
             on: vec![Occasion::Error, Occasion::Warning, Occasion::Inbox],
+            watch: Vec::new(),
             agents: true,
         }
     }
@@ -170,6 +174,13 @@ impl Shape<String> for Topic {
         format!("\"{value}\"")
     }
 }
+
+/// The places of the state that a channel is told of.
+pub(super) const WATCHED: List<Watched> = List {
+    entry: |text| text.parse().ok(),
+    like: "a place of the state such as \"/public/packageData/*/statusInfo\", where * is any one member",
+    may_be_empty: true,
+};
 
 /// What a channel is told of unasked.
 pub(super) const OCCASIONS: List<Occasion> = List {

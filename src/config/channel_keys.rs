@@ -1,6 +1,6 @@
 //! `[notify.NAME]`: how channels to the owner are read from the settings.
 
-use super::channel::{Address, Channel, OCCASIONS, Topic};
+use super::channel::{Address, Channel, OCCASIONS, Topic, WATCHED};
 use super::error::Problem;
 use super::key::{Key, key};
 use super::named::{MAX_NAME_BYTES, is_name};
@@ -31,6 +31,8 @@ token_file: a file with a token, sent along as Authorization: Bearer; owned by r
 nobody else. Not over plain http://, but to this box itself.
 on: what is sent there unasked: notifications of the levels \"info\", \"warning\" and \"error\", and \"inbox\",
 what an agent proposes and waits for the owner.
+watch: places of the state, as `gatewren state get` shows it, each change of which is sent there too: JSON Pointers
+below /public in which * is any one member. What changed while the service was down is not told.
 agents: whether agents may send there, with the tool notify_send.
 
 [notify.phone]
@@ -45,6 +47,7 @@ agents = true
 kind = \"webhook\"
 url = \"https://hooks.lan/gatewren\"
 on = [\"error\"]
+watch = [\"/public/packageData/*/statusInfo\"]
 agents = false";
 
 #[rustfmt::skip]
@@ -54,6 +57,7 @@ pub(super) const KEYS: &[Key<Channel>] = &[
     key!("notify.*", "topic",      topic,      Topic,        "The topic of ntfy."),
     key!("notify.*", "token_file", token_file, AbsolutePath, "The file with the token."),
     key!("notify.*", "on",         on,         OCCASIONS,    "What is sent there unasked."),
+    key!("notify.*", "watch",      watch,      WATCHED,      "The places of the state whose changes are sent there."),
     key!("notify.*", "agents",     agents,     Flag,         "Whether agents may send there."),
 ];
 

@@ -35,6 +35,7 @@ mod space_keys;
 mod template;
 mod traces;
 mod trust;
+mod watched;
 mod wifi_network;
 
 pub use backup_target::BackupStore;
@@ -63,3 +64,4 @@ pub use settings::{Inbox, Limits, Settings, StateLog, Tasks, TlsMode};
 pub use space::{Reach, Space, Spaces, WHOLE_BOX};
 pub use template::Template;
 pub use traces::{TRACED_FIELDS, Traces};
+pub use watched::Watched;

@@ -118,6 +118,7 @@ fn doctor_names_what_is_wrong_and_what_to_do() {
     server.client().call("whoami", json!({})).send().data();
     let vault = server.state_dir().join("vault.db");
     let altered = Command::new("sqlite3")
+        .args(["-cmd", ".timeout 10000"])
         .arg(&vault)
         .arg("DROP TRIGGER audit_is_never_changed; UPDATE audit SET tool = 'other' WHERE seq = (SELECT min(seq) FROM audit)")
         .status()

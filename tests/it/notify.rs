@@ -384,10 +384,11 @@ fn a_job_fails(server: &Server, hook: &PostBox) {
 }
 
 fn hook_of(hook: &PostBox) -> String {
-    format!(
-        "[notify.hook]\nkind = \"webhook\"\nurl = \"{}\"\non = [\"error\"]\n",
-        hook.url("/")
-    )
+    hook_with(hook, "on = [\"error\"]")
+}
+
+fn hook_with(to: &PostBox, more: &str) -> String {
+    hook("hook", &to.url("/"), more)
 }
 
 #[test]
@@ -438,6 +439,24 @@ fn what_is_not_taken_is_tried_again_over_a_restart_and_given_up_where_that_is_no
         words.contains("given up: ") && words.contains("hook: webhook; told of error, agents"),
         "{words}"
     );
+}
+
+#[test]
+fn a_change_of_a_watched_place_is_sent_and_no_other() {
+    let hook = PostBox::plain();
+    let rule = "on = []\nwatch = [\"/public/watched/*/level\"]";
+    let server = server().settings(&hook_with(&hook, rule)).start();
+    server.put("other", &json!(1));
+    server.put("watched", &json!({ "a": { "level": 1, "beside": 1 } }));
+    let told = hook.after(1).remove(0).body;
+    assert_eq!(told["kind"], "state");
+    assert_eq!(told["title"], "/public/watched/a/level");
+    assert_eq!(told["message"], "now 1; it was absent");
+    assert!(told["link"].as_str().unwrap().ends_with("/owner/box"));
+    server.put("watched", &json!({ "a": { "level": 1, "beside": 2 } }));
+    server.put("watched", &json!({ "a": { "level": 2, "beside": 2 } }));
+    let told = hook.after(2).remove(1).body;
+    assert_eq!(told["message"], "now 2; it was 1");
 }
 
 #[test]

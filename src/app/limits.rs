@@ -1,0 +1,38 @@
+//! What the settings bound, in the words of those who keep the bounds.
+
+use crate::config::{Inbox, StateLog, Tasks};
+use crate::dispatch::{InboxLimits, TaskLimits};
+use crate::state::Retention;
+use crate::vault::{ChangeRoom, TaskRoom};
+
+/// How much agents may propose.
+pub fn inbox_limits(inbox: &Inbox) -> InboxLimits {
+    InboxLimits {
+        expires: inbox.expires,
+        room: ChangeRoom {
+            per_agent: inbox.per_agent,
+            total: inbox.total,
+        },
+    }
+}
+
+/// When calls become tasks, and how many there may be.
+pub fn task_limits(tasks: &Tasks) -> TaskLimits {
+    TaskLimits {
+        after: tasks.after,
+        ttl: tasks.ttl,
+        room: TaskRoom {
+            per_agent: tasks.per_agent,
+            total: tasks.total,
+        },
+    }
+}
+
+/// How much of the state's log is kept.
+pub fn retention(log: &StateLog) -> Retention {
+    Retention {
+        age: log.keep,
+        revisions: log.keep_revisions.into(),
+        ..Retention::default()
+    }
+}

@@ -1,0 +1,78 @@
+//! A place of the state that a channel is told of: a JSON Pointer in which `*` stands for any one member.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A longer one is refused.
+const MAX_BYTES: usize = 256;
+
+/// A deeper one is refused.
+const MAX_SEGMENTS: usize = 16;
+
+/// Only what clients may see can be watched.
+const BEGINNING: &str = "/public/";
+
+/// Such as `/public/packageData/*/statusInfo`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched(String);
+
+impl Watched {
+    /// Its members from the top down, as they are called (RFC 6901, 4); `*` alone is any.
+    pub fn segments(&self) -> impl Iterator<Item = String> {
+        let segments = self.0.split('/').skip(1);
+        segments.map(|segment| segment.replace("~1", "/").replace("~0", "~"))
+    }
+}
+
+impl fmt::Display for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InvalidWatched;
+
+impl FromStr for Watched {
+    type Err = InvalidWatched;
+
+    fn from_str(text: &str) -> Result<Self, InvalidWatched> {
+        let is_plain = text
+            .bytes()
+            .all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\'));
+        let segments = text.split('/').count() - 1;
+        let is_whole = text.len() > BEGINNING.len() && !text.ends_with('/');
+        let fits = text.len() <= MAX_BYTES && segments <= MAX_SEGMENTS;
+        (text.starts_with(BEGINNING) && is_plain && is_whole && fits)
+            .then(|| Self(text.to_owned()))
+            .ok_or(InvalidWatched)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_places_that_clients_may_see_are_watched() {
+        let good: Watched = "/public/packageData/*/a~1b".parse().unwrap();
+        let segments: Vec<String> = good.segments().collect();
+        assert_eq!(segments, ["public", "packageData", "*", "a/b"]);
+        let long = format!("/public/{}", "x".repeat(MAX_BYTES));
+        let deep = format!("/public{}", "/x".repeat(MAX_SEGMENTS));
+        for bad in [
+            "",
+            "/",
+            "/public",
+            "/public/",
+            "public/x",
+            "/ui/x",
+            "/public/a b",
+            &long,
+            &deep,
+        ] {
+            assert_eq!(bad.parse::<Watched>(), Err(InvalidWatched), "{bad}");
+        }
+    }
+}
