@@ -98,7 +98,7 @@ struct Told {
 
 fn act(args: &Args) -> Result<Told, String> {
     // In this order: root's own files are read before its rights are given up.
-    let settings = args.place.settings()?;
+    let settings = args.place.settings_as_served()?;
     let given = args.token_file.as_deref().map(token).transpose()?;
     let host = match &args.host {
         Some(host) => whole(host, &settings)?,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::units::{UnitState, systemd_runs};
 use crate::config::{Settings, TlsMode};
 use crate::http::{Outward, OutwardError, Plain};
-use crate::sys::{Secret, host_name};
+use crate::sys::{Holder, Secret, host_name};
 
 /// The largest answer that is read.
 const MOST: usize = 1 << 20;
@@ -136,6 +136,10 @@ pub fn in_url(address: IpAddr) -> String {
 async fn listens(settings: &Settings, of_systemd: bool) -> SocketAddr {
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8443));
     let set = settings.listen.first().copied().unwrap_or(any);
+    // Its own word, where it runs and may be read.
+    if let Some(address) = Holder::of(&settings.state_dir).and_then(|holder| holder.address) {
+        return address;
+    }
     if !of_systemd || !systemd_runs() {
         return set;
     }

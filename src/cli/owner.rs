@@ -81,7 +81,7 @@ async fn set_up(args: &Args, vault: &Vault) -> Result<String, String> {
         change: None,
     };
     let code = hand().recorded(vault, deed, make_code(vault)).await?;
-    let url = page_url(&args.place.settings()?);
+    let url = page_url(&args.place.settings_as_served()?);
     Ok(said(
         args.json,
         &json!({ "url": url, "code": code.expose() }),

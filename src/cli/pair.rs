@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> ExitCode {
 
 fn act(args: &Args) -> Result<String, String> {
     // In this order: root's own files are read before its rights are given up.
-    let mut settings = args.place.settings()?;
+    let mut settings = args.place.settings_as_served()?;
     settings.state_dir = args.place.directory(&settings);
     let pin = certificate(&settings).map_err(|e| e.to_string())?;
     let pin = Tls::pin_of(&pin).map_err(|e| e.to_string())?;

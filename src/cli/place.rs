@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::{SETTINGS_FILE, Settings};
-use crate::sys::act_as_owner_of;
+use crate::sys::{Holder, act_as_owner_of};
 use crate::vault::Vault;
 
 /// Options that several commands have.
@@ -63,6 +63,16 @@ impl Place {
             (None, None) => Path::new(SETTINGS_FILE),
         };
         Settings::load(file).map_err(|e| e.to_string())
+    }
+
+    /// The same with the address at which the one that runs listens, which systemd may have opened, or `try` chosen.
+    pub fn settings_as_served(&self) -> Result<Settings, String> {
+        let mut settings = self.settings()?;
+        let holder = Holder::of(&self.directory(&settings));
+        settings.listen = holder
+            .and_then(|holder| holder.address)
+            .map_or(settings.listen, |address| vec![address]);
+        Ok(settings)
     }
 
     /// Whether the settings are those of the service.

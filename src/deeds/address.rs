@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 
 use crate::config::Settings;
-use crate::sys::host_name;
+use crate::sys::{Holder, host_name};
 
 /// Where others reach the box, with the port: by its first name, or by the one address on which it listens.
 pub fn reached_at(settings: &Settings) -> String {
-    let first = settings.listen.first();
+    // A service has its port from systemd, whatever the settings say.
+    let held = Holder::of(&settings.state_dir).and_then(|holder| holder.address);
+    let first = held.as_ref().or(settings.listen.first());
     let address = first.filter(|address| !address.ip().is_unspecified());
     let name = settings.names.first().cloned();
     match (name, address) {

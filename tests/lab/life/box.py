@@ -60,7 +60,8 @@ def run(*command, ok=True, **more):
     """What a command printed, both streams together; it must end well unless told otherwise."""
     if "input" not in more:
         more["stdin"] = subprocess.DEVNULL
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    more.setdefault("stderr", subprocess.STDOUT)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, **more)
     if ok and done.returncode != 0:
         raise AssertionError(f"{' '.join(command)}: exit status {done.returncode}: {done.stdout[-2000:]}")
     return done.stdout if ok else (done.returncode, done.stdout)
