@@ -60,7 +60,9 @@ fn look(
         place.truncate(length);
     };
     if segment == "*" {
-        keys(before, after).iter().for_each(|key| step(key));
+        for key in keys(before, after) {
+            step(&key);
+        }
     } else {
         step(segment);
     }

@@ -102,7 +102,13 @@ fn act(args: &Args) -> Result<Told, String> {
     let given = args.token_file.as_deref().map(token).transpose()?;
     let host = match &args.host {
         Some(host) => whole(host, &settings)?,
-        None if args.place.is_a_directory() => OF_TRY.to_owned(),
+        None if args.place.is_a_directory() => {
+            let bound = settings
+                .listen
+                .iter()
+                .find(|bound| !bound.ip().is_unspecified());
+            bound.map_or_else(|| OF_TRY.to_owned(), ToString::to_string)
+        }
         None => reached_at(&settings),
     };
     let url = format!("https://{host}/mcp");
