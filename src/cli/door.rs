@@ -46,7 +46,9 @@ impl Door {
 
     /// Where a path is, by this box's first name that others can know.
     pub fn url(&self, settings: &Settings, path: &str) -> String {
-        let name = settings.names.first().cloned().or_else(host_name);
+        // Nobody but this box reaches a server that listens to itself alone.
+        let found = || (!self.is_local).then(host_name).flatten();
+        let name = settings.names.first().cloned().or_else(found);
         let name = name.unwrap_or_else(|| "localhost".to_owned());
         format!("https://{name}:{}{path}", self.port)
     }
