@@ -1,13 +1,13 @@
 //! The settings that `init` writes: a file of its own in conf.d, so that what the owner wrote stays as it is.
 
-use std::fs::{self, Permissions};
-use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
 use crate::config::{Resolved, Settings};
+use crate::sys::files;
 
 /// Its name: early in the order, so that other files there count more.
 const NAME: &str = "10-init.toml";
@@ -103,17 +103,9 @@ impl Fragment {
     /// As a whole or not at all: a server that reads meanwhile finds the old one or the new one.
     fn replace(&self, text: &str) -> Result<(), String> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        let written = || -> io::Result<()> {
-            fs::create_dir_all(folder)?;
-            // Not *.toml, so that nobody reads it.
-            let beside = self.path.with_extension("new");
-            let mut file = fs::File::create(&beside)?;
-            file.write_all(text.as_bytes())?;
-            file.set_permissions(Permissions::from_mode(0o644))?;
-            file.sync_all()?;
-            fs::rename(&beside, &self.path)
-        };
-        written().map_err(|e| self.said(&e))
+        files::public_dir(folder)
+            .and_then(|()| files::write_public(&self.path, text.as_bytes()))
+            .map_err(|e| e.to_string())
     }
 
     fn restore(&self, before: Option<&str>) -> Result<(), String> {
