@@ -100,7 +100,7 @@ need_npm() {
 
 mcpb_package=@anthropic-ai/mcpb@2.1.2
 
-# need_mcpb: the tools for MCP bundles, in target/test-mcpb; the program is in $mcpb afterwards, to be run by node.
+# need_mcpb: the tools for MCP bundles, in target/test-mcpb, for `mcpb`.
 need_mcpb() {
     local folder=$root/target/test-mcpb
     if [ "$(cat "$folder/installed" 2>/dev/null)" != "$mcpb_package" ]; then
@@ -108,8 +108,10 @@ need_mcpb() {
         say "installing an npm package into target/test-mcpb: $mcpb_package"
         npm_install "$folder" "$mcpb_package" || return 1
     fi
-    mcpb=$folder/node_modules/.bin/mcpb
 }
+
+# mcpb COMMAND…: the tools that need_mcpb installed.
+mcpb() { node "$root/target/test-mcpb/node_modules/.bin/mcpb" "$@"; }
 
 json_patch_suite=json-patch-test-suite@1.1.0
 
