@@ -72,6 +72,7 @@ mod tests {
     use crate::auth::Principal;
     use crate::config::Preset;
     use crate::dispatch::listed;
+    use crate::protocol::check_dialect;
     use crate::registry::{Tool, complaints};
 
     /// The tools by their toolsets.
@@ -113,6 +114,18 @@ mod tests {
             others, [""; 0],
             "golden files of toolsets that there are not"
         );
+    }
+
+    #[test]
+    fn every_schema_of_an_answer_is_of_the_one_dialect() {
+        let catalog = tables().unwrap();
+        let schemas = catalog.tools().map(|tool| (tool.name(), tool.described()));
+        let schemas = schemas.filter_map(|(name, tool)| Some((name, tool.output_schema?)));
+        let schemas: Vec<_> = schemas.collect();
+        assert!(schemas.len() > 60, "{}", schemas.len());
+        for (name, schema) in schemas {
+            assert_eq!(check_dialect(&schema), Ok(()), "{name}");
+        }
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub fn arguments(tool: &Tool) -> Vec<Member> {
 /// What a tool answers, where that is fixed.
 pub fn answer(tool: &Tool) -> Vec<Member> {
     let mut found = Vec::new();
-    if let Some(schema) = &tool.definition().output_schema {
+    if let Some(schema) = &tool.described().output_schema {
         members(schema, "", false, &mut found);
     }
     found
@@ -101,7 +101,7 @@ pub fn tools(catalog: &Catalog) -> String {
 pub fn tools_json(catalog: &Catalog) -> Value {
     let tools = toolsets(catalog).into_iter().flat_map(|(_, tools)| tools);
     let described = tools.map(|tool| {
-        let mut entry = json!(tool.definition());
+        let mut entry = json!(tool.described());
         let more = [
             ("toolset", Some(tool.toolset().to_owned())),
             ("class", Some(tool.risk().to_string())),

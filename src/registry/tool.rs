@@ -26,6 +26,7 @@ type Function = dyn Fn(Map<String, Value>, Cx) -> BoxFuture<Result<Answer>> + Se
 #[expect(clippy::struct_excessive_bools, reason = "each is a word of its row")]
 pub struct Tool {
     definition: protocol::Tool,
+    answer: Option<fn() -> Value>,
     toolset: &'static str,
     risk: Risk,
     scope: Scope,
@@ -68,6 +69,7 @@ impl Tool {
     pub fn new(definition: protocol::Tool, risk: Risk, function: Box<Function>) -> Self {
         Self {
             definition,
+            answer: None,
             toolset: "",
             risk,
             scope: Scope::default(),
@@ -116,15 +118,27 @@ impl Tool {
         (self.function)(arguments, cx)
     }
 
-    /// All that is known of it.
+    /// All that is known of it but the schema of its answers.
     pub fn definition(&self) -> &protocol::Tool {
         &self.definition
+    }
+
+    /// The same with that schema. It is made when somebody looks at it: at a start the schemas of all tools took
+    /// half of the instructions, and only lists show them.
+    pub fn described(&self) -> protocol::Tool {
+        let mut described = self.definition.clone();
+        let schema = self.answer.map(|answer| answer());
+        // Only an object can be structured content in every revision.
+        let is_object =
+            |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("object");
+        described.output_schema = schema.filter(is_object);
+        described
     }
 
     /// What `tools/list` shows: of its answers the form and not the words, which programs do not read and models
     /// would have in mind with each of their turns.
     pub fn listed(&self) -> protocol::Tool {
-        let mut listed = self.definition.clone();
+        let mut listed = self.described();
         if let Some(schema) = &mut listed.output_schema {
             schema::wordless(schema);
         }
@@ -291,6 +305,10 @@ impl Tool {
         self.aliases.last_mut()
     }
 
+    pub(super) fn set_answer(&mut self, schema: fn() -> Value) {
+        self.answer = Some(schema);
+    }
+
     pub(super) fn set_toolset(&mut self, name: &'static str) {
         self.toolset = name;
     }
@@ -320,11 +338,9 @@ impl Tool {
     }
 
     /// Reads the header parameters out of the schema; a wrong annotation would make clients drop the tool, and a
-    /// schema that they cannot read too.
+    /// schema that they cannot read too. Those of answers come from types of ours alone, and a test looks at them.
     pub(super) fn check(&mut self) -> std::result::Result<(), String> {
         protocol::check_dialect(&self.definition.input_schema)?;
-        let output = self.definition.output_schema.as_ref();
-        output.map_or(Ok(()), protocol::check_dialect)?;
         self.headers = protocol::header_parameters(&self.definition.input_schema)?;
         Ok(())
     }

@@ -56,14 +56,11 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         R: Serialize + JsonSchema + Send + 'static,
         F: Future<Output = Result<R>> + Send + 'static,
     {
-        let output = schema::of_answer::<R>();
-        // Only an object can be structured content in every revision.
-        let output =
-            Some(output).filter(|s| s.get("type").and_then(Value::as_str) == Some("object"));
-        self.row::<A, _, _>(name, risk, output, move |backend, arguments, cx| {
+        self.row::<A, _, _>(name, risk, move |backend, arguments, cx| {
             let running = function(backend, arguments, cx);
             async move { Ok(Answer::data(&running.await?)?) }
         })
+        .returning::<R>()
     }
 
     /// A row that writes its own answer.
@@ -78,13 +75,13 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         A: DeserializeOwned + JsonSchema + Send + 'static,
         F: Future<Output = Result<Answer>> + Send + 'static,
     {
-        self.row::<A, _, _>(name, risk, None, function)
+        self.row::<A, _, _>(name, risk, function)
     }
 
     /// The last row's answer carries this data.
     #[must_use]
     pub fn returning<R: JsonSchema>(self) -> Self {
-        self.last(|tool| tool.definition_mut().output_schema = Some(schema::of_answer::<R>()))
+        self.last(|tool| tool.set_answer(schema::of_answer::<R>))
     }
 
     /// The last row's schema, written by hand.
@@ -224,19 +221,13 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self
     }
 
-    fn row<A, F, Fut>(
-        mut self,
-        name: &'static str,
-        risk: Risk,
-        output: Option<Value>,
-        function: F,
-    ) -> Self
+    fn row<A, F, Fut>(mut self, name: &'static str, risk: Risk, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
         F: Fn(Arc<B>, A, Cx) -> Fut + Copy + Send + Sync + 'static,
         Fut: Future<Output = Result<Answer>> + Send + 'static,
     {
-        let definition = definition(name, risk, schema::of_arguments::<A>(), output);
+        let definition = definition(name, risk, schema::of_arguments::<A>());
         let backend = self.backend.clone();
         let run = move |arguments: Map<String, Value>, cx: Cx| {
             let backend = backend.clone();
@@ -257,14 +248,13 @@ fn definition(
     name: &str,
     risk: Risk,
     (input_schema, description): (Value, Option<String>),
-    output_schema: Option<Value>,
 ) -> protocol::Tool {
     protocol::Tool {
         name: name.to_owned(),
         title: None,
         description: description.unwrap_or_default(),
         input_schema,
-        output_schema,
+        output_schema: None,
         annotations: hints(risk),
     }
 }
