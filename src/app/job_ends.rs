@@ -24,13 +24,17 @@ const KNOWN: u32 = 1000;
 /// Writes down each end that the helper tells of and that is not written yet, for as long as it is awaited.
 pub async fn record_job_ends(jobs: Jobs, (vault, state): (Vault, State), file: PathBuf) {
     let notifications = Notifications::new(state);
-    let known = tokio::task::spawn_blocking(move || known(&file)).await;
-    let mut known: VecDeque<String> = known.unwrap_or_default();
+    let mut written = None;
     loop {
         // What is wrong with the helper is said by whoever needs it.
         if let Ok(mut ends) = jobs.ends().await {
             while let Some(end) = ends.next().await {
                 let id = end.standing.job.to_string();
+                // A start has better things to do than to read the audit for what mostly never comes.
+                let known = match &mut written {
+                    Some(known) => known,
+                    None => written.insert(known(file.clone()).await),
+                };
                 if known.contains(&id) {
                     continue;
                 }
@@ -50,7 +54,12 @@ pub async fn record_job_ends(jobs: Jobs, (vault, state): (Vault, State), file: P
 }
 
 /// The jobs whose ends stand in the audit.
-fn known(file: &Path) -> VecDeque<String> {
+async fn known(file: PathBuf) -> VecDeque<String> {
+    let read = tokio::task::spawn_blocking(move || read_known(&file)).await;
+    read.unwrap_or_default()
+}
+
+fn read_known(file: &Path) -> VecDeque<String> {
     let wanted = AuditWanted {
         tool: Some(JOB_END.to_owned()),
         limit: KNOWN,

@@ -155,13 +155,13 @@ impl House {
 
 /// Kills and removes the cgroups that a dead helper left behind; those of a living one are left alone.
 pub async fn sweep() {
+    let (held, cgroups) = abandoned();
     // First, for what stands still cannot be killed everywhere.
-    for held in abandoned(HELD) {
+    for held in held {
         let gone_on = held.path().parent().map(|container| hold(container, false));
         tracing::warn!(path = ?held.path(), ?gone_on, "a container that a dead helper held goes on");
         let _ = held.remove();
     }
-    let cgroups = abandoned(PREFIX);
     for cgroup in cgroups.iter().filter(|cgroup| cgroup.populated()) {
         let killed = cgroup.kill();
         tracing::warn!(path = ?cgroup.path(), ?killed, "left by a dead helper");
@@ -181,18 +181,23 @@ pub async fn sweep() {
     }
 }
 
-/// The cgroups that a dead helper has left behind.
-fn abandoned(prefix: &str) -> Vec<Cgroup> {
+/// What a dead helper has left behind: the marks of containers that it held, and the cgroups of its calls. A box has
+/// hundreds of groups, so they are walked once for both.
+fn abandoned() -> (Vec<Cgroup>, Vec<Cgroup>) {
     let own_namespace = namespace().unwrap_or_default();
-    let name = |path: &Path| {
-        path.file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-    };
     let alive = |pid| process(pid).map(|p| p.started);
-    let is_left = |name: &str| is_stale((name, prefix), &own_namespace, alive);
-    let mut stale = stale_cgroups(prefix);
-    stale.retain(|path| name(path).is_some_and(|name| is_left(&name)));
-    stale.into_iter().flat_map(Cgroup::open).collect()
+    let (mut held, mut of_calls) = (Vec::new(), Vec::new());
+    for path in stale_cgroups(&[HELD, PREFIX]) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_left = |prefix| is_stale((&name, prefix), &own_namespace, alive);
+        let left = match (is_left(HELD), is_left(PREFIX)) {
+            (true, _) => &mut held,
+            (_, true) => &mut of_calls,
+            _ => continue,
+        };
+        left.extend(Cgroup::open(path));
+    }
+    (held, of_calls)
 }
 
 /// Descriptor 5 of every child on the way to a reaper.

@@ -147,12 +147,13 @@ pub fn limiting_groups(pid: i32) -> Vec<PathBuf> {
     lines.filter(|path| path.is_dir()).collect()
 }
 
-/// Every group below the mount whose name begins with `prefix`, but for those below such a one.
-pub fn stale_cgroups(prefix: &str) -> Vec<PathBuf> {
+/// Every group below the mount whose name begins with one of these, but for those below such a one.
+pub fn stale_cgroups(prefixes: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for_each_group(|path| {
         let name = path.file_name().and_then(|name| name.to_str());
-        if name.is_some_and(|name| name.starts_with(prefix)) {
+        let begins = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        if name.is_some_and(begins) {
             found.push(path.to_owned());
             return Next::Beside;
         }
