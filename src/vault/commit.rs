@@ -7,6 +7,9 @@ use rusqlite::{Connection, ffi};
 use super::job::{Durability, Job, Todo};
 use super::queue::{Taken, Taker};
 
+/// After so many rows whoever else waits for this core has it: on a small box calls would wait for the whole group.
+const ROWS_AT_ONCE: usize = 4;
+
 /// Runs jobs until nobody can send any more.
 ///
 /// Whether another process has written is looked at when it is told to, and every `look_every`. `version` is
@@ -100,7 +103,10 @@ impl File<'_> {
             (self.forget)();
             return self.run("ROLLBACK");
         }
-        for job in group {
+        for (number, job) in group.iter_mut().enumerate() {
+            if number % ROWS_AT_ONCE == ROWS_AT_ONCE - 1 {
+                std::thread::yield_now();
+            }
             if let Todo::Row(row) = &mut job.work {
                 if !row.run(self.connection) {
                     (self.forget)();
