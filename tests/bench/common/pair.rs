@@ -54,14 +54,14 @@ pub fn noise(triples: &[Triple]) -> Spread {
 
 /// A question's two servers.
 pub struct Pair<'a> {
-    anchor: Bare,
-    subject: Subject<'a>,
+    anchor: Server<'a>,
+    subject: Server<'a>,
     question: &'a Question<'a>,
     /// The bytes of a reply's body.
     pub size: usize,
 }
 
-enum Subject<'a> {
+enum Server<'a> {
     Bare(Bare),
     Ours(&'a Gatewren),
 }
@@ -75,10 +75,24 @@ impl<'a> Pair<'a> {
     ) -> Result<Self, Error> {
         let size = first_right(&ours.asked(question)).await?;
         Ok(Self {
-            anchor: Bare::start(size, Some(ours), pinning)?,
-            subject: Subject::Ours(ours),
+            anchor: Server::Bare(Bare::start(size, Some(ours), pinning)?),
+            subject: Server::Ours(ours),
             question,
             size,
+        })
+    }
+
+    /// gatewren with much, by gatewren with little.
+    pub async fn grown(
+        question: &'a Question<'a>,
+        [little, much]: [&'a Gatewren; 2],
+    ) -> Result<Self, Error> {
+        first_right(&little.asked(question)).await?;
+        Ok(Self {
+            anchor: Server::Ours(little),
+            subject: Server::Ours(much),
+            question,
+            size: first_right(&much.asked(question)).await?,
         })
     }
 
@@ -90,8 +104,8 @@ impl<'a> Pair<'a> {
         pinning: Pinning,
     ) -> Result<Self, Error> {
         Ok(Self {
-            anchor: Bare::start(size, None, pinning)?,
-            subject: Subject::Bare(Bare::start(size, Some(ours), pinning)?),
+            anchor: Server::Bare(Bare::start(size, None, pinning)?),
+            subject: Server::Bare(Bare::start(size, Some(ours), pinning)?),
             question,
             size,
         })
@@ -99,11 +113,7 @@ impl<'a> Pair<'a> {
 
     /// Measures anchor, subject, anchor, for so long each.
     pub async fn triple(&self, connections: u32, time: Duration) -> Result<Triple, Error> {
-        let anchor = self.asked_of_bare(&self.anchor);
-        let subject = match &self.subject {
-            Subject::Bare(bare) => self.asked_of_bare(bare),
-            Subject::Ours(ours) => ours.asked(self.question),
-        };
+        let (anchor, subject) = (self.asked_of(&self.anchor), self.asked_of(&self.subject));
         let before = sample(&anchor, connections, time).await?;
         let subject = sample(&subject, connections, time).await?;
         let after = sample(&anchor, connections, time).await?;
@@ -113,12 +123,15 @@ impl<'a> Pair<'a> {
         })
     }
 
-    fn asked_of_bare<'b>(&'b self, bare: &'b Bare) -> Asked<'b> {
-        Asked {
-            address: &bare.address,
-            pid: bare.pid(),
-            question: self.question,
-            kind: Kind::Bare(self.size),
+    fn asked_of<'b>(&'b self, server: &'b Server<'b>) -> Asked<'b> {
+        match server {
+            Server::Ours(ours) => ours.asked(self.question),
+            Server::Bare(bare) => Asked {
+                address: &bare.address,
+                pid: bare.pid(),
+                question: self.question,
+                kind: Kind::Bare(self.size),
+            },
         }
     }
 }

@@ -99,20 +99,35 @@ async fn point(
     })
 }
 
-/// How much dearer the last point is than the first, each by hyper beside it; and the drawing.
-fn growth(key: &str, across: &str, points: &[Point]) -> Option<(Figure, Vec<Curve>)> {
+/// How much dearer a call is of the server that has much than of the one that has little, asked in turn: hyper beside
+/// each of them would not do, for the machine is not as fast at the end as it was at the beginning, and not all of a
+/// call becomes faster by as much as hyper does.
+async fn grown(
+    cx: &Context,
+    question: &Question<'_>,
+    servers: [&Gatewren; 2],
+) -> Result<Compared, Error> {
+    let pair = Pair::grown(question, servers).await?;
+    let mut triples: Vec<Triple> = Vec::new();
+    // The rounds of a figure that decides; a point of a drawing has fewer.
+    for _ in 0..cx.args.common.rounds * 2 {
+        triples.push(pair.triple(CONNECTIONS, cx.args.common.seconds).await?);
+    }
+    Ok(compare(&triples, |s: &Sample| s.cpu_us))
+}
+
+/// The figure, and the drawing.
+fn growth(
+    (key, across): (&str, &str),
+    grown: &Compared,
+    points: &[Point],
+) -> Option<(Figure, Vec<Curve>)> {
     let (first, last) = (points.first()?, points.last()?);
-    let by_first = |ratio: f64| ratio / first.cpu.ratio.median;
-    let grown = Spread {
-        low: by_first(last.cpu.ratio.low),
-        median: by_first(last.cpu.ratio.median),
-        high: by_first(last.cpu.ratio.high),
-    };
     let words = format!(
-        "{:.1} us with {:.0}, {:.1} us with {:.0}",
-        first.cpu.subject.median, first.many, last.cpu.subject.median, last.many
+        "{:.1} us with {:.0}, {:.1} us with {:.0}, in turn",
+        grown.anchor.median, first.many, grown.subject.median, last.many
     );
-    let figure = Figure::of(format!("growth-{key}"), grown).noted(words);
+    let figure = Figure::of(format!("growth-{key}"), grown.ratio).noted(words);
     let line = |name: &str, of: &dyn Fn(&Point) -> f64| Line {
         name: name.to_owned(),
         points: points.iter().map(|point| (point.many, of(point))).collect(),
@@ -147,6 +162,7 @@ fn add(findings: &mut Findings, grown: Option<(Figure, Vec<Curve>)>) {
 }
 
 async fn sessions(cx: &Context, findings: &mut Findings) -> Result<(), Error> {
+    let little = Gatewren::start(&cx.args.common, cx.pinning)?;
     let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
     let question = Question {
         wire: Wire::Stateful,
@@ -166,7 +182,8 @@ async fn sessions(cx: &Context, findings: &mut Findings) -> Result<(), Error> {
         // A connection that rests is closed after a while.
         connection = ours.address.open().await?;
     }
-    add(findings, growth("sessions", "sessions", &points));
+    let grown = grown(cx, &question, [&little, &ours]).await?;
+    add(findings, growth(("sessions", "sessions"), &grown, &points));
     Ok(())
 }
 
@@ -186,8 +203,10 @@ async fn begin(connection: &mut Connection, ours: &Gatewren) -> Result<(), Error
 }
 
 async fn revisions(cx: &Context, findings: &mut Findings) -> Result<(), Error> {
+    let little = Gatewren::start(&cx.args.common, cx.pinning)?;
     let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
     let first = r#"[{"op":"add","path":"/public/bench","value":{"tick":0}}]"#;
+    fill(&little, &[first.to_owned()]).await?;
     let writer = fill(&ours, &[first.to_owned()]).await?;
     let (mut points, mut made) = (Vec::new(), 1);
     for many in REVISIONS {
@@ -197,7 +216,11 @@ async fn revisions(cx: &Context, findings: &mut Findings) -> Result<(), Error> {
         sleep(SETTLING).await;
         points.push(point(cx, &ours, &TICK, many).await?);
     }
-    add(findings, growth("revisions", "revisions", &points));
+    let grown = grown(cx, &TICK, [&little, &ours]).await?;
+    add(
+        findings,
+        growth(("revisions", "revisions"), &grown, &points),
+    );
     Ok(())
 }
 
@@ -216,15 +239,10 @@ fn commit_up_to(writer: &Foreign, made: &mut u32, many: u32) -> Result<i64, Erro
 async fn containers(cx: &Context, findings: &mut Findings) -> Result<(), Error> {
     let mut points = Vec::new();
     let (mut resting, mut listing) = (Vec::new(), Vec::new());
+    let mut servers = Vec::new();
     for many in CONTAINERS {
         say(&format!("{many} containers"))?;
-        let folder = Directory::new()?;
-        for n in 0..many {
-            define(folder.path(), n)?;
-        }
-        let home = Home::with(&cx.args.common, Some(folder.path()))?;
-        let process = home.start(&cx.args.common, cx.pinning)?;
-        let ours = Gatewren::of(home, process)?;
+        let (folder, ours) = with_containers(cx, many)?;
         let list = Pair::ours(&CONTAINER_LIST, &ours, cx.pinning).await?;
         sleep(SETTLING).await;
         let triple = list.triple(1, cx.args.common.seconds).await?;
@@ -234,8 +252,19 @@ async fn containers(cx: &Context, findings: &mut Findings) -> Result<(), Error> 
         let rest = cpu.spent()?.as_secs_f64() * 1e3 / REST.as_secs_f64();
         resting.push((f64::from(many), rest));
         points.push(point(cx, &ours, &CALL, many).await?);
+        servers.push((ours, folder));
+        // The first, with little, and the last, with much, are asked in turn at the end.
+        if servers.len() > 2 {
+            servers.remove(1);
+        }
     }
-    add(findings, growth("containers", "containers", &points));
+    if let [(little, _), .., (much, _)] = servers.as_slice() {
+        let grown = grown(cx, &CALL, [little, much]).await?;
+        add(
+            findings,
+            growth(("containers", "containers"), &grown, &points),
+        );
+    }
     findings.curves.push(curve(
         "list-by-containers",
         "container_list by containers, all stopped: median",
@@ -249,6 +278,16 @@ async fn containers(cx: &Context, findings: &mut Findings) -> Result<(), Error> 
         vec![("gatewren", resting)],
     ));
     Ok(())
+}
+
+fn with_containers(cx: &Context, many: u32) -> Result<(Directory, Gatewren), Error> {
+    let folder = Directory::new()?;
+    for n in 0..many {
+        define(folder.path(), n)?;
+    }
+    let home = Home::with(&cx.args.common, Some(folder.path()))?;
+    let process = home.start(&cx.args.common, cx.pinning)?;
+    Ok((folder, Gatewren::of(home, process)?))
 }
 
 fn define(folder: &Path, n: u32) -> Result<(), Error> {
