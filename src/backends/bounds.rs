@@ -50,8 +50,12 @@ impl Bounds {
 
     /// The classes that are off, in the order of the file.
     pub fn off(&self) -> Vec<HelperClass> {
+        let known = self.0.borrow();
+        let Some(on) = &known.on else {
+            return Vec::new();
+        };
         let all = HelperClass::ALL.into_iter();
-        all.filter(|class| !self.allows(*class)).collect()
+        all.filter(|class| !on.contains(class)).collect()
     }
 
     /// Waits until the helper has answered, for a while.

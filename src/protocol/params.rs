@@ -71,7 +71,7 @@ impl Params {
         Some(self.members.0.remove(at).1)
     }
 
-    /// The members, by their names' order.
+    /// The members, those with short names first.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.members.iter()
     }
@@ -90,7 +90,9 @@ impl From<Map<String, Value>> for Params {
         };
         let few = |all: Map<String, Value>| {
             let all = all.into_iter();
-            Few(all.map(|(name, value)| (Cow::Owned(name), value)).collect())
+            let mut few: Vec<_> = all.map(|(name, value)| (Cow::Owned(name), value)).collect();
+            few.sort_by(|(one, _), (other, _)| order(one).cmp(&order(other)));
+            Few(few)
         };
         Self {
             members: few(members),
@@ -117,13 +119,21 @@ impl Serialize for Params {
     }
 }
 
-/// Some members of an object, by their names' order: in one piece of memory.
+/// Some members of an object in one piece of memory, by the lengths of their names, then by the names: those in
+/// `_meta` begin with the same twenty-four letters, which would be compared again and again.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Few(Vec<(Cow<'static, str>, Value)>);
 
+/// By what [`Few`] is ordered.
+fn order(name: &str) -> (usize, &str) {
+    (name.len(), name)
+}
+
 impl Few {
     fn place(&self, name: &str) -> Result<usize, usize> {
-        self.0.binary_search_by(|(known, _)| (**known).cmp(name))
+        let wanted = order(name);
+        self.0
+            .binary_search_by(|(known, _)| order(known).cmp(&wanted))
     }
 
     fn get(&self, name: &str) -> Option<&Value> {
@@ -203,8 +213,10 @@ impl<'de> OfObject<'de> for ReadMeta {
     }
 }
 
-fn is_read(key: &str) -> bool {
-    key != UNREAD && KEYS.contains(&key)
+/// Of a key that [`Name`] has found among [`KEYS`], or not.
+#[expect(clippy::ptr_arg, reason = "that it is borrowed says that it was found")]
+fn is_read(key: &Cow<'static, str>) -> bool {
+    matches!(key, Cow::Borrowed(known) if *known != UNREAD)
 }
 
 /// Reads a name, which is copied only if it is none of these.
