@@ -10,6 +10,9 @@ use super::queue::{Taken, Taker};
 /// After so many rows whoever else waits for this core has it: on a small box calls would wait for the whole group.
 const ROWS_AT_ONCE: usize = 4;
 
+/// A larger group gives way to nobody: there is so much to write that it would pile up.
+const LARGEST_GIVING_WAY: usize = 256;
+
 /// Runs jobs until nobody can send any more.
 ///
 /// Whether another process has written is looked at when it is told to, and every `look_every`. `version` is
@@ -103,8 +106,9 @@ impl File<'_> {
             (self.forget)();
             return self.run("ROLLBACK");
         }
+        let gives_way = group.len() <= LARGEST_GIVING_WAY;
         for (number, job) in group.iter_mut().enumerate() {
-            if number % ROWS_AT_ONCE == ROWS_AT_ONCE - 1 {
+            if gives_way && number % ROWS_AT_ONCE == ROWS_AT_ONCE - 1 {
                 std::thread::yield_now();
             }
             if let Todo::Row(row) = &mut job.work {
