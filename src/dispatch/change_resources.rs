@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{change_view::ChangeView, reference};
-use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
+use crate::protocol::{ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError};
 use crate::registry::{BoxFuture, ResourceSource, Viewer};
 use crate::vault::{Change, Vault};
 
@@ -85,6 +85,10 @@ impl ResourceSource for WithChanges {
         let found = self.find(viewer, uri);
         let read = found.map(|change| change.as_ref().map(contents));
         Box::pin(std::future::ready(read))
+    }
+
+    fn document(&self, viewer: &Viewer, uri: &str) -> Option<ReadDocument> {
+        self.inner.document(viewer, uri)
     }
 
     /// Any id that can be one: whether it is there, and whose it is, this does not say.

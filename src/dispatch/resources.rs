@@ -76,9 +76,13 @@ async fn read_one(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
         .catalog
         .resources()
         .ok_or_else(|| RpcError::method_not_found(&call.method))?;
-    let contents = source
-        .read(&call.context.viewer(), uri)
-        .await?
-        .ok_or_else(|| RpcError::resource_not_found(uri))?;
-    Ok(Outcome::Read(ReadResult(contents)))
+    let viewer = call.context.viewer();
+    let result = match source.document(&viewer, uri) {
+        Some(document) => ReadResult::Document(document),
+        None => {
+            let contents = source.read(&viewer, uri).await?;
+            ReadResult::Contents(contents.ok_or_else(|| RpcError::resource_not_found(uri))?)
+        }
+    };
+    Ok(Outcome::Read(result))
 }

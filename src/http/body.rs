@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io::Cursor;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::vec;
 
 use bytes::{Buf, Bytes};
 use hyper::body::{Frame, SizeHint};
@@ -14,6 +15,8 @@ use super::sse::Events;
 pub enum Body {
     /// All of it at once; taken when it is sent.
     Whole(Option<Piece>),
+    /// All of it one part after the other, each let go of when it has been sent.
+    Parts(vec::IntoIter<Bytes>),
     /// Events as they happen. Dropping it ends what makes them.
     Events(Box<Events>),
 }
@@ -72,6 +75,9 @@ impl hyper::body::Body for Body {
     ) -> Poll<Option<Result<Frame<Piece>, Infallible>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Parts(parts) => {
+                Poll::Ready(parts.next().map(|b| Ok(Frame::data(Piece::Shared(b)))))
+            }
             Self::Events(events) => events
                 .poll(cx)
                 .map(|bytes| bytes.map(|b| Ok(Frame::data(Piece::Shared(b))))),
@@ -79,13 +85,20 @@ impl hyper::body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(None))
+        match self {
+            Self::Whole(bytes) => bytes.is_none(),
+            Self::Parts(parts) => parts.as_slice().is_empty(),
+            Self::Events(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.remaining() as u64))
+            }
+            Self::Parts(parts) => {
+                SizeHint::with_exact(parts.as_slice().iter().map(|b| b.len() as u64).sum())
             }
             Self::Events(_) => SizeHint::default(),
         }

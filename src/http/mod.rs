@@ -33,7 +33,7 @@ pub use known::Known;
 pub use listen::{Connections, ListenError, bind, inherit};
 pub use outward::{Outward, OutwardError, Plain, is_local};
 pub use pin::{Pin, PinStart};
-pub use reply::{empty, events, json, text};
+pub use reply::{empty, events, json, json_in_parts, text};
 pub use shown::shown_at;
 pub use sse::{Closed, EventSender};
 pub use subject::{InvalidSubject, Subject, Subjects};

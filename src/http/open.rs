@@ -89,7 +89,7 @@ pub(super) struct Held {
 impl Held {
     /// The same for the answer: a stream of events runs on, a whole body is only to be taken.
     pub(super) fn answered(mut self, body: Body) -> Counted {
-        if let Body::Whole(_) = body {
+        if let Body::Whole(_) | Body::Parts(_) = body {
             self.sends = true;
             self.open.0.sending.fetch_add(1, Relaxed);
             self.open.ended(&self.open.0.running);
@@ -158,6 +158,11 @@ mod tests {
         assert_eq!(rested_after(&open).await, u64::MAX, "a request is answered");
         let sending = running.answered(Body::whole("answer"));
         assert_eq!(rested_after(&open).await, 120, "nobody takes the answer");
+        drop(sending);
+        assert_eq!(rested_after(&open).await, 10);
+        let parts = crate::http::json_in_parts(hyper::StatusCode::OK, vec!["answer".into()]);
+        let sending = open.request().answered(parts.into_body());
+        assert_eq!(rested_after(&open).await, 120, "nobody takes its parts");
         drop(sending);
         assert_eq!(rested_after(&open).await, 10);
     }

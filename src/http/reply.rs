@@ -1,5 +1,6 @@
 //! The few kinds of response.
 
+use bytes::Bytes;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 
@@ -14,7 +15,16 @@ const NEXT_HEAD: usize = 12;
 
 /// JSON with a status.
 pub fn json(status: StatusCode, bytes: Vec<u8>) -> Response<Body> {
-    let mut response = Response::new(Body::whole(bytes));
+    of_json(status, Body::whole(bytes))
+}
+
+/// The same in parts that others may share, for what is long.
+pub fn json_in_parts(status: StatusCode, parts: Vec<Bytes>) -> Response<Body> {
+    of_json(status, Body::Parts(parts.into_iter()))
+}
+
+fn of_json(status: StatusCode, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = HeaderMap::with_capacity(NEXT_HEAD);
     response

@@ -1,5 +1,8 @@
 //! The results that are asked for most, put straight into the bytes of the answer in the form that each revision has.
 
+use std::mem;
+
+use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -7,6 +10,8 @@ use super::{
     content::{Content, ResourceContents},
     encode::for_stateful,
     jsonrpc::{Id, Response},
+    parts::Parts,
+    quoted::Quoted,
     version::Version,
     written::Written,
 };
@@ -79,23 +84,74 @@ impl ToolResult {
 
 /// The result of `resources/read`.
 #[derive(Debug)]
-pub struct ReadResult(pub Vec<ResourceContents>);
+pub enum ReadResult {
+    /// What was read.
+    Contents(Vec<ResourceContents>),
+    /// One document.
+    Document(ReadDocument),
+}
+
+/// A JSON document that was read, at one revision; its text is escaped already, and in parts where it is long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadDocument {
+    /// The resource that was read.
+    pub uri: String,
+    /// Its text.
+    pub text: Quoted,
+    /// What it is true for; its contents' `_meta` has it.
+    pub revision: u64,
+}
 
 impl ReadResult {
     /// The bytes of an answer with it, which is true at this moment and for its credential alone (2026-07-28,
     /// caching). `server` is what says who answered.
-    pub fn answer(&self, id: &Id, version: Version, server: &Written) -> Vec<u8> {
-        let Self(contents) = self;
-        let long = |contents: &ResourceContents| {
-            let text = contents.text.as_ref().map_or(0, String::len);
-            text + contents.blob.as_ref().map_or(0, String::len)
+    pub fn answer(&self, id: &Id, version: Version, server: &Written) -> Parts {
+        let mut parts = Vec::new();
+        let mut answer = match self {
+            Self::Contents(contents) => {
+                let long = |contents: &ResourceContents| {
+                    let text = contents.text.as_ref().map_or(0, String::len);
+                    text + contents.blob.as_ref().map_or(0, String::len)
+                };
+                let mut answer = Answer::begin(id, contents.iter().map(long).sum());
+                answer.member("contents", contents);
+                answer
+            }
+            Self::Document(document) => document.begin(id, &mut parts),
         };
-        let mut answer = Answer::begin(id, contents.iter().map(long).sum());
-        answer.member("contents", contents);
         if version.is_modern() {
             answer.text(",\"ttlMs\":0,\"cacheScope\":\"private\"");
         }
-        answer.end(version, server)
+        let last = answer.end(version, server);
+        if parts.is_empty() {
+            return last.into();
+        }
+        parts.push(last.into());
+        Parts::Many(parts)
+    }
+}
+
+impl ReadDocument {
+    /// Begins the answer with it; what comes before the end of a long text goes to `parts`.
+    fn begin(&self, id: &Id, parts: &mut Vec<Bytes>) -> Answer {
+        let short = match &self.text {
+            Quoted::Short(text) => text.as_slice(),
+            Quoted::Long(_) => &[],
+        };
+        let mut answer = Answer::begin(id, self.uri.len() + short.len());
+        answer.text("\"contents\":[{\"uri\":");
+        answer.json(&self.uri);
+        answer.text(",\"mimeType\":\"application/json\",\"text\":\"");
+        answer.bytes.extend_from_slice(short);
+        if let Quoted::Long(text) = &self.text {
+            parts.reserve_exact(text.len() + 2);
+            parts.push(mem::take(&mut answer.bytes).into());
+            parts.extend(text.iter().cloned());
+        }
+        answer.text("\",\"_meta\":{\"gatewren/revision\":");
+        answer.json(&self.revision);
+        answer.text("}}]");
+        answer
     }
 }
 
@@ -256,9 +312,40 @@ mod tests {
         for contents in [vec![], vec![contents()], vec![contents(), contents()]] {
             for version in Version::ALL {
                 let wanted = by_value("resources/read", json!({ "contents": contents }), version);
-                let answer =
-                    ReadResult(contents.clone()).answer(&Id::Text("1".into()), version, &signature);
-                assert_eq!(read(&answer), wanted, "{version:?}");
+                let result = ReadResult::Contents(contents.clone());
+                let answer = result.answer(&Id::Text("1".into()), version, &signature);
+                assert_eq!(read(&answer.into_one()), wanted, "{version:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_document_is_read_as_its_text_would_be() {
+        let signature = server().signature();
+        let id = Id::Text("1".into());
+        for value in [
+            json!(1),
+            json!({ "a\n": "\"\\" }),
+            json!(vec!["\"x"; 50_000]),
+        ] {
+            let document = ReadResult::Document(ReadDocument {
+                uri: "x:/\"y".into(),
+                text: Quoted::of(&value),
+                revision: 7,
+            });
+            let contents = ReadResult::Contents(vec![ResourceContents {
+                uri: "x:/\"y".into(),
+                mime_type: Some("application/json".into()),
+                text: Some(value.to_string()),
+                meta: Some(json!({ "gatewren/revision": 7 })),
+                ..ResourceContents::default()
+            }]);
+            for version in Version::ALL {
+                let answer = document.answer(&id, version, &signature);
+                let is_long = value.is_array();
+                assert_eq!(matches!(answer, Parts::Many(_)), is_long, "{version:?}");
+                let wanted = contents.answer(&id, version, &signature);
+                assert!(answer.into_one() == wanted.into_one(), "{version:?}");
             }
         }
     }

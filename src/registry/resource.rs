@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::config::Reach;
-use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
+use crate::protocol::{ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError};
 
 /// A future that can be kept in a table.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -37,6 +37,12 @@ pub trait ResourceSource: Send + Sync {
         viewer: &Viewer,
         uri: &str,
     ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>>;
+
+    /// Reads one that is a JSON document, written for the answer; `None` where `read` is to be asked, as for what is
+    /// no document or is not there.
+    fn document(&self, _viewer: &Viewer, _uri: &str) -> Option<ReadDocument> {
+        None
+    }
 
     /// Whether a URI may be subscribed to: one that can exist, though it need not now.
     fn can_watch(&self, viewer: &Viewer, uri: &str) -> bool;

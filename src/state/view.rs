@@ -13,6 +13,7 @@ use super::document::Document;
 use super::error::StateError;
 use super::history::History;
 use super::pointer::Pointer;
+use super::seen::Seen;
 use super::sight::{Extent, Sight};
 use super::store::State;
 use crate::config::Reach;
@@ -116,6 +117,21 @@ impl View {
         let document = self.views.state.document();
         let revision = self.revision_of(document.revision);
         self.part(pointer, &document, |value| show(value, revision))
+    }
+
+    /// The same with the document that it is part of, so that what is made of it can be known again.
+    pub fn seen_at<T>(&self, pointer: &Pointer, show: impl FnOnce(Seen<'_>) -> T) -> Option<T> {
+        let document = self.views.state.document();
+        let revision = self.revision_of(document.revision);
+        let is_whole = self.sight.extent(pointer) == Extent::Whole;
+        let document_of = is_whole.then_some(&document);
+        self.part(pointer, &document, |value| {
+            show(Seen {
+                value,
+                revision,
+                document: document_of,
+            })
+        })
     }
 
     /// The newest revision after `after` that changed what is seen at a place; nothing if none did.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::backends::{Captured, KeptOutputs};
-use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
+use crate::protocol::{ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError};
 use crate::registry::{BoxFuture, ResourceSource, Viewer, is_text};
 
 /// Where they are.
@@ -72,6 +72,10 @@ impl ResourceSource for WithOutputs {
         let found = self.outputs.find(&viewer.agent, id);
         let read = found.map(|output| vec![contents(uri, &output)]);
         Box::pin(std::future::ready(Ok(read)))
+    }
+
+    fn document(&self, viewer: &Viewer, uri: &str) -> Option<ReadDocument> {
+        self.inner.document(viewer, uri)
     }
 
     fn can_watch(&self, viewer: &Viewer, uri: &str) -> bool {

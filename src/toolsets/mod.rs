@@ -15,6 +15,7 @@ mod files;
 mod firmware;
 mod jobs;
 mod kept_outputs;
+mod kept_text;
 mod library;
 mod logs;
 mod long;

@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError};
+use super::kept_text::KeptText;
+use crate::protocol::{ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError};
 use crate::registry::{BoxFuture, Dialect, ResourceSource, Viewer};
 use crate::state::{Changes, Pointer, View, Views};
 
@@ -27,6 +28,7 @@ pub struct StateResources {
     prompt: String,
     /// How the URIs begin that are listed.
     scheme: &'static str,
+    kept: KeptText,
 }
 
 /// What a URI names.
@@ -47,6 +49,7 @@ impl StateResources {
             views,
             prompt,
             scheme,
+            kept: KeptText::default(),
         }
     }
 
@@ -158,6 +161,17 @@ impl ResourceSource for StateResources {
         Box::pin(std::future::ready(Ok(
             contents.map(|contents| vec![contents])
         )))
+    }
+
+    fn document(&self, viewer: &Viewer, uri: &str) -> Option<ReadDocument> {
+        let Place::Public(pointer) = place(uri)? else {
+            return None;
+        };
+        self.view(viewer).seen_at(&pointer, |seen| ReadDocument {
+            uri: uri.to_owned(),
+            text: self.kept.of(&pointer, seen),
+            revision: seen.revision,
+        })
     }
 
     fn can_watch(&self, _: &Viewer, uri: &str) -> bool {

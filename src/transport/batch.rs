@@ -89,7 +89,7 @@ async fn finish(answering: &mut Answering<ToClient>) -> Option<Vec<u8>> {
         tokio::select! {
             biased;
             Some(_) = async { answering.notes.as_mut()?.recv().await } => {}
-            end = &mut answering.end => return end.map(|end| end.body),
+            end = &mut answering.end => return end.map(|end| end.body.into_one()),
         }
     }
 }

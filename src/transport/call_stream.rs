@@ -136,7 +136,7 @@ mod tests {
     fn end() -> End {
         End {
             status: hyper::StatusCode::OK,
-            body: b"{}".to_vec(),
+            body: b"{}".to_vec().into(),
         }
     }
 

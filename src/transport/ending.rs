@@ -8,7 +8,7 @@ use hyper::StatusCode;
 
 use super::{endpoint::Endpoint, wire};
 use crate::dispatch::{Context as Sender, Engine, Outcome};
-use crate::protocol::{Id, RpcError, Version, code};
+use crate::protocol::{Id, Parts, RpcError, Version, code};
 
 /// Something that is waited for, wherever it came from.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -18,7 +18,7 @@ pub struct End {
     /// The status, if it is still free to choose.
     pub status: StatusCode,
     /// A JSON-RPC message.
-    pub body: Vec<u8>,
+    pub body: Parts,
 }
 
 impl End {
@@ -29,7 +29,7 @@ impl End {
         );
         Self {
             status: StatusCode::UNAUTHORIZED,
-            body: wire::error(Some(id), &error),
+            body: wire::error(Some(id), &error).into(),
         }
     }
 
@@ -39,11 +39,13 @@ impl End {
         match outcome {
             Ok(Outcome::Complete(result)) => Self {
                 status: StatusCode::OK,
-                body: wire::answer(Some(id), Ok(&result)),
+                body: wire::answer(Some(id), Ok(&result)).into(),
             },
             Ok(Outcome::Called(result)) => Self {
                 status: StatusCode::OK,
-                body: result.answer(id, Version::V2026_07_28, &engine.signature),
+                body: result
+                    .answer(id, Version::V2026_07_28, &engine.signature)
+                    .into(),
             },
             Ok(Outcome::Read(result)) => Self {
                 status: StatusCode::OK,
@@ -51,14 +53,14 @@ impl End {
             },
             Ok(Outcome::Listed(list)) => Self {
                 status: StatusCode::OK,
-                body: wire::listed(id, &list, Version::V2026_07_28),
+                body: wire::listed(id, &list, Version::V2026_07_28).into(),
             },
             Ok(Outcome::Ask(question, sealed)) => {
                 let mut result = question.to_result(sealed);
                 server.sign(&mut result);
                 Self {
                     status: StatusCode::OK,
-                    body: wire::answer(Some(id), Ok(&result)),
+                    body: wire::answer(Some(id), Ok(&result)).into(),
                 }
             }
             Err(error) => {
@@ -71,7 +73,7 @@ impl End {
                 };
                 Self {
                     status,
-                    body: wire::answer(Some(id), Err(&error)),
+                    body: wire::answer(Some(id), Err(&error)).into(),
                 }
             }
         }

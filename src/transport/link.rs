@@ -218,7 +218,7 @@ impl Link {
         request: Request,
     ) -> Result<Option<Vec<u8>>, RpcError> {
         if let Some(answering) = running::at_once(&self.endpoint, session, &request, &self.sender) {
-            return Ok(answering.end.await.map(|end| end.body));
+            return Ok(answering.end.await.map(|end| end.body.into_one()));
         }
         let place = self.endpoint.call(&self.sender).map_err(refused)?;
         let held = self.under_way.begin(&request.id).ok_or_else(in_use)?;

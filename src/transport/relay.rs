@@ -89,7 +89,7 @@ impl Relay {
         }
         // A client may use the id again as soon as it has the answer.
         drop(self.held);
-        let _ = self.lines.send(line(end.body)).await;
+        let _ = self.lines.send(line(end.body.into_one())).await;
     }
 
     fn lets_pass(&mut self, note: &impl Wire) -> bool {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::dispatch::{Call, Context, Held, Outcome};
 use crate::protocol::{
-    Inputs, Request, RpcError, Version, Written, error_for_stateful, for_stateful,
+    Inputs, Parts, Request, RpcError, Version, Written, error_for_stateful, for_stateful,
 };
 
 /// Messages of a call wait here for its reader; the call waits when they are so many.
@@ -48,7 +48,7 @@ pub fn at_once(
         hang_up: None,
         end: Ending::when(async move {
             let outcome = methods::answer(&endpoint, &session, (&sender, &request)).await;
-            let body = wire::answer(Some(&request.id), outcome.as_ref());
+            let body = wire::answer(Some(&request.id), outcome.as_ref()).into();
             let status = StatusCode::OK;
             Some(End { status, body })
         }),
@@ -103,7 +103,7 @@ pub fn start(
 fn ended(body: Vec<u8>) -> Answering<ToClient> {
     let end = End {
         status: StatusCode::OK,
-        body,
+        body: body.into(),
     };
     Answering {
         notes: None,
@@ -136,14 +136,16 @@ struct Running {
 }
 
 impl Running {
-    async fn run(self, stream: &mpsc::Sender<ToClient>) -> Vec<u8> {
+    async fn run(self, stream: &mpsc::Sender<ToClient>) -> Parts {
         let Request { id, method, .. } = &self.request;
         let body = self.rounds(stream).await;
-        body.unwrap_or_else(|error| wire::error(Some(id), &error_for_stateful(method, error)))
+        body.unwrap_or_else(|error| {
+            wire::error(Some(id), &error_for_stateful(method, error)).into()
+        })
     }
 
     /// The same call again and again, each time with the answers to what it asked the time before.
-    async fn rounds(&self, stream: &mpsc::Sender<ToClient>) -> Result<Vec<u8>, RpcError> {
+    async fn rounds(&self, stream: &mpsc::Sender<ToClient>) -> Result<Parts, RpcError> {
         let Request { id, method, .. } = &self.request;
         let version = self.session.claims.version();
         let mut inputs = Inputs::default();
@@ -151,13 +153,13 @@ impl Running {
             match self.once(inputs, stream).await? {
                 Outcome::Complete(result) => {
                     let result = for_stateful(method, result, version);
-                    return Ok(wire::answer(Some(id), Ok(&result)));
+                    return Ok(wire::answer(Some(id), Ok(&result)).into());
                 }
                 Outcome::Called(result) => {
-                    return Ok(result.answer(id, version, self.signature()));
+                    return Ok(result.answer(id, version, self.signature()).into());
                 }
                 Outcome::Read(result) => return Ok(result.answer(id, version, self.signature())),
-                Outcome::Listed(list) => return Ok(wire::listed(id, &list, version)),
+                Outcome::Listed(list) => return Ok(wire::listed(id, &list, version).into()),
                 Outcome::Ask(..) if !self.context.hears_notes => {
                     return Err(RpcError::invalid_request(UNREACHABLE));
                 }

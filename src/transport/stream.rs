@@ -12,7 +12,8 @@ use super::{
     pulse::Pulse,
     wire::Wire,
 };
-use crate::http::{Body, Closed, EventSender, empty, events, json};
+use crate::http::{Body, Closed, EventSender, empty, events, json, json_in_parts};
+use crate::protocol::Parts;
 
 /// A call that is this long under way opens its stream, so that nobody takes silence for death.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -168,7 +169,10 @@ async fn whole<N: Wire>(mut answering: Answering<N>) -> Response<Body> {
 
 fn finished(end: Option<End>) -> Response<Body> {
     match end {
-        Some(End { status, body }) => json(status, body),
+        Some(End { status, body }) => match body {
+            Parts::One(bytes) => json(status, bytes),
+            Parts::Many(parts) => json_in_parts(status, parts),
+        },
         None => empty(StatusCode::ACCEPTED),
     }
 }
@@ -265,7 +269,7 @@ pub async fn pump<N: Wire>(begun: Begun<N>, out: &mut impl Out) -> Result<(), Cl
             out.say(note.write()).await?;
         }
     }
-    out.end(end.map(|end| end.body)).await
+    out.end(end.map(|end| end.body.into_one())).await
 }
 
 /// A weight of zero, as RFC 9110, section 12.4.2 has it written.
