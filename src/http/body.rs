@@ -104,3 +104,34 @@ impl hyper::body::Body for Body {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use hyper::body::Body as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn parts_are_sent_one_behind_the_other_and_let_go_of() {
+        let part = Bytes::from(vec![b'x'; 1_000]);
+        let parts = vec![Bytes::from("begin"), part.clone(), Bytes::from("end")];
+        let mut body = Body::Parts(parts.into_iter());
+        assert_eq!(body.size_hint().exact(), Some(1_008));
+        assert!(!body.is_end_stream() && !part.is_unique());
+        let mut sent = Vec::new();
+        for left in [1_003, 3, 0] {
+            let frame = body.frame().await.unwrap().unwrap();
+            let mut piece = frame.into_data().unwrap();
+            sent.extend_from_slice(piece.chunk());
+            piece.advance(piece.remaining());
+            assert_eq!(body.size_hint().exact(), Some(left));
+        }
+        assert!(body.is_end_stream() && body.frame().await.is_none());
+        assert_eq!(
+            sent,
+            ["begin", &"x".repeat(1_000), "end"].concat().as_bytes()
+        );
+        assert!(part.is_unique(), "nobody else holds what was sent");
+    }
+}

@@ -206,19 +206,36 @@ fn is_escaped(byte: u8) -> bool {
 
 /// Copies a text to where there is as much room, and says whether nothing in it is escaped.
 fn copy_plain(text: &[u8], room: &mut [u8]) -> bool {
-    let (words, rest) = text.as_chunks::<8>();
-    let (word_rooms, rest_room) = room.as_chunks_mut::<8>();
+    let (words, _) = text.as_chunks::<8>();
+    let (word_rooms, _) = room.as_chunks_mut::<8>();
     let mut escaped = 0;
     for (word, room) in words.iter().zip(word_rooms) {
         escaped |= escapes(u64::from_le_bytes(*word));
         *room = *word;
     }
-    let mut last = false;
-    for (byte, room) in rest.iter().zip(rest_room) {
-        last |= is_escaped(*byte);
+    // What is left of a text is copied as the end of it, with some bytes that were copied before.
+    if let (Some(last), Some(room)) = (text.last_chunk(), room.last_chunk_mut()) {
+        escaped |= escapes(u64::from_le_bytes(*last));
+        *room = *last;
+        return escaped == 0;
+    }
+    if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        let word =
+            u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last));
+        if let Some(room) = room.first_chunk_mut() {
+            *room = *first;
+        }
+        if let Some(room) = room.last_chunk_mut() {
+            *room = *last;
+        }
+        return escapes(word) == 0;
+    }
+    let mut plain = true;
+    for (byte, room) in text.iter().zip(room) {
+        plain &= !is_escaped(*byte);
         *room = *byte;
     }
-    escaped == 0 && !last
+    plain
 }
 
 /// Not nothing where one of eight bytes is escaped: below a space, a quote or a backslash.

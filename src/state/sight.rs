@@ -55,6 +55,9 @@ impl Sight {
 
     /// How much is seen of what stands at a place.
     pub fn extent(&self, place: &Pointer) -> Extent {
+        if self.is_whole() {
+            return Extent::Whole;
+        }
         let tokens: Vec<&str> = place.tokens().iter().map(String::as_str).collect();
         self.extent_of(&tokens)
     }

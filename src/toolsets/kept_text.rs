@@ -126,8 +126,8 @@ mod tests {
     }
 
     async fn put(state: &State, place: &str, value: Value) {
-        let put = state.put(&Author::observer(), &at(place), Some(value));
-        put.await.unwrap();
+        let (author, place) = (Author::observer(), at(place));
+        state.put(&author, &place, Some(value)).await.unwrap();
     }
 
     fn text(kept: &KeptText, view: &View, place: &str) -> Quoted {
