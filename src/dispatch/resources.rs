@@ -77,12 +77,10 @@ async fn read_one(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
         .resources()
         .ok_or_else(|| RpcError::method_not_found(&call.method))?;
     let viewer = call.context.viewer();
-    let result = match source.document(&viewer, uri) {
-        Some(document) => ReadResult::Document(document),
-        None => {
-            let contents = source.read(&viewer, uri).await?;
-            ReadResult::Contents(contents.ok_or_else(|| RpcError::resource_not_found(uri))?)
-        }
-    };
-    Ok(Outcome::Read(result))
+    if let Some(document) = source.document(&viewer, uri) {
+        return Ok(Outcome::Read(ReadResult::Document(document)));
+    }
+    let contents = source.read(&viewer, uri).await?;
+    let contents = contents.ok_or_else(|| RpcError::resource_not_found(uri))?;
+    Ok(Outcome::Read(ReadResult::Contents(contents)))
 }

@@ -220,8 +220,8 @@ fn copy_plain(text: &[u8], room: &mut [u8]) -> bool {
         return escaped == 0;
     }
     if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
-        let word =
-            u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last));
+        let [first_half, last_half] = [*first, *last].map(u32::from_le_bytes).map(u64::from);
+        let word = (first_half << 32) | last_half;
         if let Some(room) = room.first_chunk_mut() {
             *room = *first;
         }
@@ -302,7 +302,7 @@ mod tests {
             let bits = self.0;
             match self.next(if depth == 0 { 6 } else { 8 }) {
                 0 => Value::Null,
-                1 => json!(bits % 2 == 0),
+                1 => json!(bits.is_multiple_of(2)),
                 2 => json!(bits >> (bits % 64)),
                 3 => json!(-(bits.cast_signed() >> (bits % 63)).abs()),
                 4 => json!(f64::from_bits(bits)),

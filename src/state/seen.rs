@@ -22,6 +22,11 @@ pub struct Seen<'a> {
 pub struct Edition(Weak<Document>);
 
 impl Seen<'_> {
+    /// Whether it stands so in the document, and is not cut down to what is seen.
+    pub fn is_whole(&self) -> bool {
+        self.document.is_some()
+    }
+
     /// The document that this is a part of; none where it is cut down to what is seen.
     pub fn edition(&self) -> Option<Edition> {
         self.document
