@@ -42,6 +42,12 @@ pub enum Piece {
     Shared(Bytes),
 }
 
+impl Default for Piece {
+    fn default() -> Self {
+        Self::Shared(Bytes::new())
+    }
+}
+
 impl Buf for Piece {
     fn remaining(&self) -> usize {
         match self {

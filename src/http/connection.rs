@@ -1,12 +1,15 @@
 //! One connection: TLS, then HTTP/1.1 or HTTP/2, with its time-outs and its end.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, TRANSFER_ENCODING};
 use hyper::service::service_fn;
@@ -17,8 +20,15 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
-use super::{body::Body, open::Open, upload::Upload};
+use super::{
+    body::Body,
+    carried::Carried,
+    handover::{Handover, Line},
+    open::{Counted, Open},
+    upload::Upload,
+};
 
 /// Answers one request from one address.
 pub type Handler = dyn Fn(Request<Upload>, SocketAddr) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>>
@@ -66,26 +76,55 @@ impl Server {
         if speaks_plain_http(&stream, deadline).await {
             return explain_tls(stream).await;
         }
-        match timeout_at(deadline, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
-                self.http2(stream, peer).await;
-            }
-            Ok(Ok(stream)) => self.http1(stream, peer).await,
-            Ok(Err(cause)) => tracing::debug!(%peer, %cause, "TLS handshake failed"),
-            Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
+        // What the handshake and the requests need is given back when they are over: a stream may last for weeks.
+        let Some(stream) = Box::pin(shaken(acceptor, (stream, peer), deadline)).await else {
+            return;
+        };
+        if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+            Box::pin(self.http2(stream, peer)).await;
+        } else {
+            self.http1(stream, peer).await;
         }
     }
 
-    async fn http1(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, peer: SocketAddr) {
+    async fn http1(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, peer: SocketAddr) {
+        let (mut stream, mut ahead) = (stream, Bytes::new());
+        let asked = Arc::new(Notify::new());
+        loop {
+            let requests = self.requests((stream, ahead), peer, &asked);
+            let Some(handed) = Box::pin(requests).await else {
+                return;
+            };
+            let carried = Carried::new(handed.io, handed.stream, handed.ahead);
+            (stream, ahead) = match carried.to_the_end().await {
+                Ok(rest) => rest,
+                Err(cause) => return log_cut(peer, &cause),
+            };
+            if handed.closes || *self.stop.borrow() {
+                let _ = timeout(self.timeouts.header, stream.shutdown()).await;
+                return;
+            }
+        }
+    }
+
+    /// Answers requests until the connection ends, or until all that is left to do is to send a stream's events.
+    async fn requests<T: AsyncRead + AsyncWrite + Unpin + Send>(
+        &self,
+        (stream, ahead): (T, Bytes),
+        peer: SocketAddr,
+        asked: &Arc<Notify>,
+    ) -> Option<Handed<T>> {
         let (handler, open) = (self.handler.clone(), Open::new());
         let counted = open.clone();
-        let asked = Arc::new(Notify::new());
-        let has_asked = asked.clone();
+        let handover = Arc::new(Handover::default());
+        let (hands_over, has_asked) = (handover.clone(), asked.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             has_asked.notify_one();
             let held = counted.request();
+            hands_over.begin(&request);
             let chunked = request.headers().contains_key(TRANSFER_ENCODING);
-            let answer = handler(Upload::of(request), peer);
+            let hands_over = hands_over.clone();
+            let answer = handler(Upload::of(request, Arc::downgrade(&hands_over)), peer);
             async move {
                 let mut response = answer.await;
                 if chunked {
@@ -94,25 +133,45 @@ impl Server {
                     let close = HeaderValue::from_static("close");
                     response.headers_mut().insert(CONNECTION, close);
                 }
-                Ok::<_, Infallible>(response.map(|body| held.answered(body)))
+                Ok::<_, Infallible>(response.map(|body| hands_over.answer(held, body)))
             }
         });
-        let connection = hyper::server::conn::http1::Builder::new()
+        let mut connection = hyper::server::conn::http1::Builder::new()
             // hyper would set a clock for each head.
             .header_read_timeout(None)
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEAD_BYTES)
-            .serve_connection(TokioIo::new(stream), service);
-        tokio::pin!(connection);
-        tokio::select! {
-            ended = connection.as_mut() => return log_end(peer, ended),
-            () = self.stopped(&asked) => connection.as_mut().graceful_shutdown(),
-            () = open.rests(self.timeouts.header) => return log_rest(peer),
+            .serve_connection(Line::new(stream, ahead, &handover), service);
+        let left = tokio::select! {
+            left = leave(&mut connection, &handover) => Some(left),
+            () = self.stopped(asked) => None,
+            () = open.rests(self.timeouts.header) => Some(Left::Resting),
+        };
+        let left = if let Some(left) = left {
+            left
+        } else {
+            Pin::new(&mut connection).graceful_shutdown();
+            tokio::select! {
+                left = leave(&mut connection, &handover) => left,
+                () = open.rests(self.timeouts.header) => Left::Resting,
+            }
+        };
+        match left {
+            Left::Ended(ended) => log_end(peer, ended),
+            Left::Resting => log_rest(peer),
+            Left::Stream => {
+                let (stream, closes) = handover.take()?;
+                let parts = connection.into_parts();
+                let (io, ahead) = parts.io.into_inner(parts.read_buf);
+                return Some(Handed {
+                    io,
+                    ahead,
+                    stream,
+                    closes,
+                });
+            }
         }
-        tokio::select! {
-            ended = connection.as_mut() => log_end(peer, ended),
-            () = open.rests(self.timeouts.header) => log_rest(peer),
-        }
+        None
     }
 
     /// Waits until the connection is to end. One that was accepted and has asked nothing yet may ask first, as long
@@ -135,7 +194,7 @@ impl Server {
             has_asked.notify_one();
             let head_alone = request.method() == Method::HEAD;
             let held = counted.request();
-            let answer = handler(Upload::of(request), peer);
+            let answer = handler(Upload::of(request, Weak::new()), peer);
             async move {
                 let mut response = answer.await;
                 if head_alone {
@@ -167,10 +226,56 @@ impl Server {
     }
 }
 
+/// A connection that carries nothing but a stream from now on.
+struct Handed<T> {
+    io: T,
+    /// Bytes of the next request.
+    ahead: Bytes,
+    stream: Counted,
+    /// Whether the connection ends with the stream.
+    closes: bool,
+}
+
+/// Why hyper is left.
+enum Left {
+    Ended(hyper::Result<()>),
+    Resting,
+    Stream,
+}
+
+async fn leave(
+    connection: &mut (impl Future<Output = hyper::Result<()>> + Unpin),
+    handover: &Handover,
+) -> Left {
+    poll_fn(|cx| match Pin::new(&mut *connection).poll(cx) {
+        Poll::Ready(ended) => Poll::Ready(Left::Ended(ended)),
+        Poll::Pending if handover.is_due() => Poll::Ready(Left::Stream),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+async fn shaken(
+    acceptor: TlsAcceptor,
+    (stream, peer): (TcpStream, SocketAddr),
+    deadline: Instant,
+) -> Option<Box<TlsStream<TcpStream>>> {
+    match timeout_at(deadline, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => return Some(Box::new(stream)),
+        Ok(Err(cause)) => tracing::debug!(%peer, %cause, "TLS handshake failed"),
+        Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
+    }
+    None
+}
+
 fn log_end(peer: SocketAddr, ended: hyper::Result<()>) {
     if let Err(cause) = ended {
         tracing::debug!(%peer, %cause, "connection ended early");
     }
+}
+
+fn log_cut(peer: SocketAddr, cause: &io::Error) {
+    tracing::debug!(%peer, %cause, "a stream's client has gone");
 }
 
 fn log_rest(peer: SocketAddr) {

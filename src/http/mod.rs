@@ -3,11 +3,13 @@
 
 mod authority;
 mod body;
+mod carried;
 mod certificate;
 mod connection;
 mod facts;
 mod fetch;
 mod given;
+mod handover;
 mod issue;
 mod known;
 mod listen;
@@ -15,6 +17,7 @@ mod open;
 mod outward;
 mod pem;
 mod pin;
+mod queue;
 mod reply;
 mod shown;
 mod sse;

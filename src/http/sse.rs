@@ -7,8 +7,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
+
+use super::queue::{Receiver, Sender, queue};
 
 /// A comment goes out after this much silence: clients and proxies give up on silent streams, some
 /// after a minute.
@@ -18,19 +19,16 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// the beat that is used is the last one within [`KEEP_ALIVE`].
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Events wait here for the socket; beyond these, whoever makes them waits.
-const QUEUED: usize = 8;
-
 /// A stream of events and what makes them. Made events are sent before the maker runs on.
 pub struct Events {
     maker: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    queue: mpsc::Receiver<Bytes>,
+    queue: Receiver,
     quiet: Pin<Box<Sleep>>,
 }
 
 /// Where a maker puts its events.
 #[derive(Clone)]
-pub struct EventSender(mpsc::Sender<Bytes>);
+pub struct EventSender(Sender);
 
 /// The reader is gone.
 #[derive(Debug)]
@@ -42,7 +40,7 @@ impl Events {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (sender, queue) = mpsc::channel(QUEUED);
+        let (sender, queue) = queue();
         Self {
             maker: Some(Box::pin(make(EventSender(sender)))),
             queue,
@@ -53,7 +51,7 @@ impl Events {
     /// The next bytes for the socket; `None` when the maker has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
-            if let Poll::Ready(Some(bytes)) = self.queue.poll_recv(cx) {
+            if let Some(bytes) = self.queue.take() {
                 self.quiet.as_mut().reset(beat());
                 return Poll::Ready(Some(bytes));
             }
@@ -63,7 +61,7 @@ impl Events {
             if maker.as_mut().poll(cx).is_ready() {
                 // It may have queued its last events on the way out.
                 self.maker = None;
-            } else if let Poll::Ready(Some(bytes)) = self.queue.poll_recv(cx) {
+            } else if let Poll::Ready(bytes) = self.queue.poll(cx) {
                 self.quiet.as_mut().reset(beat());
                 return Poll::Ready(Some(bytes));
             } else if self.quiet.as_mut().poll(cx).is_ready() {
@@ -89,6 +87,10 @@ fn beat() -> Instant {
 }
 
 impl EventSender {
+    async fn send(&self, event: Bytes) -> Result<(), Closed> {
+        self.0.send(event).await.then_some(()).ok_or(Closed)
+    }
+
     /// Sends one message, with an event id on streams that can be resumed.
     pub async fn message(&self, id: Option<&str>, data: &[u8]) -> Result<(), Closed> {
         let mut event = BytesMut::with_capacity(data.len() + 64);
@@ -101,31 +103,26 @@ impl EventSender {
         event.put_slice(b"event: message\ndata: ");
         event.put_slice(data);
         event.put_slice(b"\n\n");
-        self.0.send(event.freeze()).await.map_err(|_| Closed)
+        self.send(event.freeze()).await
     }
 
     /// Sends an event of another kind, with text without a newline.
     pub async fn named(&self, kind: &str, data: &str) -> Result<(), Closed> {
         let event = format!("event: {kind}\ndata: {data}\n\n");
-        self.0.send(Bytes::from(event)).await.map_err(|_| Closed)
+        self.send(Bytes::from(event)).await
     }
 
     /// Sends the event that primes a stream for resumption: an id, how long to wait before coming back, and
     /// empty data (2025-11-25).
     pub async fn prime(&self, id: &str, retry: Duration) -> Result<(), Closed> {
         let ms = retry.as_millis();
-        self.0
-            .send(Bytes::from(format!("id: {id}\nretry: {ms}\ndata: \n\n")))
+        self.send(Bytes::from(format!("id: {id}\nretry: {ms}\ndata: \n\n")))
             .await
-            .map_err(|_| Closed)
     }
 
     /// Sends a comment, which opens the stream without saying anything.
     pub async fn comment(&self, text: &str) -> Result<(), Closed> {
-        self.0
-            .send(Bytes::from(format!(": {text}\n\n")))
-            .await
-            .map_err(|_| Closed)
+        self.send(Bytes::from(format!(": {text}\n\n"))).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! A request's body: what is left unread of it is let run out for a while, so that the answer arrives.
 
 use std::pin::Pin;
+use std::sync::Weak;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::EXPECT;
 use hyper::{Request, Version};
 use tokio::runtime::Handle;
+
+use super::handover::Handover;
 
 /// How long the rest of a body is read that nobody wants; then the connection is closed on it.
 const LINGER: Duration = Duration::from_secs(5);
@@ -23,20 +26,22 @@ const MAX_REST: u64 = 16 * 1024 * 1024;
 /// is on its way to it (RFC 9112, 9.6). So a body that is dropped before its end is read on behind the
 /// answer, and thrown away. HTTP/2 ends a stream without that (RFC 9113, 8.1), and who sent
 /// `Expect: 100-continue` has not begun to write.
-#[derive(Debug)]
 pub struct Upload {
     body: Option<Incoming>,
     lingers: bool,
+    /// Hears that all was read, where that matters.
+    handover: Weak<Handover>,
 }
 
 impl Upload {
     /// The same request with its body in safe hands.
-    pub(super) fn of(request: Request<Incoming>) -> Request<Self> {
+    pub(super) fn of(request: Request<Incoming>, handover: Weak<Handover>) -> Request<Self> {
         let lingers =
             request.version() < Version::HTTP_2 && !request.headers().contains_key(EXPECT);
         request.map(|body| Self {
             body: Some(body),
             lingers,
+            handover,
         })
     }
 }
@@ -49,10 +54,16 @@ impl Body for Upload {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match &mut self.body {
-            Some(body) => Pin::new(body).poll_frame(context),
-            None => Poll::Ready(None),
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        let polled = Pin::new(&mut *body).poll_frame(context);
+        if (matches!(polled, Poll::Ready(None)) || body.is_end_stream())
+            && let Some(handover) = self.handover.upgrade()
+        {
+            handover.was_read();
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

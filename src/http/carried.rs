@@ -1,0 +1,169 @@
+//! A stream of events on its connection, without anything of hyper's between: each event is a chunk (RFC 9112, 7.1).
+
+use std::io::{self, ErrorKind, Write as _};
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, Bytes};
+use hyper::body::Body as _;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::open::Counted;
+
+/// A client that sends its next request before the stream has ended is read so far, in bytes; the rest waits in the
+/// kernel.
+const AHEAD: usize = 512;
+
+/// What ends a stream.
+const LAST: &[u8] = b"0\r\n\r\n";
+
+/// What is under way on one connection until the stream ends. One event at a time: the next is made when the socket has
+/// this one.
+pub(super) struct Carried<T> {
+    io: T,
+    /// Absent behind its end.
+    stream: Option<Counted>,
+    chunk: Vec<u8>,
+    sent: usize,
+    is_flushed: bool,
+    ahead: Bytes,
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Carried<T> {
+    /// Of this stream, on a connection of which so much was read already.
+    pub(super) fn new(io: T, stream: Counted, ahead: Bytes) -> Self {
+        Self {
+            io,
+            stream: Some(stream),
+            chunk: Vec::new(),
+            sent: 0,
+            // Nobody has waited until the head was on its way.
+            is_flushed: false,
+            ahead,
+        }
+    }
+
+    /// Sends all of it: the connection then, and what was read of it meanwhile. An error when the client has gone.
+    pub(super) async fn to_the_end(mut self) -> io::Result<(T, Bytes)> {
+        std::future::poll_fn(|cx| self.poll_end(cx)).await?;
+        Ok((self.io, self.ahead))
+    }
+
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.read(cx)?;
+        loop {
+            ready!(self.poll_sent(cx))?;
+            let Some(stream) = &mut self.stream else {
+                return Poll::Ready(Ok(()));
+            };
+            match ready!(Pin::new(stream).poll_frame(cx)) {
+                Some(Ok(frame)) => self.put(frame.into_data().unwrap_or_default().chunk()),
+                None => {
+                    self.stream = None;
+                    self.chunk.extend_from_slice(LAST);
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, event: &[u8]) {
+        if event.is_empty() {
+            // It would be the end.
+            return;
+        }
+        self.chunk.reserve_exact(event.len() + 20);
+        // Memory takes everything.
+        let _ = write!(self.chunk, "{:x}\r\n", event.len());
+        self.chunk.extend_from_slice(event);
+        self.chunk.extend_from_slice(b"\r\n");
+    }
+
+    /// Notices that the client has gone, and keeps what it sends too early.
+    fn read(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if !self.ahead.is_empty() {
+            return Ok(());
+        }
+        let mut room = [MaybeUninit::uninit(); AHEAD];
+        let mut room = ReadBuf::uninit(&mut room);
+        match Pin::new(&mut self.io).poll_read(cx, &mut room) {
+            Poll::Pending => Ok(()),
+            Poll::Ready(Err(cause)) => Err(cause),
+            Poll::Ready(Ok(())) if room.filled().is_empty() => Err(ErrorKind::UnexpectedEof.into()),
+            Poll::Ready(Ok(())) => {
+                self.ahead = Bytes::copy_from_slice(room.filled());
+                Ok(())
+            }
+        }
+    }
+
+    fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.chunk.get(self.sent..)
+            && !rest.is_empty()
+        {
+            self.is_flushed = false;
+            match ready!(Pin::new(&mut self.io).poll_write(cx, rest))? {
+                0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                sent => self.sent += sent,
+            }
+        }
+        if !self.is_flushed {
+            ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+            self.is_flushed = true;
+            // A quiet stream keeps nothing of what it has said.
+            self.chunk = Vec::new();
+            self.sent = 0;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::super::body::Body;
+    use super::super::open::Open;
+    use super::super::sse::EventSender;
+    use super::*;
+
+    fn stream<F>(make: impl FnOnce(EventSender) -> F) -> Counted
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let body: Body = crate::http::events(make).into_body();
+        Open::new().request().answered(body)
+    }
+
+    #[tokio::test]
+    async fn each_event_is_a_chunk_and_what_comes_too_early_is_kept() {
+        let (ours, mut theirs) = duplex(64);
+        let made = stream(|sender| async move {
+            for _ in 0..3 {
+                sender.message(None, b"{}").await.unwrap();
+            }
+        });
+        theirs.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+        let carried = tokio::spawn(Carried::new(ours, made, Bytes::new()).to_the_end());
+        let one = "1a\r\nevent: message\ndata: {}\n\n\r\n";
+        let mut read = vec![0; 3 * one.len() + LAST.len()];
+        theirs.read_exact(&mut read).await.unwrap();
+        assert_eq!(str::from_utf8(&read).unwrap(), one.repeat(3) + "0\r\n\r\n");
+        let (_, ahead) = carried.await.unwrap().unwrap();
+        assert_eq!(ahead, "GET / HTTP/1.1\r\n");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_goes_ends_what_makes_its_events() {
+        let (ours, theirs) = duplex(64);
+        let (held, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
+        let made = stream(|_| async move {
+            let _held = held;
+            std::future::pending().await
+        });
+        let carried = tokio::spawn(Carried::new(ours, made, Bytes::new()).to_the_end());
+        drop(theirs);
+        assert!(carried.await.unwrap().is_err());
+        assert_eq!(dropped.recv().await, None);
+    }
+}
