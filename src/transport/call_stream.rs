@@ -41,8 +41,8 @@ pub fn open<N: Wire>(session: &Arc<Session>, begun: Begun<N>) -> Response<Body> 
     })
 }
 
-async fn write<N: Wire>(mut writer: Writer, begun: Begun<N>) {
-    let _ = pump(begun, &mut writer).await;
+async fn write<N: Wire>(mut writer: Writer, mut begun: Begun<N>) {
+    let _ = pump(&mut begun, &mut writer).await;
     let _ = timeout(UNREAD, writer.read_to_the_end()).await;
     let _ = timeout(READ, writer.forgotten()).await;
     writer.forget();

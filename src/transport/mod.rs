@@ -5,6 +5,7 @@ mod answered;
 mod batch;
 mod call_stream;
 mod claims;
+mod dozing;
 mod ending;
 mod endpoint;
 mod event_id;

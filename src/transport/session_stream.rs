@@ -6,6 +6,7 @@ use hyper::{Response, StatusCode};
 
 use super::{
     call_stream::forward,
+    dozing::Dozing,
     endpoint::{Endpoint, refuse, sender},
     event_id::{EventId, Origin},
     headers, lookup,
@@ -51,9 +52,13 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         let Connection { reader, feed } = connection;
         tokio::select! {
             _ = forward(reader, &sender, version) => {}
-            () = tell(&endpoint, &session, &client, feed) => {}
-            _ = ended.wait_for(|ended| *ended) => {}
-            () = endpoint.guard().displaced(&client.who) => {}
+            () = Dozing::new(tell(&endpoint, &session, &client, feed)) => {}
+            () = Dozing::new(async {
+                tokio::select! {
+                    _ = ended.wait_for(|ended| *ended) => {}
+                    () = endpoint.guard().displaced(&client.who) => {}
+                }
+            }) => {}
         }
     })
 }

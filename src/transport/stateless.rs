@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     answered::Answered,
+    dozing::Dozing,
     ending::{Calling, End, Ending},
     endpoint::{Endpoint, sender},
     headers,
@@ -195,10 +196,14 @@ pub fn subscribe(
     let place = endpoint.stream(&call.context)?;
     let (id, who, house) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
     let Reply { notes, outcome } = endpoint.engine().answer(call);
+    let guards = endpoint.clone();
+    // What it waits for is woken seldom, unlike the stream that waits for its end.
+    let displaced = Dozing::new(async move { guards.guard().displaced(&who).await });
+    let outcome = Dozing::new(outcome);
     let end = Ending::when(async move {
         Some(tokio::select! {
             outcome = outcome => End::of(house.engine(), &id, outcome),
-            () = house.guard().displaced(&who) => {
+            () = displaced => {
                 let server = &house.engine().catalog.server;
                 End::of(house.engine(), &id, Ok(subscription_ended(json!(id), server)))
             }

@@ -107,14 +107,15 @@ pub async fn respond<N: Wire, H: Send + 'static>(
 ) -> Response<Body> {
     match decide(answering, accepts, pulse).await {
         Form::Whole(response) => response,
-        Form::Stream(begun) => events(move |mut sender| async move {
+        Form::Stream(mut begun) => events(move |mut sender| async move {
             let _held = held;
-            let _ = stream(begun, &mut sender).await;
+            let _ = stream(&mut begun, &mut sender).await;
         }),
     }
 }
 
-async fn stream<N: Wire>(begun: Begun<N>, sender: &mut EventSender) -> Result<(), Closed> {
+/// What it says is only lent to it: a future has what it is handed twice.
+async fn stream<N: Wire>(begun: &mut Begun<N>, sender: &mut EventSender) -> Result<(), Closed> {
     if begun.first.is_none() {
         sender.comment("the answer follows").await?;
     }
@@ -231,17 +232,17 @@ impl Out for EventSender {
 }
 
 /// Says everything that a reply has to say.
-pub async fn pump<N: Wire>(begun: Begun<N>, out: &mut impl Out) -> Result<(), Closed> {
+pub async fn pump<N: Wire>(begun: &mut Begun<N>, out: &mut impl Out) -> Result<(), Closed> {
     let Begun {
-        mut answering,
+        answering,
         first,
         hangs_up,
-        mut pulse,
+        pulse,
     } = begun;
-    if hangs_up {
+    if *hangs_up {
         out.hang_up();
     }
-    if let Some(note) = first
+    if let Some(note) = first.take()
         && pulse.lets_pass(&note)
     {
         out.say(note.write()).await?;
