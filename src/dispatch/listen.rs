@@ -172,10 +172,11 @@ pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
     if let Some(tasks) = tasks(engine, call, &mut filter)? {
         listener = listener.with_tasks(tasks);
     }
+    // What is handed to a future is there twice.
+    let listener = Box::new(listener);
     let (sender, notes) = mpsc::channel(QUEUED);
-    let id = json!(call.id);
-    let end = ended(id.clone(), &engine.catalog.server);
-    let outcome = Box::pin(run(listener, filter, sender, (id, end)));
+    let server = engine.catalog.server.clone();
+    let outcome = Box::pin(run(listener, filter, sender, (json!(call.id), server)));
     Ok(Reply {
         notes: Some(notes),
         outcome,
@@ -183,10 +184,10 @@ pub fn listen(engine: &Engine, call: &Call) -> Result<Reply, RpcError> {
 }
 
 async fn run(
-    mut listener: Listener,
+    mut listener: Box<Listener>,
     filter: Filter,
     notes: mpsc::Sender<Notification>,
-    (id, end): (Value, Outcome),
+    (id, server): (Value, Arc<Implementation>),
 ) -> Result<Outcome, RpcError> {
     let mark = |note: Notification| note.with_meta(key::SUBSCRIPTION_ID, id.clone());
     let mut open = notes.send(mark(filter.acknowledgement())).await.is_ok();
@@ -197,5 +198,5 @@ async fn run(
             None => break,
         }
     }
-    Ok(end)
+    Ok(ended(id, &server))
 }

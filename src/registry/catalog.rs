@@ -62,7 +62,7 @@ type Allows = dyn Fn(HelperClass) -> bool + Send + Sync;
 /// A server definition: one catalog, many connections.
 pub struct Catalog {
     /// Who answers.
-    pub server: Implementation,
+    pub server: Arc<Implementation>,
     /// What a model is told first.
     pub instructions: Option<String>,
     /// By which names tools are listed.
@@ -97,7 +97,7 @@ impl Catalog {
     /// A catalog that offers nothing yet.
     pub fn new(server: Implementation) -> Self {
         Self {
-            server,
+            server: Arc::new(server),
             instructions: None,
             dialect: Dialect::default(),
             tools: BTreeMap::new(),
