@@ -45,7 +45,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Carried<T> {
     }
 
     /// Sends all of it: the connection then, and what was read of it meanwhile. An error when the client has gone.
-    pub(super) async fn to_the_end(mut self) -> io::Result<(T, Bytes)> {
+    pub(super) async fn send_all(mut self) -> io::Result<(T, Bytes)> {
         std::future::poll_fn(|cx| self.poll_end(cx)).await?;
         Ok((self.io, self.ahead))
     }
@@ -144,7 +144,7 @@ mod tests {
             }
         });
         theirs.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
-        let carried = tokio::spawn(Carried::new(ours, made, Bytes::new()).to_the_end());
+        let carried = tokio::spawn(Carried::new(ours, made, Bytes::new()).send_all());
         let one = "1a\r\nevent: message\ndata: {}\n\n\r\n";
         let mut read = vec![0; 3 * one.len() + LAST.len()];
         theirs.read_exact(&mut read).await.unwrap();
@@ -159,9 +159,9 @@ mod tests {
         let (held, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
         let made = stream(|_| async move {
             let _held = held;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
-        let carried = tokio::spawn(Carried::new(ours, made, Bytes::new()).to_the_end());
+        let carried = tokio::spawn(Carried::new(ours, made, Bytes::new()).send_all());
         drop(theirs);
         assert!(carried.await.unwrap().is_err());
         assert_eq!(dropped.recv().await, None);

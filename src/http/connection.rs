@@ -95,8 +95,9 @@ impl Server {
             let Some(handed) = Box::pin(requests).await else {
                 return;
             };
-            let carried = Carried::new(handed.io, handed.stream, handed.ahead);
-            (stream, ahead) = match carried.to_the_end().await {
+            let (io, read) = handed.line;
+            let carried = Carried::new(io, handed.stream, read);
+            (stream, ahead) = match carried.send_all().await {
                 Ok(rest) => rest,
                 Err(cause) => return log_cut(peer, &cause),
             };
@@ -143,35 +144,29 @@ impl Server {
             .max_buf_size(MAX_HEAD_BYTES)
             .serve_connection(Line::new(stream, ahead, &handover), service);
         let left = tokio::select! {
-            left = leave(&mut connection, &handover) => Some(left),
-            () = self.stopped(asked) => None,
-            () = open.rests(self.timeouts.header) => Some(Left::Resting),
+            left = leave(&mut connection, &handover) => left,
+            () = self.stopped(asked) => Left::Stopped,
+            () = open.rests(self.timeouts.header) => Left::Resting,
         };
-        let left = if let Some(left) = left {
-            left
-        } else {
+        let left = if let Left::Stopped = left {
             Pin::new(&mut connection).graceful_shutdown();
             tokio::select! {
                 left = leave(&mut connection, &handover) => left,
                 () = open.rests(self.timeouts.header) => Left::Resting,
             }
+        } else {
+            left
         };
-        match left {
-            Left::Ended(ended) => log_end(peer, ended),
-            Left::Resting => log_rest(peer),
-            Left::Stream => {
-                let (stream, closes) = handover.take()?;
-                let parts = connection.into_parts();
-                let (io, ahead) = parts.io.into_inner(parts.read_buf);
-                return Some(Handed {
-                    io,
-                    ahead,
-                    stream,
-                    closes,
-                });
-            }
-        }
-        None
+        let Left::Stream(stream, closes) = left else {
+            left.log(peer);
+            return None;
+        };
+        let parts = connection.into_parts();
+        Some(Handed {
+            line: parts.io.into_inner(parts.read_buf),
+            stream,
+            closes,
+        })
     }
 
     /// Waits until the connection is to end. One that was accepted and has asked nothing yet may ask first, as long
@@ -228,9 +223,8 @@ impl Server {
 
 /// A connection that carries nothing but a stream from now on.
 struct Handed<T> {
-    io: T,
-    /// Bytes of the next request.
-    ahead: Bytes,
+    /// It, and bytes of the next request.
+    line: (T, Bytes),
     stream: Counted,
     /// Whether the connection ends with the stream.
     closes: bool,
@@ -240,7 +234,19 @@ struct Handed<T> {
 enum Left {
     Ended(hyper::Result<()>),
     Resting,
-    Stream,
+    Stopped,
+    /// For a stream; and whether the connection ends with it.
+    Stream(Counted, bool),
+}
+
+impl Left {
+    fn log(self, peer: SocketAddr) {
+        match self {
+            Self::Ended(ended) => log_end(peer, ended),
+            Self::Resting => log_rest(peer),
+            Self::Stopped | Self::Stream(..) => {}
+        }
+    }
 }
 
 async fn leave(
@@ -249,8 +255,10 @@ async fn leave(
 ) -> Left {
     poll_fn(|cx| match Pin::new(&mut *connection).poll(cx) {
         Poll::Ready(ended) => Poll::Ready(Left::Ended(ended)),
-        Poll::Pending if handover.is_due() => Poll::Ready(Left::Stream),
-        Poll::Pending => Poll::Pending,
+        Poll::Pending => match handover.take() {
+            Some((stream, closes)) => Poll::Ready(Left::Stream(stream, closes)),
+            None => Poll::Pending,
+        },
     })
     .await
 }

@@ -94,15 +94,12 @@ impl Handover {
         Sent::Apart(self.clone())
     }
 
-    /// Whether nothing is left to do for hyper.
-    pub(super) fn is_due(&self) -> bool {
-        let stage = self.lock();
-        stage.head == Head::Sent && stage.stream.is_some()
-    }
-
-    /// The stream, and whether the connection ends with it.
+    /// The stream, when nothing is left to do for hyper, and whether the connection ends with it.
     pub(super) fn take(&self) -> Option<(Counted, bool)> {
         let mut stage = self.lock();
+        if stage.head != Head::Sent {
+            return None;
+        }
         let closes = stage.closes;
         stage.stream.take().map(|stream| (stream, closes))
     }
