@@ -145,7 +145,7 @@ mod tests {
         });
         theirs.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
         let carried = tokio::spawn(Carried::new(ours, made, Bytes::new()).send_all());
-        let one = "1a\r\nevent: message\ndata: {}\n\n\r\n";
+        let one = "19\r\nevent: message\ndata: {}\n\n\r\n";
         let mut read = vec![0; 3 * one.len() + LAST.len()];
         theirs.read_exact(&mut read).await.unwrap();
         assert_eq!(str::from_utf8(&read).unwrap(), one.repeat(3) + "0\r\n\r\n");

@@ -307,3 +307,136 @@ async fn explain_tls(mut stream: TcpStream) {
     let _ = stream.write_all(response.as_bytes()).await;
     let _ = stream.shutdown().await;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use tokio::io::{AsyncReadExt as _, DuplexStream, duplex};
+
+    use super::super::reply;
+    use super::*;
+
+    const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+
+    /// Answers `/` with its path, and everything else with a stream that says one thing when it may.
+    fn server(may_speak: &Arc<Notify>) -> (Server, watch::Sender<bool>) {
+        let (stopper, stop) = watch::channel(false);
+        let may_speak = may_speak.clone();
+        let handler: Arc<Handler> = Arc::new(move |request, _| {
+            let (path, may_speak) = (request.uri().path().to_owned(), may_speak.clone());
+            Box::pin(async move {
+                if path == "/" {
+                    return reply::text(path);
+                }
+                reply::events(|sender| async move {
+                    may_speak.notified().await;
+                    let _ = sender.message(None, b"{}").await;
+                })
+            })
+        });
+        let timeouts = Timeouts {
+            handshake: Duration::from_secs(5),
+            header: Duration::from_secs(5),
+        };
+        let server = Server {
+            tls: None,
+            timeouts,
+            handler,
+            stop,
+        };
+        (server, stopper)
+    }
+
+    async fn reads_to(client: &mut DuplexStream, end: &str) -> String {
+        let mut read = Vec::new();
+        while !read.ends_with(end.as_bytes()) {
+            read.push(client.read_u8().await.unwrap());
+        }
+        String::from_utf8(read).unwrap()
+    }
+
+    async fn asks(client: &mut DuplexStream, line: &str) {
+        let request = format!("{line} HTTP/1.1\r\nhost: a\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_stream_leaves_hyper_when_its_head_is_sent() {
+        let may_speak = Arc::new(Notify::new());
+        let (server, _stopper) = server(&may_speak);
+        let (ours, mut client) = duplex(4096);
+        asks(&mut client, "GET /").await;
+        asks(&mut client, "GET /events").await;
+        let asked = Arc::new(Notify::new());
+        let left = server.requests((ours, Bytes::new()), PEER, &asked).await;
+        let handed = left.unwrap();
+        assert!(!handed.closes && handed.line.1.is_empty());
+        let answer = reads_to(&mut client, "\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let head = reads_to(&mut client, "\r\n\r\n").await;
+        assert!(head.contains("transfer-encoding: chunked"), "{head}");
+    }
+
+    #[tokio::test]
+    async fn one_connection_carries_streams_and_answers_in_turn_also_what_was_asked_too_early() {
+        let may_speak = Arc::new(Notify::new());
+        let (server, _stopper) = server(&may_speak);
+        let (ours, mut client) = duplex(4096);
+        let served = tokio::spawn(async move { server.http1(ours, PEER).await });
+        for _ in 0..3 {
+            asks(&mut client, "GET /events").await;
+            reads_to(&mut client, "\r\n\r\n").await;
+            asks(&mut client, "GET /").await;
+            asks(&mut client, "GET /").await;
+            may_speak.notify_one();
+            let events = reads_to(&mut client, "0\r\n\r\n").await;
+            assert_eq!(events, "19\r\nevent: message\ndata: {}\n\n\r\n0\r\n\r\n");
+            for _ in 0..2 {
+                let head = reads_to(&mut client, "\r\n\r\n").await;
+                assert!(head.contains("content-length: 1"), "{head}");
+                assert_eq!(client.read_u8().await.unwrap(), b'/');
+            }
+        }
+        drop(client);
+        served.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_connection_ends_with_the_stream_where_the_client_says_so() {
+        let may_speak = Arc::new(Notify::new());
+        let (server, _stopper) = server(&may_speak);
+        let (ours, mut client) = duplex(4096);
+        let served = tokio::spawn(async move { server.http1(ours, PEER).await });
+        asks(
+            &mut client,
+            "GET /events HTTP/1.1\r\nconnection: close\r\nx: ",
+        )
+        .await;
+        may_speak.notify_one();
+        let mut all = String::new();
+        client.read_to_string(&mut all).await.unwrap();
+        assert!(all.ends_with("\n\n\r\n0\r\n\r\n"), "{all}");
+        served.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_takes_no_chunks_has_hyper_end_the_stream_with_the_connection() {
+        let may_speak = Arc::new(Notify::new());
+        let (server, _stopper) = server(&may_speak);
+        let (ours, mut client) = duplex(4096);
+        let served = tokio::spawn(async move { server.http1(ours, PEER).await });
+        client
+            .write_all(b"GET /events HTTP/1.0\r\n\r\n")
+            .await
+            .unwrap();
+        may_speak.notify_one();
+        let mut all = String::new();
+        client.read_to_string(&mut all).await.unwrap();
+        assert!(
+            all.ends_with("\r\n\r\nevent: message\ndata: {}\n\n"),
+            "{all}"
+        );
+        served.await.unwrap();
+    }
+}
