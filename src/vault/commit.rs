@@ -11,7 +11,7 @@ use super::queue::{Taken, Taker};
 const ROWS_AT_ONCE: usize = 4;
 
 /// A larger group gives way to nobody: there is so much to write that it would pile up.
-const LARGEST_GIVING_WAY: usize = 256;
+const LARGEST_GIVING_WAY: usize = 128;
 
 /// Runs jobs until nobody can send any more.
 ///

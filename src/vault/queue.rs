@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use super::job::{Job, Order};
 
 /// Writes that one commit carries; the next commit takes the rest.
-const MAX_GROUP: usize = 512;
+const MAX_GROUP: usize = 256;
 
 /// So long a job for which nobody waits stays for others: a commit costs as much as several rows.
-const GATHER: Duration = Duration::from_millis(20);
+const GATHER: Duration = Duration::from_millis(5);
 
 /// Where orders are put. How many may wait is bounded by who puts them there.
 #[derive(Clone)]

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 use crate::support::container::Containers;
+use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Server, server};
 
 /// A port that was free a moment ago.
@@ -121,13 +122,20 @@ fn doctor_names_what_is_wrong_and_what_to_do() {
     let (server, _) = serving("");
     server.client().call("whoami", json!({})).send().data();
     let vault = server.state_dir().join("vault.db");
-    let altered = Command::new("sqlite3")
-        .args(["-cmd", ".timeout 10000"])
-        .arg(&vault)
-        .arg("DROP TRIGGER audit_is_never_changed; UPDATE audit SET tool = 'other' WHERE seq = (SELECT min(seq) FROM audit)")
-        .status()
-        .unwrap();
-    assert!(altered.success());
+    let sqlite = |statement: &str| {
+        let mut sqlite = Command::new("sqlite3");
+        let sqlite = sqlite.args(["-cmd", ".timeout 10000"]).arg(&vault);
+        let output = sqlite.arg(statement).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    };
+    // The row of a call that only looks comes a moment after the call.
+    wait_until("the call is written down", IN_TIME, || {
+        sqlite("SELECT count(*) FROM audit WHERE tool = 'whoami'") != b"0\n"
+    });
+    sqlite(
+        "DROP TRIGGER audit_is_never_changed; UPDATE audit SET tool = 'other' WHERE seq = (SELECT min(seq) FROM audit)",
+    );
     let output = run(&server, &["doctor", "--json", "--no-self-test"]);
     let said = json_of(&output);
     assert_eq!(output.status.code(), Some(2));
