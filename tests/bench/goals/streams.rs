@@ -18,8 +18,8 @@ use crate::figure::{Figure, Findings};
 /// As many as the goals say.
 const MANY: u32 = 1000;
 
-/// How long nothing is asked of a server with that many streams.
-const IDLE: Duration = Duration::from_secs(10);
+/// How long nothing is asked of a server with that many streams: two signs of life of each.
+const IDLE: Duration = Duration::from_secs(30);
 
 /// After the streams were opened.
 const SETTLING: Duration = Duration::from_secs(3);

@@ -1,7 +1,9 @@
 //! Reading a resource over TLS, beside hyper with a body as long, and beside the value's own serialisation.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
 
 use crate::common::Error;
 use crate::common::args::Common;
@@ -15,6 +17,9 @@ use crate::documents::Size;
 
 /// The time of `serde_json::to_vec` is the least of so many.
 const SERIALISATIONS: u32 = 5;
+
+/// In which the state makes the copy of a document that its next commit is made in.
+const SETTLING: Duration = Duration::from_secs(5);
 
 /// One round at one size of the document.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +54,8 @@ pub async fn measure(args: &Common, size: Size, pinning: Pinning) -> Result<Read
         name: Some(&uri),
         params: &params,
     };
+    // What the commits left to be done is no part of reading.
+    sleep(SETTLING).await;
     let before = memory_kib(ours.pid(), "VmRSS")?;
     forget_peak(ours.pid())?;
     let pair = Pair::ours(&question, &ours, pinning).await?;
