@@ -383,7 +383,7 @@ mod tests {
         let may_speak = Arc::new(Notify::new());
         let (server, _stopper) = server(&may_speak);
         let (ours, mut client) = duplex(4096);
-        let served = tokio::spawn(async move { server.http1(ours, PEER).await });
+        let ends = tokio::spawn(async move { server.http1(ours, PEER).await });
         for _ in 0..3 {
             asks(&mut client, "GET /events").await;
             reads_to(&mut client, "\r\n\r\n").await;
@@ -399,7 +399,7 @@ mod tests {
             }
         }
         drop(client);
-        served.await.unwrap();
+        ends.await.unwrap();
     }
 
     #[tokio::test]
@@ -407,7 +407,7 @@ mod tests {
         let may_speak = Arc::new(Notify::new());
         let (server, _stopper) = server(&may_speak);
         let (ours, mut client) = duplex(4096);
-        let served = tokio::spawn(async move { server.http1(ours, PEER).await });
+        let ends = tokio::spawn(async move { server.http1(ours, PEER).await });
         asks(
             &mut client,
             "GET /events HTTP/1.1\r\nconnection: close\r\nx: ",
@@ -417,7 +417,7 @@ mod tests {
         let mut all = String::new();
         client.read_to_string(&mut all).await.unwrap();
         assert!(all.ends_with("\n\n\r\n0\r\n\r\n"), "{all}");
-        served.await.unwrap();
+        ends.await.unwrap();
     }
 
     #[tokio::test]
@@ -425,7 +425,7 @@ mod tests {
         let may_speak = Arc::new(Notify::new());
         let (server, _stopper) = server(&may_speak);
         let (ours, mut client) = duplex(4096);
-        let served = tokio::spawn(async move { server.http1(ours, PEER).await });
+        let ends = tokio::spawn(async move { server.http1(ours, PEER).await });
         client
             .write_all(b"GET /events HTTP/1.0\r\n\r\n")
             .await
@@ -437,6 +437,6 @@ mod tests {
             all.ends_with("\r\n\r\nevent: message\ndata: {}\n\n"),
             "{all}"
         );
-        served.await.unwrap();
+        ends.await.unwrap();
     }
 }
