@@ -1,4 +1,4 @@
-//! Cutting the fuzzer's bytes into what a target takes; texts, so that a corpus can be written by hand.
+//! Splits the bytes of an input into the parts that a target reads. The format is text, so people can write inputs.
 
 use std::str;
 

@@ -1,4 +1,5 @@
-//! What must hold for any bytes: fed by the fuzzer in `tests/fuzz`, and over its kept corpus by every test run.
+//! Fuzz targets: each checks a property that must hold for any bytes. The fuzzer in `tests/fuzz` runs them; every
+//! test run replays its corpus.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::panic,

@@ -7,7 +7,7 @@ use super::{
 
 /// One target.
 pub struct Target {
-    /// Names it, and the folder of its corpus.
+    /// The name of the target and of its archive in `tests/fuzz/corpus`.
     pub name: &'static str,
     /// What it promises for any bytes; it panics if that does not hold.
     pub property: fn(&[u8]),
