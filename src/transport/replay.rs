@@ -79,16 +79,9 @@ impl Replay {
         (writer, reader)
     }
 
-    /// Whether all that a stream has said behind an event is there to be said again.
-    pub fn has_all_behind(&self, last: &EventId) -> bool {
-        let streams = self.lock();
-        let kept = streams.open.get(&last.stream);
-        kept.is_some_and(|kept| kept.is_whole(last.count))
-    }
-
     /// Opens another connection to a stream, from an event on; the one before ends. `None` when there is
     /// no such stream, or nothing more can come on it.
-    pub fn resume(self: &Arc<Self>, last: &EventId) -> Option<(Writer, Reader)> {
+    pub fn resume(self: &Arc<Self>, last: &EventId) -> Option<Resumed> {
         if !self.gave(last) {
             return None;
         }
@@ -97,6 +90,9 @@ impl Replay {
         if kept.origin() != last.origin || !kept.can_follow(last.count) {
             return None;
         }
+        // Under the same lock as the connection: until then the old connection's writer can push more, and what the
+        // client misses can go to make room for it.
+        let is_whole = kept.is_whole(last.count);
         let connection = kept.connect(last.count);
         let bell = kept.listen();
         drop(streams);
@@ -114,7 +110,11 @@ impl Replay {
             revision: last.revision,
             bell,
         };
-        Some((writer, reader))
+        Some(Resumed {
+            writer,
+            reader,
+            is_whole,
+        })
     }
 
     /// Whether an event id is of this session.
@@ -206,6 +206,14 @@ impl Streams {
             }
         }
     }
+}
+
+/// A stream that its client comes back to.
+pub struct Resumed {
+    pub writer: Writer,
+    pub reader: Reader,
+    /// Whether every event after the client's last one is still there to be sent again.
+    pub is_whole: bool,
 }
 
 /// Where the messages of a stream are put.
@@ -401,7 +409,7 @@ mod tests {
         assert_eq!(a, "a");
         drop(reader);
         say(&mut writer, &["c"]).await;
-        let (_, mut reader) = replay.resume(&seen).unwrap();
+        let mut reader = replay.resume(&seen).unwrap().reader;
         assert_eq!(all(&mut reader).await, ["b", "c"]);
         writer.end(Some(b"d".to_vec()));
         assert_eq!(all(&mut reader).await, ["d"]);
@@ -413,7 +421,11 @@ mod tests {
         let replay = replay();
         let (mut writer, mut old) = replay.open(Origin::Session, 0);
         let seen: EventId = old.first_id().parse().unwrap();
-        let (mut same, mut new) = replay.resume(&seen).unwrap();
+        let Resumed {
+            writer: mut same,
+            reader: mut new,
+            ..
+        } = replay.resume(&seen).unwrap();
         say(&mut writer, &["a"]).await;
         say(&mut same, &["b"]).await;
         assert!(old.next().await.is_none());
@@ -431,7 +443,7 @@ mod tests {
             say(&mut writer, &["a", "b"]).await;
             ids.push(first);
             let (id, _) = next(&mut reader).await.unwrap();
-            let (_, mut again) = replay.resume(&id).unwrap();
+            let mut again = replay.resume(&id).unwrap().reader;
             ids.extend([id, again.first_id().parse().unwrap()]);
             ids.push(next(&mut again).await.unwrap().0);
             assert!(ids.iter().rev().take(4).all(|id| id.stream == first.stream));
@@ -459,6 +471,27 @@ mod tests {
         assert!(other.resume(&theirs).is_some(), "the last may be lost");
     }
 
+    fn has_all_behind(replay: &Replay, last: &EventId) -> bool {
+        let streams = replay.lock();
+        let kept = streams.open.get(&last.stream);
+        kept.is_some_and(|kept| kept.is_whole(last.count))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_missing_of_a_resumed_stream_is_known_when_it_is_connected() {
+        let replay = replay();
+        let (mut writer, reader) = replay.open(Origin::Session, 0);
+        let primed: EventId = reader.first_id().parse().unwrap();
+        drop(reader);
+        say(&mut writer, &["a"]).await;
+        assert!(replay.resume(&primed).unwrap().is_whole);
+        for n in 0..MAX_EVENTS {
+            say(&mut writer, &[&n.to_string()]).await;
+        }
+        let resumed = replay.resume(&primed).unwrap();
+        assert!(!resumed.is_whole);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_oldest_go_first_and_what_is_there_is_served() {
         let replay = replay();
@@ -468,7 +501,7 @@ mod tests {
         for n in 0..MAX_EVENTS + 10 {
             say(&mut writer, &[&n.to_string()]).await;
         }
-        let (_, mut reader) = replay.resume(&primed).unwrap();
+        let mut reader = replay.resume(&primed).unwrap().reader;
         let rest = all(&mut reader).await;
         assert_eq!((rest.len(), rest[0].as_str()), (MAX_EVENTS, "10"));
         drop(reader);
@@ -484,20 +517,20 @@ mod tests {
         let replay = replay();
         let (mut writer, mut reader) = replay.open(Origin::Session, 0);
         let primed: EventId = reader.first_id().parse().unwrap();
-        assert!(replay.has_all_behind(&primed));
+        assert!(has_all_behind(&replay, &primed));
         say(&mut writer, &["a", "b"]).await;
         let (first, _) = next(&mut reader).await.unwrap();
         drop(reader);
-        assert!(replay.has_all_behind(&primed) && replay.has_all_behind(&first));
+        assert!(has_all_behind(&replay, &primed) && has_all_behind(&replay, &first));
         for _ in 1..MAX_EVENTS {
             say(&mut writer, &["c"]).await;
         }
-        assert!(!replay.has_all_behind(&primed) && replay.has_all_behind(&first));
+        assert!(!has_all_behind(&replay, &primed) && has_all_behind(&replay, &first));
         let unknown = EventId { stream: 7, ..first };
-        assert!(!replay.has_all_behind(&unknown));
+        assert!(!has_all_behind(&replay, &unknown));
         // One that is larger than all that is kept goes at once.
         say(&mut writer, &[&"x".repeat(MAX_BYTES + 1)]).await;
-        assert!(!replay.has_all_behind(&first));
+        assert!(!has_all_behind(&replay, &first));
     }
 
     #[tokio::test(start_paused = true)]
@@ -547,7 +580,7 @@ mod tests {
         assert!(reader.next().await.is_none());
         drop(reader);
         assert!(!writer.is_heard());
-        let (_, mut reader) = replay.resume(&primed).unwrap();
+        let mut reader = replay.resume(&primed).unwrap().reader;
         assert_eq!(all(&mut reader).await, ["a", "b"]);
     }
 
@@ -562,7 +595,7 @@ mod tests {
         }
         assert_eq!(replay.holds().0, MAX_LEFT);
         assert!(replay.resume(&ids[0]).is_none());
-        let (_writer, mut reader) = replay.resume(&ids[2 * MAX_LEFT - 1]).unwrap();
+        let mut reader = replay.resume(&ids[2 * MAX_LEFT - 1]).unwrap().reader;
         replay.clear();
         assert!(reader.next().await.is_none());
         assert_eq!(replay.holds(), (0, 0));

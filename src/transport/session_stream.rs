@@ -35,8 +35,8 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<Body> {
         Ok(place) => place,
         Err(refusal) => return endpoint.turn_away(&refusal),
     };
-    let resumes = last_event(admitted).filter(|last| session.replay.gave(last));
-    let Some(connection) = connect(endpoint, &session, admitted, resumes) else {
+    let last = last_event(admitted).filter(|last| session.replay.gave(last));
+    let Some(connection) = connect(endpoint, &session, admitted, last) else {
         // Nothing can follow, and only this says so to every client: after a stream that just ends they come
         // back at once, and on one that stays open they wait for ever.
         return Refusal::not_allowed("POST, DELETE").to_response();
@@ -80,36 +80,56 @@ fn connect(
     endpoint: &Endpoint,
     session: &Arc<Session>,
     admitted: &Admitted,
-    resumes: Option<EventId>,
+    last: Option<EventId>,
 ) -> Option<Connection> {
-    let is_whole = resumes.is_some_and(|last| session.replay.has_all_behind(&last));
-    let known = resumes.and_then(|last| session.replay.resume(&last));
-    let origin = resumes.map_or(Origin::Session, |last| last.origin);
-    let (writer, reader) = match (known, origin) {
-        (Some((_, reader)), Origin::Call) => {
+    let resumed = last.and_then(|last| session.replay.resume(&last));
+    let origin = last.map_or(Origin::Session, |last| last.origin);
+    let (writer, reader) = match (resumed, origin) {
+        (Some(stream), Origin::Call) => {
+            let reader = stream.reader;
             return Some(Connection { reader, feed: None });
         }
         (None, Origin::Call) => return None,
-        (Some(known), Origin::Session) if is_whole => known,
-        (known, Origin::Session) => {
+        (Some(stream), Origin::Session) if stream.is_whole => (stream.writer, stream.reader),
+        (resumed, Origin::Session) => {
             let newest = endpoint.engine().revision(&sender(admitted));
-            let revision = go_back(session, newest, resumes);
-            known.unwrap_or_else(|| session.replay.open(Origin::Session, revision))
+            let missed = last.map(|last| Lost {
+                revision: last.revision,
+                is_known: resumed.is_some(),
+            });
+            let revision = go_back(session, newest, missed);
+            match resumed {
+                Some(stream) => (stream.writer, stream.reader),
+                None => session.replay.open(Origin::Session, revision),
+            }
         }
     };
     let feed = Some((writer, session.open_stream()));
     Some(Connection { reader, feed })
 }
 
-/// What is not kept any more of a stream that its client comes back to, the log of patches says, from the
-/// revision on up to which that client was told of every change. Also after a restart, but then only to the
-/// first stream: what it is told, a later one would be told again. Where the stream begins comes back.
-fn go_back(session: &Session, newest: u64, resumes: Option<EventId>) -> u64 {
-    let (first, begun) = session.begin_streams(newest);
-    if let Some(last) = resumes
-        && (first || last.revision >= begun)
+/// A stream that its client comes back to, of which something is no longer kept.
+struct Lost {
+    /// The revision of the last event that the client has seen.
+    revision: u64,
+    /// Whether the stream was opened since the last restart, and is not forgotten.
+    is_known: bool,
+}
+
+/// Tells the client again, from the log of patches, what is no longer kept of its lost stream: every change since the
+/// revision that it knows. A stream from before a restart is told only if it is the first to come back: a later one
+/// would be told what the first was told. Returns the revision at which the stream begins.
+fn go_back(session: &Session, newest: u64, lost: Option<Lost>) -> u64 {
+    // What was told up to here counts, not the newest revision: that may be ahead of it.
+    let begins = match lost {
+        Some(_) => newest,
+        None => session.interests.heard().unwrap_or(newest),
+    };
+    let (first, begun) = session.begin_streams(begins);
+    if let Some(lost) = lost
+        && (first || lost.is_known || lost.revision >= begun)
     {
-        session.interests.rewind(last.revision);
+        session.interests.rewind(lost.revision);
     }
     session.interests.heard().unwrap_or(newest)
 }

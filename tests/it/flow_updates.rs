@@ -184,6 +184,11 @@ fn what_is_no_longer_kept_of_a_lost_stream_is_told_again_from_the_log() {
         let request = session.request("resources/subscribe").uri(uri);
         assert_eq!(request.send_over(&mut connection).result(), json!({}));
     }
+    // The state has gone on since it subscribed: the stream begins before the newest revision.
+    let newest = server.put("many-others", &json!(1));
+    wait_until("the server has seen it", IN_TIME, || {
+        read(&server, "gatewren:///public") >= newest
+    });
     let mut stream = session.get().open();
     let primed = stream.event().id.unwrap();
     let filter = json!({ "resourceSubscriptions": uris });
