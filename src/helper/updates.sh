@@ -19,13 +19,14 @@ if ! command -v apt-get >/dev/null; then
 fi
 
 # No question is asked; changed configuration files stay as they are; nothing that is held or essential is touched, and
-# nothing goes back to an older version, whatever apt is set to.
+# nothing goes back to an older version, whatever apt is set to. Another apt, such as unattended-upgrades, is waited for
+# for five minutes: a call becomes a job after 45 seconds, and only then can its caller read what it waits for.
 apt() {
     apt-get --quiet=1 --assume-yes \
         --option=Dpkg::Use-Pty=0 \
         --option=Dpkg::Options::=--force-confdef \
         --option=Dpkg::Options::=--force-confold \
-        --option=DPkg::Lock::Timeout=60 \
+        --option=DPkg::Lock::Timeout=300 \
         --option=APT::Get::force-yes=false \
         --option=APT::Get::allow-downgrades=false \
         --option=APT::Get::allow-remove-essential=false \

@@ -58,8 +58,8 @@ async fn check(updates: Arc<Updates>, asked: Check, cx: Cx) -> Result<UpdateChec
 /// named. Refreshes the lists first; keeps changed configuration files, and never downgrades, or removes what is
 /// essential. Services restart with it. Returns what is different, and whether a reboot waits (`server_restart`). It
 /// can be cancelled (`job_cancel`) until all is fetched; after that it goes to its end, so that no package stays half
-/// installed; only in a container without systemd it ends with gatewren, and the next one finishes it. Waits a minute
-/// for another apt, and says which process that is. Look first with `update_check`.
+/// installed; only in a container without systemd it ends with gatewren, and the next one finishes it. Waits up to
+/// five minutes for another apt, and says which process that is. Look first with `update_check`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Apply {
