@@ -273,11 +273,15 @@ mod tests {
         State::open(&scratch.join("state.db")).unwrap()
     }
 
+    /// Puts a value; again when another program holds the database longer than a write waits, as on a busy machine.
     async fn put(state: &State, pointer: &str, value: Value) -> u64 {
-        state
-            .put(&Author::observer(), &at(pointer), Some(value))
-            .await
-            .unwrap()
+        loop {
+            let value = Some(value.clone());
+            match state.put(&Author::observer(), &at(pointer), value).await {
+                Err(StateError::Busy(_)) => {}
+                written => return written.unwrap(),
+            }
+        }
     }
 
     /// Another program's connection.
