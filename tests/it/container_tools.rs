@@ -544,6 +544,7 @@ fn no_link_leads_out_of_a_container() {
 }
 
 #[test]
+#[ignore = "long: hundreds of tries to win a race"]
 fn a_container_that_exchanges_its_directories_gains_nothing() {
     let Some(mut own) = Containers::new() else {
         return;

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use crate::support::chance::Chance;
 use crate::support::client::{Client, runtime};
+use crate::support::cores::core;
 use crate::support::history::{History, connect, insert};
 use crate::support::machine::IN_TIME;
 use crate::support::server::{Directory, Server, server};
@@ -302,7 +303,9 @@ fn round(scene: &mut Scene, chance: &mut Chance) {
 
 /// `GATEWREN_ROUNDS` says how long it goes on, and `GATEWREN_SEED` repeats what was done by chance.
 #[test]
+#[ignore = "long: clients are watched for a while"]
 fn every_client_hears_of_the_last_change_whatever_happens() {
+    let _core = core();
     let seed = Chance::seed("GATEWREN_SEED");
     println!("GATEWREN_SEED={seed}");
     let rounds = std::env::var("GATEWREN_ROUNDS").map_or(8, |text| text.parse().unwrap());

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::support::client::{Client, Connection, runtime};
+use crate::support::cores::core;
 use crate::support::history::{connect, insert};
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Server, server};
@@ -138,7 +139,9 @@ fn add(key: &str, value: impl Into<Value>) -> Value {
 }
 
 #[test]
+#[ignore = "long: a thousand subscribers"]
 fn a_thousand_hear_of_one_resource_and_a_thousand_of_one_each_in_both_eras() {
+    let _core = core();
     let limits = "[limits]\nmax_streams_per_agent = 4096\nmax_sessions_per_agent = 4096\n";
     let server = server().settings(limits).start();
     let first = write(&server, &json!([add("own", json!({})), add("one", 0)]));
@@ -211,8 +214,10 @@ fn wide(value: usize) -> Value {
 }
 
 #[test]
+#[ignore = "long: a thousand subscribers"]
 fn who_does_not_read_costs_little_and_hears_the_newest_in_the_end() {
     const REVISIONS: usize = 150;
+    let _core = core();
     let settings = "[limits]\nupdate_interval = \"0s\"\n";
     let server = server().settings(settings).start();
     let uris: Vec<String> = (0..WIDE)

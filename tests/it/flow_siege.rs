@@ -114,6 +114,7 @@ fn connections(server: &Server) -> u64 {
 }
 
 #[test]
+#[ignore = "long: 500 silent clients, until their timeouts"]
 fn five_hundred_clients_that_say_nothing_keep_nobody_out_and_cost_little() {
     // Whoever had to wait for all of them would wait longer than the test.
     let patient = "[limits]\nhandshake_timeout = \"1m\"\nheader_timeout = \"5m\"\n";
@@ -129,6 +130,7 @@ fn five_hundred_clients_that_say_nothing_keep_nobody_out_and_cost_little() {
 }
 
 #[test]
+#[ignore = "long: 500 silent clients, until their timeouts"]
 fn five_hundred_clients_that_say_nothing_are_hung_up_on() {
     let hasty =
         "[limits]\nhandshake_timeout = \"5s\"\nheader_timeout = \"5s\"\nbody_timeout = \"5s\"\n";
@@ -140,6 +142,7 @@ fn five_hundred_clients_that_say_nothing_are_hung_up_on() {
 }
 
 #[test]
+#[ignore = "long: 500 silent clients, until their timeouts"]
 fn a_byte_now_and_then_gains_no_time() {
     const NOW_AND_THEN: Duration = Duration::from_millis(200);
     let hasty =
@@ -161,6 +164,7 @@ fn a_byte_now_and_then_gains_no_time() {
 }
 
 #[test]
+#[ignore = "long: 500 silent clients, until their timeouts"]
 fn a_connection_that_rests_between_requests_is_ended() {
     let server = server()
         .settings("[limits]\nheader_timeout = \"1s\"\n")

@@ -9,6 +9,8 @@ use std::process::{self, Command};
 
 use gatewren::fuzz::TARGETS;
 
+use crate::support::cores::core;
+
 /// Limits the unpacked inputs of all targets: every test run replays them.
 const MAX_INPUT_BYTES: u64 = 2 << 20;
 
@@ -42,6 +44,7 @@ fn every_target_has_a_corpus_and_every_corpus_a_target() {
 
 #[test]
 fn every_kept_input_holds() {
+    let _core = core();
     let corpus = UnpackedCorpus::new();
     let mut failed = Vec::new();
     let mut bytes = 0;

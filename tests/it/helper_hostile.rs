@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::support::apart::Apart;
 use crate::support::chance::Chance;
 use crate::support::container::Containers;
+use crate::support::cores::core;
 use crate::support::fort::{
     FRAME_BYTES, Fort, HOST_SHELL, NOTHING, deeds, descriptors, everything, request,
 };
@@ -86,6 +87,7 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
 
 #[test]
 fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
+    let _core = core();
     // Nobody's box is to go down because of a test: on this machine there is no system bus.
     let machine = Apart::new();
     if machine.is_none() && is_root() {

@@ -122,6 +122,7 @@ fn a_server_that_nobody_vouches_for_hears_nothing() {
 }
 
 #[test]
+#[ignore = "long: waits for timeouts"]
 fn servers_that_refuse_lead_elsewhere_or_take_their_time_are_told_of_and_not_followed() {
     let (phone, elsewhere) = (PostBox::plain(), PostBox::plain());
     let server = server()
@@ -392,6 +393,7 @@ fn hook_with(to: &PostBox, more: &str) -> String {
 }
 
 #[test]
+#[ignore = "long: waits for retries"]
 fn what_is_not_taken_is_tried_again_over_a_restart_and_given_up_where_that_is_no_use() {
     if !crate::support::server::has_sqlite3() {
         return;

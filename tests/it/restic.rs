@@ -86,6 +86,7 @@ fn safe(more: Value) -> Value {
 }
 
 #[test]
+#[ignore = "long: repositories of restic"]
 fn a_container_comes_back_from_restic_as_it_was() {
     let Some(repository) = Repository::new() else {
         return;
@@ -151,6 +152,7 @@ fn a_container_comes_back_from_restic_as_it_was() {
 }
 
 #[test]
+#[ignore = "long: repositories of restic"]
 fn a_directory_of_the_host_comes_back_from_restic() {
     let Some(repository) = Repository::new() else {
         return;
@@ -178,6 +180,7 @@ fn a_directory_of_the_host_comes_back_from_restic() {
 }
 
 #[test]
+#[ignore = "long: repositories of restic"]
 fn a_damaged_repository_is_found_and_changes_nothing() {
     let Some(repository) = Repository::new() else {
         return;
@@ -247,6 +250,7 @@ fn unusable(repository: &Repository, files: &Directory, silent: &TcpListener) ->
 }
 
 #[test]
+#[ignore = "long: repositories of restic"]
 fn what_is_in_the_way_of_a_repository_is_told_and_its_password_is_not() {
     let Some(repository) = Repository::new() else {
         return;
@@ -309,6 +313,7 @@ fn halted<T>(place: &str, locks: &Path, begin: impl FnOnce() -> T) -> (T, i32) {
 }
 
 #[test]
+#[ignore = "long: repositories of restic"]
 fn what_is_broken_off_leaves_no_lock_and_no_snapshot() {
     let Some(repository) = Repository::new() else {
         return;

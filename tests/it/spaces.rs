@@ -10,6 +10,7 @@ use crate::support::answer::Answer;
 use crate::support::client::Client;
 use crate::support::command::tell_by;
 use crate::support::container::Containers;
+use crate::support::cores::core;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::request::Request;
 use crate::support::server::{Server, has_sqlite3, server};
@@ -462,6 +463,7 @@ fn walk_the_rest(home: &Home, agent: &Agent, elsewhere: &str) {
 
 #[test]
 fn nothing_of_one_space_is_ever_sent_to_another() {
+    let _core = core();
     let Some(home) = Home::new() else { return };
     let (first, second, host) = (
         home.add("ada-lark", "meadow-k4"),

@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::support::container::Containers;
+use crate::support::cores::core;
 use crate::support::machine::{skip, wait_until};
 use crate::support::server::{Directory, Server, has_sqlite3, server};
 use crate::support::state::{command, said};
@@ -200,7 +201,9 @@ fn is_written_by(row: &Value, name: &str) -> bool {
 }
 
 #[test]
+#[ignore = "long: four programs write 10,000 revisions"]
 fn four_programs_write_ten_thousand_revisions_and_nothing_is_lost() {
+    let _core = core();
     if !has_sqlite3() {
         return;
     }

@@ -15,6 +15,7 @@ use crate::spaces::value;
 use crate::support::client::{Client, Connection};
 use crate::support::command::tell_by;
 use crate::support::container::Containers;
+use crate::support::cores::core;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Directory, Server, server};
 
@@ -338,6 +339,7 @@ fn with(base: &Value, name: &str, value: Value) -> Value {
 
 #[test]
 fn arguments_that_a_schema_allows_are_taken_and_answered_as_it_says() {
+    let _core = core();
     let mut place = Box::new();
     let mut checked = 0;
     for tool in place.tools() {
@@ -368,6 +370,7 @@ fn arguments_that_a_schema_allows_are_taken_and_answered_as_it_says() {
 
 #[test]
 fn what_changes_a_container_answers_as_its_schema_says() {
+    let _core = core();
     let mut place = Box::new();
     if place.containers.is_none() {
         return;
@@ -403,6 +406,7 @@ fn what_changes_a_container_answers_as_its_schema_says() {
 
 #[test]
 fn arguments_that_no_schema_allows_are_refused_and_change_nothing() {
+    let _core = core();
     let mut place = Box::new();
     let before = place.state_of_things();
     for tool in place.tools() {
@@ -437,7 +441,9 @@ fn arguments_that_no_schema_allows_are_refused_and_change_nothing() {
 const EACH: usize = 4;
 
 #[test]
+#[ignore = "long: hostile texts in each argument of each tool"]
 fn hostile_text_is_data_or_is_refused() {
+    let _core = core();
     let mut place = Box::new();
     let before = place.state_of_things();
     let (mut taken, mut kinds, mut turn) = (Vec::new(), BTreeSet::new(), 0_usize);

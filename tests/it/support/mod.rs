@@ -9,6 +9,7 @@ pub mod command;
 pub mod connector;
 pub mod consent;
 pub mod container;
+pub mod cores;
 pub mod fort;
 pub mod frames;
 pub mod gate;
