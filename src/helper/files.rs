@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use crate::sys::read_in_root;
+use crate::sys::InsideRoot;
 
 use super::refusal::Refusal;
 
@@ -15,7 +15,7 @@ const CONFIG_BYTES: u64 = 256 * 1024;
 const OS_RELEASE_BYTES: u64 = 64 * 1024;
 
 /// Where os-release(5) lies, in its order.
-const OS_RELEASE: &[&str] = &["etc/os-release", "usr/lib/os-release"];
+const OS_RELEASE: [&str; 2] = ["etc/os-release", "usr/lib/os-release"];
 
 /// One container's configuration file.
 pub fn config(path: &Path) -> Result<Vec<u8>, Refusal> {
@@ -27,16 +27,22 @@ pub fn config(path: &Path) -> Result<Vec<u8>, Refusal> {
     read.map_err(|e| Refusal::failed(format!("the container's configuration cannot be read: {e}")))
 }
 
-/// The `os-release` below `root`, whose every link ends inside.
-pub fn os_release(root: &Path) -> Result<Vec<u8>, Refusal> {
-    let mut outcome = Err(io::ErrorKind::NotFound.into());
+/// The container's `os-release`. Only where the first file does not exist is the second one read.
+pub fn os_release(root: &InsideRoot) -> Result<Vec<u8>, Refusal> {
     for path in OS_RELEASE {
-        outcome = read_in_root(root, Path::new(path), OS_RELEASE_BYTES);
-        if outcome.is_ok() {
-            break;
+        match root.read(path, 0, OS_RELEASE_BYTES) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => {
+                let message = format!("cannot read /{path} of the container: {e}");
+                return Err(Refusal::failed(message));
+            }
+            Ok((bytes, _)) => return Ok(bytes),
         }
     }
-    outcome.map_err(|e| Refusal::failed(format!("the container's os-release cannot be read: {e}")))
+    let paths = OS_RELEASE.map(|path| format!("/{path}")).join(" or ");
+    Err(Refusal::failed(format!(
+        "cannot read the operating system of the container: it has no {paths}"
+    )))
 }
 
 /// The root file system of a container that is not running, if it is a plain directory.
@@ -75,7 +81,33 @@ fn rootfs(config: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
     use super::*;
+    use crate::sys::Scratch;
+
+    #[test]
+    fn only_a_missing_os_release_has_a_substitute() {
+        let scratch = Scratch::new();
+        for directory in ["etc", "usr/lib"] {
+            fs::create_dir_all(scratch.join(directory)).unwrap();
+        }
+        let root = InsideRoot::open(scratch.path()).unwrap();
+        let words = || os_release(&root).unwrap_err().to_string();
+        assert!(words().ends_with("it has no /etc/os-release or /usr/lib/os-release"));
+        fs::write(scratch.join("usr/lib/os-release"), "ID=inside\n").unwrap();
+        assert_eq!(os_release(&root).unwrap(), b"ID=inside\n");
+        let first = scratch.join("etc/os-release");
+        symlink("/usr/lib/os-release", &first).unwrap();
+        assert_eq!(os_release(&root).unwrap(), b"ID=inside\n");
+        fs::remove_file(&first).unwrap();
+        let _socket = UnixListener::bind(&first).unwrap();
+        assert_eq!(
+            words(),
+            "cannot read /etc/os-release of the container: not a regular file"
+        );
+    }
 
     #[test]
     fn the_root_is_read_from_the_configuration() {

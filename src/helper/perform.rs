@@ -13,7 +13,7 @@ use super::{
     lxc::tool_for,
     mail,
     network::Network,
-    places::{existing, root},
+    places::{existing, inside},
     power,
     printing::print,
     programs::find,
@@ -201,7 +201,7 @@ async fn os_release(
     pump: &mut Pump,
     container: &ContainerName,
 ) -> Result<Ending, Refusal> {
-    let root = root(house, container).await?;
+    let root = inside(house, container).await?;
     print(pump, move || files::os_release(&root)).await
 }
 
@@ -211,14 +211,14 @@ async fn disk(
     pump: &mut Pump,
     container: &ContainerName,
 ) -> Result<Ending, Refusal> {
-    let root = root(house, container).await?;
+    let root = inside(house, container).await?;
     let tool = tools::Tool {
         name: "du",
-        // The root of a running one is a link.
+        // du opens directories alone; `/.` follows the link to this one.
         args: ["-sx", "--block-size=1", "--"]
             .map(str::to_owned)
             .into_iter()
-            .chain([format!("{}/.", root.display())])
+            .chain([format!("{}/.", root.path().display())])
             .collect(),
     };
     tools::carry(&tool, pump, &house.strays).await

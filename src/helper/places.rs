@@ -1,7 +1,6 @@
 //! Where a container's definition, its copies and its root file system are.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::exec::{ContainerName, RefusalCode};
@@ -32,49 +31,36 @@ fn own_file(house: &House, container: &ContainerName) -> PathBuf {
     directory.join(super::definitions::CONFIG)
 }
 
-/// Where a container's root file system is seen.
-pub async fn root(house: &House, container: &ContainerName) -> Result<PathBuf, Refusal> {
-    let config = existing(house, container)?;
-    // A running one's root is seen from its init, whatever it is stored on.
-    match house.containers.running(container).await {
-        Ok(running) => Ok(format!("/proc/{}/root", running.init).into()),
-        Err(_) => files::root_of(&config),
-    }
-}
-
-/// The root file system of one, running or not, to be worked in.
+/// The root directory of a container, running or not.
+///
+/// A running container's root is opened through its first process, whatever it is stored on.
 ///
 /// # Errors
-/// Also while it starts: its first process sees the host's root then.
+/// Also while it starts: its first process still has the host's root then.
 pub async fn inside(house: &House, container: &ContainerName) -> Result<InsideRoot, Refusal> {
     let config = existing(house, container)?;
-    let standing = house.containers.ask(container).await?;
-    let unseen = |cause: &dyn std::fmt::Display| {
+    let failed = |cause: io::Error| {
         Refusal::failed(format!(
-            "the root file system of '{container}' cannot be seen: {cause}"
+            "cannot open the root directory of container '{container}': {cause}"
         ))
     };
-    let Some(running) = standing.running else {
-        let path = files::root_of(&config)?;
-        return InsideRoot::open(&path).map_err(|e| unseen(&e));
+    let running = match house.containers.alive(container).await {
+        Ok(running) => running,
+        Err(refusal) if refusal.code() == RefusalCode::NotRunning => {
+            let path = files::root_of(&config)?;
+            return InsideRoot::open(&path).map_err(failed);
+        }
+        Err(refusal) => return Err(refusal),
     };
     let path = format!("/proc/{}/root", running.init);
-    let root = InsideRoot::open(Path::new(&path)).map_err(|e| unseen(&e))?;
-    // The number may have become another process's meanwhile.
-    if !running.still_runs() || is_the_hosts(&path) {
-        let message = format!("container '{container}' is just starting or ending; try again");
+    let root = InsideRoot::open(Path::new(&path)).map_err(failed)?;
+    let of_the_host = root.is_at(Path::new("/")).map_err(failed)?;
+    // Another process may have got the number before the root was opened.
+    if of_the_host || !running.still_runs() {
+        let message = format!("container '{container}' is starting or stopping; try again");
         return Err(Refusal::new(RefusalCode::Busy, message));
     }
     Ok(root)
-}
-
-fn is_the_hosts(path: &str) -> bool {
-    let place = |path: &str| {
-        fs::metadata(path)
-            .map(|facts| (facts.dev(), facts.ino()))
-            .ok()
-    };
-    place(path).is_none() || place(path) == place("/")
 }
 
 /// Refuses what only a stopped one can have done to it.

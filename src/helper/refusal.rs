@@ -35,6 +35,11 @@ impl Refusal {
         &self.message
     }
 
+    /// Why, in a word.
+    pub fn code(&self) -> RefusalCode {
+        self.code
+    }
+
     /// Whether it came before anything was started.
     pub fn is_of_the_request(&self) -> bool {
         self.code != RefusalCode::Failed

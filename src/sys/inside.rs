@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 
+use super::process_table::own_pid;
 use super::random::random_bytes;
 
 /// The permissions of a new file for which none are given.
@@ -26,12 +27,23 @@ impl InsideRoot {
         root.map(Self)
     }
 
+    /// Its path for other processes, as long as this is open.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", own_pid(), self.0.as_raw_fd()).into()
+    }
+
+    /// Whether it is the directory at `path`. What is open is compared, whatever its path leads to now.
+    pub fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let (own, other) = (self.0.metadata()?, fs::metadata(path)?);
+        Ok((own.dev(), own.ino()) == (other.dev(), other.ino()))
+    }
+
     /// At most `bytes` from `offset` on of a regular file, and its facts. Links on the way are followed as if the
     /// root were `/`.
     ///
     /// # Errors
-    /// `InvalidInput` when it is something else than a file: that is not even opened, for opening a device does
-    /// things.
+    /// `InvalidInput` when it is not a regular file. Such a file is not opened: `O_PATH` opens no driver and no pipe
+    /// (open(2)), while opening a device can rewind a tape or start a watchdog, whatever is done with it then.
     pub fn read(&self, path: &str, offset: u64, bytes: u64) -> io::Result<(Vec<u8>, Metadata)> {
         let found = self.find(path, OFlag::empty())?;
         if !found.metadata()?.is_file() {
@@ -159,10 +171,17 @@ fn invalid(what: &'static str) -> io::Error {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
 
+    use nix::errno::Errno;
+    use nix::sys::stat::{Mode, SFlag, makedev, mknod};
+    use nix::unistd::mkfifo;
+
+    use super::super::process_table::is_root;
     use super::super::scratch::Scratch;
+    use super::super::skip::skip;
     use super::*;
 
     /// A root with links out of it, and what lies outside.
@@ -204,6 +223,115 @@ mod tests {
             2,
             "above the root is the root"
         );
+    }
+
+    #[test]
+    fn the_root_has_a_path_and_is_known_by_what_it_is() {
+        let (scratch, root, inside) = lab();
+        assert_eq!(
+            fs::read(inside.path().join("etc/hosts")).unwrap(),
+            b"0123456789"
+        );
+        assert!(inside.is_at(&root).unwrap());
+        assert!(!inside.is_at(Path::new("/")).unwrap());
+        // Its path may lead elsewhere by now.
+        fs::rename(&root, scratch.join("moved")).unwrap();
+        fs::create_dir(&root).unwrap();
+        assert!(!inside.is_at(&root).unwrap());
+        let of_the_host = InsideRoot::open(Path::new("/proc/self/root")).unwrap();
+        assert!(of_the_host.is_at(Path::new("/")).unwrap());
+    }
+
+    /// The refusal of a file by its kind. To open one that cannot be opened would lead to another error.
+    const BY_ITS_KIND: &str = "not a regular file";
+
+    fn refusal(inside: &InsideRoot, path: &str) -> String {
+        inside.read(path, 0, 64).unwrap_err().to_string()
+    }
+
+    /// Opens a pipe to write, which fails with `ENXIO` unless somebody has it open to read (fifo(7)).
+    fn to_write(pipe: &Path) -> io::Result<File> {
+        let flags = OFlag::O_NONBLOCK.bits();
+        OpenOptions::new()
+            .write(true)
+            .custom_flags(flags)
+            .open(pipe)
+    }
+
+    #[test]
+    fn a_pipe_is_refused_without_being_opened() {
+        const ROUNDS: usize = 2000;
+        let (_scratch, root, inside) = lab();
+        let pipe = root.join("etc/os-release");
+        mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let refused = to_write(&pipe).map(drop).unwrap_err();
+                    assert_eq!(refused.raw_os_error(), Some(Errno::ENXIO as i32));
+                }
+            });
+            // It also returns: a blocking open would wait for a writer.
+            let mut refusals: Vec<_> = (0..ROUNDS)
+                .map(|_| {
+                    inside
+                        .read("etc/os-release", 0, 64)
+                        .map(drop)
+                        .map_err(|e| e.to_string())
+                })
+                .collect();
+            stop.store(true, Ordering::Relaxed);
+            writer.join().unwrap();
+            refusals.dedup();
+            assert_eq!(refusals, [Err(BY_ITS_KIND.to_owned())]);
+        });
+        // The writer would have noticed a reader.
+        let reader = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlag::O_NONBLOCK.bits())
+            .open(&pipe);
+        assert!(to_write(&pipe).is_ok());
+        drop(reader);
+    }
+
+    #[test]
+    fn a_device_and_a_socket_are_refused_without_being_opened() {
+        /// A device number for local use that no driver has (admin-guide/devices.txt).
+        const NO_DRIVER: (u64, u64) = (60, 0);
+        let (_scratch, root, inside) = lab();
+        let opened = |name: &str| {
+            let flags = OFlag::O_NONBLOCK.bits();
+            let path = root.join(name);
+            OpenOptions::new().read(true).custom_flags(flags).open(path)
+        };
+        // To open either would fail with an error of its own.
+        let _socket = UnixListener::bind(root.join("etc/socket")).unwrap();
+        let code = opened("etc/socket").unwrap_err().raw_os_error();
+        assert_eq!(code, Some(Errno::ENXIO as i32));
+        assert_eq!(refusal(&inside, "etc/socket"), BY_ITS_KIND);
+        if !is_root() {
+            return skip("only root makes a device");
+        }
+        let (major, minor) = NO_DRIVER;
+        let made = mknod(
+            &root.join("etc/os-release"),
+            SFlag::S_IFCHR,
+            Mode::S_IRWXU,
+            makedev(major, minor),
+        );
+        if made == Err(Errno::EPERM) {
+            return skip("no device can be made in this container");
+        }
+        made.unwrap();
+        let code = opened("etc/os-release").unwrap_err().raw_os_error();
+        assert!(
+            [Errno::ENXIO, Errno::EACCES, Errno::EPERM]
+                .map(|e| Some(e as i32))
+                .contains(&code),
+            "{code:?}"
+        );
+        assert_eq!(refusal(&inside, "etc/os-release"), BY_ITS_KIND);
     }
 
     #[test]

@@ -35,7 +35,6 @@ mod process_table;
 mod program_pages;
 mod random;
 mod rights;
-mod rooted;
 mod secret;
 mod secret_file;
 mod socket_owners;
@@ -82,7 +81,6 @@ pub use process_table::{
 pub use program_pages::{hold_few_program_pages, refuse_huge_pages};
 pub use random::{RandomError, random_bytes};
 pub use rights::{act_as_owner_of, as_owner_of};
-pub use rooted::read_in_root;
 pub use secret::Secret;
 pub use secret_file::read_secret;
 pub use socket_owners::socket_programs;

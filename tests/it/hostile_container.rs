@@ -1,12 +1,20 @@
 //! What whoever is root in a container can do to those who look at it: nothing that they show obeys, nothing of
 //! the host's, and no more than so much.
 
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{OpenOptionsExt as _, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::{Mode, SFlag, makedev, mknod};
+use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 
 use crate::support::container::Containers;
+use crate::support::helper::Helper;
+use crate::support::machine::skip;
 use crate::support::server::{Directory, Server, server};
 
 /// The most that an answer about a container may take, whatever stands in it.
@@ -89,6 +97,66 @@ fn what_a_container_says_of_itself_is_plain_and_short_and_its_own() {
     fs::remove_file(&file).unwrap();
     symlink(secret.join("shadow"), &file).unwrap();
     assert!(!info().to_string().contains("outside"));
+}
+
+/// Sets a flag when it goes, also in a test that fails: the thread that looks at the flag ends then.
+struct OnDrop<'a>(&'a AtomicBool);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_pipe_or_a_device_in_the_place_of_a_file_is_refused_unopened() {
+    const ROUNDS: usize = 50;
+    let Some(mut own) = Containers::new() else {
+        return;
+    };
+    let root = own.make("alpha");
+    let helper = Helper::start(own.lxcpath());
+    let about = |what: &str| json!({ "do": format!("container_{what}"), "container": "alpha" });
+    let is_refused = || {
+        let (code, message) = helper.run(&about("os_release")).refusal();
+        assert_eq!(code, "failed");
+        let expected = "cannot read /etc/os-release of the container: not a regular file";
+        assert_eq!(message, expected);
+    };
+    for running in [false, true] {
+        if running {
+            let started = helper.run(&about("start"));
+            assert_eq!(started.ending, json!({ "exited": { "code": 0 } }));
+        }
+        let file = root.join("etc/os-release");
+        fs::remove_file(&file).unwrap();
+        mkfifo(&file, Mode::S_IRWXU).unwrap();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            // A pipe can be opened so only while somebody has it open to read (fifo(7)).
+            let writer = scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let mut options = OpenOptions::new();
+                    let options = options.write(true).custom_flags(OFlag::O_NONBLOCK.bits());
+                    let refused = options.open(&file).map(drop).unwrap_err();
+                    assert_eq!(refused.raw_os_error(), Some(Errno::ENXIO as i32));
+                }
+            });
+            let stop = OnDrop(&stop);
+            for _ in 0..ROUNDS {
+                is_refused();
+            }
+            drop(stop);
+            writer.join().unwrap();
+        });
+        fs::remove_file(&file).unwrap();
+        // For local use, without a driver: to open it would fail with another error.
+        let device = makedev(60, 0);
+        if mknod(&file, SFlag::S_IFCHR, Mode::S_IRWXU, device) == Err(Errno::EPERM) {
+            return skip("no device can be made in this container");
+        }
+        is_refused();
+    }
 }
 
 #[test]
