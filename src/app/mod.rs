@@ -26,6 +26,8 @@ mod signals;
 mod stdio;
 mod tables;
 #[cfg(test)]
+mod tables_classes;
+#[cfg(test)]
 mod tables_startos;
 mod watchdog;
 mod watched;

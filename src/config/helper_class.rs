@@ -18,8 +18,10 @@ pub enum HelperClass {
     LxcReads,
     /// Starting and stopping containers.
     LxcWrites,
-    /// Making and removing containers, their snapshots, definitions and files.
+    /// Making and removing containers, their snapshots and definitions.
     LxcManage,
+    /// Listing, reading and writing files in containers.
+    ContainerFiles,
     /// Restarting the box and switching it off.
     Power,
     /// Looking at the host's updates.
@@ -50,13 +52,14 @@ pub enum HelperClass {
 
 impl HelperClass {
     /// Every class, in the order of the file.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
         Self::LxcReads,
         Self::LxcWrites,
         Self::LxcManage,
+        Self::ContainerFiles,
         Self::Power,
         Self::Updates,
         Self::UpdatesApply,
@@ -81,6 +84,7 @@ impl HelperClass {
             Self::LxcReads => "lxc_reads",
             Self::LxcWrites => "lxc_writes",
             Self::LxcManage => "lxc_manage",
+            Self::ContainerFiles => "container_files",
             Self::Power => "power",
             Self::Updates => "updates",
             Self::UpdatesApply => "updates_apply",

@@ -65,8 +65,10 @@ pub struct HelperPolicy {
     pub lxc_reads: bool,
     /// Whether containers may be started, stopped, frozen, and set to start with the box.
     pub lxc_writes: bool,
-    /// Whether containers may be made, removed and brought back, and their definitions and files touched.
+    /// Whether containers may be made, removed and brought back, and their definitions changed.
     pub lxc_manage: Switch,
+    /// Whether files in containers may be listed, read and written.
+    pub container_files: Switch,
     /// What containers may be made from.
     pub templates: Vec<Template>,
     /// Restarting the box and switching it off.
@@ -137,6 +139,7 @@ impl HelperPolicy {
         Self {
             host_shell: Shell::Full,
             lxc_manage: Switch::On,
+            container_files: Switch::On,
             templates: Template::of_lxc("busybox").into_iter().collect(),
             power: Switch::On,
             updates: Updates::Apply,
@@ -163,6 +166,7 @@ impl HelperPolicy {
             HelperClass::LxcReads => self.lxc_reads,
             HelperClass::LxcWrites => self.lxc_writes,
             HelperClass::LxcManage => self.lxc_manage == Switch::On,
+            HelperClass::ContainerFiles => self.container_files == Switch::On,
             HelperClass::Power => self.power == Switch::On,
             HelperClass::Updates => self.updates != Updates::Off,
             HelperClass::UpdatesApply => self.updates == Updates::Apply,
@@ -215,7 +219,10 @@ Every value below is the default: uncomment a line to change it.";
              and units of systemd in them changed."),
         key!("", "lxc_manage", lxc_manage, Word,
             "Making containers, copying and destroying them, keeping snapshots of them and bringing them back,\n\
-             changing their limits and names, and listing, reading and writing the files in them: \"off\" or \"on\"."),
+             and changing their limits and names: \"off\" or \"on\"."),
+        key!("", "container_files", container_files, Word,
+            "Listing, reading and writing files in containers as root, whether they run or not: \"off\" or \"on\". A\n\
+             client that writes a file in a container can have any program run as root there."),
         key!("", "templates", templates, TEMPLATES,
             "What containers may be created from: the name of one of LXC's templates, such as \"busybox\", or a\n\
              name and what it stands for, such as \"debian: download -d debian -r trixie -a amd64\". A template\n\
@@ -308,6 +315,7 @@ impl Default for HelperPolicy {
             lxc_reads: true,
             lxc_writes: true,
             lxc_manage: Switch::Off,
+            container_files: Switch::Off,
             templates: Vec::new(),
             power: Switch::Off,
             updates: Updates::ReadOnly,

@@ -21,7 +21,8 @@ pub enum Risk {
     Execute,
     /// May show secrets.
     Reveal,
-    /// Creates lasting access: keys, users, units.
+    /// Creates lasting access (keys, users, units), or writes bytes that a root process may execute, on the host or in a
+    /// container.
     Persist,
 }
 

@@ -71,10 +71,10 @@ fn class_of(deed: &Deed) -> HelperClass {
         | Deed::Restore { .. }
         | Deed::Forget { .. }
         | Deed::Clone { .. }
-        | Deed::Destroy { .. }
-        | Deed::ListFiles { .. }
-        | Deed::ReadFile { .. }
-        | Deed::WriteFile { .. } => HelperClass::LxcManage,
+        | Deed::Destroy { .. } => HelperClass::LxcManage,
+        Deed::ListFiles { .. } | Deed::ReadFile { .. } | Deed::WriteFile { .. } => {
+            HelperClass::ContainerFiles
+        }
     }
 }
 
@@ -111,7 +111,10 @@ fn refused(class: HelperClass) -> &'static str {
         HelperClass::LxcReads => "looking at containers is refused",
         HelperClass::LxcWrites => "starting, stopping and freezing containers is refused",
         HelperClass::LxcManage => {
-            "making and removing containers, their snapshots, settings and files is refused"
+            "making and removing containers, their snapshots and settings is refused"
+        }
+        HelperClass::ContainerFiles => {
+            "listing, reading and writing files in containers is refused"
         }
         HelperClass::Power => "restarting this box and switching it off is refused",
         HelperClass::Updates => "looking at updates is refused",
@@ -175,10 +178,11 @@ mod tests {
 
     /// What is done to one container, and looked at, as it comes over the socket.
     fn deeds() -> impl Iterator<Item = (Operation, Option<HelperClass>)> {
-        let (reads, writes, manages) = (
+        let (reads, writes, manages, files) = (
             HelperClass::LxcReads,
             HelperClass::LxcWrites,
             HelperClass::LxcManage,
+            HelperClass::ContainerFiles,
         );
         let all = [
             (r#"{"what":"snapshots"}"#, reads),
@@ -195,12 +199,12 @@ mod tests {
                 r#"{"what":"destroy","force":true,"snapshots":true}"#,
                 manages,
             ),
-            (r#"{"what":"list_files","path":"/","limit":1}"#, manages),
+            (r#"{"what":"list_files","path":"/","limit":1}"#, files),
             (
                 r#"{"what":"read_file","path":"/a","offset":0,"bytes":1}"#,
-                manages,
+                files,
             ),
-            (r#"{"what":"write_file","path":"/a","content":""}"#, manages),
+            (r#"{"what":"write_file","path":"/a","content":""}"#, files),
         ];
         let operation = |(text, class)| {
             let (container, deed) = ("web".parse().unwrap(), serde_json::from_str(text).unwrap());
@@ -535,6 +539,7 @@ mod tests {
                 | HelperClass::LxcWrites
                 | HelperClass::HostLogs => ["false", "true"],
                 HelperClass::LxcManage
+                | HelperClass::ContainerFiles
                 | HelperClass::Power
                 | HelperClass::Units
                 | HelperClass::Network

@@ -78,7 +78,7 @@ fn meaning(risk: Risk) -> &'static str {
         Risk::Disrupt => "stops, destroys or cuts access",
         Risk::Execute => "runs code",
         Risk::Reveal => "may show secrets",
-        Risk::Persist => "creates lasting access",
+        Risk::Persist => "creates lasting access, or writes what root may run",
     }
 }
 

@@ -27,7 +27,9 @@ pub fn tools(units: Arc<SystemdUnits>) -> Toolset<SystemdUnits> {
         .about(Scope::HostOr("container"))
         .titled("About a systemd unit");
     let starting = looking
-        .tool("unit_start", Risk::Write, start)
+        // As unit_restart, which starts a unit that does not run too: a unit is a program, and a start can also
+        // stop the units that it conflicts with (systemd.unit(5), Conflicts=).
+        .tool("unit_start", Risk::Disrupt, start)
         .changes("Start a systemd unit")
         .tool("unit_reload", Risk::Write, reload)
         .changes("Reload a systemd unit")

@@ -55,7 +55,7 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
                 .find(|(_, known)| known["what"] == *deed)
                 .unwrap();
             match *class {
-                "lxc_manage" => (class, "\"on\""),
+                "lxc_manage" | "container_files" => (class, "\"on\""),
                 class => (class, "true"),
             }
         }
@@ -96,7 +96,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
     let open = NOTHING.replace("containers = []", "containers = [\"*\"]");
     let all = everything(&host("true"));
     let classes: BTreeSet<_> = all.iter().skip(1).map(class).collect();
-    assert_eq!(classes.len(), 19);
+    assert_eq!(classes.len(), 20);
     for (key, on) in classes {
         let lines = open.lines().map(|line| match line.split_once(" = ") {
             Some((name, _)) if name == key => format!("{key} = {on}\n"),
@@ -166,8 +166,9 @@ fn commands_on_the_host_are_off_unless_the_file_switches_them_on() {
 
 #[test]
 fn a_container_that_is_not_in_the_list_is_answered_as_one_that_does_not_exist() {
-    let fort =
-        Fort::new("containers = [\"web\", \"absent\"]\nlxc_manage = \"on\"\nupdates = \"apply\"\n");
+    let fort = Fort::new(
+        "containers = [\"web\", \"absent\"]\nlxc_manage = \"on\"\ncontainer_files = \"on\"\nupdates = \"apply\"\n",
+    );
     // Without root and LXC those of the list are answered with what is missing.
     let able = is_root() && Path::new("/usr/bin/lxc-attach").exists();
     let absent = if able { "absent" } else { "other" };

@@ -202,6 +202,34 @@ fn a_folder_that_is_no_container_by_its_name_is_none() {
     }
 }
 
+/// An agent that may only operate once replaced a program of a container, and had a reading tool run it as root there.
+#[test]
+fn an_operator_places_no_program_in_a_container() {
+    let Some(mut own) = Containers::new() else {
+        return;
+    };
+    let root = own.make("alpha");
+    fs::create_dir_all(root.join("bin")).unwrap();
+    let server = server().policy("operate").lxcpath(own.lxcpath()).start();
+    let client = server.client();
+    let started = client.call("container_start", json!({ "container": "alpha" }));
+    assert_eq!(started.send().result()["isError"], false);
+    let write = json!({
+        "container": "alpha", "path": "/bin/journalctl", "mode": "0755",
+        "text": "#!/bin/sh\ntouch /tmp/was-run\n"
+    });
+    let denied = client.call("container_file_write", write).send();
+    assert_eq!(denied.verdict(), (200, -32_602), "{}", denied.body);
+    assert!(!root.join("bin/journalctl").exists());
+    let logs = json!({ "container": "alpha", "limit": 1 });
+    client.call("logs_query", logs).send();
+    assert!(!root.join("tmp/was-run").exists());
+    let inside = json!({ "container": "alpha", "command": "touch /tmp/was-run" });
+    let proposed = client.call("container_shell", inside).send().data();
+    assert_eq!(proposed["status"], "pending", "{proposed}");
+    assert!(!root.join("tmp/was-run").exists());
+}
+
 #[test]
 fn what_commands_print_is_shown_and_not_obeyed_and_cut() {
     let server = server().policy("admin").start();

@@ -102,7 +102,7 @@ def defaults():
                 expect(answer["error"]["code"] == -32602, answer)
         with check("whoami says what is off"):
             me = gatewren.call("whoami")[1]
-            off = ["host_shell", "lxc_manage", "power", "updates = \"apply\"", "units"]
+            off = ["host_shell", "lxc_manage", "container_files", "power", "updates = \"apply\"", "units"]
             off += ["host_file_reads", "host_file_writes", "network", "storage", "backup", "ssh_keys"]
             off += ["host_settings", "mail_to"]
             expect(me["off_on_this_box"] == off, me)

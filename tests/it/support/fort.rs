@@ -24,6 +24,7 @@ pub const FRAME_BYTES: u32 = 256 * 1024;
 /// Nothing is allowed.
 pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = []\n\
                        host_reads = false\nlxc_reads = false\nlxc_writes = false\nlxc_manage = \"off\"\n\
+                       container_files = \"off\"\n\
                        power = \"off\"\nupdates = \"off\"\nhost_logs = false\nunits = \"off\"\n\
                        host_settings = \"off\"\n\
                        host_file_reads = []\nhost_file_writes = []\nnetwork = \"off\"\nssh_keys = []\n\
@@ -265,6 +266,7 @@ fn backups() -> [Value; 9] {
 pub fn deeds() -> Vec<(&'static str, Value)> {
     let alone = |class, what: &str| (class, json!({ "what": what }));
     let manage = |deed: Value| ("lxc_manage", deed);
+    let files = |deed: Value| ("container_files", deed);
     vec![
         alone("lxc_reads", "snapshots"),
         (
@@ -279,9 +281,9 @@ pub fn deeds() -> Vec<(&'static str, Value)> {
         manage(json!({ "what": "restore", "snapshot": "snap0" })),
         manage(json!({ "what": "forget", "snapshot": "snap0" })),
         manage(json!({ "what": "clone", "to": "other" })),
-        manage(json!({ "what": "list_files", "path": "/", "limit": 1 })),
-        manage(json!({ "what": "read_file", "path": "/config", "offset": 0, "bytes": 1 })),
-        manage(json!({ "what": "write_file", "path": "/config", "content": "" })),
+        files(json!({ "what": "list_files", "path": "/", "limit": 1 })),
+        files(json!({ "what": "read_file", "path": "/config", "offset": 0, "bytes": 1 })),
+        files(json!({ "what": "write_file", "path": "/config", "content": "" })),
         manage(json!({ "what": "destroy", "force": false, "snapshots": false })),
     ]
 }

@@ -51,7 +51,7 @@ pub fn server() -> Builder {
         settings: None,
         // No less than a trial.
         bounds: "host_shell = \"full\"\npower = \"on\"\nlxc_manage = \"on\"\n\
-                 templates = [\"busybox\"]\n"
+                 container_files = \"on\"\ntemplates = [\"busybox\"]\n"
             .to_owned(),
         env: Vec::new(),
         listen: "127.0.0.1:0".to_owned(),
