@@ -120,6 +120,39 @@ fn a_revoked_agents_running_command_is_killed() {
 }
 
 #[test]
+fn each_running_call_of_a_revoked_agents_sessions_is_answered() {
+    /// The race that this is about was lost in one try of four.
+    const SESSIONS: usize = 12;
+    let home = Directory::new();
+    let server = admin_in(&home);
+    let visitor = add(&home.0, "admin");
+    let client = server
+        .client()
+        .with_token(visitor["token"].as_str().unwrap());
+    let list = client.modern("tools/list");
+    wait_until("it comes in", IN_TIME, || list.send().status == 200);
+    let calls = (0..SESSIONS).map(|_| {
+        let mark = marker();
+        let arguments = json!({ "command": format!("sleep {mark}"), "timeout_s": LONG_S });
+        let session = client.session("2025-11-25");
+        let call = session.call("system_shell", arguments);
+        (mark, call.accept("text/event-stream").open())
+    });
+    let calls: Vec<_> = calls.collect();
+    for (mark, _) in &calls {
+        wait_until("it runs", IN_TIME, || !marked(mark).is_empty());
+    }
+    tell(
+        &home.0,
+        &["agent", "revoke", visitor["id"].as_str().unwrap()],
+    );
+    for (_, mut stream) in calls {
+        assert_eq!(stream.message()["error"]["code"], -32_600);
+        stream.ends();
+    }
+}
+
+#[test]
 fn every_call_is_on_record_also_those_that_were_cut_short() {
     let home = Directory::new();
     let server = admin_in(&home);
