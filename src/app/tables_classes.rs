@@ -7,7 +7,7 @@ use super::tables::tables;
 use crate::config::{Mode, Policy, Preset, Risk};
 use crate::policy::mode;
 
-/// Why no tool of class read or write has the box, or a container, run code that the caller chose. A tool that places
+/// Why no tool of class read, scan or write has the box, or a container, run code that the caller chose. A tool that places
 /// bytes which a root process executes is of class persist; a tool that starts any program is of class disrupt or
 /// execute.
 #[rustfmt::skip]
@@ -83,7 +83,7 @@ fn classes() -> BTreeMap<String, Risk> {
 #[test]
 fn each_tool_that_only_reads_or_writes_has_a_reason_why_it_leads_to_no_code() {
     let mut unexplained = classes();
-    unexplained.retain(|_, risk| matches!(risk, Risk::Read | Risk::Write));
+    unexplained.retain(|_, risk| matches!(risk, Risk::Read | Risk::Scan | Risk::Write));
     let mut others: Vec<&&str> = Vec::new();
     for (why, names) in NO_CODE {
         assert!(names.is_sorted(), "{why}: {names:?}");
@@ -98,6 +98,14 @@ fn each_tool_that_only_reads_or_writes_has_a_reason_why_it_leads_to_no_code() {
         "no line in NO_CODE for {unexplained:?}: say why the tool cannot lead to code, or choose another class"
     );
     assert_eq!(others, [&""; 0], "named twice, or of another class");
+}
+
+#[test]
+fn a_tool_that_sends_packets_where_its_caller_wants_is_a_scan() {
+    let mut scans = classes();
+    scans.retain(|_, risk| *risk == Risk::Scan);
+    let names: Vec<&String> = scans.keys().collect();
+    assert_eq!(names, ["dns_query", "network_check_port", "network_ping"]);
 }
 
 #[test]

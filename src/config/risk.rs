@@ -13,6 +13,8 @@ use super::error::UnknownWord;
 pub enum Risk {
     /// Looks.
     Read,
+    /// Sends packets to addresses that the caller chooses, as a scan of the network does.
+    Scan,
     /// Changes something that can be changed back.
     Write,
     /// Stops, destroys or cuts access.
@@ -28,8 +30,9 @@ pub enum Risk {
 
 impl Risk {
     /// Every class.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Read,
+        Self::Scan,
         Self::Write,
         Self::Disrupt,
         Self::Execute,
@@ -41,6 +44,7 @@ impl Risk {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
+            Self::Scan => "scan",
             Self::Write => "write",
             Self::Disrupt => "disrupt",
             Self::Execute => "execute",

@@ -259,6 +259,7 @@ pub fn preset(preset: Preset) -> &'static str {
 pub fn risk(risk: Risk) -> &'static str {
     match risk {
         Risk::Read => "looks",
+        Risk::Scan => "sends packets to other machines or ports",
         Risk::Write => "changes what can be changed back",
         Risk::Disrupt => "stops, destroys or cuts access",
         Risk::Execute => "runs code",

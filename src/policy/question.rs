@@ -74,6 +74,7 @@ fn is_flat_enough(value: &Value, depth: usize) -> bool {
 fn meaning(risk: Risk) -> &'static str {
     match risk {
         Risk::Read => "only looks",
+        Risk::Scan => "sends packets to other machines or ports",
         Risk::Write => "changes what can be changed back",
         Risk::Disrupt => "stops, destroys or cuts access",
         Risk::Execute => "runs code",

@@ -5,15 +5,15 @@ use crate::registry::{Risk, Tool};
 
 use Mode::{Allow, Confirm, Deny, Propose};
 
-/// Preset, then read, write, disrupt, execute, reveal, persist.
+/// Preset, then read, scan, write, disrupt, execute, reveal, persist.
 ///
 /// What `suggest` may have done it proposes with tools of its own; it calls no other.
 #[rustfmt::skip]
-const TABLE: [(Preset, [Mode; 6]); 4] = [
-    (Preset::Observe, [Allow, Deny,    Deny,    Deny,    Deny,    Deny   ]),
-    (Preset::Suggest, [Allow, Propose, Propose, Propose, Deny,    Deny   ]),
-    (Preset::Operate, [Allow, Allow,   Propose, Propose, Deny,    Deny   ]),
-    (Preset::Admin,   [Allow, Allow,   Confirm, Allow,   Confirm, Confirm]),
+const TABLE: [(Preset, [Mode; 7]); 4] = [
+    (Preset::Observe, [Allow, Deny,  Deny,    Deny,    Deny,    Deny,    Deny   ]),
+    (Preset::Suggest, [Allow, Deny,  Propose, Propose, Propose, Deny,    Deny   ]),
+    (Preset::Operate, [Allow, Allow, Allow,   Propose, Propose, Deny,    Deny   ]),
+    (Preset::Admin,   [Allow, Allow, Allow,   Confirm, Allow,   Confirm, Confirm]),
 ];
 
 /// The tools of the preset `suggest`. Others have better ones for the same, and see these where their owner names
@@ -176,6 +176,32 @@ mod tests {
         }
         assert_eq!(preset(Preset::Operate, Risk::Execute), Propose);
         assert_eq!(preset(Preset::Admin, Risk::Execute), Allow);
+    }
+
+    #[test]
+    fn an_agent_that_observes_or_suggests_scans_nothing_until_its_owner_allows_it() {
+        let ping = Subject {
+            name: "network_ping",
+            toolset: "network",
+            risk: Risk::Scan,
+        };
+        #[rustfmt::skip]
+        let table = [
+            (Preset::Observe, NOTHING,                                false),
+            (Preset::Suggest, NOTHING,                                false),
+            (Preset::Operate, NOTHING,                                true),
+            (Preset::Admin,   NOTHING,                                true),
+            (Preset::Observe, r#"{"modes":{"read":"allow"}}"#,        false),
+            (Preset::Observe, r#"{"modes":{"scan":"allow"}}"#,        true),
+            (Preset::Suggest, r#"{"tools":{"network_ping":"allow"}}"#, true),
+            (Preset::Operate, r#"{"modes":{"scan":"deny"}}"#,         false),
+        ];
+        for (preset, overrides, shown) in table {
+            let overrides = serde_json::from_str(overrides).unwrap();
+            let policy = Policy { preset, overrides };
+            assert_eq!(shows(&policy, ping), shown, "{policy:?}");
+            assert!(!lets_propose(&policy, ping) || shown, "{policy:?}");
+        }
     }
 
     #[test]

@@ -261,12 +261,12 @@ fn definition(
 
 /// The hints of `tools/list`; they cannot contradict the policy because both come from the class.
 fn hints(risk: Risk) -> ToolAnnotations {
-    let reads = matches!(risk, Risk::Read | Risk::Reveal);
+    let reads = matches!(risk, Risk::Read | Risk::Scan | Risk::Reveal);
     ToolAnnotations {
         read_only_hint: reads,
         destructive_hint: (!reads).then_some(matches!(risk, Risk::Disrupt | Risk::Execute)),
         idempotent_hint: (!reads).then_some(false),
-        open_world_hint: risk == Risk::Execute,
+        open_world_hint: matches!(risk, Risk::Scan | Risk::Execute),
     }
 }
 

@@ -61,7 +61,7 @@ struct Situation {
 struct Proposable {
     /// The tool's name.
     tool: String,
-    /// What it can do to the box: `write`, `disrupt`, `execute`, `reveal` or `persist`.
+    /// What it can do to the box: `scan`, `write`, `disrupt`, `execute`, `reveal` or `persist`.
     class: String,
     /// What it does.
     description: String,

@@ -167,7 +167,9 @@ impl Home {
 fn keeper(server: &Server, options: &[&str]) -> Client {
     let name = format!("keeper{}", options.len());
     let args = ["agent", "add", &name, "--policy", "admin"];
-    let modes = ["read", "write", "disrupt", "execute", "reveal", "persist"];
+    let modes = [
+        "read", "scan", "write", "disrupt", "execute", "reveal", "persist",
+    ];
     let modes = modes.map(|class| format!("{class}=allow"));
     let modes = modes.iter().flat_map(|mode| ["--mode", mode.as_str()]);
     let args: Vec<&str> = args

@@ -32,7 +32,9 @@ impl Home {
         let settings = format!("[lxc]\nlxcpath = \"{lxcpath}\"\n");
         let server = server().policy("admin").settings(&settings).start();
         let args = ["agent", "add", "keeper", "--policy", "admin"];
-        let modes = ["read", "write", "disrupt", "execute", "reveal", "persist"];
+        let modes = [
+            "read", "scan", "write", "disrupt", "execute", "reveal", "persist",
+        ];
         let modes = modes.map(|class| format!("{class}=allow"));
         let modes = modes.iter().flat_map(|mode| ["--mode", mode.as_str()]);
         let args: Vec<&str> = args.into_iter().chain(modes).collect();

@@ -23,6 +23,8 @@ const CHANGING: [&str; 3] = ["container_restart", "container_start", "container_
 
 const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
 
+const SCANNING: [&str; 3] = ["dns_query", "network_check_port", "network_ping"];
+
 const RUNNING: [&str; 2] = ["container_shell", "system_shell"];
 
 const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
@@ -76,8 +78,9 @@ fn t2_each_policy_sees_its_tools() {
     };
     let [observe, operate, admin] = &lists;
     assert_eq!(observe, &here(&["read"]));
+    assert_eq!(here(&["scan"]), SCANNING);
     assert!(!admin.iter().any(own), "{admin:?}");
-    let may = here(&["read", "write", "disrupt", "execute"]);
+    let may = here(&["read", "scan", "write", "disrupt", "execute"]);
     for name in operate.iter().filter(|name| !own(name)) {
         assert!(may.contains(name), "{name}");
     }
@@ -140,7 +143,10 @@ fn t10_what_a_policy_denies_is_answered_as_what_does_not_exist() {
     {
         assert_eq!(words("observe", tool), unknown, "{tool}");
     }
-    for tool in READING {
+    for tool in SCANNING {
+        assert_eq!(words("observe", tool), unknown, "{tool}");
+    }
+    for tool in READING.iter().chain(&SCANNING) {
         assert_eq!(words("suggest", tool), unknown, "{tool}");
     }
     let session = shared("observe").client().session("2025-06-18");
@@ -299,7 +305,7 @@ fn the_list_is_the_same_each_time_and_its_schemas_are_closed() {
         assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name}");
         assert!(tool["description"].as_str().unwrap().len() > 40, "{name}");
-        let reads = ["read", "reveal"].contains(&classes[name].as_str());
+        let reads = ["read", "scan", "reveal"].contains(&classes[name].as_str());
         assert_eq!(tool["annotations"]["readOnlyHint"], reads, "{name}");
     }
 }

@@ -21,7 +21,7 @@ impl Box {
     fn new() -> Option<Self> {
         let machine = Apart::new()?;
         let containers = machine.home.join("containers");
-        let words = ["try", "--stdio", "--policy", "observe", "--lxcpath"];
+        let words = ["try", "--stdio", "--policy", "operate", "--lxcpath"];
         let words = [&words[..], &[containers.to_str().unwrap()]].concat();
         let mut pipe = Pipe::start_apart(&machine, &words);
         pipe.open("2025-11-25", json!({}));

@@ -70,7 +70,9 @@ impl Home {
     fn add(&self, name: &'static str, space: &'static str) -> Agent {
         // Whatever there is, it may do: what hides things is the space alone.
         let args = ["agent", "add", name, "--policy", "admin", "--space", space];
-        let modes = ["read", "write", "disrupt", "execute", "reveal", "persist"];
+        let modes = [
+            "read", "scan", "write", "disrupt", "execute", "reveal", "persist",
+        ];
         let modes = modes.map(|class| format!("{class}=allow"));
         let modes = modes.iter().flat_map(|mode| ["--mode", mode.as_str()]);
         let args: Vec<&str> = args.into_iter().chain(modes).collect();

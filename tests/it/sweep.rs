@@ -117,6 +117,7 @@ impl Box {
         ];
         for mode in [
             "read=allow",
+            "scan=allow",
             "reveal=allow",
             "write=propose",
             "disrupt=propose",

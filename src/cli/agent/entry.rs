@@ -23,8 +23,9 @@ Policies:
   suggest   sees, and proposes changes that the owner decides on
   operate   changes what can be changed back, and proposes the rest
   admin     does everything; the gravest only when it is confirmed
-Classes of tools: read, write (can be changed back), disrupt (stops, destroys, cuts access), execute (runs
-code), reveal (may show secrets), persist (creates lasting access, or writes what root may run).
+Classes of tools: read, scan (sends packets to other machines or ports), write (can be changed back), disrupt
+(stops, destroys, cuts access), execute (runs code), reveal (may show secrets), persist (creates lasting
+access, or writes what root may run).
 Modes: allow, confirm (the person at the client is asked), propose (waits in the inbox for the owner),
 deny (does not exist for the agent); default takes back what was said before.
 
