@@ -37,6 +37,7 @@ use crate::observer::{Observer, ObserverHandle, Units};
 use crate::owner::Site;
 use crate::registry::Catalog;
 use crate::state::{State, StateError};
+use crate::sys::Requester;
 use crate::telemetry::{Heartbeat, Notify};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
 use crate::vault::{Vault, VaultError};
@@ -87,14 +88,15 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let vault = open_vault(&directory.join("vault.db")).await?;
     let state = state(&settings)?;
     let tls = address.map(|_| load_tls(&settings)).transpose()?;
-    let lxc = Lxc::new(helper.clone());
-    let measured = (Host::new(helper.clone()).into(), lxc.clone());
+    let of_owner = helper.on_behalf_of(Requester::Owner);
+    let measured = (Host::new(of_owner.clone()).into(), Lxc::new(of_owner));
     let systemd = Systemd::new(SystemBus::new());
-    let observer = observer(&state, (&lxc, &systemd), &helper, &live);
+    let observing = helper.on_behalf_of(Requester::Observer);
+    let observer = observer(&state, &systemd, &observing, &live);
     recording_ends(&helper, (&vault, &state), directory.join("vault.db"), &stop);
-    let scrape = Scrape::new((&vault, &state), (&helper, &stop), (&tls, &directory));
+    let scrape = Scrape::new((&vault, &state), (&observing, &stop), (&tls, &directory));
     let told = (observer.handle(), live.clone());
-    let backends = backends((lxc, systemd), helper, told, (&bounds, &stop));
+    let backends = backends(systemd, helper, told, (&bounds, &stop));
     let courier = backends.courier.clone();
     let logins = Arc::new(Logins::new(vault.clone(), live.clone()));
     let (guard, sessions) = door(&vault, &state, (&live, &logins)).await?;
@@ -131,25 +133,20 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
 }
 
 /// What keeps the state true to the box.
-fn observer(
-    state: &State,
-    (lxc, systemd): (&Lxc, &Systemd),
-    helper: &Helper,
-    live: &Live,
-) -> Observer {
-    let units = Units::new(systemd, live.clone());
-    Observer::new(state.clone(), lxc, Host::new(helper.clone()), units)
+fn observer(state: &State, systemd: &Systemd, helper: &Helper, live: &Live) -> Observer {
+    let (units, lxc) = (Units::new(systemd, live.clone()), Lxc::new(helper.clone()));
+    Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units)
 }
 
 /// What the tools act on.
 pub fn backends(
-    (lxc, systemd): (Lxc, Systemd),
+    systemd: Systemd,
     helper: Helper,
     (observer, live): (ObserverHandle, Live<Settings>),
     (bounds, stop): (&Bounds, &watch::Sender<bool>),
 ) -> Backends {
     Backends {
-        lxc,
+        lxc: Lxc::new(helper.clone()),
         host: Host::new(helper.clone()),
         shell: Shell::new(helper.clone(), stop.subscribe()),
         jobs: Jobs::new(helper.clone(), stop.subscribe()),

@@ -46,7 +46,7 @@ fn over(scratch: &Path) -> Result<Catalog, BuildError> {
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let stop = watch::Sender::new(false);
     let backends = backends(
-        (lxc, systemd),
+        systemd,
         helper,
         (observer.handle(), Settings::default().into()),
         (&Bounds::unknown(), &stop),

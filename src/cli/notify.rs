@@ -19,7 +19,7 @@ use crate::courier::{Entry, Message, Outbox, Priority, Source, deliver};
 use crate::deeds::{plain, reached_at};
 use crate::helper_client::Helper;
 use crate::http::is_local;
-use crate::sys::rfc3339;
+use crate::sys::{Requester, rfc3339};
 
 /// One did not take it.
 const NOT_DELIVERED: u8 = 4;
@@ -153,7 +153,8 @@ fn way_of_letters(
     } else {
         (settings.helper.socket.clone(), None)
     };
-    Ok((Mail::new(Helper::connect_to(socket)), open))
+    let helper = Helper::connect_to(socket).on_behalf_of(Requester::Owner);
+    Ok((Mail::new(helper), open))
 }
 
 async fn test(mail: &Mail, settings: &Settings, (channel, json): (Option<&str>, bool)) -> ExitCode {

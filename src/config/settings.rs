@@ -151,7 +151,7 @@ pub struct Limits {
     pub address_burst: u32,
     /// Calls a minute of one agent.
     pub agent_rate: u32,
-    /// Calls of one agent at once.
+    /// Calls of one agent at once; those that only read are counted apart, and as many again.
     pub agent_calls: u32,
     /// Messages an hour of one agent to the owner's channels.
     pub agent_messages: u32,
@@ -345,7 +345,7 @@ impl Default for Limits {
             address_rate: 50,
             address_burst: 200,
             agent_rate: 600_000,
-            agent_calls: 256,
+            agent_calls: 16,
             agent_messages: 20,
         }
     }

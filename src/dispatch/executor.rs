@@ -23,7 +23,7 @@ use crate::auth::{AuthError, Principal};
 use crate::policy::{Verdict, judge, judge_approved};
 use crate::protocol::{Id, Inputs, Params};
 use crate::registry::{Answer, Cx, Interruption, Permit, Tool};
-use crate::sys::now_ms;
+use crate::sys::{Requester, now_ms, on_behalf_of};
 use crate::vault::{Begun, Change, ChangeEnd, Vault, VaultError};
 
 /// So many approved changes run at once, each about something else; further ones wait.
@@ -314,7 +314,11 @@ async fn watched(
     let mut work = JoinSet::new();
     let of = engine.clone();
     // In a task of its own: one that breaks must not take the record of it along.
-    work.spawn(async move { run_allowed(&of, &tool, permit, (arguments, cx)).await });
+    work.spawn(async move {
+        let run = run_allowed(&of, &tool, permit, (arguments, cx));
+        // The owner wants it run: it does not wait behind what its agent runs.
+        on_behalf_of(Requester::Owner, run).await
+    });
     let ended = tokio::select! {
         biased;
         ended = work.join_next() => ended,

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{
     call::{Call, Outcome, Reply},
     complete, discover,
     engine::Engine,
     listen, prompts, resources, task_methods, tool_list, tools,
 };
-use crate::protocol::{RpcError, ServerCapabilities};
+use crate::protocol::{Params, RpcError, ServerCapabilities};
+use crate::registry::Risk;
 
 /// A method: its name, the feature that offers it, and what answers it.
 type Row = (&'static str, fn(ServerCapabilities) -> bool, Handler);
@@ -59,6 +62,13 @@ impl Engine {
     /// Whether a method is answered at once, so that calls of it are never many.
     pub fn answers_at_once(&self, method: &str) -> bool {
         matches!(self.row(method), None | Some((.., Now(_))))
+    }
+
+    /// Whether a call only reads: those that do more are counted apart.
+    pub fn only_reads(&self, method: &str, params: &Params) -> bool {
+        let name = params.get("name").and_then(Value::as_str);
+        let tool = name.and_then(|name| self.catalog.tool(name));
+        method != "tools/call" || tool.is_none_or(|tool| tool.risk() == Risk::Read)
     }
 
     /// Answers a call.

@@ -11,6 +11,7 @@ use super::{
     results::Caching,
 };
 use crate::protocol::{Params, ReadResult, RpcError, page};
+use crate::sys::{Requester, on_behalf_of};
 
 /// The list of resources changes with an upgrade only; what they hold changes at any time.
 const LIST_TTL_MS: u64 = 300_000;
@@ -80,7 +81,8 @@ async fn read_one(engine: &Engine, call: &Call) -> Result<Outcome, RpcError> {
     if let Some(document) = source.document(&viewer, uri) {
         return Ok(Outcome::Read(ReadResult::Document(document)));
     }
-    let contents = source.read(&viewer, uri).await?;
+    let requester = Requester::Agent(viewer.agent.clone());
+    let contents = on_behalf_of(requester, source.read(&viewer, uri)).await?;
     let contents = contents.ok_or_else(|| RpcError::resource_not_found(uri))?;
     Ok(Outcome::Read(ReadResult::Contents(contents)))
 }

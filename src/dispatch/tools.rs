@@ -26,6 +26,7 @@ use crate::registry::{
     Answer, BoxFuture, Cx, Interruption, Permit, ProposedCall, Question, Risk, TaskSupport, Tool,
     ToolError,
 };
+use crate::sys::{Requester, on_behalf_of};
 use crate::telemetry::redact_text;
 
 /// Notifications of a call wait here for its reader; the tool waits when they are so many.
@@ -254,7 +255,9 @@ async fn work(
         | Verdict::Confirmed(permit)
         | Verdict::Granted(permit)
         | Verdict::Approved(permit, _) => {
-            run_allowed(&engine, &tool, permit, (arguments, cx)).await
+            let requester = Requester::Agent(cx.caller().agent.clone());
+            let run = run_allowed(&engine, &tool, permit, (arguments, cx));
+            on_behalf_of(requester, run).await
         }
         Verdict::Confirm | Verdict::Propose => Err(needs_approval().into()),
         Verdict::Deny => {

@@ -247,6 +247,7 @@ mod tests {
                 processes: 5,
             },
             reference: "r1".into(),
+            requester: Some(crate::sys::Requester::Agent("a1".into())),
         };
         let mut decoder = Decoder::default();
         decoder.push(&request.encode().unwrap());

@@ -34,6 +34,7 @@ mod update;
 mod vitals;
 mod wifi;
 
+pub use crate::sys::Requester;
 pub use backup::{BackupDeed, BackupId, Subject, TargetName};
 pub use backup_facts::{
     ArchiveFormat, Backup, BackupList, BackupTarget, TargetKind, UnseenTarget, Verified,

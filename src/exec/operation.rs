@@ -25,6 +25,7 @@ use super::{
     update::UpdateOrder,
     wifi::WifiDeed,
 };
+use crate::sys::Requester;
 
 /// The first frame of a connection: one operation and its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +37,9 @@ pub struct Request {
     pub limits: Limits,
     /// The call that this is for, as it stands in the journal and the audit.
     pub reference: String,
+    /// For whom the front asks; nobody in particular when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requester: Option<Requester>,
 }
 
 /// One thing that the helper does.

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
@@ -18,12 +19,21 @@ use super::{
     framing::check_framing,
     host::Hosts,
     identity::Identity,
-    rate::{Concurrency, Most, Pace, Place, Rate, household},
+    rate::{Concurrency, Most, Pace, Place, Queue, Rate, household},
     refusal::Refusal,
 };
 use crate::auth::{AgentId, Principal};
 use crate::config::Live;
 use crate::http::Upload;
+
+/// Bodies that one agent sends at once; one more is refused. Answers and cancellations are bodies too.
+const MAX_BODIES: u32 = 256;
+
+/// Calls of one agent that wait for a place; one more is refused at once.
+const CALL_QUEUE: Queue = Queue {
+    length: 64,
+    time: Duration::from_secs(5),
+};
 
 /// Everything that stands between a socket and the engine.
 pub struct Guard {
@@ -36,7 +46,10 @@ pub struct Guard {
     pub(super) registrations: Rate<IpAddr>,
     pub(super) pairings: Rate<IpAddr>,
     bodies: Concurrency,
+    /// Calls that may change something, or run something.
     calls: Concurrency,
+    /// Calls that only read, so that an agent whose commands have all places still sees what they do.
+    reads: Concurrency,
     streams: Concurrency,
 }
 
@@ -54,6 +67,7 @@ impl Guard {
             pairings: Rate::default(),
             bodies: Concurrency::default(),
             calls: Concurrency::default(),
+            reads: Concurrency::default(),
             streams: Concurrency::default(),
         }
     }
@@ -119,10 +133,11 @@ impl Guard {
         })
     }
 
-    /// Reads a body, of which an agent may be sending as many at once as it may have calls: what arrives is
-    /// bounded before it is known to be a call, or only an answer to one.
+    /// Reads a body, of which an agent may be sending [`MAX_BODIES`] at once, or as many as it may have calls if these
+    /// are more: what arrives is bounded before it is known to be a call, or only an answer to one.
     async fn read(&self, who: &Principal, body: Upload) -> Result<Bytes, Refusal> {
-        let most = Most::own(self.live.read(|settings| settings.limits.agent_calls));
+        let calls = self.live.read(|settings| settings.limits.agent_calls);
+        let most = Most::own(calls.max(MAX_BODIES));
         let place = self.bodies.enter(who.agent_id(), most);
         let _place = place.ok_or_else(|| {
             let words = "this agent is sending as many requests at once as it may";
@@ -211,16 +226,26 @@ impl Guard {
         edge.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A place among an agent's calls. What is no call needs none: an answer or a cancellation, which may be
-    /// what frees one, is never refused for want of a place.
-    pub fn call(&self, who: &Principal) -> Result<Place, Refusal> {
+    /// A place among an agent's calls. Those that only read are counted apart, and as many again. What is no call needs
+    /// none: an answer or a cancellation, which may be what frees one, is never refused for want of a place.
+    pub fn call(&self, who: &Principal, only_reads: bool) -> Result<Place, Refusal> {
+        let (calls, most) = self.calls_of(who, only_reads);
+        let place = calls.enter(who.agent_id(), most);
+        place.ok_or_else(too_many_calls)
+    }
+
+    /// The same; waits a short time for a place where there is none.
+    pub async fn call_in_time(&self, who: &Principal, only_reads: bool) -> Result<Place, Refusal> {
+        let (calls, most) = self.calls_of(who, only_reads);
+        let place = calls.enter_in_time(who.agent_id(), most, CALL_QUEUE).await;
+        place.ok_or_else(too_many_calls)
+    }
+
+    fn calls_of(&self, who: &Principal, only_reads: bool) -> (&Concurrency, Most) {
         let of_all = self.live.read(|settings| settings.limits.agent_calls);
         let own = lowered(who.policy().overrides.concurrent_calls, of_all);
-        let place = self.calls.enter(who.agent_id(), Most::own(own));
-        place.ok_or_else(|| {
-            let words = "this agent has as many calls at once as it may; wait for one to end";
-            later("too_many_calls", words, 1)
-        })
+        let calls = if only_reads { &self.reads } else { &self.calls };
+        (calls, Most::own(own))
     }
 
     /// Charges an agent for the further messages of a batch, the first of which came in as a request.
@@ -292,6 +317,11 @@ impl Guard {
 /// A limit of an agent's own, where it is the lower one.
 fn lowered(own: Option<u32>, of_all: u32) -> u32 {
     own.map_or(of_all, |own| own.min(of_all))
+}
+
+fn too_many_calls() -> Refusal {
+    let words = "this agent has as many calls at once as it may; wait for one to end";
+    later("too_many_calls", words, 1)
 }
 
 /// 503: what there is too much of will be less in a while.

@@ -5,8 +5,10 @@ use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
 
 use crate::auth::AgentId;
 
@@ -108,14 +110,42 @@ pub fn household(address: IpAddr) -> IpAddr {
 /// A place among an agent's calls or streams; dropping it makes room.
 #[derive(Debug)]
 pub struct Place {
-    own: Arc<AtomicU32>,
+    own: Arc<OwnPlaces>,
     all: Arc<AtomicU32>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.own.fetch_sub(1, Ordering::Relaxed);
+        self.own.taken.fetch_sub(1, Ordering::Relaxed);
         self.all.fetch_sub(1, Ordering::Relaxed);
+        self.own.freed.notify_one();
+    }
+}
+
+/// What one agent has.
+#[derive(Debug, Default)]
+struct OwnPlaces {
+    taken: AtomicU32,
+    waiting: AtomicU32,
+    /// Rung for each place that is free again.
+    freed: Notify,
+}
+
+/// How many may wait for a place at once, and how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Queue {
+    /// Of one agent; one more is refused at once.
+    pub length: u32,
+    /// The longest wait.
+    pub time: Duration,
+}
+
+/// A turn in the queue; dropping it leaves the queue.
+struct Turn<'o>(&'o OwnPlaces);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -140,7 +170,7 @@ impl Most {
 #[derive(Default)]
 pub struct Concurrency {
     all: Arc<AtomicU32>,
-    agents: Mutex<HashMap<AgentId, Arc<AtomicU32>>>,
+    agents: Mutex<HashMap<AgentId, Arc<OwnPlaces>>>,
 }
 
 impl Concurrency {
@@ -149,26 +179,49 @@ impl Concurrency {
         let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         let own = agents.entry(agent.clone()).or_default();
         let (of_own, of_all) = (
-            own.load(Ordering::Relaxed),
+            own.taken.load(Ordering::Relaxed),
             self.all.load(Ordering::Relaxed),
         );
         // Only here do they grow, under the lock.
         if of_own >= most.own || of_all >= most.together {
             return None;
         }
-        own.fetch_add(1, Ordering::Relaxed);
+        own.taken.fetch_add(1, Ordering::Relaxed);
         self.all.fetch_add(1, Ordering::Relaxed);
         Some(Place {
             own: own.clone(),
             all: self.all.clone(),
         })
     }
+
+    /// Takes a place, and waits for one where there is none. `None` when too many wait already, or no place became free
+    /// in time. Dropping the future gives up the wait.
+    pub async fn enter_in_time(&self, agent: &AgentId, most: Most, queue: Queue) -> Option<Place> {
+        let own = {
+            let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+            agents.entry(agent.clone()).or_default().clone()
+        };
+        let waiting = own.waiting.fetch_add(1, Ordering::Relaxed);
+        let _turn = Turn(&own);
+        if waiting >= queue.length {
+            return None;
+        }
+        let entered = async {
+            loop {
+                // A place that becomes free after this look is remembered by the bell.
+                if let Some(place) = self.enter(agent, most) {
+                    return place;
+                }
+                own.freed.notified().await;
+            }
+        };
+        timeout(queue.time, entered).await.ok()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
     async fn a_burst_then_a_steady_rate() {
@@ -218,6 +271,33 @@ mod tests {
         );
         drop(second);
         assert!(calls.enter(&agent, most(1)).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_finds_no_place_waits_a_short_time_and_few_wait() {
+        let (calls, agent) = (Arc::new(Concurrency::default()), AgentId::from("a"));
+        let queue = Queue {
+            length: 1,
+            time: Duration::from_secs(5),
+        };
+        let only = calls.enter(&agent, Most::own(1)).unwrap();
+        let begun = Instant::now();
+        let refused = calls.enter_in_time(&agent, Most::own(1), queue).await;
+        assert!(refused.is_none());
+        assert_eq!(begun.elapsed(), queue.time);
+        let waiting = tokio::spawn({
+            let (calls, agent) = (calls.clone(), agent.clone());
+            async move { calls.enter_in_time(&agent, Most::own(1), queue).await }
+        });
+        tokio::task::yield_now().await;
+        let begun = Instant::now();
+        let refused = calls.enter_in_time(&agent, Most::own(1), queue).await;
+        assert!(refused.is_none(), "one waits already");
+        let other = AgentId::from("b");
+        assert!(calls.enter(&other, Most::own(1)).is_some());
+        drop(only);
+        assert!(waiting.await.unwrap().is_some());
+        assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
     #[test]

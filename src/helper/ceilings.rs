@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::exec::{Command, Limits, Operation, Program};
 
-use super::refusal::Refusal;
-
-/// Operations at once; one more is refused as busy.
-pub const MAX_OPERATIONS: usize = 64;
+use super::{
+    operation_places::{MAX_OPERATIONS, MAX_WAITING},
+    refusal::Refusal,
+};
 
 /// Event streams at once, counted apart because they stay; one more is refused as busy.
 pub const MAX_EVENT_STREAMS: usize = 4;
@@ -15,8 +15,13 @@ pub const MAX_EVENT_STREAMS: usize = 4;
 /// Callers at once that are told what is allowed, or which jobs have ended, counted apart for the same reason; one more is refused as busy.
 pub const MAX_BOUNDS_STREAMS: usize = 6;
 
+/// Callers that wait for the end of a job at once, counted apart because nothing runs for them; one more is refused as
+/// busy, and its agent is answered at once how the job stands. The front has four agents' calls in them.
+pub const MAX_JOB_WAITS: usize = 64;
+
 /// Connections at once; one more waits in the socket's backlog.
-pub const MAX_CONNECTIONS: usize = MAX_OPERATIONS + MAX_EVENT_STREAMS + MAX_BOUNDS_STREAMS + 16;
+pub const MAX_CONNECTIONS: usize =
+    MAX_OPERATIONS + MAX_WAITING + MAX_JOB_WAITS + MAX_EVENT_STREAMS + MAX_BOUNDS_STREAMS + 16;
 
 /// How long a connection may take to say what it wants; then it is closed.
 pub const REQUEST_TIME: Duration = Duration::from_secs(5);

@@ -15,6 +15,7 @@ use super::{
     ceilings::{REQUEST_TIME, limits},
     house::House,
     job_calls,
+    operation_places::OperationPlace,
     perform::perform,
     pump::Pump,
     refusal::Refusal,
@@ -36,12 +37,17 @@ pub async fn serve_connection(house: Arc<House>, mut stream: UnixStream) {
     };
     let begun = Instant::now();
     let limits = limits(request.limits, &request.operation);
-    let stop = Stop::new(limits.timeout_ms, house.shutdown.clone());
-    let mut pump = Pump::new(stream, limits.output_bytes, stop);
+    let stop = |timeout_ms| Stop::new(timeout_ms, house.shutdown.clone());
+    let mut pump = Pump::new(stream, limits.output_bytes, stop(u64::MAX));
     pump.say(&Frame::Accepted).await;
-    let outcome = match permit(&house, &request.operation) {
-        Err(refusal) => Err(refusal),
-        Ok(_permit) => answer(&house, &mut pump, &request, limits.processes).await,
+    let outcome = match pump.wait(permit(&house, &request)).await {
+        Err(why) => Ok(Ending::Killed { why }),
+        Ok(Err(refusal)) => Err(refusal),
+        Ok(Ok(_permit)) => {
+            // The wait for a place does not shorten the time of the operation.
+            pump.set_stop(stop(limits.timeout_ms));
+            answer(&house, &mut pump, &request, limits.processes).await
+        }
     };
     house.strays.sweep();
     log(&house, &request, &outcome, begun);
@@ -97,16 +103,30 @@ async fn read_request(stream: &mut UnixStream) -> Result<Request, String> {
     }
 }
 
-fn permit<'a>(house: &'a House, operation: &Operation) -> Result<SemaphorePermit<'a>, Refusal> {
-    let permits = match operation {
+/// What an operation holds while it runs.
+enum Permit<'a> {
+    Stream { _permit: SemaphorePermit<'a> },
+    Place { _place: OperationPlace },
+}
+
+/// Takes a place for the operation. A stream is refused where there is none; an operation waits a short time for one.
+async fn permit<'a>(house: &'a House, request: &Request) -> Result<Permit<'a>, Refusal> {
+    let streams = match request.operation {
         Operation::ContainerEvents {} => &house.event_streams,
         Operation::Bounds {} | Operation::JobEnds {} => &house.bounds_streams,
-        _ => &house.operations,
+        Operation::JobWait { .. } => &house.job_waits,
+        ref operation => {
+            let requester = request.requester.as_ref();
+            let place = house.operations.take(requester, operation).await?;
+            return Ok(Permit::Place { _place: place });
+        }
     };
-    permits.try_acquire().map_err(|_| {
-        let message = "the helper is running as many operations as it may; try again in a moment";
+    let permit = streams.try_acquire().map_err(|_| {
+        let message =
+            "as many callers wait in the helper as it can serve; try again in a few seconds";
         Refusal::new(RefusalCode::Busy, message)
-    })
+    })?;
+    Ok(Permit::Stream { _permit: permit })
 }
 
 fn no_request(house: &House, cause: &str) {

@@ -18,12 +18,13 @@ use crate::sys::{
 };
 
 use super::{
-    ceilings::{MAX_BOUNDS_STREAMS, MAX_EVENT_STREAMS, MAX_OPERATIONS},
+    ceilings::{MAX_BOUNDS_STREAMS, MAX_EVENT_STREAMS, MAX_JOB_WAITS},
     claims::Claims,
     complaints::Complaints,
     containers::Containers,
     definitions::Definitions,
     jobs::Jobs,
+    operation_places::OperationPlaces,
     strays::Strays,
 };
 
@@ -45,10 +46,12 @@ pub struct House {
     pub claims: Claims,
     /// The children that nobody started.
     pub strays: Arc<Strays>,
-    /// One permit for each operation.
-    pub operations: Semaphore,
+    /// A place for each operation.
+    pub operations: Arc<OperationPlaces>,
     /// One permit for each stream of events.
     pub event_streams: Semaphore,
+    /// One permit for each caller that waits for the end of a job.
+    pub job_waits: Semaphore,
     /// What goes on without whoever began it.
     pub jobs: Jobs,
     /// Lines about what was not done.
@@ -84,8 +87,9 @@ impl House {
             containers: Containers::new(definitions, Arc::clone(&strays)),
             claims: Claims::default(),
             strays,
-            operations: Semaphore::new(MAX_OPERATIONS),
+            operations: Arc::default(),
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),
+            job_waits: Semaphore::new(MAX_JOB_WAITS),
             jobs,
             complaints: Complaints::default(),
             bounds_streams: Semaphore::new(MAX_BOUNDS_STREAMS),
@@ -109,7 +113,8 @@ impl House {
     /// How many callers stay and have nothing run for them.
     pub fn listeners(&self) -> usize {
         let events = MAX_EVENT_STREAMS - self.event_streams.available_permits();
-        events + MAX_BOUNDS_STREAMS - self.bounds_streams.available_permits()
+        let waits = MAX_JOB_WAITS - self.job_waits.available_permits();
+        events + waits + MAX_BOUNDS_STREAMS - self.bounds_streams.available_permits()
     }
 
     /// A fresh cgroup below `parent` for one call; `None` where the machine has none to give.

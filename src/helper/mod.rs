@@ -51,6 +51,7 @@ mod mail;
 mod name_servers;
 mod network;
 mod nmcli;
+mod operation_places;
 mod outbox;
 mod outputs;
 mod perform;

@@ -72,6 +72,11 @@ impl Pump {
         }
     }
 
+    /// From now on this ends the operation.
+    pub fn set_stop(&mut self, stop: Stop) {
+        self.stop = stop;
+    }
+
     /// Whether what is carried from now on is carried to its end, whatever the caller, the clock and our own stop say:
     /// for what must not be broken off.
     pub fn set_steadfast(&mut self, steadfast: bool) {

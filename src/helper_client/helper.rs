@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use crate::exec::{Frame, Limits, Operation, Request};
-use crate::sys::own_uid;
+use crate::sys::{Requester, current_requester, own_uid};
 
 use super::{
     address::Address,
@@ -30,6 +30,8 @@ const ROOT: u32 = 0;
 #[derive(Debug, Clone)]
 pub struct Helper {
     address: Arc<Address>,
+    /// For whom it asks; who the current task runs for when absent.
+    requester: Option<Requester>,
 }
 
 impl Helper {
@@ -41,6 +43,16 @@ impl Helper {
     pub(super) fn at(address: Address) -> Self {
         Self {
             address: Arc::new(address),
+            requester: None,
+        }
+    }
+
+    /// The same helper, asked on behalf of this requester, whatever task asks.
+    #[must_use]
+    pub fn on_behalf_of(&self, requester: Requester) -> Self {
+        Self {
+            address: self.address.clone(),
+            requester: Some(requester),
         }
     }
 
@@ -60,6 +72,7 @@ impl Helper {
             operation,
             limits,
             reference: reference.to_owned(),
+            requester: self.requester.clone().or_else(current_requester),
         };
         let bytes = request.encode();
         let bytes = bytes.map_err(|e| HelperError::Protocol(e.to_string()))?;

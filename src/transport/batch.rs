@@ -80,8 +80,13 @@ fn fits(session: &Session, messages: &[Message]) -> Result<(), RpcError> {
 /// A place for each of its requests, as if they had come alone.
 fn places(endpoint: &Endpoint, sender: &Context, batch: &[Message]) -> Result<Vec<Held>, Refusal> {
     endpoint.guard().charge_batch(&sender.who, batch.len())?;
-    let requests = batch.iter().filter(|m| matches!(m, Message::Request(_)));
-    requests.map(|_| endpoint.call(sender)).collect()
+    let requests = batch.iter().filter_map(|message| match message {
+        Message::Request(request) => Some(request),
+        _ => None,
+    });
+    requests
+        .map(|request| endpoint.call(sender, &request.method, &request.params))
+        .collect()
 }
 
 async fn finish(answering: &mut Answering<ToClient>) -> Option<Vec<u8>> {

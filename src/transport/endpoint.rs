@@ -10,7 +10,7 @@ use crate::config::Live;
 use crate::dispatch::{Context, Engine, Held};
 use crate::guard::{Admitted, Guard, Refusal};
 use crate::http::{Body, json};
-use crate::protocol::{Id, RpcError};
+use crate::protocol::{Id, Params, RpcError};
 
 /// The MCP endpoint.
 pub struct Endpoint {
@@ -64,8 +64,26 @@ impl Endpoint {
     }
 
     /// A place for a call, counted until nobody holds it any more.
-    pub(super) fn call(&self, sender: &Context) -> Result<Held, Refusal> {
-        let place = self.guard.call(&sender.who)?;
+    pub(super) fn call(
+        &self,
+        sender: &Context,
+        method: &str,
+        params: &Params,
+    ) -> Result<Held, Refusal> {
+        let only_reads = self.engine.only_reads(method, params);
+        let place = self.guard.call(&sender.who, only_reads)?;
+        Ok(Arc::new((place, self.engine.metrics.call())))
+    }
+
+    /// The same; waits a short time for a place where there is none.
+    pub(super) async fn call_in_time(
+        &self,
+        sender: &Context,
+        method: &str,
+        params: &Params,
+    ) -> Result<Held, Refusal> {
+        let only_reads = self.engine.only_reads(method, params);
+        let place = self.guard.call_in_time(&sender.who, only_reads).await?;
         Ok(Arc::new((place, self.engine.metrics.call())))
     }
 

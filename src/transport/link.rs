@@ -220,7 +220,10 @@ impl Link {
         if let Some(answering) = running::at_once(&self.endpoint, session, &request, &self.sender) {
             return Ok(answering.end.await.map(|end| end.body.into_one()));
         }
-        let place = self.endpoint.call(&self.sender).map_err(refused)?;
+        let place = self
+            .endpoint
+            .call(&self.sender, &request.method, &request.params);
+        let place = place.map_err(refused)?;
         let held = self.under_way.begin(&request.id).ok_or_else(in_use)?;
         // One that is malformed is refused with the call that it would report on.
         let token = progress_token(&request.params).unwrap_or_default();

@@ -16,8 +16,8 @@ use super::{
     pulse::Pulse,
     running::{at_once, start},
     session::Session,
-    stream::{Accepts, Form, decide},
-    wire,
+    stream::{Accepts, Answering, Form, decide},
+    wire::{self, ToClient},
 };
 use crate::dispatch::{Context, instructions};
 use crate::guard::{Admitted, Refusal};
@@ -134,16 +134,46 @@ fn serve(
     let sender = sender(admitted);
     let answering = match at_once(endpoint, session, &request, &sender) {
         Some(answering) => answering,
-        None => match endpoint.call(&sender) {
+        None => match endpoint.call(&sender, &request.method, &request.params) {
             Ok(place) => start(endpoint, session, request, &sender, (accepts.events, place)),
-            Err(refusal) => return endpoint.turn_away(&refusal).into(),
+            Err(_) => return serve_later(endpoint, session, request, sender, accepts),
         },
     };
     let (pulse, session) = (Pulse::new(token, endpoint.heartbeat()), session.clone());
+    Answered::later(async move { respond(&session, answering, accepts, pulse).await })
+}
+
+/// The same for a call that waits a short time for its place.
+fn serve_later(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    request: Request,
+    sender: Context,
+    accepts: Accepts,
+) -> Answered {
+    let (endpoint, session) = (endpoint.clone(), session.clone());
+    let token = progress_token(&request.params).unwrap_or_default();
     Answered::later(async move {
-        match decide(answering, accepts, pulse).await {
-            Form::Whole(response) => response,
-            Form::Stream(begun) => call_stream::open(&session, begun),
-        }
+        let place = endpoint.call_in_time(&sender, &request.method, &request.params);
+        let place = match place.await {
+            Ok(place) => place,
+            Err(refusal) => return endpoint.turn_away(&refusal),
+        };
+        let pulse = Pulse::new(token, endpoint.heartbeat());
+        let heard = (accepts.events, place);
+        let answering = start(&endpoint, &session, request, &sender, heard);
+        respond(&session, answering, accepts, pulse).await
     })
+}
+
+async fn respond(
+    session: &Arc<Session>,
+    answering: Answering<ToClient>,
+    accepts: Accepts,
+    pulse: Pulse,
+) -> Response<Body> {
+    match decide(answering, accepts, pulse).await {
+        Form::Whole(response) => response,
+        Form::Stream(begun) => call_stream::open(session, begun),
+    }
 }

@@ -12,7 +12,7 @@ use super::{
     endpoint::{Endpoint, sender},
     headers,
     pulse::Pulse,
-    stream::{Accepts, Answering},
+    stream::{Accepts, Answering, respond},
     wire,
 };
 use crate::dispatch::{Call, Context, Held, Reply, subscription_ended};
@@ -122,10 +122,32 @@ fn serve(
     if call.method == LISTEN {
         return listen(endpoint, call, accepts);
     }
-    match start(endpoint, call) {
-        Ok((answering, held)) => Answered::reply(answering, accepts, pulse, held),
-        Err(refusal) => endpoint.turn_away(&refusal).into(),
+    let mut call = call;
+    match place(endpoint, &call) {
+        Ok(held) => call.held = held,
+        Err(_) => return serve_later(endpoint, call, accepts, pulse),
     }
+    let (answering, held) = begin(endpoint, call);
+    Answered::reply(answering, accepts, pulse, held)
+}
+
+/// The same for a call that waits a short time for its place.
+fn serve_later(
+    endpoint: &Arc<Endpoint>,
+    mut call: Call,
+    accepts: Accepts,
+    pulse: Pulse,
+) -> Answered {
+    let endpoint = endpoint.clone();
+    Answered::later(async move {
+        let place = endpoint.call_in_time(&call.context, &call.method, &call.params);
+        match place.await {
+            Ok(held) => call.held = Some(held),
+            Err(refusal) => return endpoint.turn_away(&refusal),
+        }
+        let (answering, held) = begin(&endpoint, call);
+        respond(answering, accepts, pulse, held).await
+    })
 }
 
 /// The call that a request makes.
@@ -152,9 +174,21 @@ pub fn start(
     endpoint: &Arc<Endpoint>,
     mut call: Call,
 ) -> Result<(Answering<Notification>, Option<Held>), Refusal> {
-    if !endpoint.engine().answers_at_once(&call.method) {
-        call.held = Some(endpoint.call(&call.context)?);
+    call.held = place(endpoint, &call)?;
+    Ok(begin(endpoint, call))
+}
+
+/// A place for a call that is not answered at once.
+fn place(endpoint: &Endpoint, call: &Call) -> Result<Option<Held>, Refusal> {
+    if endpoint.engine().answers_at_once(&call.method) {
+        return Ok(None);
     }
+    endpoint
+        .call(&call.context, &call.method, &call.params)
+        .map(Some)
+}
+
+fn begin(endpoint: &Arc<Endpoint>, call: Call) -> (Answering<Notification>, Option<Held>) {
     let held = call.held.clone();
     let of = (call.id.clone(), Context::of(call.context.who.clone(), None));
     let Reply { notes, outcome } = endpoint.engine().answer(call);
@@ -164,7 +198,7 @@ pub fn start(
         hang_up: None,
         end: Ending::Call(calling),
     };
-    Ok((answering, held))
+    (answering, held)
 }
 
 /// A subscription: a stream that is counted apart from calls, and that ends with its agent or with its reach.

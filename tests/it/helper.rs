@@ -203,15 +203,18 @@ fn strangers_are_refused() {
 }
 
 #[test]
-fn one_operation_too_many_is_told_to_come_later() {
+fn one_operation_too_many_waits_and_is_then_refused_as_busy() {
     let helper = helper();
     let marker = marker();
+    let owner = json!("owner");
     let calls: Vec<_> = (0..64)
-        .map(|_| helper.ask(&host(&format!("exec sleep {marker}")), LONG_MS))
+        .map(|_| helper.ask_for(&owner, &host(&format!("exec sleep {marker}"))))
         .collect();
     wait_until("all run", IN_TIME, || marked(&marker).len() == 64);
     assert_eq!(helper.run(&host("true")).refusal().0, "busy");
+    let waiting = helper.ask_for(&owner, &host("true"));
     drop(calls);
+    assert_eq!(waiting.finish().ending, json!({ "exited": { "code": 0 } }));
     wait_until("one runs again", IN_TIME, || {
         helper.run(&host("true")).ending == json!({ "exited": { "code": 0 } })
     });

@@ -294,11 +294,11 @@ fn a_command_that_kills_its_own_reaper_gains_nothing() {
 fn twenty_calls_at_once_do_not_disturb_each_other() {
     for (helper, command) in places() {
         let marker = marker();
-        let long = helper.ask(&command(&format!("sleep {marker}")), LONG_MS);
+        let long = helper.ask_for(&json!("owner"), &command(&format!("sleep {marker}")));
         wait_until("it runs", IN_TIME, || marked(&marker).len() == 1);
         let line = |n| command(&format!("(setsid sleep 5 &) ; echo {n}; exit {n}"));
         let calls: Vec<_> = (0..20)
-            .map(|n| (n, helper.ask(&line(n), LONG_MS)))
+            .map(|n| (n, helper.ask_for(&json!("owner"), &line(n))))
             .collect();
         for (n, call) in calls {
             let finished = call.finish();

@@ -56,8 +56,9 @@ fn p7_a_call_too_many_is_503_and_nothing_but_calls_needs_a_place() {
         .id(json!("s"));
     let stateful = under_way(&call, &second);
 
-    refused_for_calls(&client.call("whoami", json!({})));
-    refused_for_calls(&session.call("whoami", json!({})));
+    let quick = json!({ "command": "true" });
+    refused_for_calls(&client.call("system_shell", quick.clone()));
+    refused_for_calls(&session.call("system_shell", quick.clone()));
     assert_eq!(counted(&server, "gatewren_calls_open"), 2);
     let refusals = "gatewren_refusals_total{reason=\"too_many_calls\"}";
     assert_eq!(counted(&server, refusals), 2);
@@ -77,7 +78,37 @@ fn p7_a_call_too_many_is_503_and_nothing_but_calls_needs_a_place() {
     wait_until("both places are free", IN_TIME, || {
         counted(&server, "gatewren_calls_open") == 0
     });
+    client.call("system_shell", quick).send().data();
+}
+
+#[test]
+fn calls_that_only_read_are_counted_apart() {
+    let server = admin("agent_calls = 1");
+    let client = server.client();
+    let session = client.session("2025-11-25");
+    let marker = marker();
+    let running = under_way(&client.call("system_shell", endless(&marker)), &marker);
     client.call("whoami", json!({})).send().data();
+    session.call("whoami", json!({})).send().data();
+    drop(running);
+}
+
+#[test]
+fn a_call_too_many_waits_for_its_turn() {
+    let server = admin("agent_calls = 1");
+    let client = server.client();
+    let session = client.session("2025-11-25");
+    let quick = json!({ "command": "echo hi" });
+    for waiting in [
+        client.call("system_shell", quick.clone()),
+        session.call("system_shell", quick.clone()),
+    ] {
+        let marker = marker();
+        let running = under_way(&client.call("system_shell", endless(&marker)), &marker);
+        let waiting = waiting.begin();
+        drop(running);
+        assert_eq!(waiting.finish().data()["stdout"], "hi\n");
+    }
 }
 
 #[test]
@@ -87,10 +118,11 @@ fn p7_a_call_keeps_its_place_when_its_connection_is_lost() {
     let marker = marker();
     let call = session.call("system_shell", endless(&marker)).id(json!(5));
     drop(under_way(&call, &marker));
-    refused_for_calls(&session.call("whoami", json!({})));
+    let quick = || session.call("system_shell", json!({ "command": "true" }));
+    refused_for_calls(&quick());
     session.notify("notifications/cancelled", &json!({ "requestId": 5 }));
     wait_until("its place is free", IN_TIME, || {
-        session.call("whoami", json!({})).send().status == 200
+        quick().send().status == 200
     });
 }
 

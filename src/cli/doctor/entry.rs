@@ -12,6 +12,7 @@ use super::finding::{Finding, State};
 use super::{agents, backups, call, certificate, container, machine, reach, service, stores};
 use crate::config::Settings;
 use crate::helper_client::Helper;
+use crate::sys::Requester;
 
 /// Something is to be looked at.
 const WARNINGS: u8 = 1;
@@ -126,7 +127,7 @@ async fn kept(args: &Args, settings: &Settings, way: Option<(&Door, IpAddr)>, re
     report.say_all(agents::look(&vault, &settings.spaces));
     match helper_of(&args.place, settings, &file) {
         Ok((socket, _open)) => {
-            let helper = Helper::connect_to(socket);
+            let helper = Helper::connect_to(socket).on_behalf_of(Requester::Owner);
             if !args.no_self_test {
                 report.say_all(container::look(&helper).await);
             }

@@ -11,6 +11,7 @@ use super::super::{inbox::Desk, place::Place};
 use crate::backends::{JobStanding, Jobs, JobsView};
 use crate::config::Settings;
 use crate::helper_client::Helper;
+use crate::sys::Requester;
 
 /// What the helper's log and the audit say who asked.
 const REFERENCE: &str = "gatewren job";
@@ -36,9 +37,10 @@ impl Way {
         let desk = Desk::new(place.vault()?)?;
         let (socket, directory) = helper_of(place, &settings, &vault)?;
         let stop = watch::Sender::new(false);
+        let helper = Helper::connect_to(socket);
         Ok(Self {
             desk,
-            jobs: Jobs::new(Helper::connect_to(socket), stop.subscribe()),
+            jobs: Jobs::new(helper.on_behalf_of(Requester::Owner), stop.subscribe()),
             _stop: stop,
             _directory: directory,
         })

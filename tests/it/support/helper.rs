@@ -157,7 +157,18 @@ impl Helper {
 
     /// Asks for one operation with limits of the test's own.
     pub fn ask_with(&self, operation: &Value, limits: &Value) -> Call {
-        let request = json!({ "operation": operation, "limits": limits, "reference": "it" });
+        self.send(&json!({ "operation": operation, "limits": limits, "reference": "it" }))
+    }
+
+    /// Asks for one operation on behalf of a requester, as the front names it.
+    pub fn ask_for(&self, requester: &Value, operation: &Value) -> Call {
+        self.send(&json!({
+            "operation": operation, "reference": "it", "requester": requester,
+            "limits": { "timeout_ms": LONG_MS, "output_bytes": 1_u64 << 40, "processes": 5000 },
+        }))
+    }
+
+    fn send(&self, request: &Value) -> Call {
         let mut stream = self.connect();
         stream.write_all(&frame(request.to_string())).unwrap();
         Call { stream }

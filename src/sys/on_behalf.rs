@@ -1,0 +1,51 @@
+//! For whom the current task asks the helper: set where a request is handled, read where the helper is called.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+tokio::task_local! {
+    static REQUESTER: Requester;
+}
+
+/// For whom the front asks the helper for an operation. The helper shares its places by it and decides nothing else:
+/// a compromised front can name anybody.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Requester {
+    /// The agent of this id.
+    Agent(Arc<str>),
+    /// The owner: their page, their command line, a change that they approved.
+    Owner,
+    /// The observer, which keeps the state document current.
+    Observer,
+}
+
+/// Runs a future on behalf of a requester. A task that it spawns has no requester unless it is set there again.
+pub async fn on_behalf_of<F: Future>(requester: Requester, future: F) -> F::Output {
+    REQUESTER.scope(requester, future).await
+}
+
+/// For whom the current task runs; `None` outside [`on_behalf_of`].
+pub fn current_requester() -> Option<Requester> {
+    REQUESTER.try_with(Requester::clone).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_requester_is_set_for_its_future_only() {
+        assert_eq!(current_requester(), None);
+        let inner = on_behalf_of(Requester::Owner, async {
+            let agent = Requester::Agent("a".into());
+            let innermost = on_behalf_of(agent, async { current_requester() }).await;
+            (current_requester(), innermost)
+        });
+        let (outer, innermost) = inner.await;
+        assert_eq!(outer, Some(Requester::Owner));
+        assert_eq!(innermost, Some(Requester::Agent("a".into())));
+        assert_eq!(current_requester(), None);
+    }
+}
