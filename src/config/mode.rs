@@ -15,6 +15,9 @@ pub enum Mode {
     Allow,
     /// The person at the client is asked first.
     Confirm,
+    /// The owner is asked first, in the inbox. Where the client can wait, the call waits for the decision.
+    #[serde(rename = "confirm-owner")]
+    ConfirmOwner,
     /// It waits in the inbox for the owner.
     Propose,
     /// The tool does not exist for this agent.
@@ -23,13 +26,20 @@ pub enum Mode {
 
 impl Mode {
     /// All of them, from the freest to the strictest.
-    pub const ALL: [Self; 4] = [Self::Allow, Self::Confirm, Self::Propose, Self::Deny];
+    pub const ALL: [Self; 5] = [
+        Self::Allow,
+        Self::Confirm,
+        Self::ConfirmOwner,
+        Self::Propose,
+        Self::Deny,
+    ];
 
     /// The word that stands for it in policies, on the command line and in the audit.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
             Self::Confirm => "confirm",
+            Self::ConfirmOwner => "confirm-owner",
             Self::Propose => "propose",
             Self::Deny => "deny",
         }
@@ -48,5 +58,21 @@ impl FromStr for Mode {
     fn from_str(word: &str) -> Result<Self, UnknownWord> {
         let known = Self::ALL.into_iter().find(|mode| mode.as_str() == word);
         known.ok_or_else(|| UnknownWord::new(word, &Self::ALL.map(Self::as_str)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mode_is_read_as_it_is_written() {
+        for mode in Mode::ALL {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+            let json = serde_json::to_value(mode).unwrap();
+            assert_eq!(json, mode.as_str());
+            assert_eq!(serde_json::from_value::<Mode>(json).unwrap(), mode);
+        }
+        assert!(Mode::ALL.is_sorted());
     }
 }

@@ -42,7 +42,13 @@ impl Outlook {
             let names: Vec<String> = fitting.map(|tool| tool.name.clone()).collect();
             (wanted, names)
         };
-        let tools = [Mode::Allow, Mode::Confirm, Mode::Propose].map(of);
+        let tools = [
+            Mode::Allow,
+            Mode::Confirm,
+            Mode::ConfirmOwner,
+            Mode::Propose,
+        ];
+        let tools = tools.map(of);
         Self {
             hidden: of(Mode::Deny).1.len(),
             off: off

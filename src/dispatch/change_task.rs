@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{engine::Engine, reference};
-use crate::protocol::{RpcError, Task, TaskState};
+use crate::protocol::{Content, RpcError, Task, TaskState, ToolResult, Written};
 use crate::registry::{Answer, ToolError};
 use crate::sys::rfc3339;
 use crate::vault::{CHANGE_KEPT_MS, Change, ChangeStatus, Vault};
@@ -135,6 +135,23 @@ fn result_of(change: &Change) -> Value {
         object.insert("resultType".into(), json!("complete"));
     }
     result
+}
+
+/// The same as the answer to a call that has waited for it.
+pub(super) fn called(change: &Change) -> ToolResult {
+    let result = result_of(change);
+    let blocks = result.get("content").and_then(Value::as_array);
+    let texts = blocks.into_iter().flatten();
+    let texts = texts.filter_map(|block| block.get("text")?.as_str());
+    ToolResult {
+        content: texts.map(Content::text).collect(),
+        structured: result
+            .get("structuredContent")
+            .and_then(|data| Written::of(data).ok()),
+        // Its text is among the others already.
+        shows_data: false,
+        failed: result.get("isError") == Some(&Value::Bool(true)),
+    }
 }
 
 /// How a change stands, or ended, in a sentence for the model.

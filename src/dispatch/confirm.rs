@@ -28,14 +28,8 @@ pub(super) enum Round {
     Run(Verdict),
     /// It ends, with the question or with words that it does not run.
     End(Outcome),
-}
-
-/// Why a question is not put.
-enum Refusal {
-    /// In words for the model.
-    Words(ToolError),
-    /// As an error of the protocol.
-    Error(RpcError),
+    /// The person at the client cannot be asked, for this reason: the owner is asked instead.
+    AskOwner(Record, &'static str),
 }
 
 /// Asks the person at the client, or takes their answer. An answer counts with the state that was given with its
@@ -60,14 +54,21 @@ pub(super) async fn confirm(
         None => {
             let record =
                 Record::begin(engine, call, given, cx.reference(), &Verdict::Confirm).await?;
+            // Nobody is asked about a call that would fail on its arguments.
+            if let Err(error) = tool.check_arguments(arguments.clone()) {
+                record.end("refused", None);
+                return Ok(Round::End(refuse(error)));
+            }
+            let question = match question_of(call, (&**tool, arguments)) {
+                Ok(question) => question,
+                Err(why) => return Ok(Round::AskOwner(record, why)),
+            };
             let record = record.waiting();
             let close: Close = Box::new(move |outcome| record.end(outcome, None));
-            let question = match put(engine, call, (&**tool, arguments), (asking, close)) {
-                Ok(question) => question,
-                Err(Refusal::Words(words)) => return Ok(Round::End(refuse(words))),
-                Err(Refusal::Error(error)) => return Err(error),
-            };
-            ask(engine, call, binding, question).map(Round::End)
+            match open(engine, question, (asking, close)) {
+                Ok(question) => ask(engine, call, binding, question).map(Round::End),
+                Err(words) => Ok(Round::End(refuse(words))),
+            }
         }
         Some(id) => {
             let id = id.as_str().unwrap_or_default();
@@ -83,35 +84,34 @@ pub(super) async fn confirm(
     }
 }
 
-/// Opens the question; what cannot be asked is refused.
-fn put(
-    engine: &Arc<Engine>,
+/// The question for the person at the client, or why it cannot be put to them.
+fn question_of(
     call: &Call,
     (tool, arguments): (&Tool, &Map<String, Value>),
-    (asking, close): (Asking, Close),
-) -> Result<InputRequired, Refusal> {
-    let refused = |close: Close, why: Refusal| {
-        close("refused");
-        Err(why)
-    };
-    // Nobody is asked about a call that would fail on its arguments.
-    if let Err(error) = tool.check_arguments(arguments.clone()) {
-        return refused(close, Refusal::Words(error));
-    }
-    let Some(Consent { message, schema }) = question(&call.context.who, tool, arguments) else {
-        return refused(close, Refusal::Words(too_long(tool)));
-    };
+) -> Result<InputRequired, &'static str> {
+    let consent = question(&call.context.who, tool, arguments);
+    let Consent { message, schema } = consent.ok_or(TOO_LONG)?;
     let params = json!({ "mode": "form", "message": message, "requestedSchema": schema });
     let question = InputRequired::new().ask(KEY, "elicitation/create", params);
-    if let Err(missing) = askable(&call.context.capabilities, &question) {
-        return refused(close, cannot_ask(call, tool, missing));
-    }
+    askable(&call.context.capabilities, &question).map_err(|_| CANNOT_ASK)?;
+    Ok(question)
+}
+
+/// Opens a question, which waits for its answer from then on.
+fn open(
+    engine: &Arc<Engine>,
+    question: InputRequired,
+    (asking, close): (Asking, Close),
+) -> Result<InputRequired, ToolError> {
     match engine.questions.open(asking, close) {
         Ok(id) => {
             tokio::spawn(give_up_in_time(engine.clone(), id.clone()));
             Ok(question.remember(json!({ STATE: id })))
         }
-        Err(close) => refused(close, Refusal::Words(too_many())),
+        Err(close) => {
+            close("refused");
+            Err(too_many())
+        }
     }
 }
 
@@ -167,34 +167,6 @@ fn not_open(tool: &Tool) -> ToolError {
     .hint("Calling the tool anew asks again.")
 }
 
-/// In 2026-07-28 a request that cannot go on for want of a capability is an error of the protocol; in a session it
-/// is a failure of the tool, which models are shown.
-fn cannot_ask(call: &Call, tool: &Tool, missing: RpcError) -> Refusal {
-    let words = ToolError::new(format!(
-        "{} runs only when the person at the client agrees, and this client cannot ask them: it has not declared \
-         the capability elicitation with forms. Nothing was done.",
-        tool.name()
-    ))
-    .hint(ELSEWHERE);
-    if call.context.session.is_some() {
-        return Refusal::Words(words);
-    }
-    let message = words.to_string();
-    Refusal::Error(RpcError {
-        message: message.into(),
-        ..missing
-    })
-}
-
-fn too_long(tool: &Tool) -> ToolError {
-    ToolError::new(format!(
-        "{} runs only when the person at the client agrees, and these arguments are too long to be shown to them. \
-         Nothing was done.",
-        tool.name()
-    ))
-    .hint(ELSEWHERE)
-}
-
 fn too_many() -> ToolError {
     ToolError {
         retry: true,
@@ -204,9 +176,13 @@ fn too_many() -> ToolError {
     }
 }
 
-/// What helps where nobody can be asked.
-const ELSEWHERE: &str =
-    "Tell the owner of this box what should be done and why, so that they do it.";
+/// Why the owner is asked where the client declares no forms, as connectors of chat services do not.
+const CANNOT_ASK: &str = "This client cannot ask the person who uses it (it declares no elicitation with forms), so the \
+                          owner of the box is asked instead.";
+
+/// Why the owner is asked about a call that no question shows whole.
+const TOO_LONG: &str = "The arguments are too long to be shown whole in a question at the client, so the owner of the box \
+                        is asked instead.";
 
 #[cfg(test)]
 mod tests {

@@ -104,7 +104,12 @@ async fn add(vault: &Vault, new: NewChange, room: ChangeRoom) -> Result<Change, 
 }
 
 /// What a call is answered that has become a change.
-pub(super) fn proposed(engine: &Engine, who: &Principal, change: &Change) -> Answer {
+pub(super) fn proposed(
+    engine: &Engine,
+    who: &Principal,
+    change: &Change,
+    why: Option<&str>,
+) -> Answer {
     let Change {
         id, tool, status, ..
     } = change;
@@ -115,8 +120,9 @@ pub(super) fn proposed(engine: &Engine, who: &Principal, change: &Change) -> Ans
     } else {
         format!(" Calling {tool} again with the same arguments tells how it stands while it waits.")
     };
+    let why = why.map_or_else(String::new, |why| format!(" {why}"));
     let words = format!(
-        "Nothing has been done yet. This call of {tool} needs the owner's approval and is now change {id} in the \
+        "Nothing has been done yet.{why} This call of {tool} needs the owner's approval and is now change {id} in the \
          owner's inbox. It runs by itself, just as it was called, when the owner approves it before {expires}; \
          nobody has to wait for that.{look}"
     );

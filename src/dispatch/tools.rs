@@ -7,24 +7,22 @@ use tokio::sync::mpsc;
 
 use super::{
     call::{Call, Outcome, Reply},
-    change_task::created,
     confirm::{Round, confirm},
     ended::{Ended, Stop},
     engine::Engine,
     handover::{Answered, Handover},
     long_call,
-    proposals::{offers, wanted},
-    propose::{Proposal, propose, proposed},
+    proposals::offers,
     record::Record,
     reference,
     rounds::{Binding, arguments, ask, inputs, name, surroundings},
     task_methods::declared,
+    to_owner::{Proposed, propose_other, put_into_inbox},
 };
 use crate::policy::{Verdict, confirms, judge, sees};
 use crate::protocol::{Content, Inputs, RpcError, progress_token};
 use crate::registry::{
-    Answer, BoxFuture, Cx, Interruption, Permit, ProposedCall, Question, Risk, TaskSupport, Tool,
-    ToolError,
+    Answer, BoxFuture, Cx, Interruption, Permit, Question, Risk, TaskSupport, Tool, ToolError,
 };
 use crate::sys::{Requester, on_behalf_of};
 use crate::telemetry::redact_text;
@@ -86,6 +84,11 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
     })
 }
 
+/// Whether the client is shown that the call goes on, so that it does not give up on one that waits for a person.
+fn hears_progress(call: &Call) -> bool {
+    call.context.hears_notes && matches!(progress_token(&call.params), Ok(Some(_)))
+}
+
 /// Runs to its end in a task of its own, whoever still waits for it.
 fn detached(
     running: impl Future<Output = Result<Outcome, RpcError>> + Send + 'static,
@@ -120,14 +123,20 @@ async fn run(
         Verdict::Confirm => match Box::pin(confirm(&engine, &call, given, &cx, &binding)).await? {
             Round::Run(verdict) => verdict,
             Round::End(outcome) => return Ok(outcome),
+            Round::AskOwner(record, why) => {
+                let proposed = Proposed::call(&tool, arguments, record).because(why);
+                return Ok(Box::pin(put_into_inbox(&engine, &call, proposed)).await);
+            }
         },
         verdict => verdict,
     };
     let request = cx.reference().clone();
     let record = Record::begin(&engine, &call, given, &request, &verdict).await?;
-    if let Verdict::Propose = verdict {
-        let proposal = (&*tool, arguments, None);
-        return Ok(Box::pin(put_into_inbox(&engine, &call, proposal, record)).await);
+    if let Verdict::Propose | Verdict::ConfirmOwner = verdict {
+        let proposed = Proposed::call(&tool, arguments, record);
+        let waits = matches!(verdict, Verdict::ConfirmOwner) && hears_progress(&call);
+        let proposed = proposed.waiting(waits);
+        return Ok(Box::pin(put_into_inbox(&engine, &call, proposed)).await);
     }
     let long = cx.long_call().cloned();
     let record = record.of_long(long.clone());
@@ -155,62 +164,23 @@ async fn run(
             Box::pin(handover.answer(Box::pin(work))).await
         }
     };
+    outcome_of(&engine, &call, &binding, answered).await
+}
+
+async fn outcome_of(
+    engine: &Engine,
+    call: &Call,
+    binding: &Binding,
+    answered: Answered,
+) -> Result<Outcome, RpcError> {
     match answered {
         Answered::Task(result) => Ok(Outcome::Complete(engine.signed(result))),
         Answered::Ended(Ok(result)) => Ok(Outcome::Called(result)),
-        Answered::Ended(Err(Stop::Ask(question))) => ask(&engine, &call, &binding, question),
+        Answered::Ended(Err(Stop::Ask(question))) => ask(engine, call, binding, question),
         Answered::Ended(Err(Stop::Propose(proposal))) => {
-            Ok(Box::pin(propose_other(&engine, &call, *proposal)).await)
+            Ok(Box::pin(propose_other(engine, call, *proposal)).await)
         }
         Answered::Ended(Err(Stop::Rpc(error))) => Err(error),
-    }
-}
-
-/// Answers a call that needs the owner's approval with the change that it becomes, or with a task whose result is
-/// what comes of it, where the client knows of tasks.
-async fn put_into_inbox(
-    engine: &Engine,
-    call: &Call,
-    (tool, arguments, reason): (&Tool, Map<String, Value>, Option<String>),
-    record: Record,
-) -> Outcome {
-    let who = &call.context.who;
-    let proposal = Proposal {
-        tool,
-        arguments,
-        reason,
-        proposed_in: record.audit_id(),
-    };
-    match propose(engine, who, proposal).await {
-        Ok(change) => {
-            record.end("proposed", None);
-            if declared(call).is_ok() {
-                return Outcome::Complete(engine.signed(created(&change)));
-            }
-            Outcome::Called(proposed(engine, who, &change).into_result())
-        }
-        Err(error) => {
-            record.end("failed", None);
-            Outcome::Called(Answer::from(error).into_result())
-        }
-    }
-}
-
-/// Puts a call into the inbox that another call proposes, if it may be proposed.
-async fn propose_other(
-    engine: &Engine,
-    call: &Call,
-    (asked, record): (ProposedCall, Record),
-) -> Outcome {
-    match wanted(engine, &call.context.who, asked) {
-        Ok(wanted) => {
-            let proposal = (&*wanted.tool, wanted.arguments, Some(wanted.reason));
-            put_into_inbox(engine, call, proposal, record).await
-        }
-        Err(error) => {
-            record.end("failed", None);
-            Outcome::Called(Answer::from(error).into_result())
-        }
     }
 }
 
@@ -259,7 +229,7 @@ async fn work(
             let run = run_allowed(&engine, &tool, permit, (arguments, cx));
             on_behalf_of(requester, run).await
         }
-        Verdict::Confirm | Verdict::Propose => Err(needs_approval().into()),
+        Verdict::Confirm | Verdict::ConfirmOwner | Verdict::Propose => Err(needs_approval().into()),
         Verdict::Deny => {
             Err(RpcError::invalid_params(format!("unknown tool: {}", tool.name())).into())
         }

@@ -163,7 +163,7 @@ pub const CLASSES: &str = "Classes of tools";
 pub const AS_POLICY_SAYS: &str = "as the policy says";
 pub const CHOOSE: &str = "choose one";
 pub const CHOOSE_POLICY: &str = "Choose a policy: observe, suggest, operate or admin.";
-pub const CHOOSE_MODE: &str = "Choose a mode: allow, confirm, propose or deny.";
+pub const CHOOSE_MODE: &str = "Choose a mode: allow, confirm, confirm-owner, propose or deny.";
 pub const WHOLE_BOX: &str = "the whole box";
 pub const NO_SUCH_SPACE: &str = "(the settings have no such space)";
 pub const TOOLSETS: &str = "Toolsets";
@@ -273,6 +273,7 @@ pub fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Allow => "run",
         Mode::Confirm => "ask the person at the client",
+        Mode::ConfirmOwner => "ask you, and wait for your decision where the client can",
         Mode::Propose => "wait in the inbox for you",
         Mode::Deny => "do not exist",
     }

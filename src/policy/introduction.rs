@@ -35,6 +35,7 @@ pub fn introduce(who: &Principal, name: Option<&str>) -> String {
     for (mode, words) in [
         (Mode::Allow, "run at once"),
         (Mode::Confirm, "run once the person at your client agrees"),
+        (Mode::ConfirmOwner, "run once the owner agrees"),
         (Mode::Propose, "wait in the owner's inbox for approval"),
         (Mode::Deny, "are not there for you"),
     ] {

@@ -11,4 +11,7 @@ pub use confirmation::{Asking, Confirmations, PATIENCE, Reply as Confirmation};
 pub use introduction::introduce;
 pub use question::{Question as Consent, question};
 pub use rules::{ALL_TOOLSETS, Subject, class, lets_propose, lists_briefly, mode, shows};
-pub use verdict::{Verdict, confirms, is_proposed, judge, judge_approved, lists, proposes, sees};
+pub use verdict::{
+    Verdict, confirms, is_proposed, judge, judge_approved, judge_target_check, lists, proposes,
+    sees,
+};

@@ -3,7 +3,7 @@
 use crate::config::{Mode, Policy, Preset};
 use crate::registry::{Risk, Tool};
 
-use Mode::{Allow, Confirm, Deny, Propose};
+use Mode::{Allow, Confirm, ConfirmOwner, Deny, Propose};
 
 /// Preset, then read, scan, write, disrupt, execute, reveal, persist.
 ///
@@ -13,7 +13,7 @@ const TABLE: [(Preset, [Mode; 7]); 4] = [
     (Preset::Observe, [Allow, Deny,  Deny,    Deny,    Deny,    Deny,    Deny   ]),
     (Preset::Suggest, [Allow, Deny,  Propose, Propose, Propose, Deny,    Deny   ]),
     (Preset::Operate, [Allow, Allow, Allow,   Propose, Propose, Deny,    Deny   ]),
-    (Preset::Admin,   [Allow, Allow, Allow,   Confirm, Allow,   Confirm, Confirm]),
+    (Preset::Admin,   [Allow, Allow, Allow,   Confirm, Allow,   Confirm, ConfirmOwner]),
 ];
 
 /// The tools of the preset `suggest`. Others have better ones for the same, and see these where their owner names
@@ -87,7 +87,7 @@ pub fn shows<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
     match mode(policy, tool) {
         Deny => false,
         // What its owner lets it call itself.
-        Allow | Confirm if overrides.tools.contains_key(tool.name) => true,
+        Allow | Confirm | ConfirmOwner if overrides.tools.contains_key(tool.name) => true,
         _ if tool.suggests() => {
             suggests || toolsets.is_some_and(|named| names(named, tool.toolset))
         }
@@ -120,7 +120,12 @@ pub fn lets_propose<'a>(policy: &Policy, tool: impl Into<Subject<'a>>) -> bool {
 fn proposes_any(policy: &Policy) -> bool {
     let mut named = policy.overrides.tools.values();
     let mut classes = Risk::ALL.into_iter();
-    classes.any(|risk| class(policy, risk) == Propose) || named.any(|mode| *mode == Propose)
+    classes.any(|risk| asks_owner(class(policy, risk))) || named.any(|mode| asks_owner(*mode))
+}
+
+/// Whether calls of this mode become changes in the inbox.
+pub fn asks_owner(mode: Mode) -> bool {
+    matches!(mode, ConfirmOwner | Propose)
 }
 
 /// What a policy says to a tool, wherever it is used. The narrower word counts: what is said to the tool by its
@@ -207,8 +212,11 @@ mod tests {
     #[test]
     fn an_admin_is_asked_before_it_cuts_shows_or_leaves_something() {
         for risk in Risk::ALL {
-            let asked = matches!(risk, Risk::Disrupt | Risk::Reveal | Risk::Persist);
-            let expected = if asked { Confirm } else { Allow };
+            let expected = match risk {
+                Risk::Disrupt | Risk::Reveal => Confirm,
+                Risk::Persist => ConfirmOwner,
+                _ => Allow,
+            };
             assert_eq!(preset(Preset::Admin, risk), expected, "{risk:?}");
         }
     }
@@ -250,8 +258,10 @@ mod tests {
             (Operate, r#"{"tools":{"search":"allow"}}"#,         search,   true,  false),
             (Operate, r#"{"toolsets":["suggest"]}"#,             search,   true,  false),
             (Observe, NOTHING,                                   withdraw, false, false),
-            (Admin,   NOTHING,                                   withdraw, false, false),
+            (Admin,   NOTHING,                                   withdraw, true,  false),
+            (Admin,   r#"{"modes":{"persist":"confirm"}}"#,      withdraw, false, false),
             (Admin,   r#"{"modes":{"disrupt":"propose"}}"#,      withdraw, true,  false),
+            (Suggest, r#"{"tools":{"container_stop":"confirm-owner"}}"#, stop, true, true),
         ];
         for (preset, overrides, tool, shown, proposed) in table {
             let policy = Policy {

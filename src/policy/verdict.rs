@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::rules::{self, lets_propose, mode, shows};
+use super::rules::{self, asks_owner, lets_propose, mode, shows};
 use crate::auth::Principal;
 use crate::config::Mode;
-use crate::registry::{Permit, Tool};
+use crate::registry::{Permit, Risk, Tool};
 use crate::vault::Begun;
 
 /// What becomes of one call.
@@ -16,6 +16,8 @@ pub enum Verdict {
     Allow(Permit),
     /// It runs when the person at the client says so.
     Confirm,
+    /// It waits for the owner's approval, and its client waits with it where it can.
+    ConfirmOwner,
     /// The person at the client has said so: it runs, with this key.
     Confirmed(Permit),
     /// The owner has allowed such calls for a while: it runs, with this key.
@@ -34,6 +36,7 @@ impl Verdict {
         match self {
             Self::Allow(_) => "allow",
             Self::Confirm => "confirm",
+            Self::ConfirmOwner => "confirm-owner",
             Self::Confirmed(_) => "confirmed",
             Self::Granted(_) => "granted",
             Self::Propose => "propose",
@@ -60,11 +63,21 @@ pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Ve
     let granted = || who.is_granted(tool.name(), tool.target(arguments));
     match mode(who.policy(), tool) {
         Mode::Allow => Verdict::Allow(Permit::granted_by_policy()),
-        Mode::Confirm | Mode::Propose if granted() => Verdict::Granted(Permit::granted_by_policy()),
+        Mode::Confirm | Mode::ConfirmOwner | Mode::Propose if granted() => {
+            Verdict::Granted(Permit::granted_by_policy())
+        }
         Mode::Confirm => Verdict::Confirm,
+        Mode::ConfirmOwner => Verdict::ConfirmOwner,
         Mode::Propose => Verdict::Propose,
         Mode::Deny => Verdict::Deny,
     }
+}
+
+/// Lets a tool that only reads be asked, within an agent's reach, whether what its proposal is about exists. `None` for
+/// any other tool. The answer is not shown to the agent, so its policy need not show it the tool.
+pub fn judge_target_check(who: &Principal, tool: &Tool) -> Option<Permit> {
+    let reads = tool.risk() == Risk::Read && tool.scope().is_within(who.reach());
+    reads.then(Permit::granted_by_policy)
 }
 
 /// Whether calls of a tool by an agent are put to the person at its client.
@@ -86,7 +99,7 @@ pub fn judge_approved(who: &Principal, tool: &Tool, begun: &Begun) -> Verdict {
 
 /// Whether calls of a tool by an agent wait for the owner, unless they were granted.
 pub fn is_proposed(who: &Principal, tool: &Tool) -> bool {
-    mode(who.policy(), tool) == Mode::Propose
+    asks_owner(mode(who.policy(), tool))
 }
 
 /// Whether a tool exists for an agent: what its policy denies, and what is of a part of the box that it does not

@@ -19,6 +19,8 @@ pub struct ToolError {
     pub hint: Option<String>,
     /// Whether the same call may succeed later.
     pub retry: bool,
+    /// Whether what the call names does not exist, or not for the caller.
+    pub absent: bool,
 }
 
 impl ToolError {
@@ -28,6 +30,7 @@ impl ToolError {
             message: message.into(),
             hint: None,
             retry: false,
+            absent: false,
         }
     }
 

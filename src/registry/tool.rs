@@ -34,6 +34,7 @@ pub struct Tool {
     or_needs: Option<HelperClass>,
     is_there: Option<IsThere>,
     syncs_state: bool,
+    makes_target: bool,
     remembers: bool,
     hears_offers: bool,
     task_support: TaskSupport,
@@ -77,6 +78,7 @@ impl Tool {
             or_needs: None,
             is_there: None,
             syncs_state: false,
+            makes_target: false,
             remembers: false,
             hears_offers: false,
             task_support: TaskSupport::Never,
@@ -209,6 +211,11 @@ impl Tool {
         self.syncs_state
     }
 
+    /// Whether it can make what its calls are about, so that this need not exist before.
+    pub fn makes_target(&self) -> bool {
+        self.makes_target
+    }
+
     /// Whether its questions may carry state from one round to the next.
     pub fn remembers(&self) -> bool {
         self.remembers
@@ -319,6 +326,10 @@ impl Tool {
 
     pub(super) fn set_syncs_state(&mut self) {
         self.syncs_state = true;
+    }
+
+    pub(super) fn set_makes_target(&mut self) {
+        self.makes_target = true;
     }
 
     pub(super) fn set_remembers(&mut self) {

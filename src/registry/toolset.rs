@@ -178,6 +178,12 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(Tool::set_syncs_state)
     }
 
+    /// The last row can make what its calls are about.
+    #[must_use]
+    pub fn makes_target(self) -> Self {
+        self.last(Tool::set_makes_target)
+    }
+
     /// The last row's questions carry state from one round to the next.
     #[must_use]
     pub fn remembers(self) -> Self {

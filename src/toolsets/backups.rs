@@ -29,6 +29,7 @@ pub fn tools(backups: Arc<Backups>) -> Toolset<Backups> {
         .long()
         .tool("backup_restore", Risk::Disrupt, restore)
         .about(Scope::HostOr("container"))
+        .makes_target()
         .through(HelperClass::Backup)
         .titled("Bring a backup back")
         .startos("package.backup.restore", OF_PACKAGE)

@@ -45,6 +45,7 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .syncs_state()
         .tool("container_create", Risk::Disrupt, create)
         .about(Scope::Container("container"))
+        .makes_target()
         .through(HelperClass::LxcManage)
         .titled("Create a container")
         .startos("package.install", ID)

@@ -14,6 +14,7 @@ pub fn failed(error: BackendError) -> Interruption {
         message: error.message,
         hint,
         retry: error.retry,
+        absent: error.kind == ErrorKind::NotFound,
     }
     .into()
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::support::answer::Answer;
 use crate::support::command::{add_agent, words};
 use crate::support::consent::{again, agreed, asked_on, asking, question, say, yes};
+use crate::support::container::defined;
 use crate::support::machine::{IN_TIME, is_root, wait_until};
 use crate::support::server::{Directory, Server, server, shared};
 
@@ -27,6 +28,11 @@ fn refusals() -> Vec<(&'static str, Value)> {
 
 fn target() -> Value {
     json!({ "container": "no-such-box" })
+}
+
+/// A container that is defined and does not run.
+fn there() -> Value {
+    json!({ "container": "wren" })
 }
 
 /// It was run, and came as far as a container that is not there lets it.
@@ -165,12 +171,14 @@ fn a_yes_is_good_for_its_call_and_its_agent_alone() {
 #[test]
 fn a_yes_is_not_good_for_what_the_agent_may_do_no_more() {
     let home = Directory::new();
-    let server = server().policy("admin").directory(&home.0).start();
+    let containers = defined(&["wren"]);
+    let builder = server().policy("admin").directory(&home.0);
+    let server = builder.lxcpath(&containers.0).start();
     let client = server.client();
     let session = client.session_with("2025-11-25", json!({ "elicitation": {} }));
-    let mut stream = session.call("container_stop", target()).open();
+    let mut stream = session.call("container_stop", there()).open();
     let (id, _) = asked_on(&mut stream);
-    let modern = asking(&client, "container_stop", target());
+    let modern = asking(&client, "container_stop", there());
     let asked = question(&modern.send());
 
     words(&home.0, &["agent", "edit", "try", "--policy", "operate"]);
@@ -207,33 +215,65 @@ fn what_a_model_writes_is_no_consent() {
     );
 }
 
+/// What an answer says of the change that the call has become.
+fn became_change(answer: &Answer, why: &str) {
+    let result = answer.result();
+    let text = result["content"].to_string();
+    assert!(text.contains(why), "{result}");
+    let change = answer.data();
+    assert_eq!(
+        (&change["status"], &change["applied"]),
+        (&json!("pending"), &json!(false)),
+        "{result}"
+    );
+}
+
 #[test]
-fn a_client_that_cannot_ask_is_refused() {
-    let client = shared("admin").client();
+fn a_call_of_a_client_that_cannot_ask_becomes_a_change() {
+    let containers = defined(&["wren"]);
+    let builder = server().policy("admin").lxcpath(&containers.0);
+    let server = builder.start();
+    let client = server.client();
     for able in [
         json!({}),
         json!({ "elicitation": { "url": {} } }),
         json!({ "elicitation": null }),
     ] {
-        let call = client.call("container_stop", target());
-        let answer = call.mcp_meta("clientCapabilities", able.clone()).send();
-        assert_eq!(answer.verdict(), (400, -32_021), "{able}");
-        let error = &answer.rpc()["error"];
-        let needed = json!({ "elicitation": { "form": {} } });
-        assert_eq!(error["data"]["requiredCapabilities"], needed);
-        assert!(answer.message().contains("Nothing was done"), "{error}");
-
+        let call = client.call("container_stop", there());
+        let call = call.mcp_meta("clientCapabilities", able.clone());
+        became_change(&call.send(), "This client cannot ask");
         let session = client.session_with("2025-11-25", able);
-        let failure = session.call("container_stop", target()).send().failure();
-        assert!(
-            failure.contains("cannot ask") && failure.contains("Nothing was done"),
-            "{failure}"
-        );
+        let call = session.call("container_stop", there());
+        became_change(&call.send(), "This client cannot ask");
     }
     // A revision that has no questions, whatever its client says.
     let session = client.session_with("2025-03-26", json!({ "elicitation": {} }));
-    let failure = session.call("container_stop", target()).send().failure();
-    assert!(failure.contains("cannot ask"), "{failure}");
+    let answer = session.call("container_stop", there()).send();
+    let text = answer.result()["content"].to_string();
+    assert!(text.contains("This client cannot ask"), "{text}");
+    let proposed = ("confirm".to_owned(), Some("proposed".to_owned()));
+    wait_until("it is all on record", IN_TIME, || {
+        audited(&server, "container_stop") == vec![proposed.clone(); 7]
+    });
+}
+
+#[test]
+fn a_call_that_no_question_shows_whole_becomes_a_change() {
+    let home = Directory::new();
+    let server = server().policy("admin").directory(&home.0).start();
+    let options = ["--policy", "admin", "--mode", "execute=confirm"];
+    let added = add_agent(&home.0, "careful", &options);
+    let client = server.client();
+    let client = client.with_token(added["token"].as_str().unwrap());
+    let list = client.modern("tools/list");
+    wait_until("it comes in", IN_TIME, || list.send().status == 200);
+    let long = json!({ "command": format!("true {}", "x".repeat(20_000)) });
+    let answer = asking(&client, "system_shell", long).send();
+    became_change(&answer, "too long to be shown whole");
+    // One that is wrong is refused, and is no change.
+    let wrong = json!({ "command": "x".repeat(20_000), "user": 5 });
+    let failure = asking(&client, "system_shell", wrong).send().failure();
+    assert!(failure.contains("user"), "{failure}");
 }
 
 #[test]

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::command::tell_by;
-use crate::support::machine::{IN_TIME, wait_until};
+use crate::support::container::defined;
+use crate::support::machine::{IN_TIME, is_root, skip, wait_until};
 use crate::support::server::{Server, has_sqlite3, server, shared};
 use crate::support::tasks;
 
@@ -147,7 +148,8 @@ fn a_proposal_waits_in_the_inbox_and_does_nothing() {
 
 #[test]
 fn a_proposal_is_made_in_both_eras_and_is_a_task_for_who_knows_of_them() {
-    let server = server().policy("suggest").start();
+    let home = defined(&["web"]);
+    let server = server().policy("suggest").lxcpath(&home.0).start();
     let client = server.client();
     let session = client.session("2025-11-25");
     let stop = propose("container_stop", &json!({ "container": "web" }));
@@ -260,13 +262,71 @@ fn an_agent_in_a_space_finds_and_proposes_nothing_beyond_it() {
     let shell = propose("system_shell", &json!({ "command": "true" }));
     let failure = client.call("propose_change", shell).send().failure();
     assert!(failure.contains("There is no tool"), "{failure}");
-    // Whether there is such a container is said by nobody before the owner decides.
-    for container in ["jellyfin", "elsewhere"] {
-        let stop = propose("container_stop", &json!({ "container": container }));
-        let change = call(&client, "propose_change", stop);
-        assert_eq!(
-            (&change["space"], &change["applied"]),
-            (&json!("media"), &json!(false))
-        );
+}
+
+#[test]
+fn a_proposal_about_a_container_out_of_sight_is_answered_as_one_about_none() {
+    if !is_root() {
+        return skip("whether a container exists needs root");
     }
+    let home = defined(&["jellyfin", "elsewhere"]);
+    let settings = format!(
+        "[spaces.media]\ncontainers = [\"jellyfin\", \"new-*\"]\n[lxc]\nlxcpath = \"{}\"\n",
+        home.0.display()
+    );
+    let server = server().policy("suggest").settings(&settings).start();
+    let add = |name: &str, policy: &str| {
+        let add = ["agent", "add", name, "--policy", policy, "--space", "media"];
+        let added = tell_by(&server.settings_file(), &add);
+        let client = server.client();
+        let client = client.with_token(added["token"].as_str().unwrap());
+        let list = client.modern("tools/list");
+        wait_until("it comes in", IN_TIME, || list.send().status == 200);
+        client
+    };
+    let suggesting = add("narrow", "suggest");
+    let operating = add("working", "operate");
+    let none = |name: &str| json!({ "container": name });
+    let failures = |name: &str| {
+        let stop = propose("container_stop", &none(name));
+        [
+            suggesting.call("propose_change", stop),
+            operating.call("container_stop", none(name)),
+        ]
+        .map(|call| call.send().failure().replace(name, "NAME"))
+    };
+    let [suggested, called] = failures("nowhere");
+    assert_eq!(suggested, called);
+    assert!(called.contains("there is no container 'NAME'"), "{called}");
+    assert_eq!(failures("elsewhere"), [suggested, called]);
+    let new = json!({ "container": "other-1", "template": "busybox" });
+    let failure = suggesting.call("propose_change", propose("container_create", &new));
+    let failure = failure.send().failure();
+    assert!(failure.contains("this agent's reach"), "{failure}");
+    assert_eq!(inbox(&server), [], "nothing of it reached the inbox");
+
+    let stop = propose("container_stop", &none("jellyfin"));
+    let change = call(&suggesting, "propose_change", stop);
+    assert_eq!(
+        (&change["space"], &change["applied"]),
+        (&json!("media"), &json!(false))
+    );
+    let new = json!({ "container": "new-1", "template": "busybox" });
+    call(
+        &suggesting,
+        "propose_change",
+        propose("container_create", &new),
+    );
+    assert_eq!(inbox(&server).len(), 2);
+}
+
+#[test]
+fn a_proposal_about_a_job_that_is_not_there_never_reaches_the_inbox() {
+    let server = server().policy("suggest").start();
+    let none = json!({ "job": format!("job_{:032x}", 7) });
+    let cancel = propose("job_cancel", &none);
+    let answer = server.client().call("propose_change", cancel).send();
+    let failure = answer.failure();
+    assert!(failure.contains("there is no job"), "{failure}");
+    assert_eq!(inbox(&server), []);
 }

@@ -25,6 +25,7 @@ mod flow_bridge;
 mod flow_calls;
 mod flow_changes;
 mod flow_confirm;
+mod flow_confirm_owner;
 mod flow_connect;
 mod flow_converge;
 mod flow_crowd;

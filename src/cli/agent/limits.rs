@@ -26,11 +26,11 @@ pub struct Options {
     #[arg(long = "container", value_name = "GLOB")]
     containers: Vec<Glob>,
 
-    /// What is said to one tool: allow, confirm, propose, deny, or default
+    /// What is said to one tool: allow, confirm, confirm-owner, propose, deny, or default
     #[arg(long = "tool", value_name = "TOOL=MODE")]
     tools: Vec<Said<String>>,
 
-    /// What is said to a class of tools: allow, confirm, propose, deny, or default
+    /// What is said to a class of tools: allow, confirm, confirm-owner, propose, deny, or default
     #[arg(long = "mode", value_name = "CLASS=MODE")]
     modes: Vec<Said<Risk>>,
 
@@ -58,9 +58,9 @@ impl<T: FromStr<Err: ToString>> FromStr for Said<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (to, mode) = text
-            .split_once('=')
-            .ok_or("write the name, =, and one of allow, confirm, propose, deny, default")?;
+        let (to, mode) = text.split_once('=').ok_or(
+            "write the name, =, and one of allow, confirm, confirm-owner, propose, deny, default",
+        )?;
         let mode = match mode {
             "default" => None,
             word => Some(
@@ -240,7 +240,7 @@ mod tests {
             (["--mode", "read"], "="),
             (
                 ["--mode", "read=maybe"],
-                "allow, confirm, propose, deny, default",
+                "allow, confirm, confirm-owner, propose, deny, default",
             ),
             (["--network", "10.0.0.1/8"], "192.168.1.0/24"),
             (["--container", "a/b"], "pattern"),

@@ -15,6 +15,7 @@ fn words(mode: Mode) -> &'static str {
     match mode {
         Mode::Allow => "run",
         Mode::Confirm => "ask the person at the client",
+        Mode::ConfirmOwner => "ask the owner, and wait for the decision where the client can",
         Mode::Propose => "wait in the inbox for the owner",
         Mode::Deny => "do not exist",
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::machine::{IN_TIME, install_program, is_root, marker, skip, wait_until};
+use super::server::Directory;
 
 /// The one static program of which such a container consists.
 const BUSYBOX: &str = "/bin/busybox";
@@ -110,6 +111,16 @@ impl Containers {
     pub fn state(&self, name: &str) -> String {
         self.tool("lxc-info", name, &["-sH"]).trim().to_owned()
     }
+}
+
+/// Where LXC has definitions of containers of these names, none of which ever ran.
+pub fn defined(names: &[&str]) -> Directory {
+    let home = Directory::new();
+    for name in names {
+        fs::create_dir_all(home.join(name)).unwrap();
+        fs::write(home.join(name).join("config"), "lxc.uts.name = x\n").unwrap();
+    }
+    home
 }
 
 impl Drop for Containers {

@@ -1,0 +1,78 @@
+//! Whether what a proposal is about exists for its agent: what does not never reaches the inbox.
+
+use serde_json::{Map, Value};
+
+use super::{call::Call, engine::Engine, reference, rounds::surroundings};
+use crate::policy::judge_target_check;
+use crate::protocol::Inputs;
+use crate::registry::{Interruption, Scope, Tool, ToolError};
+use crate::sys::{Requester, on_behalf_of};
+
+/// Which tool knows whether what an argument names exists. The first whose argument is there is asked: a unit is asked
+/// about with its container.
+const KNOWN_BY: [(&str, &str); 3] = [
+    ("unit", "unit_status"),
+    ("job", "job_get"),
+    (CONTAINER, "container_config_get"),
+];
+
+const CONTAINER: &str = "container";
+
+/// Refuses a proposal whose arguments are wrong, and one about a container, a unit or a job that the agent cannot see or
+/// that does not exist, with the words that a call about it would be answered with. What cannot be known at the moment
+/// is let through: the owner sees it, and the tool looks again when it runs.
+///
+/// # Errors
+/// Words for the model.
+pub(super) async fn check_target(
+    engine: &Engine,
+    call: &Call,
+    (tool, arguments): (&Tool, &Map<String, Value>),
+) -> Result<(), ToolError> {
+    tool.check_arguments(arguments.clone())?;
+    if tool.makes_target() {
+        return check_new(call, tool, arguments);
+    }
+    if let Scope::HostOr(argument) = tool.scope()
+        && !arguments.contains_key(argument)
+        && !call.context.who.reach().host()
+    {
+        return Err(ToolError::new("the host is not within this agent's reach"));
+    }
+    let is_named = |name: &str| arguments.get(name).is_some_and(Value::is_string);
+    let mut known_by = KNOWN_BY.iter();
+    let Some(&(argument, name)) = known_by.find(|(argument, _)| is_named(argument)) else {
+        return Ok(());
+    };
+    let asked = engine.catalog.tool(name).filter(|t| engine.catalog.has(t));
+    let Some((asked, permit)) =
+        asked.and_then(|asked| Some((asked, judge_target_check(&call.context.who, asked)?)))
+    else {
+        return Ok(());
+    };
+    let mut question = Map::new();
+    for name in [argument, CONTAINER] {
+        let value = arguments.get(name).filter(|value| value.is_string());
+        question.extend(value.map(|value| (name.to_owned(), value.clone())));
+    }
+    let cx = surroundings(call, reference::next(), Inputs::default());
+    let requester = Requester::Agent(cx.caller().agent.clone());
+    match on_behalf_of(requester, asked.run(permit, question, cx)).await {
+        Err(Interruption::Failed(error)) if error.absent => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The same for a tool that makes a container: one beyond the agent's reach cannot be made by it.
+fn check_new(call: &Call, tool: &Tool, arguments: &Map<String, Value>) -> Result<(), ToolError> {
+    let (Scope::Container(argument) | Scope::HostOr(argument)) = tool.scope() else {
+        return Ok(());
+    };
+    match arguments.get(argument).and_then(Value::as_str) {
+        Some(name) if !call.context.who.reach().container(name) => {
+            let words = format!("a container '{name}' would not be within this agent's reach");
+            Err(ToolError::new(words))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,148 @@
+//! A call that the owner decides on: it becomes a change in the inbox, and is answered with that.
+
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+
+use super::{
+    call::{Call, Outcome},
+    change_task::{called, created},
+    engine::Engine,
+    proposal_target::check_target,
+    proposals::wanted,
+    propose::{Proposal, propose, proposed},
+    record::Record,
+    task_methods::declared,
+};
+use crate::policy::PATIENCE;
+use crate::protocol::ToolResult;
+use crate::registry::{Answer, ProposedCall, Tool, ToolError};
+use crate::vault::Change;
+
+/// What is to be put into the inbox, and the record of the call that does.
+pub(super) struct Proposed<'a> {
+    tool: &'a Tool,
+    arguments: Map<String, Value>,
+    reason: Option<String>,
+    record: Record,
+    /// Why the owner is asked, where the policy alone does not say it.
+    why: Option<&'static str>,
+    /// Whether the answer waits for the owner.
+    waits: bool,
+}
+
+impl<'a> Proposed<'a> {
+    /// The call itself.
+    pub(super) fn call(tool: &'a Tool, arguments: Map<String, Value>, record: Record) -> Self {
+        Self {
+            tool,
+            arguments,
+            reason: None,
+            record,
+            why: None,
+            waits: false,
+        }
+    }
+
+    /// The same; the answer waits for what comes of it, up to the time that a question at a client has.
+    pub(super) fn waiting(self, waits: bool) -> Self {
+        Self { waits, ..self }
+    }
+
+    /// The same, and its answer says why the owner is asked.
+    pub(super) fn because(self, why: &'static str) -> Self {
+        Self {
+            why: Some(why),
+            ..self
+        }
+    }
+}
+
+/// Answers a call that needs the owner's approval with the change that it becomes, or with a task whose result is
+/// what comes of it, where the client knows of tasks. What is wrong, or about something that does not exist for the
+/// agent, is refused at once.
+pub(super) async fn put_into_inbox(engine: &Engine, call: &Call, wanted: Proposed<'_>) -> Outcome {
+    let Proposed {
+        tool,
+        arguments,
+        reason,
+        record,
+        why,
+        waits,
+    } = wanted;
+    let who = &call.context.who;
+    let checked = check_target(engine, call, (tool, &arguments)).await;
+    let proposal = Proposal {
+        tool,
+        arguments,
+        reason,
+        proposed_in: record.audit_id(),
+    };
+    let change = match checked {
+        Ok(()) => propose(engine, who, proposal).await,
+        Err(error) => Err(error),
+    };
+    match change {
+        Ok(change) => {
+            record.end("proposed", None);
+            if declared(call).is_ok() {
+                return Outcome::Complete(engine.signed(created(&change)));
+            }
+            if waits && let Some(result) = end_in_time(engine, &change).await {
+                return Outcome::Called(result);
+            }
+            Outcome::Called(proposed(engine, who, &change, why).into_result())
+        }
+        Err(error) => failed(record, error),
+    }
+}
+
+/// Puts a call into the inbox that another call proposes, if it may be proposed.
+pub(super) async fn propose_other(
+    engine: &Engine,
+    call: &Call,
+    (asked, record): (ProposedCall, Record),
+) -> Outcome {
+    match wanted(engine, &call.context.who, asked) {
+        Ok(wanted) => {
+            let proposed = Proposed {
+                reason: Some(wanted.reason),
+                ..Proposed::call(&wanted.tool, wanted.arguments, record)
+            };
+            put_into_inbox(engine, call, proposed).await
+        }
+        Err(error) => failed(record, error),
+    }
+}
+
+/// The result of a change that ends within the time of a question at a client; nothing when it is still open then, or
+/// when the server stops.
+async fn end_in_time(engine: &Engine, change: &Change) -> Option<ToolResult> {
+    let changes = engine.vault.as_ref()?.changes();
+    let mut bell = changes.bell();
+    let mut stop = engine.stopping();
+    let ended = async {
+        loop {
+            bell.mark_unchanged();
+            match changes.get_of(&change.agent, &change.id) {
+                Ok(Some(now)) if now.status.is_open() => {}
+                Ok(now) => return now.as_ref().map(called),
+                Err(cause) => {
+                    tracing::error!(%cause, change = change.id, "a change could not be read");
+                    return None;
+                }
+            }
+            if bell.changed().await.is_err() {
+                return None;
+            }
+        }
+    };
+    tokio::select! {
+        ended = timeout(PATIENCE, ended) => ended.ok().flatten(),
+        _ = stop.wait_for(|stop| *stop) => None,
+    }
+}
+
+fn failed(record: Record, error: ToolError) -> Outcome {
+    record.end("failed", None);
+    Outcome::Called(Answer::from(error).into_result())
+}
