@@ -131,6 +131,12 @@ struct Said {
     ca: PathBuf,
 }
 
+/// What `agent add --json` says.
+#[derive(Deserialize)]
+struct Added {
+    token: String,
+}
+
 impl Home {
     /// A fresh one, with every limit as high as the settings allow. `try` makes the certificate and the agent;
     /// since it takes no settings, `serve` goes on from there at the same place.
@@ -222,6 +228,17 @@ impl Gatewren {
             question,
             kind: Kind::Mcp(&self.token),
         }
+    }
+
+    /// A new agent that may do everything: its token.
+    pub fn add_agent(&self, name: &str, args: &Common) -> Result<String, Error> {
+        let mut command = Command::new(&args.binary);
+        command.args([
+            "agent", "add", name, "--policy", "admin", "--json", "--config",
+        ]);
+        let said = command.arg(&self.home.config).output()?;
+        let said: Added = serde_json::from_slice(&said.stdout)?;
+        Ok(said.token)
     }
 
     /// The state database.

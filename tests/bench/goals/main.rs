@@ -35,6 +35,7 @@ mod calls;
 mod context;
 mod counts;
 mod figure;
+mod flooded;
 mod growth;
 mod large;
 mod page;

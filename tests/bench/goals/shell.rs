@@ -1,10 +1,11 @@
-//! G8, G9, W3 to W5: commands on the host and in a container, beside loops that start the same without a server.
+//! G8, G9, W3 to W5, W11: commands on the host and in a container, beside loops that start the same without a server.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::Error;
+use crate::common::args::Common;
 use crate::common::load::{Asked, Caller, sample};
 use crate::common::machine::{cpu_with_children_us, forget_peak, memory_kib, tree};
 use crate::common::peers::{Ability, Peer};
@@ -13,6 +14,7 @@ use crate::common::spread::Spread;
 use crate::common::wire::{Question, Wire};
 use crate::context::{Context, say};
 use crate::figure::{Figure, Findings};
+use crate::flooded;
 use crate::spawn::{self, Loop, Spawned};
 
 /// What is run everywhere: dash, which says a word.
@@ -24,7 +26,7 @@ const CONTAINER: &str = "alpha";
 /// A sample is longer than elsewhere: the kernel's clock counts a child's CPU in steps of 10 ms.
 const TIMES_AS_LONG: u32 = 3;
 
-const HOST: Question<'_> = Question {
+pub const HOST: Question<'_> = Question {
     wire: Wire::Stateless,
     method: "tools/call",
     name: Some("system_shell"),
@@ -101,6 +103,8 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
         Some(_) => Figure::of("container-shell", inside.beyond(1e3)).noted(inside.words()),
         None => Figure::without("container-shell", "no containers: only root can start them"),
     });
+    say("now one agent floods the server")?;
+    findings.figures.push(flooded::measure(cx).await?);
     say("now a command prints 1 GB")?;
     findings.figures.extend(flood(cx).await?);
     Ok(findings)
@@ -130,13 +134,14 @@ fn figures(ours: &Rounds, peers: &[(&Peer, Rounds)]) -> Vec<Figure> {
 }
 
 /// gatewren, and a helper beside it that allows what a fresh installation does not.
-struct Served {
+pub struct Served {
     ours: Gatewren,
     helper: Running,
 }
 
 impl Served {
-    fn start(cx: &Context, lxcpath: Option<&Path>) -> Result<Self, Error> {
+    /// Starts both.
+    pub fn start(cx: &Context, lxcpath: Option<&Path>) -> Result<Self, Error> {
         let common = &cx.args.common;
         let home = Home::with(common, lxcpath)?;
         let helper = home.start_helper_with(cx.pinning.server(&common.binary), common)?;
@@ -145,7 +150,13 @@ impl Served {
         Ok(Self { ours, helper })
     }
 
-    fn asked<'a>(&'a self, question: &'a Question<'a>) -> Asked<'a> {
+    /// A new agent that may do everything: its token.
+    pub fn add_agent(&self, name: &str, args: &Common) -> Result<String, Error> {
+        self.ours.add_agent(name, args)
+    }
+
+    /// What is asked of it, as the agent that its state began with.
+    pub fn asked<'a>(&'a self, question: &'a Question<'a>) -> Asked<'a> {
         self.ours.asked(question)
     }
 
@@ -211,7 +222,7 @@ async fn pair(
 }
 
 /// A fresh gatewren does not know all about its box yet, so it is asked more than once.
-async fn says_hi(asked: &Asked<'_>) -> Result<(), Error> {
+pub async fn says_hi(asked: &Asked<'_>) -> Result<(), Error> {
     let began = Instant::now();
     loop {
         let mut caller = Caller::open(asked).await?;

@@ -1,0 +1,70 @@
+//! W11: what a command of one agent takes while another asks for as many long commands as it can.
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use crate::common::Error;
+use crate::common::load::{Asked, Caller, Kind, sample};
+use crate::common::spread::Spread;
+use crate::common::wire::{Question, Wire};
+use crate::context::Context;
+use crate::figure::Figure;
+use crate::shell::{HOST, Served, says_hi};
+
+/// Commands that the flooding agent asks for at once.
+const FLOOD: u32 = 150;
+
+/// The flooding agent's commands have their places after this.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// The pause before the flooding agent asks again for what was refused.
+const PAUSE: Duration = Duration::from_millis(50);
+
+const LONG: Question<'_> = Question {
+    wire: Wire::Stateless,
+    method: "tools/call",
+    name: Some("system_shell"),
+    params: r#""name":"system_shell","arguments":{"argv":["/bin/sleep","300"],"timeout_s":300}"#,
+};
+
+/// The median during the flood by the median without it.
+pub async fn measure(cx: &Context) -> Result<Figure, Error> {
+    let (mut ratios, mut medians) = (Vec::new(), (0.0, 0.0));
+    for _ in cx.rounds() {
+        let served = Served::start(cx, None)?;
+        let token = served.add_agent("other", &cx.args.common)?;
+        let asked = Asked {
+            kind: Kind::Mcp(&token),
+            ..served.asked(&HOST)
+        };
+        says_hi(&asked).await?;
+        let time = cx.args.common.seconds;
+        let alone = sample(&asked, 1, time).await?;
+        let flood = begin(&served.asked(&LONG)).await?;
+        tokio::time::sleep(SETTLED).await;
+        let flooded = sample(&asked, 1, time).await?;
+        drop(flood);
+        ratios.push(flooded.p50_us / alone.p50_us);
+        medians = (alone.p50_us, flooded.p50_us);
+    }
+    let (alone, flooded) = medians;
+    let words = format!("{flooded:.0} us beside {alone:.0} without");
+    Ok(Figure::of("flooded-call", Spread::of(ratios.into_iter())).noted(words))
+}
+
+/// Callers that ask for a long command, and again when it was refused, until they are dropped.
+async fn begin(asked: &Asked<'_>) -> Result<JoinSet<()>, Error> {
+    let mut flood = JoinSet::new();
+    for _ in 0..FLOOD {
+        let mut caller = Caller::open(asked).await?;
+        flood.spawn(async move {
+            loop {
+                // A refusal is what is expected here.
+                let _ = caller.once().await;
+                tokio::time::sleep(PAUSE).await;
+            }
+        });
+    }
+    Ok(flood)
+}
