@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-/// The text with nothing in it that a terminal would obey or that turns the direction of writing
-/// (CVE-2021-42574): any program, container or client may have written it.
+use crate::sys::is_unseen;
+
+/// The text on one line, without a character that a terminal obeys, that turns the direction of writing (CVE-2021-42574)
+/// or that cannot be seen. It is for reading only: text that a person decides on goes through [`crate::sys::exact_line`].
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
-        let turns = matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if letter.is_control() || turns {
+        if letter.is_control() || is_unseen(letter) {
             // Writing into a string does not fail.
             let _ = write!(plain, "{}", letter.escape_unicode());
         } else {

@@ -9,6 +9,7 @@ use super::redirect::{Place, host, place, policy_source};
 use super::words;
 use crate::config::{Preset, Spaces, WHOLE_BOX};
 use crate::http::Body;
+use crate::sys::{exact_line, text_notes};
 use crate::vault::Agent;
 
 /// What the owner is shown.
@@ -63,14 +64,15 @@ impl Question<'_> {
             p { (words::ONLY_YOURS) }
             dl {
                 dt { (words::CALLS_ITSELF) }
-                dd { "“" bdi { (client.name) } "”" }
+                dd { "“" bdi { (exact_line(&client.name)) } "”" }
+                @for note in text_notes(&client.name) { dd { b { (note) } } }
                 dt { (words::WHO_SAYS_SO) }
                 @match &client.vouched_by {
-                    Some(host) => { dd { (words::A_SERVER) " " code { (host) } (words::BY_ITS_DOCUMENT) " " code { (client.id) } } }
+                    Some(host) => { dd { (words::A_SERVER) " " code { (exact_line(host)) } (words::BY_ITS_DOCUMENT) " " code { (exact_line(&client.id)) } } }
                     None => { dd { (words::ITSELF_ALONE) } }
                 }
                 dt { (words::ANSWER_TO) }
-                dd { code { (host(redirect_uri)) } }
+                dd { code { (exact_line(host(redirect_uri))) } }
             }
             @if place(redirect_uri) == Some(Place::SameComputer) {
                 p class="card notice" {
@@ -129,7 +131,7 @@ fn known(agent: &Agent) -> Markup {
     html! {
         input type="hidden" name="agent" value=(agent.id);
         p {
-            (words::LET_IN_BEFORE) " " b { bdi { (agent.name) } } " (" code { (agent.id) } "), " (words::POLICY) " "
+            (words::LET_IN_BEFORE) " " b { bdi { (exact_line(&agent.name)) } } " (" code { (agent.id) } "), " (words::POLICY) " "
             b { (agent.preset.as_str()) } (differs) ", " (words::IN) " " b { (space) } "."
         }
     }

@@ -1,16 +1,11 @@
 //! What programs say of themselves, made fit to stand on a page beside words of ours.
 
+use crate::sys::is_unseen;
+
 /// The text in one line of at most so many characters, with nothing in it that cannot be seen or that turns the
 /// direction of writing (CVE-2021-42574).
 pub fn inert(text: &str, most: usize) -> String {
-    let seen = |letter: &char| {
-        let hidden = matches!(
-            letter,
-            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-                | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-        );
-        !hidden && !letter.is_control()
-    };
+    let seen = |letter: &char| !is_unseen(*letter) && !letter.is_control();
     let words: String = text.chars().filter(seen).take(most).collect();
     words.trim().to_owned()
 }
