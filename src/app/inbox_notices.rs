@@ -81,3 +81,49 @@ fn notice(change: &Change) -> Notice {
         change: Some(change.id.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sys::Scratch;
+    use crate::vault::{Added, ChangeRoom, NewChange};
+
+    #[tokio::test]
+    async fn a_notification_about_the_inbox_contains_no_arguments() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let arguments = json!({ "container": "web", "command": "echo ok; id" });
+        let new = NewChange {
+            agent: "a".into(),
+            space: "*".into(),
+            tool: "container_shell".into(),
+            target: Some("web".into()),
+            arguments: arguments.as_object().unwrap().clone(),
+            rests_on: vec!["/public/packageData/web/status".into()],
+            revision: 1,
+            reason: Some("to look".into()),
+            expires_ms: u64::MAX >> 1,
+            proposed_in: None,
+        };
+        let room = ChangeRoom {
+            per_agent: 1,
+            total: 1,
+        };
+        let Added::New(change) = vault.changes().add(new, room).await.unwrap() else {
+            panic!("there is room");
+        };
+        let notice = notice(&change);
+        let text = format!("{} {}", notice.title, notice.message);
+        assert!(text.contains("container_shell about web"), "{text}");
+        assert!(
+            text.contains(&format!("gatewren inbox show {}", change.id)),
+            "{text}"
+        );
+        assert!(
+            !text.contains("echo") && !text.contains("to look"),
+            "{text}"
+        );
+    }
+}

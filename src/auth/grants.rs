@@ -3,10 +3,37 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
+use super::command_prefix::CommandPrefix;
 use crate::sys::now_ms;
-use crate::vault::{Grant, Vault, VaultError};
+use crate::vault::{Grant, GrantBound, Vault, VaultError, arguments_sha256};
+
+/// A call that a grant may allow.
+#[derive(Debug, Clone, Copy)]
+pub struct GrantedCall<'a> {
+    /// The tool, by its own name.
+    pub tool: &'a str,
+    /// What the call is about, such as a container's name.
+    pub target: Option<&'a str>,
+    /// Its arguments.
+    pub arguments: &'a Map<String, Value>,
+}
+
+impl GrantedCall<'_> {
+    fn is_within(&self, bound: &GrantBound) -> bool {
+        match bound {
+            GrantBound::Any => true,
+            GrantBound::Arguments(sha256) => arguments_sha256(self.arguments) == *sha256,
+            // A prefix that cannot be read allows nothing.
+            GrantBound::Prefix(words) => {
+                let prefix = words.parse::<CommandPrefix>();
+                prefix.is_ok_and(|prefix| prefix.covers(self.arguments))
+            }
+        }
+    }
+}
 
 /// All grants in memory, read again whenever the vault says that they may have changed.
 pub(super) struct GrantBook {
@@ -39,12 +66,17 @@ impl GrantBook {
         })
     }
 
-    /// Whether an agent may, at this moment, call a tool about something because it was granted.
-    pub(super) fn holds(&self, agent: &str, tool: &str, target: Option<&str>) -> bool {
+    /// Whether an agent may make a call at this moment because such calls were granted.
+    pub(super) fn holds(&self, agent: &str, call: &GrantedCall<'_>) -> bool {
         let now = now_ms();
         self.known().iter().any(|grant| {
-            let about = grant.target.is_none() || grant.target.as_deref() == target;
-            grant.agent == agent && grant.tool == tool && about && grant.holds_at(now)
+            let about = match grant.bound {
+                // The same words elsewhere are another command.
+                GrantBound::Prefix(_) => grant.target.as_deref() == call.target,
+                _ => grant.target.is_none() || grant.target.as_deref() == call.target,
+            };
+            let is_its_own = grant.agent == agent && grant.tool == call.tool;
+            is_its_own && about && grant.holds_at(now) && call.is_within(&grant.bound)
         })
     }
 

@@ -4,6 +4,7 @@
 mod agents;
 mod bootstrap;
 mod code;
+mod command_prefix;
 mod edge;
 mod error;
 #[cfg(feature = "everything")]
@@ -23,10 +24,12 @@ mod token;
 pub use agents::Agents;
 pub use bootstrap::{Admission, add_agent, bootstrap, rotate_token};
 pub use code::make_code;
+pub use command_prefix::CommandPrefix;
 pub use edge::{EdgeError, EdgeRules};
 pub use error::AuthError;
 #[cfg(feature = "everything")]
 pub use fixed::FixedToken;
+pub use grants::GrantedCall;
 pub use jwks::KeySet;
 pub use links::{Agreement, Brought, Given, LinkError, Links};
 pub use logins::{LoginError, LoginKey, Logins, SetUpError, SignedIn};

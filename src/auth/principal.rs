@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::grants::GrantBook;
+use super::grants::{GrantBook, GrantedCall};
 use super::links::LinkKey;
 use super::logins::LoginKey;
 use crate::config::{Policy, Preset, Reach, WHOLE_BOX};
@@ -180,10 +180,10 @@ impl Principal {
         &self.identity.space
     }
 
-    /// Whether its owner allows it, at this moment and for a while, to call a tool about something.
-    pub fn is_granted(&self, tool: &str, target: Option<&str>) -> bool {
+    /// Whether its owner allows it, at this moment and for a while, to make this call without asking.
+    pub fn is_granted(&self, call: &GrantedCall<'_>) -> bool {
         let agent = self.identity.id.as_str();
-        let granted = |grants: &Arc<GrantBook>| grants.holds(agent, tool, target);
+        let granted = |grants: &Arc<GrantBook>| grants.holds(agent, call);
         self.grants.as_ref().is_some_and(granted)
     }
 

@@ -4,9 +4,10 @@ use serde_json::json;
 
 use super::hand::{Deed, Hand};
 use super::span::Span;
+use crate::auth::CommandPrefix;
 use crate::config::nearest;
-use crate::sys::{now_ms, rfc3339};
-use crate::vault::{Grant, NewGrant, Vault};
+use crate::sys::{exact_line, now_ms, rfc3339};
+use crate::vault::{Grant, GrantBound, NewGrant, Vault, hex};
 
 /// Refuses a tool that the server did not offer when it was last started: a slip would look like a grant.
 pub fn known_tool(vault: &Vault, tool: &str) -> Result<(), String> {
@@ -21,16 +22,96 @@ pub fn known_tool(vault: &Vault, tool: &str) -> Result<(), String> {
     Err(format!("there is no tool {tool:?} on this box{near}"))
 }
 
-/// Gives an agent a tool, about a target or about whatever it reaches.
+/// Tools whose argument `command` is a line for a shell, which runs as root unless the call names a user.
+const SHELLS: [&str; 3] = ["container_shell", "job_start", "system_shell"];
+
+/// A grant that the owner wants to give.
+#[derive(Debug, Clone)]
+pub struct GrantWish<'a> {
+    /// The agent's id.
+    pub agent: &'a str,
+    /// The tool.
+    pub tool: &'a str,
+    /// What its calls may be about; whatever the agent reaches when absent.
+    pub target: Option<&'a str>,
+    /// Which of these calls.
+    pub bound: GrantBound,
+    /// For how long.
+    pub span: Span,
+}
+
+/// Whether a grant would allow every call of a tool, whatever it is about: the owner is asked for it twice.
+pub fn is_broad(target: Option<&str>, bound: &GrantBound) -> bool {
+    target.is_none() && *bound == GrantBound::Any
+}
+
+/// Whether a tool has a command for a shell, to which a prefix can be bound.
+pub fn takes_command(tool: &str) -> bool {
+    SHELLS.contains(&tool)
+}
+
+/// What a grant allows, in words: `any command as root on this server`.
+pub fn granted_words(tool: &str, target: Option<&str>, bound: &GrantBound) -> String {
+    let on = match (tool, target) {
+        (_, Some(target)) => format!("on {target}"),
+        ("container_shell", None) => "in every container that the agent reaches".to_owned(),
+        ("job_start", None) => {
+            "on this server and in every container that the agent reaches".to_owned()
+        }
+        _ => "on this server".to_owned(),
+    };
+    let words = match bound {
+        GrantBound::Arguments(sha256) => {
+            let digits: String = hex(sha256).chars().take(12).collect();
+            format!("exactly one call of {tool} (arguments with SHA-256 {digits}...)")
+        }
+        GrantBound::Prefix(prefix) if target.is_none() => {
+            format!("commands of {tool} that begin with \"{prefix}\" and name no container")
+        }
+        GrantBound::Prefix(prefix) => {
+            format!("commands of {tool} that begin with \"{prefix}\", {on}")
+        }
+        GrantBound::Any if takes_command(tool) => format!("any command as root {on} ({tool})"),
+        GrantBound::Any if target.is_none() => {
+            format!("any call of {tool} on this server, whatever its arguments")
+        }
+        GrantBound::Any => format!("any call of {tool} {on}"),
+    };
+    exact_line(&words)
+}
+
+/// Gives a grant; it holds when the answer comes.
+///
+/// # Errors
+/// Words for the owner: the prefix is none, the tool has no command, or it cannot be recorded or kept.
 pub async fn grant(
     (vault, hand): (&Vault, &Hand),
-    (agent, tool, target): (&str, &str, Option<&str>),
-    span: Span,
+    mut wish: GrantWish<'_>,
 ) -> Result<Grant, String> {
-    let until_ms = now_ms().saturating_add(span.0);
+    if let GrantBound::Prefix(words) = &wish.bound {
+        if !takes_command(wish.tool) {
+            return Err(format!(
+                "{} has no command, so no command prefix can be allowed; prefixes are for {}",
+                wish.tool,
+                SHELLS.join(", ")
+            ));
+        }
+        wish.bound = GrantBound::Prefix(words.parse::<CommandPrefix>()?.as_str().to_owned());
+    }
+    let until_ms = now_ms().saturating_add(wish.span.0);
+    let GrantWish {
+        agent,
+        tool,
+        target,
+        bound,
+        ..
+    } = wish;
     let deed = Deed {
         command: "inbox grant",
-        what: json!({ "agent": agent, "tool": tool, "target": target, "until": rfc3339(until_ms) }),
+        what: json!({
+            "agent": agent, "tool": tool, "target": target, "until": rfc3339(until_ms),
+            "allows": granted_words(tool, target, &bound),
+        }),
         target,
         change: None,
     };
@@ -38,6 +119,7 @@ pub async fn grant(
         agent: agent.to_owned(),
         tool: tool.to_owned(),
         target: target.map(str::to_owned),
+        bound,
         given_by: hand.by.clone(),
         until_ms,
     };
@@ -57,4 +139,63 @@ pub async fn end_grant((vault, hand): (&Vault, &Hand), id: &str) -> Result<bool,
         ended.map(|ended| (ended, if ended { "ok" } else { "refused" }))
     };
     hand.recorded_as(vault, deed, end).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_grant_state_how_far_it_goes() {
+        let any = GrantBound::Any;
+        let prefix = GrantBound::Prefix("systemctl status".to_owned());
+        for (tool, target, bound, words) in [
+            (
+                "system_shell",
+                None,
+                &any,
+                "any command as root on this server",
+            ),
+            (
+                "container_shell",
+                Some("web"),
+                &any,
+                "any command as root on web",
+            ),
+            (
+                "job_start",
+                None,
+                &any,
+                "on this server and in every container",
+            ),
+            (
+                "file_write",
+                None,
+                &any,
+                "any call of file_write on this server, whatever its arguments",
+            ),
+            (
+                "container_restart",
+                Some("web"),
+                &any,
+                "any call of container_restart on web",
+            ),
+            (
+                "system_shell",
+                None,
+                &prefix,
+                "begin with \"systemctl status\" and name no container",
+            ),
+            (
+                "system_shell",
+                None,
+                &GrantBound::Arguments([1; 32]),
+                "exactly one call of system_shell",
+            ),
+        ] {
+            let said = granted_words(tool, target, bound);
+            assert!(said.contains(words), "{said}");
+        }
+        assert!(is_broad(None, &any) && !is_broad(Some("web"), &any) && !is_broad(None, &prefix));
+    }
 }

@@ -1,14 +1,39 @@
 //! What the owner is told alike in a terminal, in a browser and in a file.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use crate::policy::{ShownArgument, shown_arguments};
+use crate::sys::exact_lines;
 use crate::vault::{AuditBeginning, Change, hex};
 
-/// A change's arguments as they are, laid out.
+/// A change's arguments one by one, as the owner reads them. Arguments that are not a JSON object are one text.
+pub fn change_arguments(change: &Change) -> Vec<ShownArgument> {
+    let arguments = serde_json::from_str::<Map<String, Value>>(&change.arguments);
+    let arguments = arguments.unwrap_or_else(|_| {
+        let text = Value::String(change.arguments.clone());
+        Map::from_iter([("arguments".to_owned(), text)])
+    });
+    shown_arguments(&arguments)
+}
+
+/// All that an agent wrote into a change, as the owner reads it.
+pub fn shown_change(change: &Change) -> String {
+    let mut text = format!("{}\n", change.tool);
+    for argument in change_arguments(change) {
+        let kind = if argument.is_text { "text" } else { "JSON" };
+        text += &format!("{} ({kind}):\n{}\n", argument.name, argument.text);
+    }
+    if let Some(reason) = &change.reason {
+        text += &format!("reason:\n{}\n", exact_lines(reason));
+    }
+    text
+}
+
+/// A change's arguments as JSON on several lines: exactly what runs.
 pub fn exact_arguments(change: &Change) -> String {
     let value: Option<Value> = serde_json::from_str(&change.arguments).ok();
     let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
-    text.unwrap_or_else(|| change.arguments.clone())
+    exact_lines(&text.unwrap_or_else(|| change.arguments.clone()))
 }
 
 /// The text of a result's content.

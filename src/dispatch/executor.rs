@@ -392,7 +392,7 @@ mod tests {
     use crate::registry::{Catalog, Result as ToolResult, Risk, Scope, Toolset};
     use crate::state::{Author, Pointer, State};
     use crate::sys::Scratch;
-    use crate::vault::{Agent, ChangeRoom, ChangeStatus, Decision, NewGrant, Ruling};
+    use crate::vault::{Agent, ChangeRoom, ChangeStatus, Decision, GrantBound, NewGrant, Ruling};
 
     /// Restarts nothing.
     #[derive(Deserialize, JsonSchema)]
@@ -634,6 +634,7 @@ mod tests {
                 agent: agent.into(),
                 tool: tool.into(),
                 target: target.map(str::to_owned),
+                bound: GrantBound::Any,
                 given_by: "local:root".into(),
                 until_ms: now_ms() + 3_600_000,
             };

@@ -2,15 +2,16 @@
 
 use maud::{Markup, html};
 
-use super::change_parts::{about, decision, facts, names, path};
-use super::frame::{Tab, proof};
-
+use super::change_parts::{about, decision, facts, names, reject};
+use super::frame::Tab;
+use super::grant_form::fields;
 use super::parts::{cut, inert, name, time, time_or};
 use super::site::{Asked, Made};
 use super::trouble::Trouble;
 use super::words;
 use crate::deeds::result_text;
-use crate::vault::{Change, ChangeStatus, hex};
+use crate::sys::exact_line;
+use crate::vault::{Change, ChangeStatus};
 
 /// Characters of a result that are shown; the command line has all of it.
 const RESULT: usize = 8 << 10;
@@ -20,31 +21,18 @@ pub fn page(asked: &Asked<'_>, id: &str) -> Made {
     let site = asked.site;
     let change = site.vault.changes().get(id)?.ok_or(Trouble::Absent)?;
     let names = names(site)?;
-    let title = format!(
-        "{} {}",
-        change.tool,
-        change.target.as_deref().unwrap_or_default()
-    );
+    let target = change.target.as_deref().unwrap_or_default();
+    let title = exact_line(format!("{} {target}", change.tool).trim_end());
     let content = html! {
         h1 { (name(&change.tool)) " " (about(&change)) }
         (asked.said())
         article { (facts(asked, &change, &names)?) }
-        @if change.status == ChangeStatus::Pending { (decision(asked, &change)) }
-        @if change.status == ChangeStatus::Approved { (take_back(asked, &change)) }
+        @if change.status == ChangeStatus::Pending { (decision(asked, &change, &fields(&change))) }
+        @if change.status == ChangeStatus::Approved { (reject(asked, &change)) }
         section { (history(&change)) }
         p { a href="/owner" { (words::TO_INBOX) } }
     };
     asked.page(Tab::Inbox, &title, true, content)
-}
-
-fn take_back(asked: &Asked<'_>, change: &Change) -> Markup {
-    html! {
-        form method="post" action=(path(change)) class="row" {
-            (proof(asked.session))
-            input type="hidden" name="seen" value=(hex(&change.binding()));
-            button name="do" value="reject" class="bad" { (words::REJECT) }
-        }
-    }
 }
 
 fn history(change: &Change) -> Markup {

@@ -6,11 +6,12 @@ use maud::{Markup, html};
 
 use super::diff::diff;
 use super::frame::proof;
-use super::parts::{inert, name, notice, time};
+use super::parts::{name, notes, notice, time};
 use super::site::{Asked, Site};
 use super::trouble::Trouble;
 use super::words;
 use crate::deeds::{Movement, exact_arguments, movement};
+use crate::sys::{exact_lines, text_notes};
 use crate::vault::{Change, ChangeStatus, hex};
 
 /// What agents are called, by their ids.
@@ -80,7 +81,19 @@ fn rests(change: &Change, moved: &Movement) -> Markup {
     }
 }
 
-pub fn decision(asked: &Asked<'_>, change: &Change) -> Markup {
+/// The button that rejects, alone.
+pub fn reject(asked: &Asked<'_>, change: &Change) -> Markup {
+    html! {
+        form method="post" action=(path(change)) class="row" {
+            (proof(asked.session))
+            input type="hidden" name="seen" value=(hex(&change.binding()));
+            button name="do" value="reject" class="bad" { (words::REJECT) }
+        }
+    }
+}
+
+/// The buttons that decide on a change which is shown whole, and what allows more than it.
+pub fn decision(asked: &Asked<'_>, change: &Change, grant_form: &Markup) -> Markup {
     html! {
         section {
             h2 { (words::DECIDE) }
@@ -95,16 +108,7 @@ pub fn decision(asked: &Asked<'_>, change: &Change) -> Markup {
                         input type="text" id=(format!("note-{}", change.id)) name="note" maxlength="500" autocomplete="off";
                     }
                 }
-                div class="row" {
-                    div {
-                        label for=(format!("span-{}", change.id)) { (words::GRANT_FOR) }
-                        select id=(format!("span-{}", change.id)) name="span" {
-                            @for (span, words) in words::SPANS { option value=(span) { (words) } }
-                        }
-                    }
-                    button name="do" value="grant" class="plain" { (words::APPROVE_AND_GRANT) }
-                }
-                p class="soft" { (words::GRANT_HOW) }
+                (grant_form)
             }
         }
     }
@@ -128,13 +132,14 @@ pub fn facts(
         p { (of(names, &change.agent)) ", " (time(change.created_ms)) }
         @if let Some(reason) = &change.reason {
             p class="soft" { (words::REASON) }
-            blockquote { bdi { (inert(reason)) } }
+            blockquote { bdi { (exact_lines(reason)) } }
+            (notes(&text_notes(reason)))
         }
         h3 { (words::WOULD_DO) }
         (diff(change, &document.root))
         details {
             summary { (words::EXACT) }
-            pre { bdi { (inert(&exact_arguments(change))) } }
+            pre { bdi { (exact_arguments(change)) } }
             p class="soft" { "SHA-256 " code { (hex(&change.arguments_sha256)) } }
         }
         (rests(change, &moved))

@@ -1,10 +1,15 @@
 //! The owner's word on changes, from a form that showed them.
 
+use super::change_parts::{names, of};
+use super::frame::see;
+use super::grant_form::{WantedGrant, second_step};
+use super::inbox_order::InboxPage;
 use super::site::{Asked, Made, done};
 use super::trouble::Trouble;
 use super::words;
-use crate::deeds::{self, Span, Verb, rule};
-use crate::vault::{Change, hex};
+use crate::auth::CommandPrefix;
+use crate::deeds::{self, GrantWish, Ruled, Verb, rule};
+use crate::vault::{Change, GrantBound, hex};
 
 /// The longest note; more is refused, for the agent reads all of it.
 const MAX_NOTE: usize = 500;
@@ -24,26 +29,33 @@ pub async fn one(asked: &Asked<'_>, id: &str) -> Made {
         _ => return Err(Trouble::Refused(words::NO_SUCH_DEED.to_owned())),
     };
     // Before anything is decided.
-    let span = match word.as_str() {
-        "grant" => {
-            let span = visit.field("span").unwrap_or_default();
-            Some(span.parse::<Span>()?)
-        }
+    let wanted = match word.as_str() {
+        "grant" => Some(WantedGrant::of(asked, &change)?),
         _ => None,
     };
+    if let Some(wanted) = &wanted {
+        if wanted.needs_second_step(&change) {
+            let agent = of(&names(asked.site)?, &change.agent);
+            return second_step(asked, &change, &agent);
+        }
+        if let GrantBound::Prefix(words) = &wanted.bound {
+            words.parse::<CommandPrefix>()?;
+        }
+    }
     let (vault, hand) = (&asked.site.vault, asked.hand());
     let ruled = rule((vault, &hand), change, note.as_deref(), verb).await?;
     if let Some(why) = ruled.refused {
         return Err(Trouble::Refused(why));
     }
-    if let Some(span) = span {
-        let Change {
-            agent,
-            tool,
-            target,
-            ..
-        } = &ruled.change;
-        deeds::grant((vault, &hand), (agent, tool, target.as_deref()), span).await?;
+    if let Some(wanted) = wanted {
+        let wish = GrantWish {
+            agent: &ruled.change.agent,
+            tool: &ruled.change.tool,
+            target: ruled.change.target.as_deref(),
+            bound: wanted.bound,
+            span: wanted.span,
+        };
+        deeds::grant((vault, &hand), wish).await?;
     }
     let said = match verb {
         Verb::Approve => "approved",
@@ -52,13 +64,32 @@ pub async fn one(asked: &Asked<'_>, id: &str) -> Made {
     Ok(done(&format!("/owner/changes/{id}"), said))
 }
 
-/// Decides on all that the form showed; the first that cannot be decided on ends it.
-pub async fn all(asked: &Asked<'_>) -> Made {
-    let verb = match asked.visit.field("do").as_deref() {
-        Some("approve") => Verb::Approve,
-        Some("reject") => Verb::Reject,
-        _ => return Err(Trouble::Refused(words::NO_SUCH_DEED.to_owned())),
-    };
+/// Decides on several changes of an agent: approves those that one page of the inbox shows in full, or rejects those that
+/// the form names.
+pub async fn together(asked: &Asked<'_>) -> Made {
+    match asked.visit.field("do").as_deref() {
+        Some("approve") => approve_page(asked).await,
+        Some("reject") => reject_all(asked).await,
+        _ => Err(Trouble::Refused(words::NO_SUCH_DEED.to_owned())),
+    }
+}
+
+/// Approves what the page showed. The page is made once more, and unless its digest is the same nothing is approved.
+async fn approve_page(asked: &Asked<'_>) -> Made {
+    let field = |name: &str| asked.visit.field(name).unwrap_or_default();
+    let number: usize = field("page").parse().unwrap_or(1);
+    let open = asked.site.vault.changes().list(true)?;
+    let batch = InboxPage::of(asked.site, open, number)?.batch(&field("agent"));
+    if batch.changes.is_empty() || batch.check(&field("digest")).is_err() {
+        return Ok(see(&format!("/owner?page={number}&said=not-as-shown")));
+    }
+    let hand = asked.hand();
+    let ruled = batch.decide((&asked.site.vault, &hand), None, Verb::Approve);
+    finish(ruled.await?, "all-approved")
+}
+
+/// Rejects what the form names, on whichever page it is.
+async fn reject_all(asked: &Asked<'_>) -> Made {
     let seen = asked.visit.fields("seen");
     // All are looked at before anything is decided.
     let changes: Result<Vec<Change>, Trouble> = seen
@@ -68,16 +99,27 @@ pub async fn all(asked: &Asked<'_>) -> Made {
             shown(asked, id, binding)
         })
         .collect();
+    let mut ruled = Vec::new();
     for change in changes? {
-        let ruled = rule((&asked.site.vault, &asked.hand()), change, None, verb).await?;
-        if let Some(why) = ruled.refused {
-            return Err(Trouble::Refused(format!("{}: {why}", ruled.change.id)));
+        ruled.push(
+            rule(
+                (&asked.site.vault, &asked.hand()),
+                change,
+                None,
+                Verb::Reject,
+            )
+            .await?,
+        );
+    }
+    finish(ruled, "all-rejected")
+}
+
+fn finish(ruled: Vec<Ruled>, said: &str) -> Made {
+    for one in ruled {
+        if let Some(why) = one.refused {
+            return Err(Trouble::Refused(format!("{}: {why}", one.change.id)));
         }
     }
-    let said = match verb {
-        Verb::Approve => "all-approved",
-        Verb::Reject => "all-rejected",
-    };
     Ok(done("/owner", said))
 }
 

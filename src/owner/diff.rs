@@ -3,15 +3,17 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use super::parts::{inert, name};
+use super::parts::{inert, name, notes};
 use super::words;
+use crate::deeds::{ShownArgument, change_arguments};
 use crate::telemetry::redact;
 use crate::vault::Change;
 
 /// Each argument as it would be, and as it is now where the state has a member of that name at what the change rests
-/// on. The arguments are never redacted: what is hidden could be what is wanted.
+/// on. The arguments are whole and never redacted: a hidden part could be what the agent wants to run.
 pub fn diff(change: &Change, state: &Value) -> Markup {
     let arguments: Map<String, Value> = serde_json::from_str(&change.arguments).unwrap_or_default();
+    let shown = change_arguments(change);
     // What writes into the state names the place.
     let place = change
         .target
@@ -22,11 +24,12 @@ pub fn diff(change: &Change, state: &Value) -> Markup {
     let there: Vec<(&String, &Value)> = there.collect();
     let stands: Vec<&Value> = there.iter().map(|(_, value)| *value).collect();
     html! {
-        @if arguments.is_empty() { p class="soft" { (words::NO_ARGUMENTS) } }
+        @if shown.is_empty() { p class="soft" { (words::NO_ARGUMENTS) } }
         dl {
-            @for (argument, wanted) in &arguments {
-                dt { (name(argument)) }
-                dd { (beside(now(&stands, &change.tool, argument), wanted)) }
+            // Both are sorted by name.
+            @for (argument, (key, wanted)) in shown.iter().zip(&arguments) {
+                dt { (argument.name) " " span class="soft" { (kind(argument)) } }
+                dd { (beside(now(&stands, &change.tool, key), (argument, wanted))) (notes(&argument.notes)) }
             }
         }
         @for (pointer, value) in &there {
@@ -38,20 +41,30 @@ pub fn diff(change: &Change, state: &Value) -> Markup {
     }
 }
 
-fn beside(now: Option<&Value>, wanted: &Value) -> Markup {
+/// Whether an argument is shown as the text that it is, or as JSON.
+fn kind(argument: &ShownArgument) -> &'static str {
+    if argument.is_text {
+        words::AS_TEXT
+    } else {
+        words::AS_JSON
+    }
+}
+
+fn beside(now: Option<&Value>, (argument, wanted): (&ShownArgument, &Value)) -> Markup {
+    let text = &argument.text;
     html! {
         @match now {
-            Some(now) if now == wanted => div { span class="diff" { (shown(wanted)) } " " span class="soft" { (words::IS_SO) } },
+            Some(now) if now == wanted => div { span class="diff" { bdi { (text) } } " " span class="soft" { (words::IS_SO) } },
             Some(now) => {
-                div { del class="diff was" { (shown(&redact(now))) } }
-                div { ins class="diff will" { (shown(wanted)) } }
+                div { del class="diff was" { (as_it_is(&redact(now))) } }
+                div { ins class="diff will" { bdi { (text) } } }
             },
-            None => div { span class="diff will" { (shown(wanted)) } },
+            None => div { span class="diff will" { bdi { (text) } } },
         }
     }
 }
 
-fn shown(value: &Value) -> Markup {
+fn as_it_is(value: &Value) -> Markup {
     let text = match value {
         Value::String(text) => text.clone(),
         other => pretty(other),
@@ -109,7 +122,13 @@ mod tests {
     #[test]
     fn what_others_wrote_is_letters_alone() {
         let wanted = json!("<img src=x onerror=alert(1)>\u{202e}gpj\u{7}");
-        let page = beside(Some(&json!("a&b")), &wanted).into_string();
+        let shown = ShownArgument {
+            name: "a".to_owned(),
+            is_text: true,
+            text: crate::sys::exact_lines(wanted.as_str().unwrap()),
+            notes: Vec::new(),
+        };
+        let page = beside(Some(&json!("a&b")), (&shown, &wanted)).into_string();
         assert!(page.contains("a&amp;b"), "{page}");
         assert!(
             page.contains("&lt;img src=x onerror=alert(1)&gt;\\u{202e}gpj\\u{7}"),

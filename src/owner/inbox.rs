@@ -1,22 +1,19 @@
-//! The inbox: what waits for the owner, and what became of what did not.
+//! The inbox: what waits for the owner, in full on as many pages as it takes, and what became of the rest.
 
 use std::collections::HashMap;
 
 use maud::{Markup, html};
 
-use super::change_parts::{about, decision, facts, names, of, path, standing};
+use super::change_parts::{about, decision, facts, names, of, path, reject, standing};
 use super::frame::{Tab, proof};
-use super::parts::{cut, name, table, time};
+use super::grant_form::fields;
+use super::inbox_order::{InboxPage, Length};
+use super::parts::{name, notice, table, time};
 use super::site::{Asked, Made};
 use super::trouble::Trouble;
 use super::words;
+use crate::deeds::granted_words;
 use crate::vault::{Change, ChangeStatus, Grant, hex};
-
-/// So many are shown with all that there is to decide on; further ones in brief, with all of it on their own pages.
-const IN_FULL: usize = 10;
-
-/// Characters of the arguments that stand in the list in brief.
-const IN_A_LIST: usize = 200;
 
 /// So many that have ended are listed.
 const ENDED: usize = 20;
@@ -30,14 +27,18 @@ pub fn page(asked: &Asked<'_>) -> Made {
         .partition(|change| change.status.is_open());
     let names = names(site)?;
     let grants = site.vault.grants().holding()?;
+    let number = asked.visit.query("page").and_then(|text| text.parse().ok());
+    let page = InboxPage::of(site, open, number.unwrap_or(1))?;
     let content = html! {
         h1 { (words::INBOX) }
         (asked.said())
-        @if open.is_empty() { p { (words::NOTHING_WAITS) } }
-        @for (index, change) in open.iter().enumerate() {
-            @if index < IN_FULL { (whole(asked, change, &names)?) } @else { (brief(change, &names)) }
+        @if page.shown.is_empty() { p { (words::NOTHING_WAITS) } }
+        (pages(&page))
+        @for change in &page.shown {
+            @if Length::of(change).fits() { (whole(asked, change, &names)?) } @else { (too_long(asked, change, &names)) }
         }
-        @for (agent, waits) in plans(&open) { (approve_all(asked, agent, &waits, &names)) }
+        (pages(&page))
+        @for agent in page.waiting_agents() { (together(asked, &page, &agent, &names)) }
         @if !grants.is_empty() { (granted(asked, &grants, &names)) }
         @if !ended.is_empty() {
             section {
@@ -71,60 +72,71 @@ fn whole(
         article {
             h2 { a href=(path(change)) { (name(&change.tool)) " " (about(change)) } }
             (shown)
-            @if change.status == ChangeStatus::Pending { (decision(asked, change)) }
+            @if change.status == ChangeStatus::Pending { (decision(asked, change, &fields(change))) }
         }
     })
 }
 
-fn brief(change: &Change, names: &HashMap<String, String>) -> Markup {
+/// A change that is too long to be shown beside others: it can be rejected here, and approved on its own page.
+fn too_long(asked: &Asked<'_>, change: &Change, names: &HashMap<String, String>) -> Markup {
+    let Length { characters, lines } = Length::of(change);
     html! {
         article {
             h2 { a href=(path(change)) { (name(&change.tool)) " " (about(change)) } }
             p { (standing(change)) " " (of(names, &change.agent)) ", " (time(change.created_ms)) }
-            p class="diff" { bdi { (cut(&crate::deeds::plain(&change.arguments), IN_A_LIST)) } }
+            (notice(&format!("{characters} {}, {lines} {}. {}", words::CHARACTERS, words::LINES, words::TOO_LONG), true))
+            @if change.status == ChangeStatus::Pending { (reject(asked, change)) }
         }
     }
 }
 
-/// What waits of each agent of which several things do.
-fn plans(open: &[Change]) -> Vec<(&str, Vec<&Change>)> {
-    let mut plans: Vec<(&str, Vec<&Change>)> = Vec::new();
-    for change in open
-        .iter()
-        .filter(|change| change.status == ChangeStatus::Pending)
-    {
-        match plans.iter_mut().find(|(agent, _)| *agent == change.agent) {
-            Some((_, waits)) => waits.push(change),
-            None => plans.push((&change.agent, vec![change])),
+/// Links to the other pages, where there are any.
+fn pages(page: &InboxPage) -> Markup {
+    let to = |number: usize| format!("/owner?page={number}");
+    html! {
+        @if page.count > 1 {
+            p {
+                @if page.number > 1 { a href=(to(page.number - 1)) { (words::PREVIOUS) } " " }
+                (words::PAGE) " " (page.number) " " (words::PAGE_OF) " " (page.count)
+                @if page.number < page.count { " " a href=(to(page.number + 1)) { (words::NEXT) } }
+            }
         }
     }
-    plans.retain(|(_, waits)| waits.len() > 1);
-    plans
 }
 
-/// Approves what is on this page and nothing that came since.
-fn approve_all(
+/// One decision on several changes of an agent: approves what this page shows in full, or rejects all that waits.
+fn together(
     asked: &Asked<'_>,
+    page: &InboxPage,
     agent: &str,
-    waits: &[&Change],
     names: &HashMap<String, String>,
 ) -> Markup {
+    let (waiting, batch) = (page.waiting_of(agent), page.batch(agent));
     html! {
-        section {
+        @if waiting.len() > 1 { section {
             h2 { (words::ALL_OF) " " (of(names, agent)) }
-            p { (words::ALL_OF_HOW) }
+            @if batch.changes.len() > 1 {
+                p { (words::ALL_OF_HOW) }
+                form method="post" action="/owner/changes" {
+                    (proof(asked.session))
+                    input type="hidden" name="agent" value=(agent);
+                    input type="hidden" name="page" value=(page.number);
+                    input type="hidden" name="digest" value=(batch.digest);
+                    div class="row" {
+                        button name="do" value="approve" { (words::APPROVE_ALL) " " (batch.changes.len()) }
+                    }
+                }
+            }
             form method="post" action="/owner/changes" {
                 (proof(asked.session))
-                // In the order in which they were proposed.
-                @for change in waits.iter().rev() {
+                @for change in &waiting {
                     input type="hidden" name="seen" value=(format!("{} {}", change.id, hex(&change.binding())));
                 }
                 div class="row" {
-                    button name="do" value="approve" { (words::APPROVE_ALL) " " (waits.len()) }
-                    button name="do" value="reject" class="bad" { (words::REJECT_ALL) }
+                    button name="do" value="reject" class="bad" { (words::REJECT_ALL) " " (waiting.len()) }
                 }
             }
-        }
+        } }
     }
 }
 
@@ -136,11 +148,8 @@ fn granted(asked: &Asked<'_>, grants: &[Grant], names: &HashMap<String, String>)
                 form method="post" action=(format!("/owner/grants/{}", grant.id)) class="row" {
                     (proof(asked.session))
                     span class="note" {
-                        (of(names, &grant.agent)) ": " (name(&grant.tool)) " "
-                        @match &grant.target {
-                            Some(target) => (name(target)),
-                            None => (words::WHATEVER_IT_REACHES),
-                        }
+                        (of(names, &grant.agent)) ": "
+                        (granted_words(&grant.tool, grant.target.as_deref(), &grant.bound))
                         ", " (words::UNTIL) " " (time(grant.until_ms))
                     }
                     button class="plain" { (words::END_GRANT) }

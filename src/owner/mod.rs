@@ -18,7 +18,9 @@ mod decide;
 mod diff;
 mod events;
 mod frame;
+mod grant_form;
 mod inbox;
+mod inbox_order;
 mod logins;
 mod parts;
 mod profile;
@@ -29,5 +31,7 @@ mod site;
 mod trouble;
 mod words;
 
+#[cfg(test)]
+pub use diff::diff as argument_list;
 pub use profile::profile;
 pub use site::Site;

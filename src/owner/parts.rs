@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::deeds::plain;
-use crate::sys::rfc3339;
+use crate::sys::{exact_line, rfc3339};
 
 /// A moment; the script shows it in the reader's own time.
 pub fn time(ms: u64) -> Markup {
@@ -16,9 +16,14 @@ pub fn time_or(ms: Option<u64>, otherwise: &str) -> Markup {
     ms.map_or_else(|| html! { (otherwise) }, time)
 }
 
-/// A name that somebody else chose: it cannot turn the direction of what stands beside it.
+/// A name that another person or program chose: it looks like no other name and does not affect the text beside it.
 pub fn name(text: &str) -> Markup {
-    html! { bdi { (plain(text)) } }
+    html! { bdi { (exact_line(text)) } }
+}
+
+/// What to know of a text beside it, a line each.
+pub fn notes(lines: &[String]) -> Markup {
+    html! { @for line in lines { p class="warn" { bdi { (line) } } } }
 }
 
 /// A table that may be wider than a phone: it is scrolled by itself, also by the keyboard.
@@ -51,7 +56,7 @@ pub fn cut(text: &str, characters: usize) -> String {
     }
 }
 
-/// Lines that somebody else wrote: nothing in them but letters and ends of lines.
+/// Lines that a program or an agent wrote, to read and not to decide on: no control characters but line feeds.
 pub fn inert(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(plain).collect();
     lines.join("\n")

@@ -68,7 +68,7 @@ impl Site {
         match (posts, path.as_slice()) {
             (false, []) => inbox::page(&asked),
             (false, ["events"]) => events::events(&asked),
-            (true, ["changes"]) => decide::all(&asked).await,
+            (true, ["changes"]) => decide::together(&asked).await,
             (false, ["changes", id]) => change::page(&asked, id),
             (true, ["changes", id]) => decide::one(&asked, id).await,
             (true, ["grants", id]) => decide::end_grant(&asked, id).await,

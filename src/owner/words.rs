@@ -47,11 +47,20 @@ pub const FORMER_AGENT: &str = "an agent with another token now";
 pub const NOTHING_WAITS: &str = "Nothing waits for you.";
 pub const MOVED: &str = "its target has moved";
 pub const ALL_OF: &str = "All that waits of";
-pub const ALL_OF_HOW: &str = "This decides on what is on this page, in the order in which it was proposed, and on nothing that came since.";
+pub const ALL_OF_HOW: &str = "Approving runs the changes of this agent that this page shows in full, in the order in which they were proposed. If anything of this agent has changed since, nothing is approved and the page is shown again. Rejecting decides on all that waits of it, on every page.";
+pub const TOO_LONG: &str =
+    "It is too long to be shown here in full. Read and approve it on its own page.";
+pub const CHARACTERS: &str = "characters";
+pub const LINES: &str = "lines";
+pub const PREVIOUS: &str = "Previous page";
+pub const NEXT: &str = "Next page";
+pub const PAGE: &str = "Page";
+pub const PAGE_OF: &str = "of";
+pub const AS_TEXT: &str = "text";
+pub const AS_JSON: &str = "JSON";
 pub const APPROVE_ALL: &str = "Approve all";
 pub const REJECT_ALL: &str = "Reject all";
 pub const GRANTS: &str = "Allowed for a while";
-pub const WHATEVER_IT_REACHES: &str = "whatever it reaches";
 pub const UNTIL: &str = "until";
 pub const END_GRANT: &str = "End it";
 pub const ENDED: &str = "Decided or over";
@@ -80,7 +89,18 @@ pub const REJECT: &str = "Reject";
 pub const NOTE: &str = "Note, which the agent can read";
 pub const GRANT_FOR: &str = "For";
 pub const APPROVE_AND_GRANT: &str = "Approve, and allow the same";
-pub const GRANT_HOW: &str = "Allowing the same lets this agent call this tool on this target without asking, until the time is over or you end it.";
+pub const GRANT_HOW: &str = "Allowing lets this agent make these calls without asking, until the time is over or you end it. A command prefix is whole words; a command with characters that a shell interprets is always asked about.";
+pub const GRANT_WHAT: &str = "Allow";
+pub const GRANT_EXACT: &str = "exactly this call";
+pub const GRANT_PREFIX: &str = "commands that begin with these words";
+pub const GRANT_WORDS: &str = "Command prefix";
+pub const SURE: &str = "Allow every call?";
+pub const SURE_FOR: &str = "for";
+pub const SURE_AGENT: &str = "You are about to allow this to";
+pub const SURE_HOW: &str =
+    "Nothing of it will be shown to you before it runs. The change itself is approved as well.";
+pub const SURE_YES: &str = "Approve, and allow all of it";
+pub const SURE_NO: &str = "Back to the change";
 pub const HISTORY: &str = "History";
 pub const ID: &str = "Id";
 pub const SPACE: &str = "Space";
@@ -104,7 +124,11 @@ pub const SPANS: [(&str, &str); 4] = [
 ];
 
 /// What is said of what was done just before.
-pub const SAID: [(&str, &str); 9] = [
+pub const SAID: [(&str, &str); 10] = [
+    (
+        "not-as-shown",
+        "Nothing was approved: what waits of this agent is no longer what the page showed. This is what waits now.",
+    ),
     ("approved", "Approved. It runs once, just as it was shown."),
     ("rejected", "Rejected. It does not run."),
     (

@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod confirmation;
+mod disclosure;
 mod introduction;
 mod question;
 mod rules;
 mod verdict;
 
 pub use confirmation::{Asking, Confirmations, PATIENCE, Reply as Confirmation};
+pub use disclosure::{ShownArgument, shown_arguments};
 pub use introduction::introduce;
 pub use question::{Question as Consent, question};
 pub use rules::{ALL_TOOLSETS, Subject, class, lets_propose, lists_briefly, mode, shows};

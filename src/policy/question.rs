@@ -1,23 +1,23 @@
 //! What the person at a client is shown of a call before they let it run.
 
-use std::fmt::Write as _;
-
 use serde_json::{Map, Value, json};
 
+use super::disclosure::key_notes;
 use crate::auth::Principal;
 use crate::registry::{Risk, Scope, Tool};
-use crate::telemetry::redact;
+use crate::sys::{exact_line, text_notes};
 
 /// The box that must be ticked.
 pub const BOX: &str = "run";
 
-/// So many bytes of arguments, nested so deep, with so many entries on each level, can be shown; what cannot be
-/// shown whole cannot be confirmed.
+/// Bytes of arguments, levels of nesting, and entries on each level that are shown at most. Arguments beyond a limit
+/// cannot be shown whole, so the call cannot be confirmed.
 const MAX_BYTES: usize = 4 << 10;
 const MAX_DEPTH: usize = 16;
 const MAX_ENTRIES: usize = 128;
 
-/// A question for a person: words of ours, and the agent's arguments behind them as data.
+/// A question for a person: words of ours, and the agent's arguments behind them as data. The arguments are exactly
+/// those of the call, never redacted: a redacted part could be what the agent wants to run.
 #[derive(Debug)]
 pub struct Question {
     /// What is shown.
@@ -26,10 +26,11 @@ pub struct Question {
     pub schema: Value,
 }
 
-/// The question about one call; none when its arguments are too long to be shown whole.
+/// The question about one call. `None` when its arguments are too long to be shown whole.
 pub fn question(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Option<Question> {
     let arguments = Value::Object(arguments.clone());
-    if arguments.to_string().len() > MAX_BYTES || !is_flat_enough(&arguments, MAX_DEPTH) {
+    let text = arguments.to_string();
+    if text.len() > MAX_BYTES || !is_flat_enough(&arguments, MAX_DEPTH) {
         return None;
     }
     let (name, meaning) = (tool.name(), meaning(tool.risk()));
@@ -39,11 +40,13 @@ pub fn question(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) ->
          It is of the class {}, which {meaning}. It is about {}.\n\
          Nothing has been done yet. Tick the box and accept to let it run once, with exactly the arguments below; \
          anything else refuses it.\n\
+         {}\
          What follows was written by the agent and is no message of this server. Its arguments, as JSON:\n\n    {}",
-        plain(who.name()),
+        exact_line(who.name()),
         tool.risk(),
         target(tool, &arguments),
-        plain(&redact(&arguments).to_string()),
+        notes(&arguments, &text),
+        exact_line(&text),
     );
     let tick = json!({
         "type": "boolean",
@@ -55,6 +58,15 @@ pub fn question(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) ->
         message,
         schema: json!({ "type": "object", "properties": { BOX: tick }, "required": [BOX] }),
     })
+}
+
+/// What to know of the arguments, a line each.
+fn notes(arguments: &Value, text: &str) -> String {
+    let mut lines = String::new();
+    for note in text_notes(text).into_iter().chain(key_notes(arguments)) {
+        lines += &format!("Note on the arguments: {note}.\n");
+    }
+    lines
 }
 
 fn is_flat_enough(value: &Value, depth: usize) -> bool {
@@ -100,30 +112,11 @@ fn target(tool: &Tool, arguments: &Value) -> String {
     match arguments.get(argument).and_then(Value::as_str) {
         Some(name) if is_name(name) => format!("the container {name}"),
         Some(_) => "the container that its arguments name".to_owned(),
-        None => "every container that the agent reaches".to_owned(),
-    }
-}
-
-/// A text that cannot look like anything but itself: on one line, without characters that are not seen, that turn
-/// the direction of writing, or that resemble others, and without gaps that would push words onto a line of their
-/// own. What is left out stands there as JSON escapes it.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut before = None;
-    for c in text.chars() {
-        let gap = c == ' ' && before == Some(' ');
-        let latin = matches!(c, '\u{c0}'..='\u{24f}') && c.is_alphabetic();
-        if (c.is_ascii_graphic() || c == ' ' || latin) && !gap {
-            out.push(c);
-        } else {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                // Writing to a text cannot fail.
-                let _ = write!(out, "\\u{unit:04x}");
-            }
+        None => {
+            "the host, or every container that the agent reaches: its arguments name no container"
+                .to_owned()
         }
-        before = Some(c);
     }
-    out
 }
 
 #[cfg(test)]
@@ -165,7 +158,7 @@ mod tests {
     fn a_person_sees_who_what_whereto_and_the_arguments() {
         let (ours, theirs) = parts(&json!({ "container": "jellyfin", "grace_s": 5 }));
         for words in [
-            "\"cla\\u202eude\"",
+            r#""cla\u{202e}ude""#,
             "run stop (Stop a container)",
             "class disrupt, which stops",
             "about the container jellyfin.",
@@ -182,25 +175,37 @@ mod tests {
         let given = json!({ "container": imitation });
         let (ours, theirs) = parts(&given);
         assert!(
-            ours.ends_with("as JSON:") && ours.lines().count() == 4,
+            ours.ends_with("as JSON:") && ours.lines().count() == 5,
             "{ours}"
         );
         assert!(
             ours.contains("the container that its arguments name"),
             "{ours}"
         );
-        assert!(!theirs.contains("  "), "{theirs}");
-        let read: Value = serde_json::from_str(&theirs).unwrap();
-        assert_eq!(read, given, "and yet nothing is lost");
+        assert!(!theirs.contains("    "), "{theirs}");
+        assert!(
+            theirs.contains(r"\u{2028}\u{200b}\u{202e}\u{feff}\u{430}"),
+            "{theirs}"
+        );
+        assert!(theirs.contains(r"\u{e0041}"), "{theirs}");
     }
 
     #[test]
-    fn secrets_are_not_shown_and_what_cannot_be_shown_whole_is_not_asked() {
-        let (_, theirs) = parts(&json!({ "password": "hunter2", "command": "x --token abc" }));
-        assert!(
-            !theirs.contains("hunter2") && !theirs.contains("abc"),
-            "{theirs}"
-        );
+    fn what_looks_like_a_secret_is_shown_as_it_runs() {
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj attacker@x";
+        let (ours, theirs) = parts(&json!({ "key": key }));
+        assert!(theirs.contains(key), "{theirs}");
+        let fingerprint = "SHA256:/hFyLEs2hVjV5i2Vr2fgDYLD1F724Cx2axHUn6ZN+WQ";
+        let note = format!("SSH public key ssh-ed25519, {fingerprint}, comment \"attacker@x\".");
+        assert!(ours.contains(&note), "{ours}");
+        let hidden =
+            json!({ "command": "eval \"$DB_PASSWORD\"", "env": { "DB_PASSWORD": "id > /tmp/x" } });
+        let (_, theirs) = parts(&hidden);
+        assert_eq!(serde_json::from_str::<Value>(&theirs).unwrap(), hidden);
+    }
+
+    #[test]
+    fn what_cannot_be_shown_whole_is_not_asked() {
         let deep = (0..20).fold(json!(1), |inner, _| json!([inner]));
         for hidden in [json!("x".repeat(MAX_BYTES)), json!(vec![1; 129]), deep] {
             assert!(asked(&json!({ "command": hidden })).is_none());

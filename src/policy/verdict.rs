@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::rules::{self, asks_owner, lets_propose, mode, shows};
-use crate::auth::Principal;
+use crate::auth::{GrantedCall, Principal};
 use crate::config::Mode;
 use crate::registry::{Permit, Risk, Tool};
 use crate::vault::Begun;
@@ -60,7 +60,13 @@ pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Ve
     if !tool.scope().is_within(who.reach()) {
         return Verdict::Deny;
     }
-    let granted = || who.is_granted(tool.name(), tool.target(arguments));
+    let granted = || {
+        who.is_granted(&GrantedCall {
+            tool: tool.name(),
+            target: tool.target(arguments),
+            arguments,
+        })
+    };
     match mode(who.policy(), tool) {
         Mode::Allow => Verdict::Allow(Permit::granted_by_policy()),
         Mode::Confirm | Mode::ConfirmOwner | Mode::Propose if granted() => {

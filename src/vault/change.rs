@@ -179,6 +179,11 @@ pub(super) fn canonical(arguments: Map<String, Value>) -> (String, [u8; 32]) {
     (text, sha256)
 }
 
+/// The SHA-256 of arguments as canonical JSON: the same for the same arguments, however they were written.
+pub fn arguments_sha256(arguments: &Map<String, Value>) -> [u8; 32] {
+    canonical(arguments.clone()).1
+}
+
 fn sha256(text: &str) -> [u8; 32] {
     whole(digest(&SHA256, text.as_bytes()).as_ref())
 }

@@ -30,6 +30,24 @@ CREATE TABLE agent_grant (
 ) STRICT;
 ";
 
+/// What the seventh version adds: what a grant is bound to beside agent, tool and target. Older grants are bound to
+/// nothing more.
+pub(super) const BOUND_SCHEMA: &str = "
+ALTER TABLE agent_grant ADD COLUMN arguments_sha256 BLOB CHECK (length(arguments_sha256) = 32);
+ALTER TABLE agent_grant ADD COLUMN command_prefix TEXT;
+";
+
+/// Which calls of its tool, about its target, a grant allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GrantBound {
+    /// All of them, whatever their arguments.
+    Any,
+    /// Those with exactly the arguments that have this SHA-256 ([`arguments_sha256`](super::arguments_sha256)).
+    Arguments([u8; 32]),
+    /// Those whose command begins with these words.
+    Prefix(String),
+}
+
 /// A grant as the vault knows it. Times are milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
@@ -41,6 +59,8 @@ pub struct Grant {
     pub tool: String,
     /// What its calls may be about, such as a container's name; whatever it reaches when absent.
     pub target: Option<String>,
+    /// Which of these calls.
+    pub bound: GrantBound,
     /// Who gave it.
     pub given_by: String,
     /// When it was given.
@@ -60,6 +80,8 @@ pub struct NewGrant {
     pub tool: String,
     /// What its calls may be about; whatever it reaches when absent.
     pub target: Option<String>,
+    /// Which of these calls.
+    pub bound: GrantBound,
     /// Who gives it.
     pub given_by: String,
     /// When it ends by itself, in milliseconds since 1970.
@@ -88,6 +110,7 @@ impl<'a> Grants<'a> {
             agent: new.agent,
             tool: new.tool,
             target: new.target,
+            bound: new.bound,
             given_by: new.given_by,
             given_ms: now_ms(),
             until_ms: new.until_ms,
@@ -147,9 +170,14 @@ fn insert(connection: &Connection, grant: &Grant) -> Result<bool, rusqlite::Erro
     if there >= MAX_GRANTS {
         return Ok(false);
     }
+    let (sha256, prefix) = match &grant.bound {
+        GrantBound::Any => (None, None),
+        GrantBound::Arguments(sha256) => (Some(sha256), None),
+        GrantBound::Prefix(prefix) => (None, Some(prefix)),
+    };
     connection.execute(
-        "INSERT INTO agent_grant (id, agent, tool, target, given_by, given_ms, until_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO agent_grant (id, agent, tool, target, given_by, given_ms, until_ms, arguments_sha256, command_prefix)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             grant.id,
             grant.agent,
@@ -158,17 +186,26 @@ fn insert(connection: &Connection, grant: &Grant) -> Result<bool, rusqlite::Erro
             grant.given_by,
             to_column(grant.given_ms),
             to_column(grant.until_ms),
+            sha256,
+            prefix,
         ],
     )?;
     Ok(true)
 }
 
 fn read(row: &Row<'_>) -> Result<Grant, rusqlite::Error> {
+    let prefix: Option<String> = row.get("command_prefix")?;
+    let bound = match (row.get("arguments_sha256")?, prefix) {
+        (Some(sha256), _) => GrantBound::Arguments(sha256),
+        (None, Some(prefix)) => GrantBound::Prefix(prefix),
+        (None, None) => GrantBound::Any,
+    };
     Ok(Grant {
         id: row.get("id")?,
         agent: row.get("agent")?,
         tool: row.get("tool")?,
         target: row.get("target")?,
+        bound,
         given_by: row.get("given_by")?,
         given_ms: from_column(row, "given_ms")?,
         until_ms: from_column(row, "until_ms")?,
@@ -178,7 +215,7 @@ fn read(row: &Row<'_>) -> Result<Grant, rusqlite::Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::store::Vault;
+    use super::super::{migration::STEPS, open::writing, store::Vault};
     use super::*;
     use crate::sys::Scratch;
 
@@ -192,6 +229,7 @@ mod tests {
             agent: "a".into(),
             tool: "container_restart".into(),
             target: Some("jellyfin".into()),
+            bound: GrantBound::Any,
             given_by: "local:root".into(),
             until_ms,
         };
@@ -204,5 +242,48 @@ mod tests {
         assert!(grants.end(&grant.id).await.unwrap());
         assert!(!grants.end(&grant.id).await.unwrap());
         assert_eq!(grants.holding().unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn what_a_grant_is_bound_to_is_kept() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        for bound in [
+            GrantBound::Any,
+            GrantBound::Arguments([7; 32]),
+            GrantBound::Prefix("systemctl status".into()),
+        ] {
+            let new = NewGrant {
+                agent: "a".into(),
+                tool: "system_shell".into(),
+                target: None,
+                bound: bound.clone(),
+                given_by: "owner".into(),
+                until_ms: now_ms() + 3_600_000,
+            };
+            let grant = vault.grants().add(new).await.unwrap();
+            let held = vault.grants().holding().unwrap();
+            let held = held.iter().find(|held| held.id == grant.id).unwrap();
+            assert_eq!(held.bound, bound);
+        }
+    }
+
+    #[test]
+    fn a_grant_of_an_older_vault_stays_as_it_was_granted() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let is_new = |step: &&[&str]| step.contains(&BOUND_SCHEMA);
+        let before = STEPS.iter().position(is_new).unwrap();
+        let old = writing(&path, &STEPS[..before]).unwrap();
+        old.execute(
+            "INSERT INTO agent_grant (id, agent, tool, given_by, given_ms, until_ms)
+             VALUES ('grant_1', 'a', 'system_shell', 'owner', 1, ?1)",
+            [i64::MAX],
+        )
+        .unwrap();
+        drop(old);
+        let vault = Vault::open(&path).unwrap();
+        let held = vault.grants().holding().unwrap();
+        assert_eq!((held.len(), &held[0].bound), (1, &GrantBound::Any));
     }
 }

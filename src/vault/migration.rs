@@ -19,6 +19,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     VERSION_4,
     VERSION_5,
     VERSION_6,
+    VERSION_7,
 ];
 
 const VERSION_1: &str = "
@@ -135,6 +136,9 @@ const VERSION_5: &[&str] = &[
 
 /// Codes with which clients fetch their tokens.
 const VERSION_6: &[&str] = &[pairings::SCHEMA];
+
+/// Grants for exactly one call, or for the beginning of a command.
+const VERSION_7: &[&str] = &[grants::BOUND_SCHEMA];
 
 /// The version that `steps` lead to.
 pub(super) fn newest(steps: &[&[&str]]) -> u32 {

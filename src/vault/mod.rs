@@ -51,14 +51,14 @@ pub use audit_call::{AuditCall, Wanted as AuditWanted};
 pub use audit_entry::{AuditId, Entry, Outcome};
 pub use audit_reader::{AuditReader, Beginning as AuditBeginning, Line as AuditLine};
 pub use chain::{Chain, Fault};
-pub use change::{Change, ChangeStatus, NewChange};
+pub use change::{Change, ChangeStatus, NewChange, arguments_sha256};
 pub use change_runs::{Begun, ChangeEnd, KEPT_MS as CHANGE_KEPT_MS};
 pub use changes::{Added, ChangeRoom, Decision, Ruling};
 pub use checkpoint::hex;
 pub use deed::{Deed, Undertaking};
 pub use error::VaultError;
 pub use glance::{Glance, Step, Waiting};
-pub use grants::{Grant, NewGrant};
+pub use grants::{Grant, GrantBound, NewGrant};
 pub use logins::{Login, NewLogin, OWNER, Stay};
 pub use oauth_clients::OauthClient;
 pub use oauth_links::{

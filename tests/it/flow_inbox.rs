@@ -180,7 +180,11 @@ fn a_batch_is_decided_at_once_and_a_rejected_change_never_runs() {
     let rejected = propose(&client, &format!("{}; true rejected", counter.line()));
     let args = ["inbox", "reject", &rejected, "--note", "not today"];
     assert_eq!(tell(&home, &args).1, Some(0));
-    let args = ["inbox", "approve", "--all-of", &agent, "--wait"];
+    let (shown, _) = tell(&home, &["inbox", "show", "--all-of", &agent]);
+    let digest = shown["as_of"].as_str().unwrap();
+    let args = [
+        "inbox", "approve", "--all-of", &agent, "--as-of", digest, "--wait",
+    ];
     let (approved, code) = tell(&home, &args);
     assert_eq!(code, Some(0), "{approved}");
     assert_eq!(approved.as_array().unwrap().len(), 3);
@@ -232,6 +236,7 @@ fn what_an_agent_wrote_does_not_reach_the_terminal() {
     let change = propose(&client, line);
     let (page, _) = print(&home, &["inbox", "show", &change]);
     let (lines, _) = print(&home, &["inbox", "list"]);
+    assert!(page.contains(r"true \u{1b}[2J\u{202e}"), "{page}");
     for said in [&page, &lines] {
         assert!(
             !said.contains('\u{1b}') && !said.contains('\u{202e}'),
@@ -302,7 +307,15 @@ fn a_grant_lets_calls_run_until_it_ends() {
         data.get("change").is_none()
     };
     assert!(!runs());
-    let args = ["inbox", "grant", &agent, "system_shell", "--for", "2h"];
+    let args = [
+        "inbox",
+        "grant",
+        &agent,
+        "system_shell",
+        "--broad",
+        "--for",
+        "2h",
+    ];
     let (given, code) = tell(&home, &args);
     assert_eq!(code, Some(0), "{given}");
     wait_until("it is granted", IN_TIME, runs);

@@ -21,7 +21,7 @@ const ROOMS: &[(&str, &str)] = &[
     ("deeds",         "auth config policy state sys vault"),
     ("dispatch",      "auth policy protocol registry state sys telemetry vault"),
     ("guard",         "auth config http sys"),
-    ("policy",        "auth config registry telemetry vault"),
+    ("policy",        "auth config exec registry sys vault"),
     ("toolsets",      "backends courier protocol registry state"),
     ("observer",      "backends config state"),
     ("auth",          "config vault sys"),

@@ -27,6 +27,7 @@ mod flow_changes;
 mod flow_confirm;
 mod flow_confirm_owner;
 mod flow_connect;
+mod flow_consent;
 mod flow_converge;
 mod flow_crowd;
 mod flow_edge;

@@ -14,7 +14,7 @@ use crate::support::server::{Directory, Server, server};
 const PASSWORD: &str = "four words of mine";
 
 /// What a command of the owner prints as JSON, or complains of.
-fn tell(home: &Directory, words: &[&str]) -> Result<Value, String> {
+pub fn tell(home: &Directory, words: &[&str]) -> Result<Value, String> {
     let output = Command::new(env!("CARGO_BIN_EXE_gatewren"))
         .args(words)
         .args(["--json", "--dir"])
@@ -28,17 +28,17 @@ fn tell(home: &Directory, words: &[&str]) -> Result<Value, String> {
     }
 }
 
-fn code(home: &Directory) -> String {
+pub fn code(home: &Directory) -> String {
     let said = tell(home, &["owner", "setup"]).unwrap();
     said["code"].as_str().unwrap().to_owned()
 }
 
-fn get(client: &Client, path: &str, cookie: &str) -> Answer {
+pub fn get(client: &Client, path: &str, cookie: &str) -> Answer {
     let request = client.request("GET", path).without("authorization");
     request.header("cookie", cookie).send()
 }
 
-fn form(client: &Client, path: &str, fields: &[(&str, &str)]) -> Request {
+pub fn form(client: &Client, path: &str, fields: &[(&str, &str)]) -> Request {
     let encoded: Vec<String> = fields
         .iter()
         .map(|(name, value)| {
@@ -54,7 +54,7 @@ fn form(client: &Client, path: &str, fields: &[(&str, &str)]) -> Request {
 }
 
 /// The owner, with a password set by the code: the cookie.
-fn set_up(client: &Client, code: &str) -> String {
+pub fn set_up(client: &Client, code: &str) -> String {
     let fields = [("code", code), ("password", PASSWORD), ("again", PASSWORD)];
     let answer = form(client, "/owner/set-up", &fields).send();
     assert_eq!(answer.status, 303, "{answer:?}");
@@ -67,12 +67,12 @@ fn set_up(client: &Client, code: &str) -> String {
 }
 
 /// What the forms of a page carry.
-fn proof(page: &Answer) -> String {
+pub fn proof(page: &Answer) -> String {
     let (_, rest) = page.body.split_once("name=\"proof\" value=\"").unwrap();
     rest.split('"').next().unwrap().to_owned()
 }
 
-fn house(home: &Directory) -> Server {
+pub fn house(home: &Directory) -> Server {
     server().directory(&home.0).start()
 }
 

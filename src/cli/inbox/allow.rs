@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::super::deed::hand;
+use super::ask::ask_yes;
 use super::desk::Desk;
-use crate::deeds::{self, Span, end_grant, known_tool, plain};
-use crate::sys::rfc3339;
-use crate::vault::Grant as Given;
+use crate::deeds::{self, GrantWish, Span, end_grant, granted_words, is_broad, known_tool};
+use crate::sys::{exact_line, rfc3339};
+use crate::vault::{Grant as Given, GrantBound, hex};
 
 /// What is granted to whom.
 #[derive(Debug, clap::Args)]
@@ -18,6 +19,12 @@ pub struct Grant {
     /// Only for calls about this container or unit; about whatever the agent reaches when absent
     #[arg(long, visible_alias = "container", value_name = "NAME")]
     target: Option<String>,
+    /// Only commands that begin with these words, such as "systemctl status"; for tools that run a command
+    #[arg(long, value_name = "WORDS")]
+    prefix: Option<String>,
+    /// Without --target and --prefix: every call of the tool is meant; on a terminal this is asked otherwise
+    #[arg(long, conflicts_with_all = ["target", "prefix"])]
+    broad: bool,
     /// For how long, such as 30m or 2h; 30d at most
     #[arg(long = "for", value_name = "TIME")]
     span: Span,
@@ -27,8 +34,27 @@ pub struct Grant {
 pub async fn grant(desk: &Desk, asked: &Grant, json: bool) -> Result<String, String> {
     let agent = desk.agent(&asked.agent)?;
     known_tool(&desk.vault, &asked.tool)?;
-    let about = (agent.as_str(), asked.tool.as_str(), asked.target.as_deref());
-    let given = deeds::grant((&desk.vault, &hand()), about, asked.span).await?;
+    let (tool, target) = (asked.tool.as_str(), asked.target.as_deref());
+    let prefix = asked.prefix.clone();
+    let bound = prefix.map_or(GrantBound::Any, GrantBound::Prefix);
+    if is_broad(target, &bound) && !asked.broad {
+        let words = format!(
+            "This allows {} to make {} without asking, until the time is over.",
+            exact_line(desk.name(&agent)),
+            granted_words(tool, target, &bound)
+        );
+        let otherwise =
+            "narrow it with --target or --prefix, or add --broad if every call is meant";
+        ask_yes(&words, "Is every call meant?", otherwise)?;
+    }
+    let wish = GrantWish {
+        agent: &agent,
+        tool,
+        target,
+        bound,
+        span: asked.span,
+    };
+    let given = deeds::grant((&desk.vault, &hand()), wish).await?;
     Ok(if json {
         as_json(desk, &given).to_string()
     } else {
@@ -71,6 +97,15 @@ fn as_json(desk: &Desk, grant: &Given) -> Value {
         "agent_name": desk.name(&grant.agent),
         "tool": grant.tool,
         "target": grant.target,
+        "allows": granted_words(&grant.tool, grant.target.as_deref(), &grant.bound),
+        "prefix": match &grant.bound {
+            GrantBound::Prefix(prefix) => Some(prefix),
+            _ => None,
+        },
+        "arguments_sha256": match &grant.bound {
+            GrantBound::Arguments(sha256) => Some(hex(sha256)),
+            _ => None,
+        },
         "given_by": grant.given_by,
         "given": rfc3339(grant.given_ms),
         "until": rfc3339(grant.until_ms),
@@ -78,13 +113,12 @@ fn as_json(desk: &Desk, grant: &Given) -> Value {
 }
 
 fn line(desk: &Desk, grant: &Given) -> String {
-    let about = grant.target.as_deref().unwrap_or("whatever it reaches");
-    plain(&format!(
-        "{}  until {}: {} may call {} about {about} without asking (by {})",
+    exact_line(&format!(
+        "{}  until {}: {} may make {} without asking (by {})",
         grant.id,
         rfc3339(grant.until_ms),
         desk.name(&grant.agent),
-        grant.tool,
+        granted_words(&grant.tool, grant.target.as_deref(), &grant.bound),
         grant.given_by
     ))
 }

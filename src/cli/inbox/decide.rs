@@ -1,5 +1,6 @@
 //! `gatewren inbox approve` and `reject`: the owner's word on changes, and what came of it.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -7,11 +8,13 @@ use serde_json::{Value, json};
 
 use super::super::deed::hand;
 use super::super::say::{conclude, fail};
+use super::ask::ask_yes;
 use super::desk::Desk;
-use super::print;
-use crate::deeds::{self, Span, Verb, rule};
+use super::{look, print};
+use crate::auth::CommandPrefix;
+use crate::deeds::{self, Batch, GrantWish, Span, Verb, rule};
 use crate::sys::now_ms;
-use crate::vault::{Change, ChangeStatus};
+use crate::vault::{Change, ChangeStatus, GrantBound};
 
 /// One could not be decided on any more.
 const PAST: u8 = 3;
@@ -21,6 +24,9 @@ const NOT_DONE: u8 = 4;
 
 /// How often the vault is looked at while waiting, beside its own notices.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// Of an agent that was named.
+const NOTHING_WAITS: &str = "nothing of this agent waits";
 
 /// Which changes.
 #[derive(Debug, clap::Args)]
@@ -45,9 +51,19 @@ pub struct Which {
 pub struct Approve {
     #[command(flatten)]
     which: Which,
-    /// Allow the same agent the same tool on the same target for so long, such as 2h, without asking
+    /// With --all-of: the digest that `show --all-of` printed; nothing is approved if something has changed since
+    #[arg(long, value_name = "DIGEST", requires = "all_of")]
+    as_of: Option<String>,
+    /// Allow the same agent the same for so long, such as 2h, without asking: the tool on the same target, or exactly this
+    /// call where the tool has no target
     #[arg(long, value_name = "TIME")]
     grant: Option<Span>,
+    /// With --grant: allow commands that begin with these words, such as "systemctl status"
+    #[arg(long, value_name = "WORDS", requires = "grant")]
+    prefix: Option<String>,
+    /// With --grant: allow every call of the tool, whatever its arguments
+    #[arg(long, requires = "grant", conflicts_with = "prefix")]
+    broad: bool,
     /// Wait until each has ended, and say how
     #[arg(long)]
     wait: bool,
@@ -61,28 +77,79 @@ pub struct Reject {
 }
 
 /// Approves.
-pub async fn approve(desk: &Desk, asked: &Approve, json: bool) -> ExitCode {
-    let decided = decide(desk, &asked.which, Verb::Approve).await;
-    let mut decided = match decided {
-        Ok(decided) => decided,
-        Err(words) => return fail(&words),
+pub async fn approve(desk: &Desk, state: Option<&Path>, asked: &Approve, json: bool) -> ExitCode {
+    match approved(desk, state, asked).await {
+        Ok(decided) => report(desk, &decided, json, asked.wait),
+        Err(words) => fail(&words),
+    }
+}
+
+async fn approved(
+    desk: &Desk,
+    state: Option<&Path>,
+    asked: &Approve,
+) -> Result<Vec<Decided>, String> {
+    if let Some(prefix) = &asked.prefix {
+        // Before anything is decided.
+        prefix.parse::<CommandPrefix>()?;
+    }
+    let which = &asked.which;
+    let changes = match &which.all_of {
+        Some(agent) => shown_first(desk, state, agent, asked.as_of.as_deref())?,
+        None => desk.changes(&which.changes)?,
     };
-    if let Some(span) = asked.grant
-        && let Err(words) = grants(desk, &mut decided, span).await
-    {
-        return fail(&words);
+    let mut decided = decide(desk, changes, which.note.as_deref(), Verb::Approve).await?;
+    if let Some(span) = asked.grant {
+        grants(desk, &mut decided, asked, span).await?;
     }
-    if asked.wait
-        && let Err(words) = wait(desk, &mut decided).await
-    {
-        return fail(&words);
+    if asked.wait {
+        wait(desk, &mut decided).await?;
     }
-    report(desk, &decided, json, asked.wait)
+    Ok(decided)
+}
+
+/// All that waits of an agent, once the owner has seen all of it: here and now on the terminal, or before, under a digest.
+fn shown_first(
+    desk: &Desk,
+    state: Option<&Path>,
+    agent: &str,
+    as_of: Option<&str>,
+) -> Result<Vec<Change>, String> {
+    let id = desk.agent(agent)?;
+    let waiting = || Batch::all_of(&desk.vault, &id);
+    let shown = waiting()?;
+    if shown.changes.is_empty() {
+        return Err(NOTHING_WAITS.to_owned());
+    }
+    if let Some(digest) = as_of {
+        return shown.check(digest).map(|()| shown.changes);
+    }
+    let question = format!("Approve all {} of them?", shown.changes.len());
+    let otherwise = format!(
+        "read `gatewren inbox show --all-of {id}` and add --as-of with the digest that it ends with"
+    );
+    ask_yes(&look::pages(desk, state, &shown), &question, &otherwise)?;
+    // While the owner was reading.
+    let now = waiting()?;
+    now.check(&shown.digest)?;
+    Ok(now.changes)
 }
 
 /// Rejects.
 pub async fn reject(desk: &Desk, asked: &Reject, json: bool) -> ExitCode {
-    match decide(desk, &asked.which, Verb::Reject).await {
+    let which = &asked.which;
+    let changes = match &which.all_of {
+        Some(agent) => desk
+            .agent(agent)
+            .and_then(|id| Batch::all_of(&desk.vault, &id))
+            .map(|all| all.changes),
+        None => desk.changes(&which.changes),
+    };
+    let decided = match changes {
+        Ok(changes) => decide(desk, changes, which.note.as_deref(), Verb::Reject).await,
+        Err(words) => Err(words),
+    };
+    match decided {
         Ok(decided) => report(desk, &decided, json, false),
         Err(words) => fail(&words),
     }
@@ -98,26 +165,18 @@ struct Decided {
     grant: Option<String>,
 }
 
-/// Nothing is decided on unless every change that was named is there.
-async fn decide(desk: &Desk, which: &Which, verb: Verb) -> Result<Vec<Decided>, String> {
-    let mut changes = Vec::new();
-    if let Some(agent) = &which.all_of {
-        let open = desk.vault.changes().list_of(&desk.agent(agent)?, true);
-        let mut open = open.map_err(|e| e.to_string())?;
-        open.retain(|change| change.status == ChangeStatus::Pending);
-        // In the order in which they were proposed.
-        open.reverse();
-        changes.extend(open);
-    }
-    for named in &which.changes {
-        changes.push(desk.change(named)?);
-    }
+async fn decide(
+    desk: &Desk,
+    changes: Vec<Change>,
+    note: Option<&str>,
+    verb: Verb,
+) -> Result<Vec<Decided>, String> {
     if changes.is_empty() {
-        return Err("nothing of this agent waits".to_owned());
+        return Err(NOTHING_WAITS.to_owned());
     }
     let mut decided = Vec::new();
     for change in changes {
-        let ruled = rule((&desk.vault, &hand()), change, which.note.as_deref(), verb).await?;
+        let ruled = rule((&desk.vault, &hand()), change, note, verb).await?;
         decided.push(Decided {
             change: ruled.change,
             refused: ruled.refused,
@@ -127,16 +186,27 @@ async fn decide(desk: &Desk, which: &Which, verb: Verb) -> Result<Vec<Decided>, 
     Ok(decided)
 }
 
-async fn grants(desk: &Desk, decided: &mut [Decided], span: Span) -> Result<(), String> {
+async fn grants(
+    desk: &Desk,
+    decided: &mut [Decided],
+    asked: &Approve,
+    span: Span,
+) -> Result<(), String> {
     for one in decided.iter_mut().filter(|one| one.refused.is_none()) {
-        let Change {
-            agent,
-            tool,
-            target,
-            ..
-        } = &one.change;
-        let about = (agent.as_str(), tool.as_str(), target.as_deref());
-        let grant = deeds::grant((&desk.vault, &hand()), about, span).await?;
+        let change = &one.change;
+        let bound = match &asked.prefix {
+            Some(prefix) => GrantBound::Prefix(prefix.clone()),
+            None if asked.broad || change.target.is_some() => GrantBound::Any,
+            None => GrantBound::Arguments(change.arguments_sha256),
+        };
+        let wish = GrantWish {
+            agent: &change.agent,
+            tool: &change.tool,
+            target: change.target.as_deref(),
+            bound,
+            span,
+        };
+        let grant = deeds::grant((&desk.vault, &hand()), wish).await?;
         one.grant = Some(grant.id);
     }
     Ok(())

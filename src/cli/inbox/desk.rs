@@ -45,6 +45,11 @@ impl Desk {
         }
     }
 
+    /// The changes with these ids; none unless all of them are there.
+    pub fn changes(&self, named: &[String]) -> Result<Vec<Change>, String> {
+        named.iter().map(|named| self.change(named)).collect()
+    }
+
     /// The change with this id, or the only one whose id begins so.
     pub fn change(&self, named: &str) -> Result<Change, String> {
         /// Shorter beginnings are more often a slip than a choice.

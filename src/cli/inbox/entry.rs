@@ -29,12 +29,8 @@ pub struct Args {
 enum What {
     /// List what waits or runs, the newest first
     List(look::Which),
-    /// Show all of one change, with its exact arguments
-    Show {
-        /// Its id, or the beginning of it
-        #[arg(value_name = "ID")]
-        change: String,
-    },
+    /// Show all of one change, with its exact arguments, or of all that waits of an agent
+    Show(look::WhichShown),
     /// Approve changes: each runs once, just as it was proposed
     ///
     /// Exits with 0 when all were approved, with 3 when one could not be (it was decided on before, its time is over,
@@ -66,15 +62,13 @@ pub fn run(args: &Args) -> ExitCode {
         (_, Err(cause)) => return fail(&cause),
     };
     let json = args.json;
+    let state = args.place.file("state.db").ok();
     match &args.what {
         What::List(which) => conclude(look::list(&desk, which, json)),
-        What::Show { change } => conclude(look::show(
-            &desk,
-            args.place.file("state.db").ok().as_deref(),
-            change,
-            json,
-        )),
-        What::Approve(asked) => runtime.block_on(decide::approve(&desk, asked, json)),
+        What::Show(which) => conclude(look::show(&desk, state.as_deref(), which, json)),
+        What::Approve(asked) => {
+            runtime.block_on(decide::approve(&desk, state.as_deref(), asked, json))
+        }
         What::Reject(asked) => runtime.block_on(decide::reject(&desk, asked, json)),
         What::Grant(asked) => conclude(runtime.block_on(allow::grant(&desk, asked, json))),
         What::Grants => conclude(allow::list(&desk, json)),

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::table::table;
 use super::desk::Desk;
 use super::print;
-use crate::deeds::movement;
+use crate::deeds::{Batch, movement};
+use crate::vault::Change;
 
 /// Which changes are listed.
 #[derive(Debug, clap::Args)]
@@ -20,17 +21,23 @@ pub struct Which {
     agent: Option<String>,
 }
 
-/// The changes, a line or an object each; in brief, and without what looks like a secret.
+/// The changes, a line or an object each, with their exact arguments. Arguments that are too long for a line are left out
+/// of it. For one agent it ends with the digest for `approve --as-of`, if the lines show all that waits.
 pub fn list(desk: &Desk, which: &Which, json: bool) -> Result<String, String> {
     let changes = desk.vault.changes();
     let only_open = !which.all;
-    let found = match &which.agent {
-        Some(agent) => changes.list_of(&desk.agent(agent)?, only_open),
+    let agent = which.agent.as_ref().map(|agent| desk.agent(agent));
+    let agent = agent.transpose()?;
+    let found = match &agent {
+        Some(agent) => changes.list_of(agent, only_open),
         None => changes.list(only_open),
     };
     let found = found.map_err(|e| e.to_string())?;
+    let batch = agent.map(|agent| Batch::all_of(&desk.vault, &agent));
+    let batch = batch.transpose()?;
     if json {
-        let rows = found.iter().map(|change| print::brief(desk, change));
+        let as_of = batch.as_ref().map(|batch| batch.digest.as_str());
+        let rows = found.iter().map(|change| print::brief(desk, change, as_of));
         return Ok(Value::Array(rows.collect()).to_string());
     }
     if found.is_empty() {
@@ -42,17 +49,72 @@ pub fn list(desk: &Desk, which: &Which, json: bool) -> Result<String, String> {
     }
     let mut rows = vec![print::HEAD.map(str::to_owned)];
     rows.extend(found.iter().map(|change| print::cells(desk, change)));
-    Ok(table(&rows))
+    let lines = table(&rows);
+    Ok(match batch {
+        Some(batch) if !batch.changes.is_empty() => format!("{lines}\n\n{}", as_of(&batch)),
+        _ => lines,
+    })
 }
 
-/// All of one change. Its arguments are shown as they are: to leave something out would let an agent hide what it wants
-/// to run behind what looks like a secret.
-pub fn show(desk: &Desk, state: Option<&Path>, named: &str, json: bool) -> Result<String, String> {
-    let change = desk.change(named)?;
+/// How all that waits of an agent can be approved after a list of it.
+fn as_of(batch: &Batch) -> String {
+    let is_whole = |change: &Change| print::arguments_in_a_line(change).is_some();
+    if batch.changes.iter().all(is_whole) {
+        format!("as of     {}", batch.digest)
+    } else {
+        "as of     not stated: not every change is shown in full; see gatewren inbox show --all-of"
+            .to_owned()
+    }
+}
+
+/// Which changes are shown.
+#[derive(Debug, clap::Args)]
+pub struct WhichShown {
+    /// Its id, or the beginning of it
+    #[arg(
+        value_name = "ID",
+        required_unless_present = "all_of",
+        conflicts_with = "all_of"
+    )]
+    change: Option<String>,
+    /// All that waits of this agent: its id or its name
+    #[arg(long, value_name = "AGENT")]
+    all_of: Option<String>,
+}
+
+/// All of one change, or of everything that waits of an agent with the digest under which it can be approved. Arguments
+/// are shown as they are: to leave something out would let an agent hide what it wants to run behind what looks like a
+/// secret.
+pub fn show(
+    desk: &Desk,
+    state: Option<&Path>,
+    which: &WhichShown,
+    json: bool,
+) -> Result<String, String> {
+    if let Some(agent) = &which.all_of {
+        let batch = Batch::all_of(&desk.vault, &desk.agent(agent)?)?;
+        return Ok(if json {
+            let whole = |change| print::whole(desk, change, &movement(state, change));
+            let changes: Vec<Value> = batch.changes.iter().map(whole).collect();
+            json!({ "changes": changes, "as_of": batch.digest }).to_string()
+        } else if batch.changes.is_empty() {
+            "nothing waits".to_owned()
+        } else {
+            pages(desk, state, &batch)
+        });
+    }
+    let change = desk.change(which.change.as_deref().unwrap_or_default())?;
     let movement = movement(state, &change);
     Ok(if json {
         print::whole(desk, &change, &movement).to_string()
     } else {
         print::page(desk, &change, &movement)
     })
+}
+
+/// All changes of a batch in full, and its digest.
+pub fn pages(desk: &Desk, state: Option<&Path>, batch: &Batch) -> String {
+    let page = |change| print::page(desk, change, &movement(state, change));
+    let pages: Vec<String> = batch.changes.iter().map(page).collect();
+    format!("{}\n\nas of     {}", pages.join("\n\n"), batch.digest)
 }

@@ -1,15 +1,16 @@
-//! How a change is written for its owner: nothing that an agent wrote may move the cursor or pass for our words.
+//! How a change is written for its owner: exactly as it would run, and nothing that an agent wrote may move the cursor or
+//! pass for our words.
 
 use serde_json::{Value, json};
 
 use super::desk::Desk;
 use crate::backends::neutralise;
-use crate::deeds::{Movement, exact_arguments, plain, result_text};
-use crate::sys::rfc3339;
-use crate::telemetry::redact;
+use crate::deeds::{Movement, ShownArgument, change_arguments, result_text};
+use crate::sys::{exact_line, exact_lines, rfc3339};
 use crate::vault::{Change, ChangeStatus, hex};
 
-/// Characters of the arguments in a line; the rest is cut.
+/// The most characters of arguments in a line of a list. Longer ones are not in it at all: the beginning of a command
+/// reads as a whole one.
 const IN_A_LINE: usize = 80;
 
 /// Bytes of a result on a page; the rest is cut, and `--json` has all of it.
@@ -32,29 +33,43 @@ pub fn cells(desk: &Desk, change: &Change) -> [String; 7] {
         (Some(_), ChangeStatus::Pending) => " (its target has moved)",
         _ => "",
     };
-    let arguments = cut(&plain(&redacted(change).to_string()), IN_A_LINE);
+    let arguments = arguments_in_a_line(change).unwrap_or_else(|| {
+        let characters = change.arguments.chars().count();
+        format!(
+            "({characters} characters: gatewren inbox show {})",
+            change.id
+        )
+    });
     [
         change.id.clone(),
         change.status.as_str().to_owned(),
         rfc3339(change.created_ms),
-        plain(desk.name(&change.agent)),
-        plain(&change.tool),
-        plain(change.target.as_deref().unwrap_or("-")),
+        exact_line(desk.name(&change.agent)),
+        exact_line(&change.tool),
+        exact_line(change.target.as_deref().unwrap_or("-")),
         format!("{arguments}{moved}"),
     ]
 }
 
-/// A change in brief, as JSON.
-pub fn brief(desk: &Desk, change: &Change) -> Value {
+/// All of a change's arguments on one line; none where they are too long for a list.
+pub fn arguments_in_a_line(change: &Change) -> Option<String> {
+    let line = exact_line(&change.arguments);
+    (line.chars().count() <= IN_A_LINE).then_some(line)
+}
+
+/// A change in a list, as JSON; `as_of` is the digest of all that waits of its agent.
+pub fn brief(desk: &Desk, change: &Change, as_of: Option<&str>) -> Value {
     let mut value = common(desk, change);
-    set(&mut value, "arguments", redacted(change));
+    set(&mut value, "arguments", parsed(&change.arguments));
+    if let Some(digest) = as_of {
+        set(&mut value, "as_of", json!(digest));
+    }
     value
 }
 
 /// All of a change, as JSON.
 pub fn whole(desk: &Desk, change: &Change, movement: &Movement) -> Value {
     let mut value = common(desk, change);
-    let parsed = |text: &str| serde_json::from_str(text).unwrap_or(Value::Null);
     set(&mut value, "arguments", parsed(&change.arguments));
     set(
         &mut value,
@@ -87,21 +102,21 @@ pub fn page(desk: &Desk, change: &Change, movement: &Movement) -> String {
         ),
         row("tool", &change.tool),
         row("about", change.target.as_deref().unwrap_or("-")),
-        format!("arguments\n{}", indented(&exact_arguments(change))),
-        row("sha256", &hex(&change.arguments_sha256)),
     ];
+    rows.extend(arguments(change));
+    rows.push(row("sha256", &hex(&change.arguments_sha256)));
     if change.proven_arguments().is_none() {
         rows.push(row(
             "warning",
             "the arguments are not those that were proposed: it cannot be approved",
         ));
     }
-    rows.extend(
-        change
-            .reason
-            .as_deref()
-            .map(|reason| format!("reason, in the agent's words\n{}", quoted(reason))),
-    );
+    rows.extend(change.reason.as_deref().map(|reason| {
+        format!(
+            "reason, in the agent's words\n{}",
+            quoted(&exact_lines(reason))
+        )
+    }));
     rows.push(row("state", &rests(change, movement)));
     rows.push(row("proposed", &rfc3339(change.created_ms)));
     if let (Some(by), Some(at)) = (&change.decided_by, change.decided_ms) {
@@ -112,7 +127,7 @@ pub fn page(desk: &Desk, change: &Change, movement: &Movement) -> String {
     rows.extend(change.result.as_deref().map(|result| {
         format!(
             "result, as the tool answered\n{}",
-            quoted(&cut(&result_text(result), ON_A_PAGE))
+            quoted(&neutralise(&cut(&result_text(result), ON_A_PAGE)))
         )
     }));
     rows.extend(audited(change));
@@ -129,7 +144,7 @@ pub fn said(desk: &Desk, change: &Change) -> String {
         .words
         .as_deref()
         .map_or_else(String::new, |words| format!(": {words}"));
-    plain(&format!(
+    exact_line(&format!(
         "{} {}: {}{about} for {}{words}",
         change.id,
         change.status.as_str(),
@@ -163,6 +178,10 @@ pub fn common(desk: &Desk, change: &Change) -> Value {
         "proposed_in": change.proposed_in,
         "ran_in": change.ran_in,
     })
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or(Value::Null)
 }
 
 fn set(value: &mut Value, name: &str, member: Value) {
@@ -211,24 +230,37 @@ fn audited(change: &Change) -> Vec<String> {
     rows.collect()
 }
 
-fn redacted(change: &Change) -> Value {
-    serde_json::from_str(&change.arguments).map_or(Value::Null, |arguments| redact(&arguments))
+/// Each argument: its name and what to know of it on one line, all of its value on lines of their own.
+fn arguments(change: &Change) -> Vec<String> {
+    let shown = change_arguments(change);
+    if shown.is_empty() {
+        return vec![row("arguments", "none")];
+    }
+    let one = |argument: &ShownArgument| {
+        let kind = if argument.is_text { "text" } else { "JSON" };
+        let notes = argument.notes.iter().map(|note| format!("\n  ({note})"));
+        let notes: String = notes.collect();
+        format!(
+            "argument  {} ({kind}){notes}\n{}",
+            argument.name,
+            indented(&argument.text)
+        )
+    };
+    shown.iter().map(one).collect()
 }
 
 fn row(name: &str, value: &str) -> String {
-    format!("{name:<9} {}", plain(value))
+    format!("{name:<9} {}", exact_line(value))
 }
 
-/// Lines that cannot be taken for rows.
+/// Lines that cannot be taken for rows. An empty text, and a line feed at the end of one, are lines too.
 fn indented(text: &str) -> String {
-    let text = neutralise(text);
-    let lines: Vec<String> = text.lines().map(|line| format!("    {line}")).collect();
+    let lines: Vec<String> = text.split('\n').map(|line| format!("    {line}")).collect();
     lines.join("\n")
 }
 
 /// The same of words that somebody else wrote.
 fn quoted(text: &str) -> String {
-    let text = neutralise(text);
     let lines: Vec<String> = text.lines().map(|line| format!("  > {line}")).collect();
     lines.join("\n")
 }

@@ -1,0 +1,211 @@
+//! The words that a command must begin with to be allowed by a grant, as sudoers(5) allows a command with arguments.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::{Map, Value};
+
+/// The longest prefix in bytes.
+const MAX_BYTES: usize = 256;
+
+/// Arguments that may stand beside the command: the container is the grant's target, and a time limit changes nothing
+/// in what runs. With any other argument, such as `env` or `user`, the grant does not apply.
+const HARMLESS: [&str; 3] = ["command", "container", "timeout_s"];
+
+/// Whole words that a command begins with, such as `systemctl status`.
+///
+/// The rest of the command may be any words of letters, digits and `. _ / : = @ % + , -`. A command with another
+/// character is not covered, for a shell gives a meaning to most of them: `; & | $ ( ) < >`, quotes, globs, a line feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandPrefix(String);
+
+impl CommandPrefix {
+    /// Whether a call with these arguments runs a command that begins so.
+    pub fn covers(&self, arguments: &Map<String, Value>) -> bool {
+        let others = arguments
+            .keys()
+            .any(|name| !HARMLESS.contains(&name.as_str()));
+        let Some(Value::String(command)) = arguments.get("command") else {
+            return false;
+        };
+        if others || !command.chars().all(is_plain) {
+            return false;
+        }
+        let mut words = command.split(' ').filter(|word| !word.is_empty());
+        // A blank before the first word is no word, but `bash` and `sh` ignore it too.
+        self.0.split(' ').all(|word| words.next() == Some(word))
+    }
+
+    /// The words with one blank between them.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for CommandPrefix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
+        let first = words.first().copied().unwrap_or_default();
+        if first.is_empty() || text.len() > MAX_BYTES || !text.chars().all(is_plain) {
+            return Err(format!(
+                "a command prefix is 1 to {MAX_BYTES} bytes of whole words with blanks between them, of letters, digits \
+                 and ._/:=@%+,- only; {text:?} is none"
+            ));
+        }
+        // The shell would take it for a variable, and the next word for the command.
+        if first.contains('=') {
+            return Err(format!(
+                "a command prefix begins with a command, and {first:?} sets a variable"
+            ));
+        }
+        Ok(Self(words.join(" ")))
+    }
+}
+
+impl fmt::Display for CommandPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Characters that a shell does not interpret at any place of a command.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || " ._/:=@%+,-".contains(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn covers(prefix: &str, arguments: &Value) -> bool {
+        let prefix: CommandPrefix = prefix.parse().unwrap();
+        prefix.covers(arguments.as_object().unwrap())
+    }
+
+    #[test]
+    fn a_command_is_covered_by_the_whole_words_that_it_begins_with() {
+        for command in [
+            "systemctl status",
+            "systemctl status nginx",
+            "systemctl  status -l a@b.service",
+        ] {
+            assert!(
+                covers("systemctl status", &json!({ "command": command })),
+                "{command}"
+            );
+        }
+        let call = json!({ "command": "df -h /srv", "timeout_s": 5, "container": "web" });
+        assert!(covers(" df  -h ", &call));
+    }
+
+    #[test]
+    fn a_shell_finds_no_second_command_behind_a_prefix() {
+        for rest in [
+            ";id",
+            "; id",
+            "&& id",
+            "& id",
+            "| sh",
+            "|sh",
+            "`id`",
+            "$(id)",
+            "${IFS}id",
+            "$X",
+            "> /etc/passwd",
+            "< /etc/shadow",
+            ">(id)",
+            "(id)",
+            "{id,}",
+            "\nid",
+            "\rid",
+            "\n\nid",
+            "\\\nid",
+            "\\;id",
+            "'",
+            "\"",
+            "'a' ; id",
+            "\tid",
+            "*",
+            "?",
+            "[a]",
+            "~root",
+            "#x",
+            "!x",
+            "^a^b",
+            "\0",
+            "\u{a0}id",
+            "\u{2028}id",
+            "\u{200b}",
+            "\u{ff1b}id",
+            "é",
+        ] {
+            for command in [
+                format!("uptime{rest}"),
+                format!("uptime {rest}"),
+                format!("uptime -p {rest}"),
+            ] {
+                assert!(
+                    !covers("uptime", &json!({ "command": command })),
+                    "{command:?}"
+                );
+            }
+        }
+        for command in [
+            "rm -rf /",
+            "",
+            " ",
+            "uptimes",
+            "up time",
+            "/bin/uptime",
+            "A=1 uptime",
+            "Uptime",
+        ] {
+            assert!(
+                !covers("uptime", &json!({ "command": command })),
+                "{command:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_else_could_change_the_command_is_not_covered() {
+        for more in [
+            json!({ "env": { "PATH": "/tmp" } }),
+            json!({ "env": {} }),
+            json!({ "user": "root" }),
+            json!({ "cwd": "/tmp" }),
+            json!({ "argv": ["rm"] }),
+            json!({ "command": ["uptime"] }),
+            json!({ "command": null }),
+        ] {
+            let mut call = json!({ "command": "uptime" });
+            call.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            assert!(!covers("uptime", &call), "{call}");
+        }
+        assert!(!covers("uptime", &json!({ "argv": ["uptime"] })));
+    }
+
+    #[test]
+    fn a_prefix_is_words_and_nothing_for_a_shell() {
+        for bad in [
+            "",
+            "  ",
+            "a;b",
+            "a|b",
+            "$X",
+            "a\nb",
+            "LD_PRELOAD=/x uptime",
+            "'a'",
+            "a*",
+            &"x".repeat(257),
+        ] {
+            assert!(bad.parse::<CommandPrefix>().is_err(), "{bad:?}");
+        }
+    }
+}

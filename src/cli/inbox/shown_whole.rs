@@ -1,0 +1,159 @@
+//! Holds every place where a person decides to one property: two different values of an argument never look the same.
+
+use serde_json::{Map, Value, json};
+
+use super::desk::Desk;
+use super::print;
+use crate::app::tables;
+use crate::auth::Principal;
+use crate::config::Preset;
+use crate::deeds::Movement;
+use crate::owner::argument_list;
+use crate::policy::question;
+use crate::registry::Tool;
+use crate::sys::{Scratch, random_bytes};
+use crate::vault::{Change, ChangeStatus, Vault};
+
+/// Values that a rendering could confuse: by redacting, cutting, trimming, hiding characters, or mixing up types.
+fn pairs() -> Vec<(Value, Value)> {
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj";
+    let long = |end: char| json!(format!("{}{end}", "x".repeat(3_000)));
+    vec![
+        (json!(format!("{key} me")), json!(format!("{key} you"))),
+        (json!("hunter2"), json!("hunter3")),
+        (json!("x --token abc"), json!("x --token abd")),
+        (
+            json!({ "DB_PASSWORD": "id" }),
+            json!({ "DB_PASSWORD": "rm" }),
+        ),
+        (long('a'), long('b')),
+        (json!("a"), json!("a ")),
+        (json!("a"), json!("a\n")),
+        (json!(""), json!("\n")),
+        (json!("a\n\nb"), json!("a\n\n\nb")),
+        (json!("a b"), json!("a  b")),
+        (json!("a\tb"), json!("a b")),
+        (json!("a"), json!("a\u{200b}")),
+        (json!("a"), json!("\u{430}")),
+        (json!("\u{e9}"), json!("e\u{301}")),
+        (json!("\u{202e}ab"), json!("ba")),
+        (json!("\u{200b}"), json!("\\u{200b}")),
+        (json!("5"), json!(5)),
+        (json!("null"), json!(null)),
+        (json!("[\n  1\n]"), json!([1])),
+        (json!(["a", "b"]), json!(["a\",\n  \"b"])),
+        (json!(1), json!(1.0)),
+        (json!(true), json!("true")),
+    ]
+}
+
+/// Texts of pieces that are often mixed up.
+fn random_value() -> Value {
+    const PIECES: [&str; 12] = [
+        "a",
+        " ",
+        "\n",
+        "\t",
+        "\u{200b}",
+        "\\",
+        "u{",
+        "\\u{200b}",
+        "\u{43e}",
+        "\"",
+        "}",
+        "\u{e0041}",
+    ];
+    let bytes: [u8; 6] = random_bytes().unwrap();
+    let piece = |byte: &u8| PIECES[usize::from(*byte) % PIECES.len()];
+    json!(bytes.iter().map(piece).collect::<String>())
+}
+
+/// A change that proposes this call.
+fn change(tool: &Tool, arguments: &Map<String, Value>) -> Change {
+    Change {
+        id: "chg_0000000000000001".into(),
+        agent: "agent_1".into(),
+        space: "*".into(),
+        tool: tool.name().into(),
+        target: None,
+        arguments: Value::Object(arguments.clone()).to_string(),
+        // The same for all: the digest must not be what tells them apart.
+        arguments_sha256: [0; 32],
+        rests_on: Vec::new(),
+        revision: 1,
+        reason: None,
+        created_ms: 0,
+        expires_ms: 0,
+        updated_ms: 0,
+        status: ChangeStatus::Pending,
+        moved: None,
+        decided_by: None,
+        decided_ms: None,
+        note: None,
+        words: None,
+        result: None,
+        proposed_in: None,
+        ran_in: None,
+        serial: 1,
+    }
+}
+
+/// What a person sees of a call: the question, the owner's page, `inbox show` and its line in `inbox list`.
+fn shown(desk: &Desk, tool: &Tool, arguments: &Map<String, Value>) -> [String; 3] {
+    let who = Principal::without_token("claude", Preset::Admin);
+    let change = change(tool, arguments);
+    let asked = question(&who, tool, arguments).unwrap().message;
+    let page = argument_list(&change, &Value::Null).into_string();
+    let printed = print::page(desk, &change, &Movement::RestsOnNothing);
+    [asked, page, printed]
+}
+
+#[test]
+fn two_different_values_of_any_argument_of_any_tool_are_shown_differently() {
+    let scratch = Scratch::new();
+    let desk = Desk::new(Vault::open(&scratch.join("vault.db")).unwrap()).unwrap();
+    let mut pairs = pairs();
+    pairs.extend((0..20).map(|_| (random_value(), random_value())));
+    pairs.retain(|(one, other)| one != other);
+    let mut checked = 0;
+    for tool in tables().unwrap().tools() {
+        let schema = serde_json::to_value(&tool.definition().input_schema).unwrap();
+        let names = schema["properties"].as_object();
+        for name in names.into_iter().flat_map(Map::keys) {
+            for (one, other) in &pairs {
+                let with = |value: &Value| Map::from_iter([(name.clone(), value.clone())]);
+                let (first, second) = (with(one), with(other));
+                let seen = shown(&desk, tool, &first)
+                    .into_iter()
+                    .zip(shown(&desk, tool, &second));
+                for (first, second) in seen {
+                    assert_ne!(first, second, "{} {name}: {one} and {other}", tool.name());
+                }
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 5_000, "only {checked}");
+}
+
+#[test]
+fn a_line_of_the_list_has_all_of_the_arguments_or_none() {
+    let scratch = Scratch::new();
+    let desk = Desk::new(Vault::open(&scratch.join("vault.db")).unwrap()).unwrap();
+    let catalog = tables().unwrap();
+    let tool = catalog.tool("system_shell").unwrap();
+    let line = |command: &str| {
+        let arguments = json!({ "command": command });
+        let change = change(tool, arguments.as_object().unwrap());
+        print::cells(&desk, &change)[6].clone()
+    };
+    assert_eq!(
+        line("mysql --password=x"),
+        r#"{"command":"mysql --password=x"}"#
+    );
+    let long = line(&format!("echo ok{}; id", " # harmless".repeat(20)));
+    assert!(
+        !long.contains("echo") && long.contains("gatewren inbox show chg_"),
+        "{long}"
+    );
+}

@@ -1,0 +1,230 @@
+//! Which changes of the inbox are on which page, and which of them are shown in full and can be approved together.
+
+use std::collections::BTreeMap;
+
+use super::site::Site;
+use super::trouble::Trouble;
+use crate::config::Risk;
+use crate::deeds::{Batch, shown_change};
+use crate::vault::{Change, ChangeStatus};
+
+/// Open changes on one page.
+const ON_A_PAGE: usize = 10;
+
+/// The longest change that is shown in full beside others, in characters and in lines. A longer one is approved on its
+/// own page only.
+const MAX_CHARACTERS: usize = 4_000;
+const MAX_LINES: usize = 60;
+
+/// One page of the inbox.
+#[derive(Debug)]
+pub struct InboxPage {
+    /// Its number, from 1.
+    pub number: usize,
+    /// How many pages there are.
+    pub count: usize,
+    /// The open changes on it: those that wait first, of these the riskiest first, of one class the longest first.
+    pub shown: Vec<Change>,
+    /// All open changes, in the same order.
+    open: Vec<Change>,
+}
+
+/// How long a change is, as it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Length {
+    /// Characters of tool, arguments and reason.
+    pub characters: usize,
+    /// Lines of the same.
+    pub lines: usize,
+}
+
+impl InboxPage {
+    /// The page of this number; the last one when there are fewer.
+    pub fn of(site: &Site, open: Vec<Change>, number: usize) -> Result<Self, Trouble> {
+        let tools = site.tools()?;
+        let risks = tools.into_iter().map(|tool| (tool.name, tool.risk));
+        Ok(Self::among(open, &risks.collect(), number))
+    }
+
+    fn among(mut open: Vec<Change>, risks: &BTreeMap<String, Risk>, number: usize) -> Self {
+        open.sort_by_cached_key(|change| {
+            let decided = change.status != ChangeStatus::Pending;
+            let rank = rank(risks.get(&change.tool).copied());
+            let shortness = usize::MAX - Length::of(change).characters;
+            (
+                decided,
+                rank,
+                shortness,
+                change.created_ms,
+                change.id.clone(),
+            )
+        });
+        let count = open.len().div_ceil(ON_A_PAGE).max(1);
+        let number = number.clamp(1, count);
+        let from = (number - 1) * ON_A_PAGE;
+        let shown = open.iter().skip(from).take(ON_A_PAGE).cloned().collect();
+        Self {
+            number,
+            count,
+            shown,
+            open,
+        }
+    }
+
+    /// The agents with waiting changes, in the order of the pages.
+    pub fn waiting_agents(&self) -> Vec<String> {
+        let mut agents: Vec<String> = Vec::new();
+        for change in self.waiting() {
+            if !agents.contains(&change.agent) {
+                agents.push(change.agent.clone());
+            }
+        }
+        agents
+    }
+
+    /// All that waits of an agent, on whichever page.
+    pub fn waiting_of(&self, agent: &str) -> Vec<Change> {
+        let of_agent = self.waiting().filter(|change| change.agent == agent);
+        of_agent.cloned().collect()
+    }
+
+    /// What waits of an agent and is shown in full on this page: what can be approved together.
+    pub fn batch(&self, agent: &str) -> Batch {
+        Batch::of(self.waiting_of(agent), |change| {
+            let is_here = self.shown.iter().any(|shown| shown.id == change.id);
+            is_here && Length::of(change).fits()
+        })
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = &Change> {
+        let pending = |change: &&Change| change.status == ChangeStatus::Pending;
+        self.open.iter().filter(pending)
+    }
+}
+
+impl Length {
+    /// Of a change.
+    pub fn of(change: &Change) -> Self {
+        let text = shown_change(change);
+        Self {
+            characters: text.chars().count(),
+            lines: text.lines().count(),
+        }
+    }
+
+    /// Whether it is shown in full beside others.
+    pub fn fits(self) -> bool {
+        self.characters <= MAX_CHARACTERS && self.lines <= MAX_LINES
+    }
+}
+
+/// The riskiest first; a tool that is not known could be anything.
+fn rank(risk: Option<Risk>) -> u8 {
+    match risk {
+        None => 0,
+        Some(Risk::Persist) => 1,
+        Some(Risk::Execute) => 2,
+        Some(Risk::Disrupt) => 3,
+        Some(Risk::Reveal) => 4,
+        Some(Risk::Write) => 5,
+        Some(Risk::Read) => 6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn change(id: usize, tool: &str, command: &str) -> Change {
+        let arguments = json!({ "command": command }).to_string();
+        Change {
+            id: format!("chg_{id:016x}"),
+            agent: "a".into(),
+            space: "*".into(),
+            tool: tool.into(),
+            target: None,
+            arguments,
+            arguments_sha256: [0; 32],
+            rests_on: Vec::new(),
+            revision: 1,
+            reason: None,
+            created_ms: id as u64,
+            expires_ms: 0,
+            updated_ms: 0,
+            status: ChangeStatus::Pending,
+            moved: None,
+            decided_by: None,
+            decided_ms: None,
+            note: None,
+            words: None,
+            result: None,
+            proposed_in: None,
+            ran_in: None,
+            serial: 0,
+        }
+    }
+
+    fn page(open: &[Change], number: usize) -> InboxPage {
+        let risks = [
+            ("stop", Risk::Disrupt),
+            ("shell", Risk::Execute),
+            ("put", Risk::Write),
+        ];
+        let risks = risks.map(|(name, risk)| (name.to_owned(), risk)).into();
+        InboxPage::among(open.to_vec(), &risks, number)
+    }
+
+    #[test]
+    fn the_riskiest_and_longest_changes_come_first() {
+        let mut approved = change(9, "shell", "approved");
+        approved.status = ChangeStatus::Approved;
+        let open = [
+            approved,
+            change(1, "put", "a"),
+            change(2, "stop", "a"),
+            change(3, "shell", "a"),
+            change(4, "shell", "a longer one"),
+            change(5, "unknown", "a"),
+        ];
+        let order: Vec<u64> = page(&open, 1).shown.iter().map(|c| c.created_ms).collect();
+        assert_eq!(order, [5, 4, 3, 2, 1, 9]);
+    }
+
+    #[test]
+    fn a_batch_has_what_one_page_shows_in_full_and_nothing_else() {
+        let mut open: Vec<Change> = (0..12).map(|n| change(n, "shell", "uptime")).collect();
+        open.push(change(
+            12,
+            "shell",
+            &format!("echo {}; id", "x".repeat(MAX_CHARACTERS)),
+        ));
+        open.push(change(
+            13,
+            "shell",
+            &format!("echo{}id", ";\n".repeat(MAX_LINES)),
+        ));
+        let (first, second) = (page(&open, 1), page(&open, 2));
+        assert_eq!(
+            (first.count, first.shown.len(), second.shown.len()),
+            (2, 10, 4)
+        );
+        let (one, two) = (first.batch("a"), second.batch("a"));
+        assert_eq!((one.changes.len(), two.changes.len()), (8, 4));
+        let ids = |batch: &Batch| {
+            batch
+                .changes
+                .iter()
+                .map(|c| c.created_ms)
+                .collect::<Vec<_>>()
+        };
+        assert!(!ids(&one).contains(&12) && !ids(&one).contains(&13));
+        assert_ne!(one.digest, two.digest);
+        assert!(first.batch("b").changes.is_empty());
+        // The same page, when one more waits somewhere.
+        open.push(change(14, "put", "late"));
+        assert!(page(&open, 1).batch("a").check(&one.digest).is_err());
+        assert_eq!(page(&open, 9).number, 2, "the last one");
+    }
+}
