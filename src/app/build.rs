@@ -30,7 +30,7 @@ use crate::config::{InForce, Live, Settings};
 use crate::courier::Courier;
 use crate::dispatch::{Engine, Inbox, SessionDesk, end_abandoned_changes, end_abandoned_tasks};
 use crate::guard::{Callers, Edge, Guard, Identity};
-use crate::helper_client::{Helper, HelperChild, Told};
+use crate::helper_client::{AuditHead, Helper, HelperChild, Told};
 use crate::http::Tls;
 use crate::oauth::OAuth;
 use crate::observer::{Observer, ObserverHandle, Units};
@@ -40,7 +40,7 @@ use crate::state::{State, StateError};
 use crate::sys::Requester;
 use crate::telemetry::{Heartbeat, Notify};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::vault::{Vault, VaultError};
+use crate::vault::{STATE_AUTHOR_KEY, Vault, VaultError, hex};
 
 /// Where the helper is.
 #[derive(Debug, Clone)]
@@ -85,8 +85,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     // First, so that it is there when it is asked.
     let (child, helper) = start_helper(helper, &settings)?;
     let bounds = followed(&helper, &stop);
-    let vault = open_vault(&directory.join("vault.db")).await?;
-    let state = state(&settings)?;
+    let (vault, state) = stores(&settings, &helper).await?;
     let tls = address.map(|_| load_tls(&settings)).transpose()?;
     let of_owner = helper.on_behalf_of(Requester::Owner);
     let measured = (Host::new(of_owner.clone()).into(), Lxc::new(of_owner));
@@ -227,6 +226,24 @@ fn recording_ends(
             () = record_job_ends(jobs, stores, audit) => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
+    });
+}
+
+/// The vault and the state: the helper notes the vault's audit, and the vault's key seals the state's revisions.
+async fn stores(settings: &Settings, helper: &Helper) -> Result<(Vault, State), BuildError> {
+    let vault = open_vault(&settings.state_dir.join("vault.db")).await?;
+    send_audit_head(helper, &vault);
+    let state = state(settings)?;
+    state.seal_with(&vault.key(STATE_AUTHOR_KEY).await.map_err(failed)?);
+    Ok((vault, state))
+}
+
+/// Has the helper note where the audit ends, in its own log, with each operation.
+fn send_audit_head(helper: &Helper, vault: &Vault) {
+    let head = vault.audit().head_source();
+    helper.send_audit_head(move || {
+        let head = head()?;
+        AuditHead::new(head.seq, hex(&head.sha256)).ok()
     });
 }
 

@@ -11,11 +11,14 @@ use tokio::time::{Instant, sleep};
 
 use super::code::Code;
 use super::lockout::{Lockout, together};
+use super::owner_key::make_owner_key;
 use super::password::{PasswordError, Passwords};
 use super::token::Token;
 use crate::config::Live;
 use crate::sys::{Secret, now_ms};
-use crate::vault::{Deed, Login, NewLogin, OWNER, Stay, Undertaking, Vault, VaultError};
+use crate::vault::{
+    Deed, KeyChange, Login, NewLogin, OWNER, Stay, StoredPassword, Undertaking, Vault, VaultError,
+};
 
 /// How exactly it is known when a login was last used.
 const TOUCH_EVERY_MS: u64 = 60_000;
@@ -138,14 +141,42 @@ impl Logins {
         }
         self.vault.owner().note_guess(now).await?;
         let stored = self.vault.owner().password()?;
-        let is_it = self.passwords.is(Secret::new(password), stored).await;
+        let is_it = self
+            .passwords
+            .is(Secret::new(password), stored.clone())
+            .await;
         if !is_it.map_err(|_| LoginError::Busy)? {
             tracing::warn!(%from, "somebody tried to sign in as the owner");
             return Err(LoginError::Wrong);
         }
         self.lockout.forget(from);
         self.vault.owner().forget_guesses().await?;
+        if let Some(stored) = stored {
+            self.make_key(password, stored).await;
+        }
         self.sign_in(None, OWNER, from).await
+    }
+
+    /// Makes the owner's key where the password was set before there were keys: this is when the password is known.
+    async fn make_key(&self, password: &str, stored: StoredPassword) {
+        match self.vault.owner().key() {
+            Ok(None) => {}
+            Ok(Some(_)) => return,
+            Err(cause) => return tracing::error!("the owner's key was not looked for: {cause}"),
+        }
+        let password = Secret::new(password);
+        let made = self.passwords.work(move || make_owner_key(&password)).await;
+        let Ok(made) = made else {
+            // The next to sign in makes it.
+            return;
+        };
+        let kept = match made {
+            Ok(key) => self.vault.owner().add_key(key, stored).await,
+            Err(cause) => return tracing::error!("the owner's key was not made: {cause}"),
+        };
+        if let Err(cause) = kept {
+            tracing::error!("the owner's key was not kept: {cause}");
+        }
     }
 
     /// Exchanges the token of the agent with this id, which was found good, for a cookie.
@@ -182,8 +213,15 @@ impl Logins {
         let stored = made
             .map_err(|_| LoginError::Busy)?
             .map_err(SetUpError::Password)?;
+        let with = Secret::new(password);
+        let key = self.passwords.work(move || make_owner_key(&with)).await;
+        let key = key
+            .map_err(|_| LoginError::Busy)?
+            .map_err(SetUpError::Password)?;
         let begun = self.undertake("owner set-password", OWNER, from).await?;
-        let set = owner.set_password_by_code(code, stored).await;
+        let set = owner
+            .set_password_by_code(code, stored, KeyChange::New(key))
+            .await;
         let word = match &set {
             Ok(true) => "ok",
             Ok(false) => "refused",
@@ -337,8 +375,12 @@ impl Logins {
 
 #[cfg(test)]
 mod tests {
-    use super::super::password::hash_password;
+    use rusqlite::Connection;
     use tokio::time::timeout;
+
+    use super::super::code::make_code;
+    use super::super::owner_key::open_owner_key;
+    use super::super::password::hash_password;
 
     use super::*;
     use crate::config::Settings;
@@ -353,7 +395,8 @@ mod tests {
     async fn house(scratch: &Scratch) -> Logins {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let password = hash_password(&Secret::new(PASSWORD)).unwrap();
-        vault.owner().set_password(password).await.unwrap();
+        let key = KeyChange::New(make_owner_key(&Secret::new(PASSWORD)).unwrap());
+        vault.owner().set_password(password, key).await.unwrap();
         Logins::new(vault, Settings::default().into())
     }
 
@@ -411,5 +454,33 @@ mod tests {
         let logins = Logins::new(vault, Settings::default().into());
         let refused = logins.sign_in_owner("", here()).await;
         assert_eq!(refused.unwrap_err(), LoginError::Wrong);
+    }
+
+    #[tokio::test]
+    async fn the_owner_gets_a_key_with_the_first_password_or_at_the_next_sign_in() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let vault = Vault::open(&path).unwrap();
+        let logins = Logins::new(vault.clone(), Settings::default().into());
+        let code = make_code(&vault).await.unwrap();
+        assert_eq!(vault.owner().key().unwrap(), None);
+        logins
+            .set_up(code.expose(), PASSWORD, here())
+            .await
+            .unwrap();
+        let first = vault.owner().key().unwrap().unwrap();
+        assert!(open_owner_key(&first, &Secret::new(PASSWORD)).is_ok());
+
+        // As on a box that had its password before there were keys.
+        let older = Connection::open(&path).unwrap();
+        older.execute_batch("DELETE FROM owner_key").unwrap();
+        let wrong = sign_in(&logins, "wrong", "192.0.2.1").await;
+        assert!(wrong.is_err());
+        assert_eq!(vault.owner().key().unwrap(), None);
+        sign_in(&logins, PASSWORD, "192.0.2.1").await.unwrap();
+        let made = vault.owner().key().unwrap().unwrap();
+        assert!(open_owner_key(&made, &Secret::new(PASSWORD)).is_ok());
+        sign_in(&logins, PASSWORD, "192.0.2.1").await.unwrap();
+        assert_eq!(vault.owner().key().unwrap(), Some(made), "and it stays");
     }
 }

@@ -69,16 +69,21 @@ pub fn hash_password(password: &Secret) -> Result<StoredPassword, PasswordError>
     if text.len() > MAX_BYTES {
         return Err(PasswordError::TooLong);
     }
+    let mut stored = fresh()?;
+    stored.hash = argon2id(password, &stored).ok_or(PasswordError::NotHashed)?;
+    Ok(stored)
+}
+
+/// A salt of its own and the parameters that count today, with no hash yet.
+pub(super) fn fresh() -> Result<StoredPassword, PasswordError> {
     let salt: [u8; 16] = random_bytes().map_err(PasswordError::Random)?;
-    let mut stored = StoredPassword {
+    Ok(StoredPassword {
         salt: salt.to_vec(),
         hash: Vec::new(),
         memory_kib: MEMORY_KIB,
         passes: PASSES,
         lanes: LANES,
-    };
-    stored.hash = hashed(password, &stored).ok_or(PasswordError::NotHashed)?;
-    Ok(stored)
+    })
 }
 
 /// Looks at passwords.
@@ -100,14 +105,23 @@ impl Passwords {
         &self,
         password: Secret,
     ) -> Result<Result<StoredPassword, PasswordError>, Busy> {
+        self.work(move || hash_password(&password)).await
+    }
+
+    /// Does some work that takes as much memory as a hash, in its turn and off the runtime's threads.
+    pub(super) async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Busy> {
         let _waiting = self.queue.try_acquire().map_err(|_| Busy)?;
         let place = Arc::clone(&self.places).acquire_owned().await;
         let place = place.map_err(|_| Busy)?;
-        let make = tokio::task::spawn_blocking(move || {
+        let work = tokio::task::spawn_blocking(move || {
+            // Held by the work and not by who waits for it, who may go.
             let _place = place;
-            hash_password(&password)
+            work()
         });
-        make.await.map_err(|_| Busy)
+        work.await.map_err(|_| Busy)
     }
 
     /// Whether it is the password. Where there is none, it takes as long to say no.
@@ -116,16 +130,11 @@ impl Passwords {
         password: Secret,
         stored: Option<StoredPassword>,
     ) -> Result<bool, Busy> {
-        let _waiting = self.queue.try_acquire().map_err(|_| Busy)?;
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.map_err(|_| Busy)?;
-        let look = tokio::task::spawn_blocking(move || {
-            // Held by the work and not by who waits for it, who may go.
-            let _place = place;
+        self.work(move || {
             let is_set = stored.is_some();
             is_the_one(&password, &stored.unwrap_or_else(nobodys)) && is_set
-        });
-        look.await.map_err(|_| Busy)
+        })
+        .await
     }
 }
 
@@ -133,7 +142,7 @@ fn is_the_one(password: &Secret, stored: &StoredPassword) -> bool {
     if password.expose().len() > MAX_BYTES {
         return false;
     }
-    let hash = hashed(password, stored);
+    let hash = argon2id(password, stored);
     // As secrets, so that the comparison tells nothing.
     hash.is_some_and(|hash| hash.len() == HASH_BYTES && equal(&hash, &stored.hash))
 }
@@ -143,7 +152,8 @@ fn equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && std::hint::black_box(differing) == 0
 }
 
-fn hashed(password: &Secret, stored: &StoredPassword) -> Option<Vec<u8>> {
+/// What a password becomes with the salt and the parameters of `stored`: 32 bytes; nothing where there is no memory.
+pub(super) fn argon2id(password: &Secret, stored: &StoredPassword) -> Option<Vec<u8>> {
     let (m, t, p) = (stored.memory_kib, stored.passes, stored.lanes);
     let params = Params::new(m, t, p, Some(HASH_BYTES)).ok()?;
     // The allocator would keep it, for as long as nobody else signs in.
@@ -234,7 +244,7 @@ mod tests {
             passes: 2,
             lanes: 1,
         };
-        let hash = hashed(&Secret::new("password"), &stored).unwrap();
+        let hash = argon2id(&Secret::new("password"), &stored).unwrap();
         let known = u128::from_str_radix("09316115d5cf24ed5a15a31a3ba326e5", 16).unwrap();
         let rest = u128::from_str_radix("cf32edc24702987c02b6566f61913cf7", 16).unwrap();
         assert_eq!(hash, [known.to_be_bytes(), rest.to_be_bytes()].concat());

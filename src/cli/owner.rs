@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::{deed::hand, place::Place, runtime, say::conclude};
 use crate::auth::make_code;
 use crate::config::Settings;
-use crate::deeds::{self, Deed, reached_at, set_password, sign_out_everywhere};
+use crate::deeds::{
+    self, Deed, KeyPlan, reached_at, sealed_calls, set_password, sign_out_everywhere,
+};
 use crate::sys::{Secret, is_asked, read_hidden, rfc3339};
 use crate::vault::{Agent, Login, Vault};
 
@@ -31,7 +33,14 @@ enum What {
     /// Print the page's address and a one-time code, with which the first password is set there
     Setup,
     /// Set the password: asked for, or the first line of standard input; the owner is signed out everywhere
-    SetPassword,
+    ///
+    /// If exact arguments are sealed to the owner's key, the present password is needed too, to encrypt that key again:
+    /// asked for, or the second line of standard input.
+    SetPassword {
+        /// Without the present password: the exact arguments sealed until now can no longer be opened
+        #[arg(long)]
+        reset: bool,
+    },
     /// List who is signed in: the owner, and agents that exchanged their token
     Sessions,
     /// Sign out
@@ -55,10 +64,17 @@ fn act(args: &Args) -> Result<String, String> {
     let runtime = runtime::build().map_err(words)?;
     match &args.what {
         What::Setup => runtime.block_on(set_up(args, &vault)),
-        What::SetPassword => {
-            runtime.block_on(set_password((&vault, &hand()), &asked_for()?))?;
-            Ok(said(args.json, &json!({ "password": "set" }), || {
-                "the owner's password is set".to_owned()
+        What::SetPassword { reset } => {
+            let sealed = sealed_calls(&vault).map_err(words)?;
+            let (password, plan) = asked_for(sealed, *reset)?;
+            runtime.block_on(set_password((&vault, &hand()), &password, plan))?;
+            let lost = if *reset { sealed } else { 0 };
+            let set = json!({ "password": "set", "lost": lost });
+            Ok(said(args.json, &set, || match lost {
+                0 => "the owner's password is set".to_owned(),
+                lost => format!(
+                    "the owner's password is set; the exact arguments of {lost} calls cannot be opened any more"
+                ),
             }))
         }
         What::Sessions => sessions(&vault, args.json),
@@ -118,13 +134,26 @@ async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String,
     }
 }
 
-/// The new password; who types it types it twice.
-fn asked_for() -> Result<Secret, String> {
+/// Asks for the new password (twice on a terminal), and for the present one if the key seals the arguments of `sealed`
+/// calls.
+fn asked_for(sealed: u64, reset: bool) -> Result<(Secret, KeyPlan), String> {
     let password = read_hidden("The owner's new password").map_err(words)?;
     if is_asked() && read_hidden("Once more").map_err(words)? != password {
         return Err("these were two different passwords; nothing was changed".to_owned());
     }
-    Ok(password)
+    if sealed == 0 || reset {
+        return Ok((password, KeyPlan::Begin));
+    }
+    let question =
+        format!("The present password, which opens the exact arguments of {sealed} calls");
+    let present = read_hidden(&question).map_err(words)?;
+    if present.expose().is_empty() {
+        return Err(format!(
+            "the exact arguments of {sealed} calls open with the present password, which was not given: give it as the \
+             second line, or --reset to lose them; nothing was changed"
+        ));
+    }
+    Ok((password, KeyPlan::Present(present)))
 }
 
 fn sessions(vault: &Vault, json: bool) -> Result<String, String> {

@@ -3,16 +3,41 @@
 use serde_json::json;
 
 use super::hand::{Deed, Hand};
-use crate::auth::hash_password;
+use crate::auth::{hash_password, make_owner_key, take_along};
 use crate::sys::Secret;
-use crate::vault::{Vault, VaultError};
+use crate::vault::{KeyChange, Vault, VaultError};
+
+/// What happens to the owner's key when the password changes.
+pub enum KeyPlan {
+    /// The present password opens it, and the new one encrypts it again.
+    Present(Secret),
+    /// A new key replaces it: nothing is sealed to it, or the owner accepts the loss.
+    Begin,
+}
 
 /// Sets the owner's password; the owner is signed out everywhere.
-pub async fn set_password((vault, hand): (&Vault, &Hand), password: &Secret) -> Result<(), String> {
+pub async fn set_password(
+    (vault, hand): (&Vault, &Hand),
+    password: &Secret,
+    plan: KeyPlan,
+) -> Result<(), String> {
     let stored = hash_password(password).map_err(|e| e.to_string())?;
-    let set = async { vault.owner().set_password(stored).await };
+    let key = vault.owner().key().map_err(|e| e.to_string())?;
+    let change = match (plan, key) {
+        (KeyPlan::Present(present), Some(key)) => {
+            take_along(&key, &present, password).map_err(|e| format!("{e}; nothing was changed"))?
+        }
+        _ => KeyChange::New(make_owner_key(password).map_err(|e| e.to_string())?),
+    };
+    let set = async { vault.owner().set_password(stored, change).await };
     hand.recorded(vault, deed("owner set-password", None), set)
         .await
+}
+
+/// How many calls have arguments that only the owner's present password opens.
+pub fn sealed_calls(vault: &Vault) -> Result<u64, VaultError> {
+    let key = vault.owner().key()?;
+    key.map_or(Ok(0), |key| vault.owner().sealed_to(&key.id))
 }
 
 /// Signs out one login by its id; false if there is no such one.

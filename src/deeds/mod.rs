@@ -36,7 +36,7 @@ pub use call_status::CallStatus;
 pub use expiry::Expiry;
 pub use grant::{GrantWish, end_grant, grant, granted_words, is_broad, known_tool, takes_command};
 pub use hand::{Deed, Hand};
-pub use logins::{set_password, sign_out, sign_out_everywhere};
+pub use logins::{KeyPlan, sealed_calls, set_password, sign_out, sign_out_everywhere};
 pub use moment::Moment;
 pub use movement::{Movement, movement};
 pub use outlook::Outlook;

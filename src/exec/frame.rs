@@ -187,6 +187,7 @@ fn put(out: &mut Vec<u8>, kind: u8, payload: &[u8]) -> Result<(), FrameError> {
 #[cfg(test)]
 mod tests {
     use super::super::{
+        audit_head::AuditHead,
         command::{Command, Program},
         ending::{KillReason, RefusalCode},
         limits::Limits,
@@ -248,6 +249,7 @@ mod tests {
             },
             reference: "r1".into(),
             requester: Some(crate::sys::Requester::Agent("a1".into())),
+            audit: AuditHead::new(7, "0f".repeat(32)).ok(),
         };
         let mut decoder = Decoder::default();
         decoder.push(&request.encode().unwrap());

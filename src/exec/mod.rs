@@ -1,6 +1,7 @@
 //! What the front and the helper say to each other: operations one way, frames the other.
 #![forbid(unsafe_code)]
 
+mod audit_head;
 mod backup;
 mod backup_facts;
 mod command;
@@ -35,6 +36,7 @@ mod vitals;
 mod wifi;
 
 pub use crate::sys::Requester;
+pub use audit_head::AuditHead;
 pub use backup::{BackupDeed, BackupId, Subject, TargetName};
 pub use backup_facts::{
     ArchiveFormat, Backup, BackupList, BackupTarget, TargetKind, UnseenTarget, Verified,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    audit_head::AuditHead,
     backup::BackupDeed,
     command::Command,
     deed::Deed,
@@ -40,6 +41,9 @@ pub struct Request {
     /// For whom the front asks; nobody in particular when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requester: Option<Requester>,
+    /// Where the front's audit ends; absent from a front that keeps none, or has written nothing yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditHead>,
 }
 
 /// One thing that the helper does.

@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
-use crate::exec::{Decoder, Ending, Frame, Operation, RefusalCode, Request};
+use crate::exec::{AuditHead, Decoder, Ending, Frame, Operation, RefusalCode, Request};
 use crate::telemetry::redact_text;
 
 use super::{
@@ -152,6 +152,9 @@ fn log(house: &House, request: &Request, outcome: &Result<Ending, Refusal>, begu
     let container = container.map(|name| redact_text(name.as_str()));
     let container = container.as_deref();
     let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    // `gatewren audit verify` looks for these two: what the front's audit had then, it must have later.
+    let audit = request.audit.as_ref();
+    let (audit_seq, audit_sha256) = (audit.map(AuditHead::seq), audit.map(AuditHead::sha256));
     let say = |unsaid: Option<u64>| {
         tracing::info!(
             reference,
@@ -159,6 +162,8 @@ fn log(house: &House, request: &Request, outcome: &Result<Ending, Refusal>, begu
             container,
             ending,
             duration_ms,
+            audit_seq,
+            audit_sha256,
             unsaid,
             "operation"
         );
@@ -170,6 +175,8 @@ fn log(house: &House, request: &Request, outcome: &Result<Ending, Refusal>, begu
             container,
             ending,
             duration_ms,
+            audit_seq,
+            audit_sha256,
             "operation"
         );
     } else if outcome.as_ref().is_err_and(Refusal::is_of_the_request) {

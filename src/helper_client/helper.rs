@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use crate::exec::{Frame, Limits, Operation, Request};
+use crate::exec::{AuditHead, Frame, Limits, Operation, Request};
 use crate::sys::{Requester, current_requester, own_uid};
 
 use super::{
@@ -16,6 +16,7 @@ use super::{
     captured::Capture,
     error::HelperError,
     finished::{Finished, finish},
+    head_source::HeadSource,
     running::Running,
 };
 
@@ -32,6 +33,7 @@ pub struct Helper {
     address: Arc<Address>,
     /// For whom it asks; who the current task runs for when absent.
     requester: Option<Requester>,
+    audit: Arc<HeadSource>,
 }
 
 impl Helper {
@@ -44,6 +46,7 @@ impl Helper {
         Self {
             address: Arc::new(address),
             requester: None,
+            audit: Arc::default(),
         }
     }
 
@@ -53,7 +56,13 @@ impl Helper {
         Self {
             address: self.address.clone(),
             requester: Some(requester),
+            audit: self.audit.clone(),
         }
+    }
+
+    /// Sends the head of the audit, which `head` returns, with each operation from now on; this holds for all clones.
+    pub fn send_audit_head(&self, head: impl Fn() -> Option<AuditHead> + Send + Sync + 'static) {
+        self.audit.set(head);
     }
 
     /// Hands one operation to the helper; returns when the helper has accepted it.
@@ -73,6 +82,7 @@ impl Helper {
             limits,
             reference: reference.to_owned(),
             requester: self.requester.clone().or_else(current_requester),
+            audit: self.audit.now(),
         };
         let bytes = request.encode();
         let bytes = bytes.map_err(|e| HelperError::Protocol(e.to_string()))?;

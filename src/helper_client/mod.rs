@@ -6,6 +6,7 @@ mod captured;
 mod child;
 mod error;
 mod finished;
+mod head_source;
 mod helper;
 mod running;
 
@@ -17,8 +18,8 @@ pub use helper::Helper;
 pub use running::Running;
 
 pub use crate::exec::{
-    Answered, Backup, BackupDeed, BackupId, BackupList, BackupTarget, BootName, Changes, Command,
-    ContainerName, CountryCode, Deed, DiskName, Ending, Excerpt, FIRMWARE_MARK, FileEntry,
+    Answered, AuditHead, Backup, BackupDeed, BackupId, BackupList, BackupTarget, BootName, Changes,
+    Command, ContainerName, CountryCode, Deed, DiskName, Ending, Excerpt, FIRMWARE_MARK, FileEntry,
     FileFacts, FileList, FileMatch, FileMatches, FileWritten, Fingerprint, FirmwareDeed,
     FirmwareId, Frame, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostFileWrite,
     HostName, HostProbe, HostRepair, HostSetting, HostView, InsideEntry, InsidePath, Job, JobId,

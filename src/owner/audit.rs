@@ -14,7 +14,7 @@ use super::trouble::Trouble;
 use super::words;
 use crate::deeds::{CallStatus, Moment, export_header};
 use crate::http::Body;
-use crate::vault::{AuditCall, AuditLine, AuditReader, AuditWanted, Chain};
+use crate::vault::{AuditCall, AuditLine, AuditReader, AuditWanted, Chain, Exact};
 
 /// So many calls are listed; an earlier moment leads to earlier ones.
 const LISTED: u32 = 100;
@@ -182,10 +182,25 @@ pub fn call(asked: &Asked<'_>, id: &str) -> Made {
             }
             h2 { (words::ARGUMENTS) }
             pre { bdi { (inert(&laid_out(call.arguments.as_deref().unwrap_or("{}")))) } }
+            (exact_words(&call))
         }
         p { a href="/owner/audit" { (words::AUDIT) } }
     };
     asked.page(Tab::Audit, words::AUDIT, false, content)
+}
+
+/// How to see the exact arguments, if the page does not show them in full.
+fn exact_words(call: &AuditCall) -> Markup {
+    html! {
+        @match &call.exact {
+            Exact::Shown => {}
+            Exact::Sealed(_) => {
+                p { (words::EXACT_SEALED) }
+                pre { "sudo gatewren audit show " (call.seq) " --exact" }
+            }
+            Exact::None(why) => p class="soft" { (words::EXACT_NONE) " " (name(why)) }
+        }
+    }
 }
 
 fn laid_out(arguments: &str) -> String {

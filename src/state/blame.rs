@@ -47,7 +47,8 @@ pub struct Writing {
     pub revision: u64,
     /// When it was written, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Who wrote it: `observer`, `owner`, `agent:<id>` or `local:<program>`.
+    /// Who wrote it: `observer`, `owner`, `agent:<id>` or `local:<program>`; where the key is known, and the server did
+    /// not write it, `local program (claims to be <actor>)`.
     pub actor: String,
     /// The audit id of the call that led to it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +92,7 @@ impl History {
         } = marked((sight, &traces), (pointer, &value), most);
         let mut known = BTreeMap::new();
         let mut writing = |id: Option<u64>| match id {
-            Some(id) => writing((&view, sight), id, &mut known).map_err(said),
+            Some(id) => writing((self, &view, sight), id, &mut known).map_err(said),
             None => Ok(None),
         };
         let last = writing(newest)?;
@@ -163,19 +164,22 @@ fn leaves(at: &Pointer, value: &Value, visit: &mut dyn FnMut(&Pointer)) {
 }
 
 fn writing(
-    (connection, sight): (&Connection, &Sight),
+    (history, connection, sight): (&History, &Connection, &Sight),
     id: u64,
     known: &mut BTreeMap<u64, Option<Writing>>,
 ) -> rusqlite::Result<Option<Writing>> {
     if let Some(found) = known.get(&id) {
         return Ok(found.clone());
     }
-    let found = log::row(connection, id)?.map(|row| Writing {
-        revision: row.id,
-        at_ms: row.at_ms,
-        actor: sight.author(row.actor),
-        cause: sight.cause(row.cause),
-    });
+    let found = match log::row(connection, id)? {
+        Some(row) => Some(Writing {
+            revision: row.id,
+            at_ms: row.at_ms,
+            actor: sight.author(history.author(connection, &row)?),
+            cause: sight.cause(row.cause),
+        }),
+        None => None,
+    };
     known.insert(id, found.clone());
     Ok(found)
 }

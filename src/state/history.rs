@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, Transaction};
 use serde::Serialize;
 
+use super::author_seal::AuthorKey;
 use super::changes::Revision;
 use super::document::Document;
 use super::error::StateError;
@@ -24,6 +25,7 @@ pub struct History {
     path: PathBuf,
     looked: Looked,
     identity: Identity,
+    author_key: Option<AuthorKey>,
 }
 
 /// Which file it is; a damaged database is replaced by another one of the same name.
@@ -73,7 +75,29 @@ impl History {
             path: path.to_owned(),
             looked,
             identity,
+            author_key: None,
         })
+    }
+
+    /// Verifies authors with the key of these bytes. Without it, the actor of a revision counts as its author.
+    #[must_use]
+    pub fn proving(self, key: &[u8; 32]) -> Self {
+        let key = AuthorKey::new(key, self.database_id());
+        self.proving_with(Some(key))
+    }
+
+    /// The same with the key that the server has.
+    #[must_use]
+    pub(super) fn proving_with(self, author_key: Option<AuthorKey>) -> Self {
+        Self { author_key, ..self }
+    }
+
+    /// Who wrote a revision.
+    pub(super) fn author(&self, connection: &Connection, row: &LogRow) -> rusqlite::Result<String> {
+        match &self.author_key {
+            Some(key) => key.author(connection, row),
+            None => Ok(row.actor.clone()),
+        }
     }
 
     /// The file.
@@ -117,24 +141,31 @@ impl History {
         let document = self.at_in(&view, newest)?;
         let mut entries = Vec::new();
         let mut refusal = Ok(None);
-        log::walk_back(&view, filter.after.saturating_add(1)..=newest, &mut |row| {
-            if filter
-                .actor
-                .as_ref()
-                .is_some_and(|actor| *actor != row.actor)
-            {
-                return ControlFlow::Continue(());
-            }
-            refusal = log::refusal(&view, row.id);
-            let Ok(refused) = &mut refusal else {
-                return ControlFlow::Break(());
-            };
-            entries.extend(entry(row, refused.take(), &filter.scope, &document));
-            if entries.len() >= filter.most {
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        })
+        log::walk_back(
+            &view,
+            filter.after.saturating_add(1)..=newest,
+            &mut |mut row| {
+                if filter
+                    .actor
+                    .as_ref()
+                    .is_some_and(|actor| *actor != row.actor)
+                {
+                    return ControlFlow::Continue(());
+                }
+                refusal = log::refusal(&view, row.id).and_then(|refused| {
+                    row.actor = self.author(&view, &row)?;
+                    Ok(refused)
+                });
+                let Ok(refused) = &mut refusal else {
+                    return ControlFlow::Break(());
+                };
+                entries.extend(entry(row, refused.take(), &filter.scope, &document));
+                if entries.len() >= filter.most {
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            },
+        )
         .and(refusal)
         .map_err(|error| self.said(&error))?;
         Ok(entries)

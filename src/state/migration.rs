@@ -9,10 +9,11 @@ use uuid::Uuid;
 
 use crate::sys::{self, FileError};
 
+use super::author_seal;
 use super::error::StateError;
 
 /// What leads from version N to N + 1, from nothing on. A step that was released is never edited.
-pub const STEPS: &[&str] = &[VERSION_1, VERSION_2];
+pub const STEPS: &[&str] = &[VERSION_1, VERSION_2, author_seal::SCHEMA];
 
 /// The tables, and the rules that hold for every program that writes them.
 ///

@@ -3,6 +3,7 @@
 
 mod aside;
 mod author;
+mod author_seal;
 mod blame;
 mod changes;
 mod checkup;

@@ -7,6 +7,7 @@ use rusqlite::TransactionBehavior;
 use crate::sys::now_ms;
 
 use super::author::Author;
+use super::author_seal::{AuthorKey, NewRevision};
 use super::document::Draft;
 use super::error::StateError;
 use super::guest::open_to_add;
@@ -28,7 +29,12 @@ pub struct Written {
 /// without one. One that changes nothing makes no revision.
 ///
 /// The file is neither made nor repaired: a damaged one is for the server to move aside.
-pub fn apply_once(file: &Path, author: &Author, patch: &Patch) -> Result<Written, StateError> {
+pub fn apply_once(
+    file: &Path,
+    author: &Author,
+    patch: &Patch,
+    key: Option<&[u8; 32]>,
+) -> Result<Written, StateError> {
     let said = |error| StateError::sqlite(file, &error);
     let mut connection = open_to_add(file)?;
     let database_id = schema::database_id(&connection).map_err(said)?;
@@ -56,6 +62,17 @@ pub fn apply_once(file: &Path, author: &Author, patch: &Patch) -> Result<Written
         });
     }
     log::insert(&transaction, (id, at_ms), author, &text).map_err(said)?;
+    if let Some(key) = key {
+        let revision = NewRevision {
+            id,
+            at_ms,
+            actor: &author.actor.to_string(),
+            cause: author.cause.as_deref(),
+            patch: &text,
+        };
+        let key = AuthorKey::new(key, &database_id);
+        key.seal(&transaction, &revision).map_err(said)?;
+    }
     transaction.commit().map_err(said)?;
     Ok(Written {
         revision: id,
@@ -78,7 +95,7 @@ mod tests {
 
     fn written(file: &Path, patch: &str) -> Result<u64, String> {
         let author = Author::from(Actor::Local("test".into()));
-        let written = apply_once(file, &author, &Patch::parse(patch).unwrap());
+        let written = apply_once(file, &author, &Patch::parse(patch).unwrap(), None);
         written.map(|w| w.revision).map_err(|e| e.to_string())
     }
 

@@ -4,12 +4,13 @@ use std::cmp::Ordering;
 use std::mem;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::changes::Changes;
+use super::author_seal::AuthorKey;
+use super::changes::{Changes, Revision};
 use super::cursor::{self, Question};
 use super::document::{Document, Draft, Spare};
 use super::error::StateError;
@@ -32,6 +33,7 @@ pub struct Shared {
     recent: Mutex<Recent>,
     bell: watch::Sender<u64>,
     reader: Mutex<Connection>,
+    author_key: OnceLock<AuthorKey>,
 }
 
 impl Shared {
@@ -43,7 +45,19 @@ impl Shared {
             document: RwLock::new(Arc::new(document)),
             recent: Mutex::new(recent),
             reader: Mutex::new(reader),
+            author_key: OnceLock::new(),
         }
+    }
+
+    /// Seals revisions with this key from now on; a second key is ignored.
+    pub fn set_author_key(&self, key: AuthorKey) {
+        // It is set once, where the server is built.
+        let _ = self.author_key.set(key);
+    }
+
+    /// The key that seals what the server writes.
+    pub fn author_key(&self) -> Option<&AuthorKey> {
+        self.author_key.get()
     }
 
     /// The file.
@@ -142,10 +156,35 @@ impl Shared {
     pub fn changes(&self, question: &Question<'_>) -> Result<Changes, StateError> {
         let now = self.document();
         let reader = self.reader();
-        cursor::answer(&reader, &now, question, &mut |id| {
+        let said = |error| StateError::sqlite(&self.path, &error);
+        let answer = cursor::answer(&reader, &now, question, &mut |id| {
             log::is_refused(&reader, id)
-        })
-        .map_err(|error| StateError::sqlite(&self.path, &error))
+        });
+        let mut answer = answer.map_err(said)?;
+        if let Changes::Revisions { revisions, .. } = &mut answer {
+            self.prove(&reader, question.sight, revisions)
+                .map_err(said)?;
+        }
+        Ok(answer)
+    }
+
+    /// Replaces the actors of revisions without a valid seal, if there is a key. Only those that are shown are looked
+    /// at: a seal is of the whole patch.
+    fn prove(
+        &self,
+        reader: &Connection,
+        sight: &Sight,
+        revisions: &mut [Revision],
+    ) -> rusqlite::Result<()> {
+        let Some(key) = self.author_key() else {
+            return Ok(());
+        };
+        for revision in revisions {
+            if let Some(row) = log::row(reader, revision.id)? {
+                revision.actor = sight.author(key.author(reader, &row)?);
+            }
+        }
+        Ok(())
     }
 
     /// Reads something through SQLite.

@@ -12,6 +12,7 @@ use crate::sys::{Waiter, Waker, now_ms};
 
 use super::aside::move_aside;
 use super::author::Author;
+use super::author_seal::AuthorKey;
 #[cfg(test)]
 use super::changes::Changes;
 #[cfg(test)]
@@ -94,6 +95,12 @@ impl State {
             note: note.to_string(),
         };
         Self::open_sound(path, retention, Some(&rebuilt))
+    }
+
+    /// Seals revisions from now on with a key of these bytes, which other programs do not have. A second key is ignored.
+    pub fn seal_with(&self, key: &[u8; 32]) {
+        let key = AuthorKey::new(key, self.database_id());
+        self.inner.shared.set_author_key(key);
     }
 
     /// From now on so much of the log is kept.

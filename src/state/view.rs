@@ -171,7 +171,8 @@ impl View {
     ///
     /// Reads all of the log from the disk: up to some hundred milliseconds, for a thread that may block.
     pub fn blame(&self, pointer: &Pointer, most: usize) -> Result<Option<Blame>, StateError> {
-        let history = History::open(self.views.state.path())?;
+        let key = self.views.state.shared().author_key().cloned();
+        let history = History::open(self.views.state.path())?.proving_with(key);
         let blame = history.blame_in_sight(&self.sight, pointer, most)?;
         Ok(blame.map(|blame| Blame {
             revision: self.revision_of(blame.revision),

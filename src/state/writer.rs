@@ -11,6 +11,7 @@ use tracing::{error, warn};
 use crate::sys::{Waiter, now_ms};
 
 use super::author::Author;
+use super::author_seal::NewRevision;
 use super::diff;
 use super::document::{Document, Draft, Spare};
 use super::error::StateError;
@@ -205,9 +206,25 @@ impl Writer {
             });
         }
         log::insert(&self.connection, (id, at_ms), author, &text)
+            .and_then(|()| self.seal(id, at_ms, author, &text))
             .map_err(|cause| self.said(&cause))?;
         self.since_snapshot.count(text.len());
         Ok(Some(draft))
+    }
+
+    /// Seals the revision that was just written, if there is a key.
+    fn seal(&self, id: u64, at_ms: u64, author: &Author, patch: &str) -> rusqlite::Result<()> {
+        let Some(key) = self.shared.author_key() else {
+            return Ok(());
+        };
+        let revision = NewRevision {
+            id,
+            at_ms,
+            actor: &author.actor.to_string(),
+            cause: author.cause.as_deref(),
+            patch,
+        };
+        key.seal(&self.connection, &revision)
     }
 
     /// The beginning of what comes after `document`.

@@ -210,7 +210,8 @@ fn changes_in(view: &View, since: &Since) -> Result<History> {
 }
 
 /// Says which revision wrote each value last, when, who it was (`observer`, `owner`, `agent:ID`, `local:PROGRAM`)
-/// and which call led to it; what is no longer in the log is left out. `changes_since` tells what else was written.
+/// and which call led to it; `claims to be` marks an unproven name. Values older than the log are left out.
+/// `changes_since` shows the other revisions.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Blamed {

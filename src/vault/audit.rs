@@ -16,6 +16,7 @@ use super::job::Durability;
 use super::open;
 use super::row_job::Row;
 use super::shared::Shared;
+use super::tail::ChainHead;
 use super::writer::Unplaced;
 
 /// The row of `meta` that says which row of the audit was the last before this run of the server.
@@ -89,6 +90,13 @@ impl<'a> Audit<'a> {
         let record = Record::of_outcome(id, outcome);
         let row = Row::new(&self.shared.trail, record);
         self.shared.writer.leave_row_uncounted(row)
+    }
+
+    /// Returns a function that gives the head of the audit. It works after the vault is closed, and gives none before
+    /// this process has written a row that a power cut cannot take back.
+    pub fn head_source(&self) -> impl Fn() -> Option<ChainHead> + Send + Sync + 'static {
+        let tail = Arc::clone(&self.shared.trail.tail);
+        move || tail.durable()
     }
 
     /// Looks at every row, as [`super::audit_reader::AuditReader::verify`] does.

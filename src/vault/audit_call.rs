@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::audit_columns;
 use super::checkpoint::hex;
+use super::exact::Exact;
 
 /// Which calls are wanted; what is absent does not matter.
 #[derive(Debug, Clone, Default)]
@@ -62,6 +63,8 @@ pub struct AuditCall {
     pub arguments: Option<String>,
     /// The SHA-256 of the arguments as they came.
     pub arguments_sha256: Option<String>,
+    /// Where the exact arguments are.
+    pub exact: Exact,
     /// What the policy says of such calls.
     pub mode: Option<String>,
     /// What was decided of this one.
@@ -151,6 +154,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<AuditCall> {
         }),
     };
     let sha256: Option<Vec<u8>> = row.get("arguments_sha256")?;
+    let arguments = text(row, "arguments")?;
+    let exact = text(row, "exact")?;
+    let exact = Exact::read(exact.as_deref(), arguments.as_deref(), sha256.as_deref());
     Ok(AuditCall {
         seq: row.get("seq")?,
         call: text(row, "call")?.unwrap_or_default(),
@@ -165,8 +171,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<AuditCall> {
         tool: text(row, "tool")?,
         risk: text(row, "risk")?,
         target: text(row, "target")?,
-        arguments: text(row, "arguments")?,
+        arguments,
         arguments_sha256: sha256.as_deref().map(hex),
+        exact,
         mode: text(row, "mode")?,
         decision: text(row, "decision")?,
         change: text(row, "change")?,

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use rusqlite::Connection;
 
 /// The format of the rows that are written.
-pub(super) const FORMAT: i64 = 2;
+pub(super) const FORMAT: i64 = 3;
 
 /// The columns that a row's hash covers.
-pub(super) const HASHED: [&str; 22] = [
+pub(super) const HASHED: [&str; 23] = [
     "seq",
     "at_ms",
     "call",
@@ -31,12 +31,14 @@ pub(super) const HASHED: [&str; 22] = [
     "mode",
     "change",
     "revision_before",
+    "exact",
 ];
 
 /// How many of them the hash of a row covers; nothing for a format that nobody has written.
 pub(super) fn hashed(format: i64) -> Option<usize> {
     match format {
         1 => Some(17),
+        2 => Some(22),
         FORMAT => Some(HASHED.len()),
         _ => None,
     }
@@ -45,11 +47,20 @@ pub(super) fn hashed(format: i64) -> Option<usize> {
 /// The other columns.
 pub(super) const UNHASHED: [&str; 3] = ["format", "previous_sha256", "sha256"];
 
-/// All of them for a SELECT, also from a vault that was made before there were so many.
-pub(super) fn all(connection: &Connection) -> rusqlite::Result<String> {
+/// Whether the vault is of a version that has this column.
+pub(super) fn has(connection: &Connection, column: &str) -> rusqlite::Result<bool> {
+    known(connection).map(|known| known.contains(column))
+}
+
+fn known(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
     let mut statement = connection.prepare("SELECT name FROM pragma_table_info('audit')")?;
     let known = statement.query_map([], |row| row.get(0))?;
-    let known = known.collect::<rusqlite::Result<HashSet<String>>>()?;
+    known.collect()
+}
+
+/// All of them for a SELECT, also from a vault that was made before there were so many.
+pub(super) fn all(connection: &Connection) -> rusqlite::Result<String> {
+    let known = known(connection)?;
     let columns = HASHED.iter().chain(&UNHASHED).map(|name| match *name {
         name if known.contains(name) => name.to_owned(),
         "format" => "1 AS format".to_owned(),

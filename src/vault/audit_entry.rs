@@ -23,7 +23,7 @@ pub struct Entry<'a> {
     pub tool: &'a str,
     /// The tool's class of risk.
     pub risk: &'a str,
-    /// The arguments as they came: only their redacted form and their hash are kept.
+    /// The exact arguments: the row keeps their redacted form and their hash, and seals them if redaction changes them.
     pub arguments: &'a serde_json::Value,
     /// What it is about, such as a container's name.
     pub target: Option<&'a str>,

@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension as _};
 use serde_json::{Map, Value};
 
+use super::anchors::{self, Anchors, Compared};
 use super::audit::RUN_AFTER;
 use super::audit_call::{self, AuditCall, Wanted};
 use super::audit_columns::{self, HASHED, UNHASHED};
 use super::chain::{self, BEGINNING, Chain};
 use super::checkpoint::{self, Checkpoint};
 use super::error::VaultError;
+use super::exact::{self, Exact, ExactError, ExactStanding, SealedArguments};
+use super::keys::{self, STATE_AUTHOR_KEY};
 use super::open;
 
 /// The audit of a vault that is only read.
@@ -57,6 +60,12 @@ impl AuditReader {
         chain::verify(&self.connection).map_err(|cause| self.said(&cause))
     }
 
+    /// Compares the rows with those that the helper has noted. [`AuditReader::verify`] checks that the rows agree with
+    /// each other; this finds a chain that was rewritten as a whole, and an end that was cut off.
+    pub fn compare(&self, anchors: &Anchors) -> Result<Compared, VaultError> {
+        anchors::compare(&self.connection, anchors).map_err(|cause| self.said(&cause))
+    }
+
     /// The calls that are wanted, the newest first.
     pub fn calls(&self, wanted: &Wanted) -> Result<Vec<AuditCall>, VaultError> {
         audit_call::list(&self.connection, wanted).map_err(|cause| self.said(&cause))
@@ -66,6 +75,32 @@ impl AuditReader {
     /// there are several.
     pub fn call(&self, name: &str) -> Result<Option<AuditCall>, VaultError> {
         audit_call::find(&self.connection, name).map_err(|cause| self.said(&cause))
+    }
+
+    /// The exact arguments of a call, sealed; nothing where its row shows them, or none are kept.
+    pub fn sealed_arguments(
+        &self,
+        call: &AuditCall,
+    ) -> Result<Option<Result<SealedArguments, ExactError>>, VaultError> {
+        let Exact::Sealed(expected) = &call.exact else {
+            return Ok(None);
+        };
+        let row = "SELECT arguments_sha256 FROM audit WHERE seq = ?1";
+        let found = self
+            .connection
+            .query_row(row, [call.seq], |row| row.get(0))
+            .and_then(|sha256| exact::find(&self.connection, &call.call, sha256, expected));
+        found.map(Some).map_err(|cause| self.said(&cause))
+    }
+
+    /// How many calls have sealed arguments, and whether their keys are there.
+    pub fn exact_standing(&self) -> Result<ExactStanding, VaultError> {
+        exact::standing(&self.connection).map_err(|cause| self.said(&cause))
+    }
+
+    /// The key that seals what the server writes into the state; none before a server has made one.
+    pub fn state_author_key(&self) -> Result<Option<[u8; 32]>, VaultError> {
+        keys::find(&self.connection, STATE_AUTHOR_KEY).map_err(|cause| self.said(&cause))
     }
 
     /// The last row that was written before the server that ran last, or runs now, had begun: a call up to it

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::audit_columns::{FORMAT, HASHED};
 use super::audit_entry::{AuditId, Entry, Outcome};
 use super::chain;
+use super::exact::{self, Unsealed};
 use super::row::to_column;
 use super::tail::Tail;
 use crate::sys::now_ms;
@@ -26,6 +27,8 @@ pub(super) struct Record {
     duration_ms: Option<i64>,
     revision: Option<i64>,
     revision_before: Option<i64>,
+    /// The exact arguments, if the row does not show them.
+    unsealed: Option<Box<Unsealed>>,
 }
 
 /// The columns that are texts of the call's.
@@ -74,7 +77,11 @@ impl Texts {
 impl Record {
     /// The row before a call.
     pub(super) fn of_intent(id: &AuditId, entry: &Entry<'_>) -> Self {
-        let (arguments, sha256) = kept(entry.arguments);
+        let Kept {
+            shown: arguments,
+            sha256,
+            unsealed,
+        } = kept(entry.arguments);
         let target = entry.target.map(redact_text);
         let texts = [
             (Column::Agent, Some(entry.agent)),
@@ -101,6 +108,7 @@ impl Record {
             duration_ms: None,
             revision: None,
             revision_before: None,
+            unsealed,
         }
     }
 
@@ -116,6 +124,7 @@ impl Record {
             duration_ms: Some(to_column(outcome.duration_ms)),
             revision: outcome.revision.map(to_column),
             revision_before: outcome.revision_before.map(to_column),
+            unsealed: None,
         }
     }
 
@@ -134,7 +143,7 @@ impl Record {
     }
 
     /// The values for the columns of [`HASHED`].
-    fn values(&self, seq: i64) -> [ValueRef<'_>; HASHED.len()] {
+    fn values<'r>(&'r self, seq: i64, exact: Option<&'r str>) -> [ValueRef<'r>; HASHED.len()] {
         let text = |column| self.texts.get(column);
         let number = |number: Option<i64>| number.map_or(ValueRef::Null, ValueRef::Integer);
         let sha256 = self.arguments_sha256.as_ref();
@@ -161,12 +170,22 @@ impl Record {
             text(Column::Mode),
             text(Column::Change),
             number(self.revision_before),
+            exact.map_or(ValueRef::Null, ValueRef::from),
         ]
     }
 }
 
-/// What is kept of the arguments: a text without secrets, and the hash of what came.
-fn kept(arguments: &Value) -> (Cow<'static, str>, [u8; 32]) {
+/// The arguments of a call as the audit keeps them.
+struct Kept {
+    /// A text without secrets.
+    shown: Cow<'static, str>,
+    /// The hash of the exact arguments.
+    sha256: [u8; 32],
+    /// The exact arguments, if redaction changed the text.
+    unsealed: Option<Box<Unsealed>>,
+}
+
+fn kept(arguments: &Value) -> Kept {
     let none = arguments.as_object().is_some_and(Map::is_empty);
     let came = if none {
         Cow::Borrowed("{}")
@@ -175,28 +194,62 @@ fn kept(arguments: &Value) -> (Cow<'static, str>, [u8; 32]) {
     };
     let mut sha256 = [0; 32];
     sha256.copy_from_slice(digest(&SHA256, came.as_bytes()).as_ref());
-    let kept = if none {
-        came
+    let shown = if none {
+        came.clone()
     } else {
         Cow::Owned(redact(arguments).to_string())
     };
-    (kept, sha256)
+    let unsealed = (shown != came).then(|| {
+        Box::new(Unsealed {
+            text: came.into_owned().into_boxed_str(),
+            sha256,
+        })
+    });
+    Kept {
+        shown,
+        sha256,
+        unsealed,
+    }
 }
 
 /// The columns are those of [`HASHED`] in their order, the two hashes and the format.
 const INSERT: &str = "INSERT INTO audit (seq, at_ms, call, kind, agent, session, request, address, tool, risk,
         arguments, arguments_sha256, target, decision, outcome, duration_ms, revision, token, space, mode,
-        change, revision_before, previous_sha256, sha256, format)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        change, revision_before, exact, previous_sha256, sha256, format)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-/// Adds a row behind the last one.
+/// Adds a row behind the last one, and seals the exact arguments if the row does not show them; both or neither.
 pub(super) fn append(
     connection: &Connection,
     tail: &Tail,
     record: &Record,
 ) -> Result<(), rusqlite::Error> {
+    let Some(unsealed) = &record.unsealed else {
+        return insert(connection, tail, record, None);
+    };
+    let run = |statement: &str| -> rusqlite::Result<()> {
+        connection.prepare_cached(statement)?.execute([]).map(drop)
+    };
+    run("SAVEPOINT exact")?;
+    let added = exact::keep(connection, record.call.as_str(), unsealed)
+        .and_then(|exact| insert(connection, tail, record, Some(&exact)));
+    if added.is_err() {
+        // Where the whole transaction was undone there is no savepoint any more; the first error counts.
+        let _ = run("ROLLBACK TO exact");
+        let _ = run("RELEASE exact");
+        return added;
+    }
+    run("RELEASE exact")
+}
+
+fn insert(
+    connection: &Connection,
+    tail: &Tail,
+    record: &Record,
+    exact: Option<&str>,
+) -> Result<(), rusqlite::Error> {
     let (seq, previous) = tail.end(connection)?;
-    let values = record.values(seq);
+    let values = record.values(seq, exact);
     let sha256 = chain::hash(FORMAT, &previous, values);
     let rest = [
         ValueRef::Blob(&previous),

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::audit_columns::{self, HASHED, hashed};
 use super::checkpoint::{self, Checkpoint};
+use super::exact;
 
 /// What the hash of the first row covers in place of a row before it.
 pub(super) const BEGINNING: [u8; 32] = [0; 32];
@@ -41,6 +42,8 @@ pub enum Fault {
     /// It is the last one that was trimmed, and what says so is not what was written, or is told nowhere in
     /// the audit.
     Checkpoint,
+    /// Its sealed arguments are missing or were altered.
+    Exact,
 }
 
 impl Fault {
@@ -51,6 +54,7 @@ impl Fault {
             Self::Misplaced => "misplaced",
             Self::Altered => "altered",
             Self::Checkpoint => "checkpoint",
+            Self::Exact => "exact",
         }
     }
 }
@@ -93,6 +97,11 @@ pub(super) fn end(connection: &Connection) -> Result<(i64, [u8; 32]), rusqlite::
         .query_row([], |row| row.get(0))
         .optional()?;
     Ok((highest(connection)? + 1, last.unwrap_or(BEGINNING)))
+}
+
+/// The number of the last row that is there; none where there is none.
+pub(super) fn last(connection: &Connection) -> Result<Option<i64>, rusqlite::Error> {
+    connection.query_row("SELECT max(seq) FROM audit", [], |row| row.get(0))
 }
 
 /// The highest number that a row ever had.
@@ -169,11 +178,31 @@ pub(super) fn verify(connection: &Connection) -> Result<Chain, rusqlite::Error> 
     if let Err((seq, fault)) = told(&transaction, &start)? {
         return Ok(broken(seq, fault));
     }
+    if let Some(seq) = unsealed_row(&transaction)? {
+        return Ok(broken(seq, Fault::Exact));
+    }
     let counted = |number: i64| u64::try_from(number).unwrap_or(0);
     Ok(Chain::Intact {
         rows: counted(last - start.trimmed),
         trimmed: counted(start.trimmed),
     })
+}
+
+/// The first row with sealed arguments that are missing or altered. The hashes in the rows were verified before.
+fn unsealed_row(connection: &Connection) -> Result<Option<i64>, rusqlite::Error> {
+    if !audit_columns::has(connection, "exact")? {
+        return Ok(None);
+    }
+    let query = "SELECT seq, call, exact FROM audit WHERE exact IS NOT NULL ORDER BY seq";
+    let mut statement = connection.prepare(query)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (seq, call, exact): (i64, String, String) = row.try_into()?;
+        if !exact::is_as_written(connection, &call, &exact)? {
+            return Ok(Some(seq));
+        }
+    }
+    Ok(None)
 }
 
 /// Goes from row to row as far as `through`; the number and the hash of the last one if all are as they were

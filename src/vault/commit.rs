@@ -13,21 +13,29 @@ const ROWS_AT_ONCE: usize = 4;
 /// A larger group gives way to nobody: there is so much to write that it would pile up.
 const LARGEST_GIVING_WAY: usize = 128;
 
+/// What the writing thread calls as it works.
+pub(super) struct Hooks {
+    /// After another process has written.
+    pub elsewhere: Box<dyn Fn() + Send>,
+    /// Before a job that can no longer trust what earlier jobs have seen: another process has written, or rows were
+    /// undone.
+    pub forget: Box<dyn Fn() + Send>,
+    /// After a commit that a power cut cannot take back.
+    pub reached_disk: Box<dyn Fn() + Send>,
+}
+
 /// Runs jobs until nobody can send any more.
 ///
 /// Whether another process has written is looked at when it is told to, and every `look_every`. `version` is
 /// what [`data_version`] said when the vault was opened: what was written elsewhere since then is noticed.
-/// `elsewhere` is called after another process has written. `forget` is called before a job that can
-/// no longer trust what earlier jobs have seen: another process has written, or rows were undone.
 pub(super) fn run(
     (connection, version): (&Connection, Option<i64>),
     (orders, look_every): (&Taker, Duration),
-    elsewhere: &dyn Fn(),
-    forget: &dyn Fn(),
+    hooks: &Hooks,
 ) {
     let mut file = File {
         connection,
-        forget,
+        hooks,
         synchronous: None,
         version,
     };
@@ -40,7 +48,7 @@ pub(super) fn run(
         }
         if file.version != told {
             told = file.version;
-            elsewhere();
+            (hooks.elsewhere)();
         }
     }
 }
@@ -48,7 +56,7 @@ pub(super) fn run(
 /// The file as the thread knows it.
 struct File<'a> {
     connection: &'a Connection,
-    forget: &'a dyn Fn(),
+    hooks: &'a Hooks,
     /// What its commits are set to survive.
     synchronous: Option<Durability>,
     /// Changes when another connection has committed.
@@ -67,10 +75,13 @@ impl File<'_> {
         let committed = begun
             .and_then(|()| self.work(&mut group))
             .map_err(|cause| cause.to_string());
+        if committed.is_ok() && self.synchronous == Some(Durability::Power) {
+            (self.hooks.reached_disk)();
+        }
         if committed.is_err() {
             // Where no transaction stands open there is nothing to undo, and SQLite says so.
             let _ = self.run("ROLLBACK");
-            (self.forget)();
+            (self.hooks.forget)();
         }
         for job in group {
             job.work
@@ -103,7 +114,7 @@ impl File<'_> {
             if alone.work.run(self.connection) {
                 return self.run("COMMIT");
             }
-            (self.forget)();
+            (self.hooks.forget)();
             return self.run("ROLLBACK");
         }
         let gives_way = group.len() <= LARGEST_GIVING_WAY;
@@ -113,14 +124,14 @@ impl File<'_> {
             }
             if let Todo::Row(row) = &mut job.work {
                 if !row.run(self.connection) {
-                    (self.forget)();
+                    (self.hooks.forget)();
                     self.still_open()?;
                 }
                 continue;
             }
             self.run("SAVEPOINT job")?;
             if !job.work.run(self.connection) {
-                (self.forget)();
+                (self.hooks.forget)();
                 self.run("ROLLBACK TO job")?;
             }
             self.run("RELEASE job")?;
@@ -143,7 +154,7 @@ impl File<'_> {
         // A file that cannot be asked may have changed.
         if self.version != version || version.is_none() {
             self.version = version;
-            (self.forget)();
+            (self.hooks.forget)();
         }
     }
 

@@ -2,6 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+/// The name of the key that seals the revisions which the server writes into the state.
+pub const STATE_AUTHOR_KEY: &str = "state-author";
+
 /// The key of that name; this one if there is none yet.
 pub(super) fn find_or_keep(
     connection: &Connection,

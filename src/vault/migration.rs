@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::error::VaultError;
-use super::{audit_schema, changes, grants, logins, oauth_clients, oauth_links, owner, pairings};
+use super::{
+    audit_schema, changes, exact, grants, logins, oauth_clients, oauth_links, owner, owner_key,
+    pairings,
+};
 use crate::sys;
 
 /// Marks the file as ours: "gwrv" as a big-endian number.
@@ -20,6 +23,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     VERSION_5,
     VERSION_6,
     VERSION_7,
+    VERSION_8,
 ];
 
 const VERSION_1: &str = "
@@ -139,6 +143,9 @@ const VERSION_6: &[&str] = &[pairings::SCHEMA];
 
 /// Grants for exactly one call, or for the beginning of a command.
 const VERSION_7: &[&str] = &[grants::BOUND_SCHEMA];
+
+/// Exact arguments of calls, sealed to a key of the owner's.
+const VERSION_8: &[&str] = &[owner_key::SCHEMA, exact::SCHEMA];
 
 /// The version that `steps` lead to.
 pub(super) fn newest(steps: &[&[&str]]) -> u32 {

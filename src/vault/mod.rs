@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod agents;
+mod anchors;
 mod audit;
 mod audit_call;
 mod audit_columns;
@@ -18,6 +19,7 @@ mod checkpoint;
 mod commit;
 mod deed;
 mod error;
+mod exact;
 mod glance;
 mod grants;
 mod ids;
@@ -31,10 +33,12 @@ mod oauth_links;
 mod offer;
 mod open;
 mod owner;
+mod owner_key;
 mod pairings;
 mod queue;
 mod row;
 mod row_job;
+mod sealing;
 mod sessions;
 mod shared;
 mod store;
@@ -46,6 +50,7 @@ mod watch;
 mod writer;
 
 pub use agents::{Agent, NewAgent};
+pub use anchors::{Anchors, Compared, DiscrepancyKind};
 pub use audit::Promise;
 pub use audit_call::{AuditCall, Wanted as AuditWanted};
 pub use audit_entry::{AuditId, Entry, Outcome};
@@ -57,8 +62,10 @@ pub use changes::{Added, ChangeRoom, Decision, Ruling};
 pub use checkpoint::hex;
 pub use deed::{Deed, Undertaking};
 pub use error::VaultError;
+pub use exact::{Exact, ExactStanding};
 pub use glance::{Glance, Step, Waiting};
 pub use grants::{Grant, GrantBound, NewGrant};
+pub use keys::STATE_AUTHOR_KEY;
 pub use logins::{Login, NewLogin, OWNER, Stay};
 pub use oauth_clients::OauthClient;
 pub use oauth_links::{
@@ -66,7 +73,9 @@ pub use oauth_links::{
 };
 pub use offer::OfferedTool;
 pub use owner::{Guesses, StoredPassword};
+pub use owner_key::{KeyChange, OwnerKey, WrappedKey};
 pub use pairings::Paired;
+pub use sealing::{KeyPair, OpeningKey};
 pub use sessions::{SessionUse, StateSeen, StoredSession};
 pub use store::Vault;
 pub use subscriptions::Subscription;

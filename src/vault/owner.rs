@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::error::VaultError;
 use super::job::Durability;
 use super::logins;
+use super::owner_key::{self, KeyChange};
 use super::row::{from_column, to_column};
 use super::shared::Shared;
 use crate::sys::now_ms;
@@ -72,6 +73,10 @@ impl<'a> Owner<'a> {
         Self(shared)
     }
 
+    pub(super) fn shared(&self) -> &'a Shared {
+        self.0
+    }
+
     /// The password; none before one was set.
     pub fn password(&self) -> Result<Option<StoredPassword>, VaultError> {
         self.0.read("read the owner's password", |connection| {
@@ -80,9 +85,17 @@ impl<'a> Owner<'a> {
         })
     }
 
-    /// Sets the password. Whoever is signed in with the old one is signed out, and guesses are forgotten.
-    pub async fn set_password(&self, password: StoredPassword) -> Result<(), VaultError> {
-        let work = move |connection: &Connection| keep(connection, &password);
+    /// Sets the password and changes the owner's key with it, in one transaction. Signs the owner out everywhere and
+    /// forgets guesses.
+    pub async fn set_password(
+        &self,
+        password: StoredPassword,
+        key: KeyChange,
+    ) -> Result<(), VaultError> {
+        let work = move |connection: &Connection| {
+            owner_key::change(connection, &key)?;
+            keep(connection, &password)
+        };
         self.change("set the owner's password", work).await
     }
 
@@ -92,12 +105,14 @@ impl<'a> Owner<'a> {
         &self,
         code_sha256: [u8; 32],
         password: StoredPassword,
+        key: KeyChange,
     ) -> Result<bool, VaultError> {
         let work = move |connection: &Connection| {
             let taken = "DELETE FROM owner_code WHERE sha256 = ?1 AND expires_ms > ?2";
             if connection.execute(taken, params![code_sha256, to_column(now_ms())])? == 0 {
                 return Ok(false);
             }
+            owner_key::change(connection, &key)?;
             keep(connection, &password).map(|()| true)
         };
         self.change("set the owner's password", work).await
@@ -211,9 +226,28 @@ fn stored(row: &Row<'_>) -> Result<StoredPassword, rusqlite::Error> {
 #[cfg(test)]
 mod tests {
     use super::super::logins::{NewLogin, Stay};
+    use super::super::owner_key::{OwnerKey, WrappedKey};
     use super::super::store::Vault;
     use super::*;
     use crate::sys::Scratch;
+
+    fn some_key() -> KeyChange {
+        let public = crate::sys::random_bytes().unwrap();
+        KeyChange::New(OwnerKey {
+            id: OwnerKey::id_of(&public),
+            public,
+            wrapped: WrappedKey {
+                salt: Vec::new(),
+                memory_kib: 8,
+                passes: 1,
+                lanes: 1,
+                nonce: Vec::new(),
+                private: vec![0; 48],
+            },
+            created_ms: 1,
+            lost_ms: None,
+        })
+    }
 
     fn password(byte: u8) -> StoredPassword {
         StoredPassword {
@@ -230,7 +264,8 @@ mod tests {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         assert_eq!(vault.owner().password().unwrap(), None);
-        vault.owner().set_password(password(1)).await.unwrap();
+        let set = async |byte| vault.owner().set_password(password(byte), some_key()).await;
+        set(1).await.unwrap();
         vault.owner().note_guess(5).await.unwrap();
         vault.owner().note_guess(6).await.unwrap();
         let guesses = Guesses {
@@ -247,7 +282,7 @@ mod tests {
             vault.logins().add(login, Stay::default()).await.unwrap();
         }
         let changes = vault.agents().changes();
-        vault.owner().set_password(password(2)).await.unwrap();
+        set(2).await.unwrap();
         assert!(changes.has_changed().unwrap(), "open streams hear of it");
         assert_eq!(vault.owner().password().unwrap(), Some(password(2)));
         assert_eq!(vault.owner().guesses().unwrap(), Guesses::default());

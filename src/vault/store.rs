@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::agents::Agents;
 use super::audit::Audit;
 use super::changes::Changes;
+use super::commit::Hooks;
 use super::error::VaultError;
 use super::grants::Grants;
 use super::ids::Ids;
@@ -53,8 +54,13 @@ impl Vault {
             }
         };
         let tail = Arc::new(Tail::default());
-        let forgetful = Arc::clone(&tail);
-        let writer = Writer::start(writing, path, elsewhere, move || forgetful.forget())?;
+        let (forgetful, durable) = (Arc::clone(&tail), Arc::clone(&tail));
+        let hooks = Hooks {
+            elsewhere: Box::new(elsewhere),
+            forget: Box::new(move || forgetful.forget()),
+            reached_disk: Box::new(move || durable.reached_disk()),
+        };
+        let writer = Writer::start(writing, path, hooks)?;
         let shared = Arc::new(Shared {
             trail: Arc::new(Trail {
                 path: path.into(),

@@ -14,6 +14,7 @@ use super::audit_row::{Record, append};
 use super::chain::{self, Fault};
 use super::checkpoint::{self, Checkpoint};
 use super::error::VaultError;
+use super::exact;
 use super::job::Durability;
 use super::row::to_column;
 use super::shared::Shared;
@@ -163,6 +164,7 @@ impl Trim {
         let arguments = checkpoint.arguments();
         let intent = Record::of_intent(&self.call, &said(&arguments));
         append(connection, &self.tail, &intent)?;
+        exact::trim(connection, checkpoint.through)?;
         let gone = connection.execute("DELETE FROM audit WHERE seq <= ?1", [checkpoint.through])?;
         debug_assert_eq!(i64::try_from(gone), Ok(checkpoint.rows));
         let outcome = Outcome {

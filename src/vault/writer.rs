@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::commit;
+use super::commit::{self, Hooks};
 use super::error::VaultError;
 use super::job::{Durability, Job, Order, Todo, Work};
 use super::queue::{Closed, Queue, queue};
@@ -31,13 +31,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread. It calls `elsewhere` after another process has written, and `forget` before
-    /// work that can no longer trust what earlier work has seen.
+    /// Starts the thread, which calls `hooks`.
     pub(super) fn start(
         connection: Connection,
         path: &Path,
-        elsewhere: impl Fn() + Send + 'static,
-        forget: impl Fn() + Send + 'static,
+        hooks: Hooks,
     ) -> Result<Self, VaultError> {
         let (orders, waiting) = queue();
         let version = commit::data_version(&connection);
@@ -49,7 +47,7 @@ impl Writer {
             .name("vault".to_owned())
             .spawn(move || {
                 let orders = (&waiting, look_every);
-                commit::run((&connection, version), orders, &elsewhere, &forget);
+                commit::run((&connection, version), orders, &hooks);
             })
             .map_err(|cause| VaultError::Refused {
                 doing: "start its writing thread",

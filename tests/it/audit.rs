@@ -277,7 +277,9 @@ fn the_oldest_calls_are_trimmed_and_the_rest_still_proves_itself() {
     let server = server.settings("[audit]\nkeep = \"1s\"\n").start();
     let verify = || told(&directory, &["verify"]).remove(0);
     wait_until("the audit is trimmed", IN_TIME, || verify()["trimmed"] == 8);
-    assert_eq!(verify(), json!({ "intact": true, "rows": 2, "trimmed": 8 }));
+    let whole = json!({ "intact": true, "rows": 2, "trimmed": 8, "anchors": null,
+        "exact": { "sealed": 0, "lost": [], "without_key": {}, "key_is_altered": false } });
+    assert_eq!(verify(), whole);
     let trimmed = told(&directory, &["list"]).remove(0);
     assert_eq!(
         (&trimmed["tool"], &trimmed["status"]),
@@ -308,8 +310,8 @@ fn the_oldest_calls_are_trimmed_and_the_rest_still_proves_itself() {
     assert_eq!(found.status.code(), Some(3));
     let found: Value = serde_json::from_slice(&found.stdout).unwrap();
     assert_eq!(
-        found,
-        json!({ "intact": false, "row": 8, "fault": "checkpoint" })
+        (&found["row"], &found["fault"]),
+        (&json!(8), &json!("checkpoint"))
     );
 }
 

@@ -8,6 +8,8 @@
 )]
 
 mod audit;
+mod audit_anchors;
+mod audit_exact;
 mod backups;
 mod cert;
 mod check;

@@ -2,9 +2,10 @@
 //! answer about a failure.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -251,6 +252,19 @@ fn tell_the_owner(client: &Client, hook: &PostBox, secrets: &mut Secrets) {
     }
 }
 
+fn set_password(directory: &Path) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_gatewren"))
+        .args(["owner", "set-password", "--dir"])
+        .arg(directory)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "four words of mine").unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
 #[test]
 fn no_secret_that_was_sent_is_found_in_any_file_or_line() {
     let home = Directory::new();
@@ -263,6 +277,8 @@ fn no_secret_that_was_sent_is_found_in_any_file_or_line() {
         .settings(&format!("[log]\nlevel = \"trace\"\n{channel}"))
         .start();
     let client = server.client();
+    // With a key of the owner's, secrets are sealed: they must not be in the files in plain text either.
+    set_password(&directory);
     tell_the_owner(&client, &hook, &mut secrets);
     let mut sent = Vec::new();
     for line in commands(&mut secrets) {

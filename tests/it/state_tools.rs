@@ -164,6 +164,52 @@ fn blame_names_the_last_writer_of_each_value() {
 }
 
 #[test]
+fn a_program_that_writes_the_state_does_not_pass_for_an_agent_or_the_owner() {
+    let server = server().policy("admin").start();
+    let mine = json!({ "pointer": "/public/ui/mine", "value": { "a": 1 } });
+    let put = server.client().call("state_put", mine).send().data();
+    let written = call(
+        &server,
+        "state_blame",
+        json!({ "pointer": "/public/ui/mine" }),
+    );
+    let last = &written["last"];
+    assert_eq!(last["revision"], put["revision"], "{written}");
+    let (actor, cause) = (
+        last["actor"].as_str().unwrap(),
+        last["cause"].as_str().unwrap(),
+    );
+    assert!(actor.starts_with("agent:"), "{written}");
+
+    // What the agent wrote, but for its value, and what the owner could have written.
+    let state = rusqlite::Connection::open(server.text("state_db")).unwrap();
+    for (name, claimed) in [("agent", actor), ("owner", "owner")] {
+        let place = format!("/public/ui/{name}");
+        let patch = json!([{ "op": "add", "path": place, "value": "forged" }]).to_string();
+        let seal = "INSERT OR REPLACE INTO author SELECT (SELECT max(id) + 1 FROM revision), seal FROM author
+            WHERE revision = ?1";
+        state.execute(seal, [put["revision"].as_i64()]).unwrap();
+        let write = "INSERT INTO revision (at_ms, actor, cause, patch)
+            VALUES (unixepoch() * 1000, ?1, ?2, ?3)";
+        state.execute(write, (claimed, cause, patch)).unwrap();
+        wait_until("the server has read it", LONG, || {
+            call(&server, "state_get", json!({ "pointer": "/public/ui" }))["value"][name]
+                == "forged"
+        });
+        let blamed = call(&server, "state_blame", json!({ "pointer": place }));
+        let expected = format!("local program (claims to be {claimed})");
+        assert_eq!(blamed["last"]["actor"], expected, "{blamed}");
+        let shown = told(&server, &["blame", &place]);
+        assert_eq!(shown["last"]["actor"], expected, "{shown}");
+        let logged = told(&server, &["log", &place]);
+        assert_eq!(logged["actor"], expected, "{logged}");
+        let since = json!({ "revision": put["revision"], "pointer": place });
+        let changed = call(&server, "changes_since", since);
+        assert_eq!(changed["revisions"][0]["actor"], expected, "{changed}");
+    }
+}
+
+#[test]
 fn a_tool_that_waits_for_the_state_answers_with_a_revision_that_shows_what_it_did() {
     let Some(mut containers) = Containers::new() else {
         return;

@@ -101,6 +101,35 @@ def journal_has_fields(stage):
     expect(same[-1]["GATEWREN_CONTAINER"] == "alpha" and same[-1]["_UID"] == "0", f"{same[-1]}")
 
 
+CUT = """
+import os, sqlite3
+os.makedirs("/root/cut", exist_ok=True)
+vault = sqlite3.connect("/root/cut/vault.db")
+sqlite3.connect("file:/var/lib/gatewren/vault.db?mode=ro", uri=True).backup(vault)
+triggers = vault.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name LIKE 'audit%'").fetchall()
+for name, _ in triggers:
+    vault.execute(f"DROP TRIGGER {name}")
+vault.execute("DELETE FROM audit WHERE seq > 2")
+vault.execute("UPDATE sqlite_sequence SET seq = 2 WHERE name = 'audit'")
+for _, sql in triggers:
+    vault.execute(sql)
+vault.commit()
+"""
+
+
+@check("root finds in the helper's journal that the end of the audit was cut off")
+def audit_is_anchored(stage):
+    stage.client.call("container_shell", container="alpha", command="true")
+    whole = json.loads(stage.box.run("gatewren", "audit", "verify", "--json"))["anchors"]
+    expect(whole["good"] > 0 and whole["first"] is None, f"{whole}")
+    stage.box.run("python3", "-c", CUT)
+    stage.box.shell("journalctl -o json -u gatewren-helper >/root/helper.jsonl")
+    verify = "gatewren audit verify --json --dir /root/cut --anchors /root/helper.jsonl"
+    told = json.loads(stage.box.shell(f"{verify} || [ $? = 4 ]"))
+    expect(told["intact"] and told["anchors"]["first"]["fault"] == "cut", f"{told}")
+    return f"{whole['good']} rows in the journal"
+
+
 @check("the helper answers nobody but the front's user")
 def helper_answers_the_front_alone(stage):
     line = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('/run/gatewren/helper.sock'); print(s.recv(9))"

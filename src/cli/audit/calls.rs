@@ -3,8 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::print;
+use crate::auth::open_owner_key;
 use crate::deeds::{CallStatus, Moment};
-use crate::vault::{AuditCall, AuditReader, AuditWanted};
+use crate::sys::{read_hidden, rfc3339};
+use crate::vault::{AuditCall, AuditReader, AuditWanted, Exact};
 
 /// Which calls are listed.
 #[derive(Debug, clap::Args)]
@@ -62,8 +64,8 @@ pub fn list(audit: &AuditReader, which: &Which, json: bool) -> Result<String, St
     })
 }
 
-/// All that is known of one call.
-pub fn show(audit: &AuditReader, name: &str, json: bool) -> Result<String, String> {
+/// All that is known of one call; with `exact`, also its arguments as they came.
+pub fn show(audit: &AuditReader, name: &str, exact: bool, json: bool) -> Result<String, String> {
     let call = audit
         .call(name)
         .map_err(|e| e.to_string())?
@@ -72,19 +74,61 @@ pub fn show(audit: &AuditReader, name: &str, json: bool) -> Result<String, Strin
         })?;
     let run_after = audit.run_after().map_err(|e| e.to_string())?;
     let status = CallStatus::of(&call, run_after);
-    Ok(if json {
-        as_json(&call, &status).to_string()
+    let opened = if exact {
+        Some(open(audit, &call)?)
     } else {
-        print::whole(&call, &status)
+        None
+    };
+    Ok(if json {
+        let mut told = as_json(&call, &status);
+        if let (Some(opened), Some(fields)) = (opened, told.as_object_mut()) {
+            fields.insert("exact_arguments".to_owned(), parsed(&opened));
+        }
+        told.to_string()
+    } else {
+        let whole = print::whole(&call, &status);
+        opened.map_or(whole.clone(), |opened| print::with_exact(&whole, &opened))
     })
+}
+
+/// The arguments of a call as they came. Only where they are sealed the owner's password is asked for.
+fn open(audit: &AuditReader, call: &AuditCall) -> Result<String, String> {
+    match &call.exact {
+        Exact::Shown => return Ok(call.arguments.clone().unwrap_or_default()),
+        Exact::None(why) => {
+            return Err(format!(
+                "the exact arguments of this call are not kept: {why}"
+            ));
+        }
+        Exact::Sealed(_) => {}
+    }
+    let sealed = audit.sealed_arguments(call).map_err(|e| e.to_string())?;
+    let sealed = sealed.ok_or("nothing is sealed of this call")?;
+    let sealed = sealed.map_err(|e| e.to_string())?;
+    let lost = |ms| {
+        format!(
+            "the key {} was lost when the password was reset at {}; the password from before that still opens it",
+            sealed.key.id,
+            rfc3339(ms)
+        )
+    };
+    let lost = sealed.key.lost_ms.map(lost);
+    let question = if lost.is_some() {
+        "The owner's password before it was reset"
+    } else {
+        "The owner's password"
+    };
+    let password = read_hidden(question).map_err(|e| e.to_string())?;
+    let key = open_owner_key(&sealed.key, &password).map_err(|error| match lost {
+        Some(lost) => format!("{error}; {lost}"),
+        None => error.to_string(),
+    })?;
+    sealed.open(&key).map_err(|e| e.to_string())
 }
 
 fn as_json(call: &AuditCall, status: &CallStatus) -> Value {
     let mut told = json!(call);
-    let arguments = call.arguments.as_deref();
-    // As it stands there if somebody has made it something else than JSON.
-    let arguments =
-        arguments.map(|text| serde_json::from_str(text).unwrap_or_else(|_| json!(text)));
+    let arguments = call.arguments.as_deref().map(parsed);
     if let Some(fields) = told.as_object_mut() {
         fields.extend(Map::from_iter([
             ("at".to_owned(), json!(print::moment(call.at_ms))),
@@ -93,4 +137,9 @@ fn as_json(call: &AuditCall, status: &CallStatus) -> Value {
         ]));
     }
     told
+}
+
+/// The JSON of a text; the text itself if it is no JSON, as in a row that was altered.
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| json!(text))
 }

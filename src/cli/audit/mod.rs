@@ -1,5 +1,6 @@
 //! `gatewren audit`: what was done, by whom, and whether the record of it is as it was written.
 
+mod anchors;
 mod calls;
 mod entry;
 mod export;

@@ -1,8 +1,10 @@
 //! How calls are written for a person: a table that fits a terminal, and one call in full.
 
+use serde_json::Value;
+
 use crate::deeds::{CallStatus, plain};
 use crate::sys::rfc3339;
-use crate::vault::AuditCall;
+use crate::vault::{AuditCall, Exact};
 
 /// The columns of the table with their widths; with the spaces between them that is 80 characters.
 const COLUMNS: [(&str, usize); 6] = [
@@ -86,6 +88,7 @@ pub fn whole(call: &AuditCall, status: &CallStatus) -> String {
         ("target", text(&call.target)),
         ("arguments", text(&call.arguments)),
         ("sha256", text(&call.arguments_sha256)),
+        ("exact", Some(exact_words(call))),
         ("mode", text(&call.mode)),
         ("decision", text(&call.decision)),
         ("change", text(&call.change)),
@@ -98,6 +101,23 @@ pub fn whole(call: &AuditCall, status: &CallStatus) -> String {
         .filter_map(|(name, value)| Some((name, value?)));
     let told = told.map(|(name, value)| format!("{name:<11}{}", plain(&value)));
     told.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether the exact arguments are kept, and how to see them.
+fn exact_words(call: &AuditCall) -> String {
+    match call.exact {
+        Exact::Sealed(_) => format!("sealed; gatewren audit show {} --exact opens it", call.seq),
+        _ => call.exact.to_string(),
+    }
+}
+
+/// The same with the arguments as they came, laid out, below.
+pub fn with_exact(whole: &str, arguments: &str) -> String {
+    let value: Option<Value> = serde_json::from_str(arguments).ok();
+    let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
+    let text = text.unwrap_or_else(|| arguments.to_owned());
+    let lines = text.lines().map(plain).collect::<Vec<_>>().join("\n");
+    format!("{whole}\nexact arguments:\n{lines}")
 }
 
 /// A moment as RFC 3339 has it.

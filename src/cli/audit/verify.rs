@@ -2,39 +2,114 @@
 
 use std::process::ExitCode;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::say::{conclude, fail};
-use crate::vault::{AuditReader, Chain, Fault};
+use super::anchors::Gathered;
+use crate::sys::rfc3339;
+use crate::vault::{AuditReader, Chain, Compared, DiscrepancyKind, ExactStanding, Fault};
 
-/// A row is not as it was written; 1 means that nobody can say, 2 a wrong command line.
+/// A row is not as it was written; 1 means that the audit cannot be read, 2 a wrong command line.
 const BROKEN: u8 = 3;
 
-/// Exits with 0 when every row is as it was written, with 3 when one is not, with 1 when nobody can say.
-pub fn run(audit: &AuditReader, json: bool) -> ExitCode {
-    let chain = match audit.verify() {
-        Ok(chain) => chain,
+/// The rows agree with each other, but not with the helper's log.
+const CONTRADICTED: u8 = 4;
+
+/// All that was looked at.
+struct Found {
+    chain: Chain,
+    exact: ExactStanding,
+    anchors: Result<Compared, &'static str>,
+}
+
+/// Exits with 0 when every row is as it was written, with 3 when one is not, with 4 when the rows contradict the
+/// helper's log, with 1 when the audit cannot be read.
+pub fn run(audit: &AuditReader, gathered: &Gathered, json: bool) -> ExitCode {
+    let found = match look(audit, gathered) {
+        Ok(found) => found,
         Err(error) => return fail(&error),
     };
-    let told = conclude(Ok(if json { as_json(&chain) } else { words(&chain) }));
-    match chain {
-        Chain::Broken { .. } => ExitCode::from(BROKEN),
-        Chain::Intact { .. } => told,
+    let told = conclude(Ok(if json {
+        found.as_json().to_string()
+    } else {
+        found.words()
+    }));
+    if matches!(found.chain, Chain::Broken { .. }) || !found.exact.is_whole() {
+        ExitCode::from(BROKEN)
+    } else if matches!(&found.anchors, Ok(Compared { first: Some(_), .. })) {
+        ExitCode::from(CONTRADICTED)
+    } else {
+        told
     }
 }
 
-fn as_json(chain: &Chain) -> String {
-    match chain {
-        Chain::Intact { rows, trimmed } => {
-            json!({ "intact": true, "rows": rows, "trimmed": trimmed }).to_string()
+fn look(audit: &AuditReader, gathered: &Gathered) -> Result<Found, crate::vault::VaultError> {
+    Ok(Found {
+        chain: audit.verify()?,
+        exact: audit.exact_standing()?,
+        anchors: match gathered {
+            Gathered::Anchors(anchors) => Ok(audit.compare(anchors)?),
+            Gathered::Nothing(why) => Err(why),
+        },
+    })
+}
+
+impl Found {
+    fn as_json(&self) -> Value {
+        let anchors = self.anchors.as_ref().ok().map(|compared| {
+            json!({
+                "good": compared.good, "trimmed": compared.trimmed,
+                "first": compared.first.as_ref().map(|first| json!({
+                    "row": first.seq, "at": rfc3339(first.at_ms), "fault": first.kind.as_str(),
+                })),
+            })
+        });
+        match &self.chain {
+            Chain::Intact { rows, trimmed } => json!({
+                "intact": true, "rows": rows, "trimmed": trimmed, "exact": self.exact, "anchors": anchors,
+            }),
+            Chain::Broken { seq, fault } => json!({
+                "intact": false, "row": seq, "fault": fault.as_str(), "exact": self.exact, "anchors": anchors,
+            }),
         }
-        Chain::Broken { seq, fault } => {
-            json!({ "intact": false, "row": seq, "fault": fault.as_str() }).to_string()
-        }
+    }
+
+    fn words(&self) -> String {
+        let mut lines = vec![chain_words(&self.chain)];
+        lines.extend(self.exact.words());
+        lines.push(match &self.anchors {
+            Err(why) => format!("only the rows themselves were checked, not whether some were cut off the end: {why}"),
+            Ok(compared) => compared_words(compared),
+        });
+        lines.join("\n")
     }
 }
 
-fn words(chain: &Chain) -> String {
+fn compared_words(compared: &Compared) -> String {
+    let Compared {
+        good,
+        trimmed,
+        first,
+    } = compared;
+    let Some(first) = first else {
+        let trimmed = match trimmed {
+            0 => String::new(),
+            some => format!("; {some} more name rows that were trimmed since"),
+        };
+        return format!("the helper's log names {good} of them, as they are{trimmed}");
+    };
+    let (seq, at) = (first.seq, rfc3339(first.at_ms));
+    match first.kind {
+        DiscrepancyKind::Cut => format!(
+            "rows were cut off the end: the helper noted row {seq} at {at}, and it is missing; {good} earlier ones agree"
+        ),
+        DiscrepancyKind::Rewritten => format!(
+            "row {seq}, or one before it, was rewritten: the helper noted another hash of it at {at}; {good} others agree"
+        ),
+    }
+}
+
+fn chain_words(chain: &Chain) -> String {
     match chain {
         Chain::Intact { rows, trimmed: 0 } => format!("all {rows} rows are as they were written"),
         Chain::Intact { rows, trimmed } => format!(
@@ -46,6 +121,12 @@ fn words(chain: &Chain) -> String {
         } => format!(
             "what says that rows were trimmed up to row {seq} is not what was written: nobody knows what \
              stood there"
+        ),
+        Chain::Broken {
+            seq,
+            fault: Fault::Exact,
+        } => format!(
+            "the sealed arguments of row {seq} are missing or were altered; see gatewren audit show {seq}"
         ),
         Chain::Broken { seq, fault } => {
             let fault = fault.as_str();

@@ -8,7 +8,9 @@ use crate::vault::{AuditReader, Chain};
 
 /// Both, beside a running server.
 pub fn look(vault: &Path) -> Vec<Finding> {
-    vec![state(&vault.with_file_name("state.db")), audit(vault)]
+    let mut found = vec![state(&vault.with_file_name("state.db")), audit(vault)];
+    found.extend(exact(vault));
+    found
 }
 
 fn state(file: &Path) -> Finding {
@@ -44,6 +46,30 @@ fn audit(vault: &Path) -> Finding {
             Finding::problem("audit", seen, remedy)
         }
         Err(cause) => Finding::problem("audit", cause.to_string(), remedy),
+    }
+}
+
+/// Whether the exact arguments that are sealed can be opened; nothing where all can.
+fn exact(vault: &Path) -> Vec<Finding> {
+    let remedy = format!("gatewren audit verify --dir {}", shown_directory(vault));
+    match AuditReader::open(vault).and_then(|audit| audit.exact_standing()) {
+        Ok(standing) if standing.is_whole() => standing
+            .words()
+            .into_iter()
+            .map(|seen| {
+                Finding::warning(
+                    "exact",
+                    seen,
+                    "keep the owner's password where it is not lost",
+                )
+            })
+            .collect(),
+        Ok(standing) => standing
+            .words()
+            .into_iter()
+            .map(|seen| Finding::problem("exact", seen, remedy.clone()))
+            .collect(),
+        Err(cause) => vec![Finding::problem("exact", cause.to_string(), remedy)],
     }
 }
 

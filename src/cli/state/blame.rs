@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::author_key::author_key;
 use super::print::who;
 use crate::deeds::plain;
 use crate::state::{History, Pointer, Writing};
@@ -15,6 +16,11 @@ const MAX_LEAVES: usize = 10_000;
 /// Says it for every value at `pointer` and below.
 pub fn run(file: &Path, pointer: &Pointer, json: bool) -> Result<String, String> {
     let history = History::open(file).map_err(|e| e.to_string())?;
+    let key = author_key(file);
+    let history = match &key {
+        Some(key) => history.proving(key),
+        None => history,
+    };
     let blame = history.blame(pointer, MAX_LEAVES);
     let blame = blame.map_err(|e| e.to_string())?.ok_or_else(|| {
         let file = file.display();
@@ -31,6 +37,12 @@ pub fn run(file: &Path, pointer: &Pointer, json: bool) -> Result<String, String>
             format!("{}  {place}", described(leaf.written.as_ref(), blame.floor))
         })
         .collect();
+    if key.is_none() {
+        lines.push(
+            "authors are those that the revisions name: the vault, which proves them, cannot be read"
+                .to_owned(),
+        );
+    }
     if blame.left_out > 0 {
         lines.push(format!("and {} more values", blame.left_out));
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::super::say::fail;
+use super::author_key::author_key;
 use super::print;
 use crate::state::{Entry, Filter, History, Pointer};
 
@@ -31,6 +32,10 @@ pub struct Which {
 /// The revisions that touch `pointer`, the newest first.
 pub fn log(file: &Path, pointer: &Pointer, which: &Which, json: bool) -> Result<String, String> {
     let history = History::open(file).map_err(|e| e.to_string())?;
+    let history = match author_key(file) {
+        Some(key) => history.proving(&key),
+        None => history,
+    };
     let filter = Filter {
         scope: pointer.clone(),
         after: which.since,

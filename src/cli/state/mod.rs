@@ -1,5 +1,6 @@
 //! `gatewren state`: the document that describes the box, as it is and as it was.
 
+mod author_key;
 mod blame;
 mod changes;
 mod check;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::author_key::author_key;
 use crate::state::{Actor, Author, Patch, apply_once};
 
 /// On whose behalf.
@@ -25,7 +26,9 @@ const MAX_INPUT_BYTES: u64 = 8 << 20;
 pub fn run(file: &Path, args: &Args, json: bool) -> Result<String, String> {
     let actor = args.program.clone().map_or(Actor::Owner, Actor::Local);
     let author = args.cause.iter().fold(Author::from(actor), Author::because);
-    let written = apply_once(file, &author, &read_patch()?).map_err(|e| e.to_string())?;
+    let key = author_key(file);
+    let written = apply_once(file, &author, &read_patch()?, key.as_ref());
+    let written = written.map_err(|e| e.to_string())?;
     Ok(if json {
         json!({ "revision": written.revision, "database": written.database_id }).to_string()
     } else {

@@ -1,0 +1,222 @@
+//! The owner's key pairs: exact arguments are sealed to the public half, and the password opens the private half.
+
+use ring::digest::{SHA256, digest};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::checkpoint::hex;
+use super::error::VaultError;
+use super::job::Durability;
+use super::owner::{Owner, StoredPassword};
+use super::row::{from_column, from_optional, to_column};
+use crate::sys::now_ms;
+
+/// The part of the schema's seventh version.
+pub(super) const SCHEMA: &str = "
+-- At most one without lost_ms: the one that is sealed to. The others are of passwords that were reset.
+CREATE TABLE owner_key (
+    id         TEXT PRIMARY KEY,
+    public     BLOB NOT NULL CHECK (length(public) = 32),
+    salt       BLOB NOT NULL,
+    memory_kib INTEGER NOT NULL,
+    passes     INTEGER NOT NULL,
+    lanes      INTEGER NOT NULL,
+    nonce      BLOB NOT NULL,
+    private    BLOB NOT NULL,
+    created_ms INTEGER NOT NULL,
+    lost_ms    INTEGER
+) STRICT;
+CREATE UNIQUE INDEX owner_key_in_use ON owner_key (lost_ms IS NULL) WHERE lost_ms IS NULL;
+";
+
+/// Bytes of an encrypted private half: 32, and the 16 of its tag.
+const PRIVATE_BYTES: usize = 48;
+
+/// A private half as the owner's password encrypts it: `ChaCha20Poly1305` under what argon2id (RFC 9106) makes of the
+/// password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrappedKey {
+    /// The salt of argon2id, apart from that of the password's own hash.
+    pub salt: Vec<u8>,
+    /// The memory that argon2id takes, in KiB.
+    pub memory_kib: u32,
+    /// Its passes over that memory.
+    pub passes: u32,
+    /// Its lanes of that memory.
+    pub lanes: u32,
+    /// The nonce of the encryption: 12 bytes.
+    pub nonce: Vec<u8>,
+    /// The private half, encrypted: 48 bytes.
+    pub private: Vec<u8>,
+}
+
+/// A key pair of the owner's, with the half that opens under a password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnerKey {
+    /// Its id: the beginning of the SHA-256 of its public half, 16 hexadecimal digits.
+    pub id: String,
+    /// The half that seals.
+    pub public: [u8; 32],
+    /// The half that opens.
+    pub wrapped: WrappedKey,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// When the password was reset without the present one, in milliseconds since 1970.
+    pub lost_ms: Option<u64>,
+}
+
+/// How the owner's key changes when a password is set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyChange {
+    /// A new one; the one before is lost with its password.
+    New(OwnerKey),
+    /// The same under the new password: its id, and its private half encrypted again.
+    Rewrapped {
+        /// The key's id.
+        id: String,
+        /// Its private half.
+        wrapped: WrappedKey,
+    },
+}
+
+impl OwnerKey {
+    /// The id of the key with this public half.
+    pub fn id_of(public: &[u8; 32]) -> String {
+        let digest = digest(&SHA256, public);
+        hex(digest.as_ref().get(..8).unwrap_or_default())
+    }
+
+    /// Whether it is in itself what a key is: its id is that of its public half, and its private half is there.
+    pub fn is_whole(&self) -> bool {
+        self.id == Self::id_of(&self.public) && self.wrapped.private.len() == PRIVATE_BYTES
+    }
+}
+
+impl Owner<'_> {
+    /// The key that exact arguments are sealed to; none before the owner has set a password with a gatewren that
+    /// makes one.
+    pub fn key(&self) -> Result<Option<OwnerKey>, VaultError> {
+        self.shared().read("read the owner's key", in_use)
+    }
+
+    /// How many calls have their exact arguments sealed to the key with this id.
+    pub fn sealed_to(&self, id: &str) -> Result<u64, VaultError> {
+        self.shared().read("count sealed arguments", |connection| {
+            let count = "SELECT count(*) AS count FROM audit_exact WHERE key = ?1";
+            connection.query_row(count, [id], |row| from_column(row, "count"))
+        })
+    }
+
+    /// Keeps a first key for a password that was set before there were keys. False, and nothing is kept, if there is
+    /// one by now, or the password is no longer `seen`.
+    pub async fn add_key(&self, key: OwnerKey, seen: StoredPassword) -> Result<bool, VaultError> {
+        let work = move |connection: &Connection| {
+            let same = "SELECT count(*) FROM owner WHERE hash = ?1 AND salt = ?2";
+            let same: i64 =
+                connection.query_row(same, params![seen.hash, seen.salt], |row| row.get(0))?;
+            if same == 0 || in_use(connection)?.is_some() {
+                return Ok(false);
+            }
+            insert(connection, &key).map(|()| true)
+        };
+        let writer = &self.shared().writer;
+        let doing = "keep the owner's key";
+        writer.write(doing, Durability::Power, work, |_| ()).await
+    }
+}
+
+/// Changes the key, in the transaction that sets the password.
+pub(super) fn change(connection: &Connection, change: &KeyChange) -> rusqlite::Result<()> {
+    match change {
+        KeyChange::New(key) => {
+            let lost = "UPDATE owner_key SET lost_ms = ?1 WHERE lost_ms IS NULL";
+            connection.execute(lost, [to_column(now_ms())])?;
+            // A lost key without sealed arguments has no use.
+            let unused = "DELETE FROM owner_key WHERE lost_ms IS NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM audit_exact WHERE key = owner_key.id)";
+            connection.execute(unused, [])?;
+            insert(connection, key)
+        }
+        KeyChange::Rewrapped { id, wrapped } => {
+            let again = "UPDATE owner_key SET salt = ?2, memory_kib = ?3, passes = ?4, lanes = ?5, nonce = ?6,
+                private = ?7 WHERE id = ?1 AND lost_ms IS NULL";
+            let changed = connection.execute(
+                again,
+                params![
+                    id,
+                    wrapped.salt,
+                    wrapped.memory_kib,
+                    wrapped.passes,
+                    wrapped.lanes,
+                    wrapped.nonce,
+                    wrapped.private,
+                ],
+            )?;
+            // Another process changed the key since it was read: the password is not set either.
+            if changed == 1 {
+                Ok(())
+            } else {
+                Err(rusqlite::Error::StatementChangedRows(changed))
+            }
+        }
+    }
+}
+
+/// The key that is sealed to.
+pub(super) fn in_use(connection: &Connection) -> rusqlite::Result<Option<OwnerKey>> {
+    connection
+        .prepare_cached("SELECT * FROM owner_key WHERE lost_ms IS NULL")?
+        .query_row([], read)
+        .optional()
+}
+
+/// The key with this id.
+pub(super) fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<OwnerKey>> {
+    connection
+        .prepare_cached("SELECT * FROM owner_key WHERE id = ?1")?
+        .query_row([id], read)
+        .optional()
+}
+
+fn insert(connection: &Connection, key: &OwnerKey) -> rusqlite::Result<()> {
+    let OwnerKey {
+        id,
+        public,
+        wrapped,
+        created_ms,
+        ..
+    } = key;
+    let insert = "INSERT INTO owner_key VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, NULL)";
+    connection
+        .execute(
+            insert,
+            params![
+                id,
+                public,
+                wrapped.salt,
+                wrapped.memory_kib,
+                wrapped.passes,
+                wrapped.lanes,
+                wrapped.nonce,
+                wrapped.private,
+                to_column(*created_ms),
+            ],
+        )
+        .map(drop)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<OwnerKey> {
+    Ok(OwnerKey {
+        id: row.get("id")?,
+        public: row.get("public")?,
+        wrapped: WrappedKey {
+            salt: row.get("salt")?,
+            memory_kib: row.get("memory_kib")?,
+            passes: row.get("passes")?,
+            lanes: row.get("lanes")?,
+            nonce: row.get("nonce")?,
+            private: row.get("private")?,
+        },
+        created_ms: from_column(row, "created_ms")?,
+        lost_ms: from_optional(row, "lost_ms")?,
+    })
+}
