@@ -407,12 +407,12 @@ mod tests {
         json!({ "command": "eval \"$DB_PASSWORD\"", "env": { "DB_PASSWORD": "touch /tmp/taken" } })
     }
 
-    struct Box {
+    struct TestVault {
         scratch: Scratch,
         vault: Vault,
     }
 
-    impl Box {
+    impl TestVault {
         fn new() -> Self {
             let scratch = Scratch::new();
             let vault = Vault::open(&scratch.join("vault.db")).unwrap();
@@ -423,9 +423,7 @@ mod tests {
             self.scratch.join("vault.db")
         }
 
-        /// Sets a password with a new key, and returns the key's private half.
-        async fn new_key(&self) -> OpeningKey {
-            let KeyPair { public, private } = KeyPair::new().unwrap();
+        fn change(public: [u8; 32]) -> KeyChange {
             let wrapped = WrappedKey {
                 salt: vec![1; 16],
                 memory_kib: 8,
@@ -434,13 +432,18 @@ mod tests {
                 nonce: vec![1; 12],
                 private: vec![1; 48],
             };
-            let key = OwnerKey {
+            KeyChange::New(OwnerKey {
                 id: OwnerKey::id_of(&public),
                 public,
                 wrapped,
                 created_ms: 1,
                 lost_ms: None,
-            };
+            })
+        }
+
+        /// Sets a password with a new key, and returns the key's private half.
+        async fn new_key(&self) -> OpeningKey {
+            let KeyPair { public, private } = KeyPair::new().unwrap();
             let password = StoredPassword {
                 salt: vec![1; 16],
                 hash: vec![1; 32],
@@ -449,8 +452,9 @@ mod tests {
                 lanes: 1,
             };
             let set = self.vault.owner();
-            let set = set.set_password(password, KeyChange::New(key)).await;
-            set.unwrap();
+            set.set_password(password, Self::change(public))
+                .await
+                .unwrap();
             private
         }
 
@@ -518,7 +522,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_payload_behind_the_name_of_a_secret_is_told_exactly_and_nowhere_in_plain() {
-        let our = Box::new();
+        let our = TestVault::new();
         let key = our.new_key().await;
         let call = our.call(&payload()).await;
         let shown = our.shown(&call);
@@ -544,7 +548,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_shortened_is_sealed_too_up_to_a_size() {
-        let our = Box::new();
+        let our = TestVault::new();
         let key = our.new_key().await;
         let long = json!({ "command": "x".repeat(10_000) });
         let call = our.call(&long).await;
@@ -557,7 +561,7 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_more_is_sealed_when_the_room_is_used_up() {
-        let our = Box::new();
+        let our = TestVault::new();
         our.new_key().await;
         let full = format!("UPDATE audit_exact_size SET bytes = {MAX_ALL_BYTES}");
         Connection::open(our.file())
@@ -570,7 +574,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_key_the_row_says_so() {
-        let our = Box::new();
+        let our = TestVault::new();
         let call = our.call(&payload()).await;
         assert_eq!(our.shown(&call).exact.to_string(), "none (no owner key)");
         // A row that was written with a key cannot be changed to claim that there was none.
@@ -586,7 +590,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_sealed_text_cannot_be_moved_to_another_row() {
-        let our = Box::new();
+        let our = TestVault::new();
         let key = our.new_key().await;
         let harmful = our.call(&payload()).await;
         let harmless = our
@@ -627,7 +631,7 @@ mod tests {
             ),
             ("UPDATE audit_exact SET key = 'other'", ExactError::Altered),
         ] {
-            let our = Box::new();
+            let our = TestVault::new();
             let key = our.new_key().await;
             our.call(&json!({})).await;
             let call = our.call(&payload()).await;
@@ -639,7 +643,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_tables_refuse_changes_from_elsewhere() {
-        let our = Box::new();
+        let our = TestVault::new();
         our.new_key().await;
         our.call(&payload()).await;
         let other = Connection::open(our.file()).unwrap();
@@ -654,7 +658,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_sealed_goes_with_its_row() {
-        let our = Box::new();
+        let our = TestVault::new();
         our.new_key().await;
         our.call(&payload()).await;
         our.call(&payload()).await;
@@ -681,7 +685,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_reset_has_lost_is_counted_and_the_next_is_sealed_to_a_new_key() {
-        let our = Box::new();
+        let our = TestVault::new();
         let first = our.new_key().await;
         let before = our.call(&payload()).await;
         let second = our.new_key().await;
@@ -708,7 +712,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_that_was_taken_away_or_replaced_is_an_error() {
-        let our = Box::new();
+        let our = TestVault::new();
         let key = our.new_key().await;
         let call = our.call(&payload()).await;
         let other = KeyPair::new().unwrap().public;
@@ -718,6 +722,12 @@ mod tests {
         assert!(our.tried(&json!({ "command": "uptime" })).await.is_ok());
         for sql in ["", "DELETE FROM owner_key"] {
             our.sql(sql);
+            let password = our.vault.owner().password().unwrap().unwrap();
+            let KeyChange::New(another) = TestVault::change(KeyPair::new().unwrap().public) else {
+                panic!("no new key");
+            };
+            let kept = our.vault.owner().add_key(another, password).await;
+            assert!(!kept.unwrap(), "no key takes its place by itself");
             let standing = our.reader().exact_standing().unwrap();
             assert!(
                 !standing.is_whole() && !standing.words().is_empty(),

@@ -107,13 +107,17 @@ impl Owner<'_> {
     }
 
     /// Keeps a first key for a password that was set before there were keys. False, and nothing is kept, if there is
-    /// one by now, or the password is no longer `seen`.
+    /// one by now, if one is missing to which arguments are sealed, or if the password is no longer `seen`.
     pub async fn add_key(&self, key: OwnerKey, seen: StoredPassword) -> Result<bool, VaultError> {
         let work = move |connection: &Connection| {
             let same = "SELECT count(*) FROM owner WHERE hash = ?1 AND salt = ?2";
             let same: i64 =
                 connection.query_row(same, params![seen.hash, seen.salt], |row| row.get(0))?;
-            if same == 0 || in_use(connection)?.is_some() {
+            let missing =
+                "SELECT count(*) FROM audit_exact WHERE key NOT IN (SELECT id FROM owner_key)";
+            let missing: i64 = connection.query_row(missing, [], |row| row.get(0))?;
+            // A key that was removed is an error to report, and is not replaced silently.
+            if same == 0 || missing > 0 || in_use(connection)?.is_some() {
                 return Ok(false);
             }
             insert(connection, &key).map(|()| true)
