@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> ExitCode {
         What::Verify {
             anchors: Some(file),
         } => anchors::of_file(file),
-        What::Verify { .. } if args.place.is_a_directory() => Ok(Gathered::Nothing(
+        What::Verify { .. } if !args.place.is_standard() => Ok(Gathered::Nothing(
             "name an export of the helper's log with --anchors",
         )),
         What::Verify { .. } => anchors::of_journal(),
