@@ -99,14 +99,19 @@ fn compared_words(compared: &Compared) -> String {
         return format!("the helper's log names {good} of them, as they are{trimmed}");
     };
     let (seq, at) = (first.seq, rfc3339(first.at_ms));
-    match first.kind {
-        DiscrepancyKind::Cut => format!(
-            "rows were cut off the end: the helper noted row {seq} at {at}, and it is missing; {good} earlier ones agree"
-        ),
+    let found = match first.kind {
+        DiscrepancyKind::Cut => {
+            format!(
+                "rows were cut off the end: the helper noted row {seq} at {at}, and it is missing"
+            )
+        }
         DiscrepancyKind::Rewritten => format!(
-            "row {seq}, or one before it, was rewritten: the helper noted another hash of it at {at}; {good} others agree"
+            "row {seq}, or one before it, was rewritten: the helper noted another hash of it at {at}"
         ),
-    }
+    };
+    format!(
+        "{found}; {good} noted rows agree. Unless you restored or removed the vault since then, it was tampered with."
+    )
 }
 
 fn chain_words(chain: &Chain) -> String {

@@ -66,7 +66,8 @@ def main():
         run("systemctl", "start", UNIT)
         wait_until_serving()
         call(LAPTOP, "state_get")
-        gatewren("audit", "verify")
+        # The journal may have rows that this copy never had.
+        gatewren("audit", "verify", "--anchors", "/dev/null")
     finish()
 
 
