@@ -32,7 +32,8 @@ pub struct JobStanding {
     /// Number of the signal that ended it, when one did that was not ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// Why it was killed, when it was: `timeout`, `output`, `cancelled`, `shutdown` or `lost`.
+    /// Why it was killed, when it was: `timeout`, `output`, `cancelled`, `shutdown`, `memory`,
+    /// `reaper lost` or `lost`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed_because: Option<&'static str>,
     /// Why it never began, when it did not.

@@ -24,7 +24,8 @@ pub struct ShellOutcome {
     pub signal: Option<i32>,
     /// Whether it was killed because its time was up, with everything it had started.
     pub timed_out: bool,
-    /// Why it was killed, when it was: `timeout`, `output`, `cancelled` or `shutdown`.
+    /// Why it was killed, when it was: `timeout`, `output`, `cancelled`, `shutdown`, `memory` or
+    /// `reaper lost`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed_because: Option<&'static str>,
     /// Milliseconds it took.
@@ -116,6 +117,8 @@ pub fn killed_word(why: KillReason) -> &'static str {
         KillReason::Cancelled => "cancelled",
         KillReason::Shutdown => "shutdown",
         KillReason::Lost => "lost",
+        KillReason::Memory => "memory",
+        KillReason::ReaperLost => "reaper lost",
     }
 }
 

@@ -57,6 +57,10 @@ pub enum KillReason {
     Shutdown,
     /// The helper itself was killed, or the box went down: of a job only.
     Lost,
+    /// It used up the memory that it may have; the kernel killed it.
+    Memory,
+    /// The call's reaper was killed or stopped, so that nothing it reported is certain.
+    ReaperLost,
 }
 
 /// Why an operation never began.

@@ -1,13 +1,14 @@
 //! The processes of one call: born together, and all gone when it is torn down.
 //!
-//! Layers, each of which holds where another does not: the reaper keeps what leaves the cgroup, the cgroup
-//! keeps what outruns or kills the reaper, and the pipe to the reaper, which closes when the helper dies,
-//! needs nobody alive to work.
+//! Four layers, each of which holds where another does not. The reaper kills what left the cgroup. The cgroup kills
+//! what outruns the reaper. The host's process table shows what did both: left the cgroup and ended its reaper. The
+//! pipe to the reaper, which closes when the helper dies, needs no living helper.
 
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,17 +17,25 @@ use tokio::net::unix::pipe::Sender;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::exec::{Ending, Launch, Report};
-use crate::sys::{Cgroup, Spawn, SpawnError, WithParent, pipe};
+use crate::sys::{AuditSession, Cgroup, Exit, Spawn, SpawnError, WithParent, pipe};
 
 use super::{
+    call_processes::{CallProcesses, Survivors},
+    containers::Running,
     outputs::Outputs,
     programs::path_variable,
     reports::Reports,
     strays::{Kept, Strays},
 };
 
-/// How long the reaper may take to kill everything; then the cgroup is killed in one step.
+/// How long the reaper may take to kill everything; then the helper does it from outside.
 const REAPER_TIME: Duration = Duration::from_millis(500);
+
+/// How long a reaper may take to end when the helper has killed everything below it; then it counts as lost.
+const SLOW_REAPER_TIME: Duration = Duration::from_secs(5);
+
+/// The pause between two rounds of that.
+const ROUND: Duration = Duration::from_millis(20);
 
 /// How long the caller waits for the last process to go; one that the kernel cannot end, such as a frozen
 /// one, is waited for in the background and named in the log.
@@ -48,6 +57,21 @@ pub struct Recipe<'a> {
     pub cgroup: Option<Cgroup>,
     /// Version 1 groups to enter besides, as open `cgroup.procs` files.
     pub memberships: Vec<File>,
+    /// The container that it runs in; none on the host.
+    pub container: Option<Running>,
+}
+
+/// How the end of a call's processes went.
+#[derive(Debug)]
+pub struct TornDown {
+    /// What happened to a reaper that did not do its work to the end.
+    pub lost: Option<&'static str>,
+    /// What lived when the reaper had ended, and was killed.
+    pub survivors: Survivors,
+    /// The audit session that all of it was in, where there was one.
+    pub session: Option<u32>,
+    /// Whether the kernel killed one of them because the memory of the call, or of what is around it, was used up.
+    pub was_out_of_memory: bool,
 }
 
 /// A call's processes.
@@ -57,6 +81,8 @@ pub struct Cage {
     control: Sender,
     reports: Reports,
     cgroup: Option<Cgroup>,
+    container: Option<Running>,
+    processes: Arc<CallProcesses>,
     ready: bool,
 }
 
@@ -87,6 +113,11 @@ impl Cage {
             memberships: recipe.memberships.iter().map(|file| file.as_fd()).collect(),
             with_parent: WithParent::Dies,
             identity: None,
+            // On the host root keeps the right to rule the kernel's audit, as auditctl(8) does.
+            audit_session: match recipe.container {
+                Some(_) => AuditSession::OwnForGood,
+                None => AuditSession::Own,
+            },
         };
         let child = match strays.start(&spawn) {
             Ok(child) => child,
@@ -96,31 +127,46 @@ impl Cage {
             }
         };
         let cage = Self {
+            processes: Arc::new(CallProcesses::of(child.pid())),
             child,
             control,
             reports,
             cgroup: recipe.cgroup,
+            container: recipe.container,
             ready: false,
         };
         Ok((cage, outputs))
     }
 
-    /// Waits until the reaper stands; `false` when the way to it failed.
+    /// Waits until the reaper is ready; `false` when the way to it failed.
     pub async fn ready(&mut self) -> bool {
         self.ready = self.reports.next().await == Some(Report::Ready);
+        if self.ready {
+            self.processes.reaper_is_ready();
+        }
         self.ready
     }
 
     /// Hands the command over and waits until it has ended.
     pub async fn run(&mut self, launch: &Launch) -> Ending {
-        if let Err(cause) = self.hand_over(launch).await {
+        let mut launch = launch.clone();
+        if let Some((name, value)) = self.processes.variable() {
+            launch.env.insert(name.to_owned(), value.to_owned());
+        }
+        if let Err(cause) = self.hand_over(&launch).await {
             tracing::warn!(%cause, "the reaper did not take its command");
         }
+        let processes = Arc::clone(&self.processes);
+        let mut watching = pin!(processes.watch());
         loop {
-            match self.reports.next().await {
+            let report = tokio::select! {
+                report = self.reports.next() => report,
+                () = &mut watching => continue,
+            };
+            match report {
                 Some(Report::Ended(ending)) => return ending,
                 Some(Report::Ready | Report::Started) => {}
-                // Somebody killed the reaper, and with it the command.
+                // The reaper is dead, and the command, which is tied to its life, too.
                 None => return Ending::Signalled { signal: 9 },
             }
         }
@@ -133,50 +179,128 @@ impl Cage {
         self.control.write_all(&bytes).await
     }
 
-    /// Kills whatever is left; when this returns, nothing is, or the log says what.
-    pub async fn tear_down(self) {
+    /// Kills what is left. When this returns nothing is, or the log names what.
+    pub async fn tear_down(self) -> TornDown {
         let Self {
             child,
             control,
             mut reports,
             cgroup,
+            container,
+            processes,
             ready,
         } = self;
         // The reaper reads this as the order to kill.
         drop(control);
-        // A reaper that was not there yet has started nothing.
-        if !ready || timeout(REAPER_TIME, reports.closed()).await.is_err() {
+        let closed = ready && timeout(REAPER_TIME, reports.closed()).await.is_ok();
+        let slow = match (closed, ready) {
+            (true, _) => Slow::Ended,
+            (_, true) => end_slow_reaper(&mut reports, &processes, cgroup.as_ref()).await,
+            // A reaper that was not there yet has started nothing.
+            _ => Slow::Killed,
+        };
+        if slow != Slow::Ended {
             child.kill();
             kill_group(cgroup.as_ref());
         }
-        let begun = Instant::now();
-        let rest = Rest { child, cgroup };
-        if timeout(GONE_TIME, rest.gone(begun + REAPER_TIME))
-            .await
-            .is_ok()
-        {
-            return;
+        let exit = timeout(GONE_TIME, child.wait()).await;
+        let is_done = matches!(exit, Ok(Ok(Exit::Code(0))));
+        let lost = match slow {
+            Slow::Lost(how) => Some(how),
+            Slow::Ended if !is_done && !has_ended(container.as_ref()) => Some("it was killed"),
+            _ => None,
+        };
+        if lost.is_some() {
+            kill_group(cgroup.as_ref());
         }
-        tracing::warn!(
-            pid = rest.child.pid(),
-            cgroup = ?rest.cgroup.as_ref().map(Cgroup::path),
-            "processes of a call cannot be ended yet; is the container frozen?"
-        );
-        tokio::spawn(rest.later());
+        let was_out_of_memory = has_oom_kills(cgroup.as_ref());
+        let rest = Rest {
+            child,
+            cgroup,
+            processes,
+        };
+        let patience = Instant::now() + REAPER_TIME;
+        let is_gone = timeout(GONE_TIME, rest.gone(patience)).await.is_ok();
+        // Where something else ended them all, such as the container's end, they were only still dying.
+        let survivors = (is_done || lost.is_some()).then(|| rest.processes.survivors());
+        let torn_down = TornDown {
+            lost,
+            survivors: survivors.unwrap_or_default(),
+            session: rest.processes.session(),
+            was_out_of_memory,
+        };
+        if !is_gone {
+            tracing::warn!(
+                pid = rest.child.pid(),
+                cgroup = ?rest.cgroup.as_ref().map(Cgroup::path),
+                "processes of a call cannot be ended yet; is the container frozen?"
+            );
+            tokio::spawn(rest.later());
+        }
+        torn_down
     }
+}
+
+/// How a reaper ended that had more to kill than it could in its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slow {
+    /// By itself.
+    Ended,
+    /// The helper has to kill it, and it is not to blame.
+    Killed,
+    /// The helper has to kill it: what kept it from its work.
+    Lost(&'static str),
+}
+
+/// Kills from outside what a reaper has not killed, and waits for the end of the reaper. What is frozen cannot end by
+/// itself.
+async fn end_slow_reaper(
+    reports: &mut Reports,
+    processes: &Arc<CallProcesses>,
+    cgroup: Option<&Cgroup>,
+) -> Slow {
+    let deadline = Instant::now() + SLOW_REAPER_TIME;
+    loop {
+        processes.kill_commands().await;
+        if timeout(ROUND, reports.closed()).await.is_ok() {
+            return Slow::Ended;
+        }
+        if cgroup.is_some_and(Cgroup::is_frozen) {
+            return Slow::Killed;
+        }
+        if processes.is_reaper_stopped() {
+            return Slow::Lost("it was stopped");
+        }
+        if Instant::now() > deadline {
+            return Slow::Lost("it did not end");
+        }
+    }
+}
+
+/// Whether the kernel killed a process of a cgroup for want of memory.
+fn has_oom_kills(cgroup: Option<&Cgroup>) -> bool {
+    cgroup.is_some_and(|cgroup| cgroup.counted("memory.events", "oom_kill") > 0)
+}
+
+/// Whether a container has ended: its end kills what runs in it.
+fn has_ended(container: Option<&Running>) -> bool {
+    container.is_some_and(|container| !container.still_runs())
 }
 
 /// What has been killed and is not gone yet.
 struct Rest {
     child: Kept,
     cgroup: Option<Cgroup>,
+    processes: Arc<CallProcesses>,
 }
 
 impl Rest {
-    /// Waits until the child is reaped and the cgroup is empty and removed; kills it again after `patience`.
+    /// Waits until the child is reaped, nothing of the call lives, and the cgroup is empty and removed; kills the
+    /// cgroup again after `patience`.
     async fn gone(&self, patience: Instant) {
         // An error means that it has been waited for already.
         let _ = self.child.wait().await;
+        self.processes.kill_all().await;
         let Some(cgroup) = &self.cgroup else {
             return;
         };

@@ -57,6 +57,14 @@ const OUTPUT_BYTES: u64 = 4 << 30;
 /// The most processes that a command may have, where the kernel's controller is there.
 const PROCESSES: u32 = 8192;
 
+/// What a client's command may use of the box's memory: a half of it, and no less than the second of these bytes. A
+/// command that needs more is killed by the kernel, and its call ends with `memory`.
+const MEMORY_PART: u64 = 2;
+const LEAST_MEMORY_BYTES: u64 = 256 << 20;
+
+/// The share of the processors that a call gets while others want them: a service has 100.
+const CPU_WEIGHT: u64 = 50;
+
 /// One argument, the kernel's own bound (`MAX_ARG_STRLEN` with its NUL).
 const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 const ARGUMENTS: usize = 4096;
@@ -66,6 +74,38 @@ const VARIABLES: usize = 256;
 const COMMAND_BYTES: usize = 192 * 1024;
 const CWD_BYTES: usize = 4095;
 const USER_BYTES: usize = 64;
+
+/// What the cgroup of one call limits, where the kernel's controllers are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallLimits {
+    /// The most processes.
+    pub processes: u32,
+    /// The most bytes of memory; no limit for what the helper runs by itself, such as the installation of packages.
+    pub memory_bytes: Option<u64>,
+}
+
+impl CallLimits {
+    /// Those of a command that a client chose, or of a program of ours, on a box with so much memory.
+    pub fn of(processes: u32, is_clients_command: bool, total_memory_bytes: Option<u64>) -> Self {
+        let memory_bytes = total_memory_bytes
+            .map(|total| (total / MEMORY_PART).max(LEAST_MEMORY_BYTES))
+            .filter(|_| is_clients_command);
+        Self {
+            processes,
+            memory_bytes,
+        }
+    }
+
+    /// The files of a cgroup with their values.
+    pub fn files(self) -> impl Iterator<Item = (&'static str, u64)> {
+        let memory = self.memory_bytes.map(|bytes| ("memory.max", bytes));
+        let others = [
+            ("pids.max", self.processes.into()),
+            ("cpu.weight", CPU_WEIGHT),
+        ];
+        others.into_iter().chain(memory)
+    }
+}
 
 /// The limits of a job: the caller's, or ours where they are lower.
 pub fn job_limits(asked: Limits, operation: &Operation) -> Limits {
@@ -259,6 +299,17 @@ mod tests {
         for command in bad {
             assert!(check(&command).is_err(), "{command:?}");
         }
+    }
+
+    #[test]
+    fn a_clients_command_may_use_half_of_the_memory_and_no_less_than_256_mib() {
+        let memory = |total| CallLimits::of(10, true, total).memory_bytes;
+        assert_eq!(memory(Some(8 << 30)), Some(4 << 30));
+        assert_eq!(memory(Some(400 << 20)), Some(256 << 20));
+        assert_eq!(memory(None), None);
+        let ours = CallLimits::of(10, false, Some(8 << 30));
+        let files: Vec<_> = ours.files().collect();
+        assert_eq!(files, [("pids.max", 10), ("cpu.weight", 50)]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Commands on the host and in containers.
 
 use std::ffi::CString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,12 +11,15 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::exec::{Command, ContainerName, Ending, Frame, Launch, Program, RefusalCode, Stream};
+use crate::exec::{
+    Command, ContainerName, Ending, Frame, KillReason, Launch, Program, RefusalCode, Stream,
+};
+use crate::sys::source::field;
 use crate::sys::{adopt_orphans, is_root};
 
 use super::{
-    cage::{Cage, Recipe},
-    ceilings::check,
+    cage::{Cage, Recipe, TornDown},
+    ceilings::{CallLimits, check},
     house::{House, REAPER_PATH, reaper_argv},
     outputs::Outputs,
     programs::find,
@@ -67,8 +70,9 @@ async fn host(
         program: REAPER_PATH.to_owned(),
         argv: reaper_argv().into(),
         reaper: own.as_fd(),
-        cgroup: cgroup.and_then(|parent| house.cgroup(parent, processes)),
+        cgroup: cgroup.and_then(|parent| house.cgroup(parent, limits(pump, processes))),
         memberships: Vec::new(),
+        container: None,
     };
     let shell = if Path::new("/bin/bash").exists() {
         "/bin/bash"
@@ -95,7 +99,7 @@ pub async fn in_container(
     };
     let reaper = house.reaper().map_err(|e| no_reaper(&e))?;
     let payload = running.payload.as_deref();
-    let cgroup = payload.and_then(|parent| house.cgroup(parent, processes));
+    let cgroup = payload.and_then(|parent| house.cgroup(parent, limits(pump, processes)));
     // With `-eCGROUP` LXC enters none of the container's groups for us.
     let memberships = if cgroup.is_some() {
         memberships(&running.limiting)?
@@ -108,8 +112,25 @@ pub async fn in_container(
         reaper: reaper.as_fd(),
         cgroup,
         memberships,
+        container: Some(running),
     };
     run(house, pump, recipe, (&launch(command, "/bin/sh"), None)).await
+}
+
+fn limits(pump: &Pump, processes: u32) -> CallLimits {
+    CallLimits::of(processes, pump.is_clients_command(), memory_total())
+}
+
+/// The box's memory in bytes.
+fn memory_total() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let total = field(&text, "MemTotal", ':')?;
+    total
+        .trim_end_matches("kB")
+        .trim()
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
 }
 
 /// Refuses what only root can do.
@@ -144,8 +165,10 @@ async fn run(
         Ok(_) => Err(()),
         Err(why) => Ok(Ending::Killed { why }),
     };
-    cage.tear_down().await;
+    let torn_down = cage.tear_down().await;
+    warn_of(&torn_down, pump.operation());
     let ending = outcome.map_err(|()| not_entered(&mut outputs))?;
+    let ending = with_loss(ending, &torn_down);
     match hear {
         None => pump.drain(&mut outputs).await,
         Some((hear, _)) => {
@@ -157,6 +180,56 @@ async fn run(
         }
     }
     Ok(ending)
+}
+
+/// The journal's word of a reaper that was lost, and of processes that outlived it.
+fn warn_of(torn_down: &TornDown, operation: &str) {
+    let TornDown {
+        lost,
+        survivors,
+        session,
+        ..
+    } = torn_down;
+    let (killed, first) = (survivors.killed, &survivors.first);
+    if let Some(how) = lost {
+        tracing::warn!(
+            operation,
+            how,
+            killed,
+            ?first,
+            session,
+            "the reaper of a call was lost; the helper killed the call's processes"
+        );
+    } else if killed > 0 {
+        tracing::warn!(
+            operation,
+            killed,
+            ?first,
+            session,
+            "processes of a call outlived its reaper; the helper killed them"
+        );
+    }
+}
+
+/// What is said of a call whose reaper was lost or whose memory was used up, in place of what the reaper reported: the
+/// command may have sent that itself. A command that did its work to the end, though one of its processes had to
+/// go, has ended as it says.
+fn with_loss(ending: Ending, torn_down: &TornDown) -> Ending {
+    let is_reported = matches!(ending, Ending::Exited { .. } | Ending::Signalled { .. });
+    if !is_reported || ending == OUT_OF_TIME {
+        return ending;
+    }
+    let is_well = torn_down.lost.is_none() && ending == (Ending::Exited { code: 0 });
+    if torn_down.was_out_of_memory && !is_well {
+        let why = KillReason::Memory;
+        return Ending::Killed { why };
+    }
+    match torn_down.lost {
+        Some(_) => Ending::Killed {
+            why: KillReason::ReaperLost,
+        },
+        None => ending,
+    }
 }
 
 /// Hears what is printed until `ended`, or until there is a reason to kill.

@@ -38,7 +38,8 @@ pub async fn serve_connection(house: Arc<House>, mut stream: UnixStream) {
     let begun = Instant::now();
     let limits = limits(request.limits, &request.operation);
     let stop = |timeout_ms| Stop::new(timeout_ms, house.shutdown.clone());
-    let mut pump = Pump::new(stream, limits.output_bytes, stop(u64::MAX));
+    let pump = Pump::new(stream, limits.output_bytes, stop(u64::MAX));
+    let mut pump = pump.of(&request.operation);
     pump.say(&Frame::Accepted).await;
     let outcome = match pump.wait(permit(&house, &request)).await {
         Err(why) => Ok(Ending::Killed { why }),

@@ -183,9 +183,9 @@ impl Running {
         })
     }
 
-    /// Whether it is still the same process.
+    /// Whether it is still the same process, and not ending.
     pub fn still_runs(&self) -> bool {
-        process(self.init).is_some_and(|p| p.started == self.started && p.state != 'Z')
+        process(self.init).is_some_and(|p| p.started == self.started && !p.is_ending)
     }
 
     /// Whether its processes stand still.

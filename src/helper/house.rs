@@ -14,11 +14,11 @@ use tokio::time::{sleep, timeout};
 use crate::config::{HelperPolicy, Live};
 use crate::sys::{
     Cgroup, hold, is_static, own_cgroup, own_pid, pid_namespace, process, sealed_copy,
-    stale_cgroups,
+    share_controllers, stale_cgroups,
 };
 
 use super::{
-    ceilings::{MAX_BOUNDS_STREAMS, MAX_EVENT_STREAMS, MAX_JOB_WAITS},
+    ceilings::{CallLimits, MAX_BOUNDS_STREAMS, MAX_EVENT_STREAMS, MAX_JOB_WAITS},
     claims::Claims,
     complaints::Complaints,
     containers::Containers,
@@ -95,7 +95,7 @@ impl House {
             bounds_streams: Semaphore::new(MAX_BOUNDS_STREAMS),
             policy,
             shutdown,
-            own_cgroup: own_cgroup(),
+            own_cgroup: own_cgroup().inspect(|own| share(own)),
             front_uid,
             state: None,
             reaper: Mutex::default(),
@@ -117,13 +117,16 @@ impl House {
         events + waits + MAX_BOUNDS_STREAMS - self.bounds_streams.available_permits()
     }
 
-    /// A fresh cgroup below `parent` for one call; `None` where the machine has none to give.
-    pub fn cgroup(&self, parent: &Path, processes: u32) -> Option<Cgroup> {
+    /// A fresh cgroup below `parent` for one call; `None` where the machine has none to give. A limit whose
+    /// controller is missing there does not hold: `gatewren doctor` says so.
+    pub fn cgroup(&self, parent: &Path, limits: CallLimits) -> Option<Cgroup> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         match Cgroup::create(parent, &format!("{PREFIX}{}-{number}", self.owner)) {
             Ok(cgroup) => {
-                if let Err(cause) = cgroup.limit("pids.max", processes.into()) {
-                    tracing::debug!(%cause, "the number of processes is not limited");
+                for (file, value) in limits.files() {
+                    if let Err(cause) = cgroup.limit(file, value) {
+                        tracing::debug!(%cause, file, "a limit of a call does not hold");
+                    }
                 }
                 Some(cgroup)
             }
@@ -155,6 +158,17 @@ impl House {
         let file = Arc::new(sealed_copy()?);
         *reaper = Some(Arc::clone(&file));
         Ok(file)
+    }
+}
+
+/// The group of the helper itself, below the one that systemd has delegated to it.
+const LEAF: &str = "helper";
+
+/// Makes limits possible for calls on the host, where the machine has them.
+fn share(own: &Path) {
+    match share_controllers(own, LEAF) {
+        Ok(controllers) => tracing::debug!(?controllers, "limits of calls"),
+        Err(cause) => tracing::warn!(%cause, ?own, "calls on the host have no limits"),
     }
 }
 

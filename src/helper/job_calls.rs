@@ -139,9 +139,9 @@ async fn run(
 ) {
     let begun = Instant::now();
     let stop = Stop::new(limits.timeout_ms, house.shutdown.clone());
-    let mut pump = Pump::keeping(keeper, limits.output_bytes, stop);
-    let doing = Arc::clone(&house);
     let name = operation.name();
+    let mut pump = Pump::keeping(keeper, limits.output_bytes, stop).of(&operation);
+    let doing = Arc::clone(&house);
     // In a task of its own: one that breaks is a job that has ended all the same.
     let work = tokio::spawn(async move {
         let outcome = perform(&doing, &mut pump, &operation, limits.processes).await;

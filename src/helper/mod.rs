@@ -13,6 +13,7 @@ mod backup_restore;
 mod backups;
 mod bounds;
 mod cage;
+mod call_processes;
 mod ceilings;
 mod claims;
 mod commands;

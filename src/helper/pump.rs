@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
-use crate::exec::{Ending, Frame, KillReason, Stream};
+use crate::exec::{Ending, Frame, KillReason, Operation, Stream};
 
 use super::{
     keeper::Keeper,
@@ -30,6 +30,10 @@ pub struct Pump {
     stop: Stop,
     /// Whether nothing is a reason to end now.
     steadfast: bool,
+    /// The name of the operation, for the log.
+    operation: &'static str,
+    /// Whether a client chose the command that it runs.
+    is_clients_command: bool,
 }
 
 /// Where it leads.
@@ -59,6 +63,8 @@ impl Pump {
             output_left: output_bytes,
             stop,
             steadfast: false,
+            operation: "",
+            is_clients_command: false,
         }
     }
 
@@ -69,12 +75,37 @@ impl Pump {
             output_left: output_bytes,
             stop,
             steadfast: false,
+            operation: "",
+            is_clients_command: false,
         }
     }
 
     /// From now on this ends the operation.
     pub fn set_stop(&mut self, stop: Stop) {
         self.stop = stop;
+    }
+
+    /// The same for this operation.
+    #[must_use]
+    pub fn of(self, operation: &Operation) -> Self {
+        Self {
+            operation: operation.name(),
+            is_clients_command: matches!(
+                operation,
+                Operation::HostCommand { .. } | Operation::ContainerCommand { .. }
+            ),
+            ..self
+        }
+    }
+
+    /// Whether a client chose the command that it runs.
+    pub fn is_clients_command(&self) -> bool {
+        self.is_clients_command
+    }
+
+    /// The name of its operation, for the log.
+    pub fn operation(&self) -> &'static str {
+        self.operation
     }
 
     /// Whether what is carried from now on is carried to its end, whatever the caller, the clock and our own stop say:

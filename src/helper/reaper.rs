@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::exec::{Ending, Launch, MAX_LAUNCH_BYTES, RefusalCode, Report};
 use crate::sys::{
     Child, Exit, Identity, Keeper, Spawn, SpawnError, Stage, Wake, WithParent, descendants,
-    is_root, launch_pipes, own_pid, own_uid, reap_any, terminate,
+    hold_proc, is_root, launch_pipes, own_pid, own_uid, reap_any, terminate,
 };
 
 use super::{
@@ -36,22 +36,29 @@ const SHORT_ROUNDS: u32 = 200;
 
 /// The whole life of a reaper: descriptor 3 is the way from the helper, 4 the way back.
 ///
-/// The exit code says nothing of the command; its ending goes up descriptor 4.
+/// The exit code says nothing of the command, whose ending goes up descriptor 4: 0 says that nothing below the reaper
+/// is left, and no process but the reaper itself can say so.
 pub fn reap() -> ExitCode {
     match keep() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::from(125),
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) | Err(_) => ExitCode::from(125),
     }
 }
 
-fn keep() -> io::Result<()> {
+/// Whether nothing is left at its end.
+fn keep() -> io::Result<bool> {
     let (control, status) = launch_pipes()?;
     let keeper = Keeper::begin()?;
+    // From now on: what a command mounts over it must not hide its processes.
+    hold_proc()?;
     let mut status = File::from(status);
     tell(&mut status, &Report::Ready)?;
     let mut control = File::from(control);
-    // End of file here: the call is over before it began.
-    let launch = read_launch(&mut control)?;
+    let launch = match read_launch(&mut control) {
+        // The call was over before it began.
+        Err(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => return Ok(true),
+        other => other?,
+    };
     let ending = match start(&launch) {
         Err(refusal) => refusal.into(),
         Ok(command) => {
@@ -61,8 +68,7 @@ fn keep() -> io::Result<()> {
         }
     };
     let _ = tell(&mut status, &Report::Ended(ending));
-    kill_all();
-    Ok(())
+    Ok(kill_all())
 }
 
 fn read_launch(control: &mut File) -> io::Result<Launch> {
@@ -107,8 +113,9 @@ fn ending(exit: Exit) -> Ending {
     }
 }
 
-/// Kills in rounds until no child is left: who forks while it is killed has its children killed next.
-fn kill_all() {
+/// Kills in rounds until no child is left: who forks while it is killed has its children killed next. Whether none is
+/// left.
+fn kill_all() -> bool {
     let begun = Instant::now();
     let mut round = 0;
     loop {
@@ -117,14 +124,14 @@ fn kill_all() {
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 // No child, and so nothing below.
-                Err(_) => return,
+                Err(_) => return true,
             }
         }
         for process in descendants(own_pid()) {
             terminate(process.pid, true);
         }
         if begun.elapsed() > KILL_TIME {
-            return;
+            return false;
         }
         round += 1;
         sleep(if round < SHORT_ROUNDS {

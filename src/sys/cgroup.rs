@@ -51,10 +51,30 @@ impl Cgroup {
         file.write_all(value.to_string().as_bytes())
     }
 
+    /// A number that the kernel counts in one of its files, such as `oom_kill` in `memory.events`; 0 where it counts
+    /// none.
+    pub fn counted(&self, file: &str, name: &str) -> u64 {
+        let text = fs::read_to_string(self.path.join(file)).unwrap_or_default();
+        let words = text.lines().filter_map(|line| line.split_once(' '));
+        let mut values = words.filter(|(word, _)| *word == name);
+        values
+            .next()
+            .map_or(0, |(_, value)| value.trim().parse().unwrap_or(0))
+    }
+
     /// Whether any living process is in it or below it.
     pub fn populated(&self) -> bool {
-        let events = fs::read_to_string(self.path.join("cgroup.events"));
-        events.is_ok_and(|text| text.lines().any(|line| line == "populated 1"))
+        self.has_line("cgroup.events", "populated 1")
+    }
+
+    /// Whether its processes are frozen, by it or by a group above it.
+    pub fn is_frozen(&self) -> bool {
+        self.has_line("cgroup.events", "frozen 1")
+    }
+
+    fn has_line(&self, file: &str, wanted: &str) -> bool {
+        let text = fs::read_to_string(self.path.join(file));
+        text.is_ok_and(|text| text.lines().any(|line| line == wanted))
     }
 
     /// SIGKILL to all that are in it and below it, in one step that no fork escapes (Linux 5.14).
@@ -72,6 +92,46 @@ impl Cgroup {
     pub fn remove(&self) -> io::Result<()> {
         remove(&self.path, MAX_DEPTH)
     }
+}
+
+/// The controllers that limit the groups of calls.
+pub const LIMITING_CONTROLLERS: &[&str] = &["cpu", "memory", "pids"];
+
+/// Those of [`LIMITING_CONTROLLERS`] that a group can give to the groups below it, or, for the mount itself, that this
+/// machine has in version 2.
+pub fn limiting_controllers(group: &Path) -> Vec<&'static str> {
+    let text = fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
+    let has = |wanted: &&&str| text.split_whitespace().any(|one| one == **wanted);
+    LIMITING_CONTROLLERS.iter().filter(has).copied().collect()
+}
+
+/// Moves this process from `own` into the group `leaf` below it, and has `own` give its controllers to all groups
+/// below: a group that does so may have no process in it (cgroups(7), "no internal processes"). The controllers that
+/// are given. Nothing happens where there are none, where it is the mount itself, or where other processes are in
+/// `own`, as in a login session.
+///
+/// # Errors
+/// When the group cannot be made or entered, or a controller not be given; then this process is back in `own`.
+pub fn share_controllers(own: &Path, leaf: &str) -> io::Result<Vec<&'static str>> {
+    let controllers = limiting_controllers(own);
+    let me = std::process::id().to_string();
+    let processes = fs::read_to_string(own.join("cgroup.procs"))?;
+    let is_alone = processes.lines().all(|one| one == me);
+    if controllers.is_empty() || !is_alone || cgroup2_mount().as_deref() == Some(own) {
+        return Ok(Vec::new());
+    }
+    let leaf = own.join(leaf);
+    match fs::create_dir(&leaf) {
+        Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => return Err(cause),
+        _ => fs::write(leaf.join("cgroup.procs"), &me)?,
+    }
+    let words: Vec<String> = controllers.iter().map(|one| format!("+{one}")).collect();
+    if let Err(cause) = fs::write(own.join("cgroup.subtree_control"), words.join(" ")) {
+        fs::write(own.join("cgroup.procs"), &me)?;
+        fs::remove_dir(&leaf)?;
+        return Err(cause);
+    }
+    Ok(controllers)
 }
 
 fn remove(path: &Path, depth: usize) -> io::Result<()> {
@@ -254,6 +314,46 @@ mod tests {
         let pure = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate";
         assert_eq!(at(pure, "cgroup2", None).unwrap(), "/sys/fs/cgroup");
         assert_eq!(at("", "cgroup2", None), None);
+    }
+
+    #[test]
+    fn what_the_kernel_counts_is_read_by_its_name() {
+        let scratch = super::super::scratch::Scratch::new();
+        let group = Cgroup::create(&scratch.join(""), "call").unwrap();
+        assert_eq!(group.counted("memory.events", "oom_kill"), 0);
+        let text = "low 0\noom 3\noom_kill 2\noom_group_kill 1\n";
+        fs::write(group.path().join("memory.events"), text).unwrap();
+        assert_eq!(group.counted("memory.events", "oom_kill"), 2);
+        assert_eq!(group.counted("memory.events", "max"), 0);
+        let all = "cpuset cpu io memory hugetlb pids\n";
+        fs::write(group.path().join("cgroup.controllers"), all).unwrap();
+        assert_eq!(limiting_controllers(group.path()), LIMITING_CONTROLLERS);
+        fs::write(group.path().join("cgroup.controllers"), "cpuset pids\n").unwrap();
+        assert_eq!(limiting_controllers(group.path()), ["pids"]);
+    }
+
+    #[test]
+    fn a_process_that_shares_its_group_leaves_the_controllers_alone() {
+        let scratch = super::super::scratch::Scratch::new();
+        let own = scratch.join("own");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("cgroup.controllers"), "memory pids\n").unwrap();
+        let me = std::process::id();
+        fs::write(own.join("cgroup.procs"), format!("{me}\n1\n")).unwrap();
+        assert_eq!(
+            share_controllers(&own, "helper").unwrap(),
+            Vec::<&str>::new()
+        );
+        assert!(!own.join("helper").exists());
+        fs::write(own.join("cgroup.procs"), format!("{me}\n")).unwrap();
+        assert_eq!(
+            share_controllers(&own, "helper").unwrap(),
+            ["memory", "pids"]
+        );
+        let given = fs::read_to_string(own.join("cgroup.subtree_control")).unwrap();
+        assert_eq!(given, "+memory +pids");
+        let moved = fs::read_to_string(own.join("helper/cgroup.procs")).unwrap();
+        assert_eq!(moved, me.to_string());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener;
 
 use nix::errno::Errno;
@@ -10,6 +10,12 @@ use nix::fcntl::OFlag;
 use nix::libc;
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::pipe2;
+
+/// The most descriptors that one program is given.
+const MAX_FDS: usize = 8;
+
+/// Descriptors are moved up here before they are put where the program wants them.
+const OUT_OF_THE_WAY: c_int = 64;
 
 /// A pipe, reading end first; both ends close at `execve`.
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -37,7 +43,7 @@ pub fn adopt_socket(fd: RawFd) -> io::Result<UnixListener> {
 }
 
 /// Has every descriptor from `first` on close at `execve`. Only system calls: safe after a fork.
-pub fn close_from(first: c_int) {
+fn close_from(first: c_int) {
     /// Where close-on-exec must be set one by one, no more than these are looked at.
     const LAST: c_int = 4096;
     let (first_u, last) = (first.unsigned_abs(), u32::MAX);
@@ -64,4 +70,28 @@ fn take(fd: RawFd) -> io::Result<OwnedFd> {
     #[expect(unsafe_code, reason = "a descriptor from the parent is a bare number")]
     // SAFETY: it is open, and our callers take each number once, before anything else is opened.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Puts `fds` at 0, 1, 2 and so on, and has every other descriptor close at `execve`.
+pub(super) fn place(fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    let mut away = [-1; MAX_FDS];
+    for (slot, fd) in away.iter_mut().zip(fds) {
+        *slot = move_away(fd.as_raw_fd())?;
+    }
+    let mut first_other: c_int = 0;
+    for (target, source) in (0..).zip(away.iter().take(fds.len())) {
+        #[expect(unsafe_code, reason = "descriptors are bare numbers in the child")]
+        // SAFETY: this process is a copy that shares no descriptor table; nothing owns `target` here.
+        Errno::result(unsafe { libc::dup2(*source, target) })?;
+        first_other = target + 1;
+    }
+    close_from(first_other);
+    Ok(())
+}
+
+/// Moves a descriptor out of the way of those that the program wants; closes at `execve`. Only system calls.
+pub(super) fn move_away(fd: RawFd) -> Result<RawFd, Errno> {
+    #[expect(unsafe_code, reason = "descriptors are bare numbers in the child")]
+    // SAFETY: makes a new descriptor and changes no other.
+    Errno::result(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, OUT_OF_THE_WAY) })
 }

@@ -1,6 +1,7 @@
 //! The machine: every system call and every unsafe line of gatewren stands in this room.
 
 mod activation;
+mod audit_session;
 mod beneath;
 mod cgroup;
 mod child;
@@ -33,6 +34,7 @@ mod open_files;
 mod open_ports;
 mod pages;
 mod probe;
+mod proc_dir;
 mod process_table;
 mod program_pages;
 mod random;
@@ -47,10 +49,11 @@ mod terminal;
 mod waiter;
 
 pub use activation::{HandedOver, accepts_over_ip, inherited_sockets, started_by_systemd};
+pub use audit_session::{AuditSession, audit_session};
 pub use beneath::place_beneath;
 pub use cgroup::{
-    Cgroup, cgroup_paths, cgroup2_mount, freezer_state, hold, limiting_groups, own_cgroup,
-    stale_cgroups,
+    Cgroup, LIMITING_CONTROLLERS, cgroup_paths, cgroup2_mount, freezer_state, hold,
+    limiting_controllers, limiting_groups, own_cgroup, share_controllers, stale_cgroups,
 };
 pub use child::{Child, Exit};
 pub use clock::{clock_is_synchronised, moment_ms, now_ms, rfc3339};
@@ -79,8 +82,10 @@ pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
 pub use open_ports::{OpenPort, open_ports, open_ports_beside, open_ports_of};
 pub use pages::Pages;
 pub use probe::{ask_name_server, echo, knock};
+pub use proc_dir::hold_proc;
 pub use process_table::{
-    children, descendants, is_root, own_pid, own_uid, pid_namespace, process, terminate,
+    Process, all_processes, children, descendants, descendants_among, has_in_environment, is_root,
+    kill_exactly, own_pid, own_uid, pid_namespace, process, process_name, terminate,
 };
 pub use program_pages::{hold_few_program_pages, refuse_huge_pages};
 pub use random::{RandomError, random_bytes};

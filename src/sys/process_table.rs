@@ -3,10 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::path::PathBuf;
+use std::ptr;
 
+use nix::errno::Errno;
+use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid, getpid};
+
+use super::proc_dir::{process_numbers, read_proc};
+
+/// The longest line of `/proc/PID/stat`: fifty numbers and a name of 16 characters.
+const MAX_STAT_BYTES: u64 = 2048;
+
+/// How much of a process's environment is searched for a variable.
+const MAX_ENVIRONMENT_BYTES: u64 = 256 * 1024;
+
+/// The kernel's flag of a process that is ending (`PF_EXITING`), which it has before it is a zombie.
+const IS_ENDING: u64 = 4;
 
 /// One line of the process table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,22 +34,42 @@ pub struct Process {
     pub state: char,
     /// Clock ticks from boot to its start: with the number, a name that is never used twice.
     pub started: u64,
+    /// Whether it is ending or has ended: it runs no program any more.
+    pub is_ending: bool,
+}
+
+impl Process {
+    /// Whether a signal or a tracer keeps it from running.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.state, 'T' | 't')
+    }
 }
 
 /// One process; `None` when there is none of that number.
 pub fn process(pid: i32) -> Option<Process> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    parse(pid, &stat)
+    let stat = read_proc(&format!("{pid}/stat"), MAX_STAT_BYTES).ok()?;
+    parse(pid, &String::from_utf8_lossy(&stat))
+}
+
+/// All processes, in the order of their numbers.
+pub fn all_processes() -> impl Iterator<Item = Process> {
+    process_numbers().filter_map(process)
 }
 
 /// Every process below `ancestor`, itself not among them.
 pub fn descendants(ancestor: i32) -> Vec<Process> {
+    let all: Vec<Process> = all_processes().collect();
+    descendants_among(&all, &[ancestor])
+}
+
+/// Those of `processes` that are below one of `ancestors`, which are not among them.
+pub fn descendants_among(processes: &[Process], ancestors: &[i32]) -> Vec<Process> {
     let mut families: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
-    for process in all() {
-        families.entry(process.parent).or_default().push(process);
+    for process in processes {
+        families.entry(process.parent).or_default().push(*process);
     }
-    let (mut found, mut seen) = (Vec::new(), BTreeSet::from([ancestor]));
-    let mut next = vec![ancestor];
+    let mut seen: BTreeSet<i32> = ancestors.iter().copied().collect();
+    let (mut found, mut next) = (Vec::new(), ancestors.to_vec());
     while let Some(parent) = next.pop() {
         for child in families.get(&parent).into_iter().flatten() {
             // The table is not read in one instant: numbers used again could make a circle.
@@ -66,7 +101,7 @@ pub fn children() -> Vec<i32> {
         return found.into_iter().collect();
     }
     // A kernel without CONFIG_PROC_CHILDREN.
-    let mine = all().filter(|p| p.parent == me);
+    let mine = all_processes().filter(|p| p.parent == me);
     mine.map(|p| p.pid).collect()
 }
 
@@ -80,6 +115,61 @@ pub fn terminate(pid: i32, hard: bool) {
     if pid > 1 {
         let _ = kill(Pid::from_raw(pid), signal);
     }
+}
+
+/// SIGKILL to the process of this number and start, and to no other that has the number now. That it has ended is no
+/// error.
+///
+/// # Errors
+/// `PermissionDenied` when this process may not kill it.
+pub fn kill_exactly(process_to_kill: &Process) -> io::Result<()> {
+    let pid = process_to_kill.pid;
+    let opened = open_process(pid);
+    let is_the_same = || process(pid).is_some_and(|now| now.started == process_to_kill.started);
+    match opened {
+        // Its number is its own as long as the descriptor says that it lives.
+        Ok(held) if pid > 1 && is_the_same() => match signal_held(&held, Signal::SIGKILL) {
+            Err(Errno::ESRCH) | Ok(()) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        },
+        Ok(_) | Err(Errno::ESRCH) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn open_process(pid: i32) -> Result<OwnedFd, Errno> {
+    #[expect(unsafe_code, reason = "pidfd_open has no safe wrapper")]
+    // SAFETY: takes two numbers and returns a new descriptor.
+    let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    let fd = i32::try_from(fd).map_err(|_| Errno::EBADF)?;
+    #[expect(unsafe_code, reason = "the kernel returns a bare number")]
+    // SAFETY: the descriptor is fresh; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn signal_held(process: &OwnedFd, signal: Signal) -> Result<(), Errno> {
+    let (fd, number) = (process.as_raw_fd(), signal as libc::c_int);
+    let none = ptr::null::<libc::siginfo_t>();
+    #[expect(unsafe_code, reason = "pidfd_send_signal has no safe wrapper")]
+    // SAFETY: the descriptor lives through the call, and without details of a signal the kernel reads none.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, number, none, 0) };
+    Errno::result(sent).map(drop)
+}
+
+/// Whether the environment that a process was started with has this variable, as `NAME=value`. A process can write
+/// over its own.
+pub fn has_in_environment(pid: i32, variable: &str) -> bool {
+    let read = read_proc(&format!("{pid}/environ"), MAX_ENVIRONMENT_BYTES);
+    read.is_ok_and(|bytes| {
+        let mut variables = bytes.split(|byte| *byte == 0);
+        variables.any(|one| one == variable.as_bytes())
+    })
+}
+
+/// The name that a process gives itself, at most 15 characters; empty when it has ended.
+pub fn process_name(pid: i32) -> String {
+    let read = read_proc(&format!("{pid}/comm"), 64).unwrap_or_default();
+    String::from_utf8_lossy(&read).trim_end().to_owned()
 }
 
 /// The number of this process.
@@ -102,21 +192,21 @@ pub fn pid_namespace(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/ns/pid")).ok()
 }
 
-fn all() -> impl Iterator<Item = Process> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?))
-}
-
 /// The name in brackets may hold anything, brackets and spaces too: only after its last `)` is it safe.
 fn parse(pid: i32, stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let parent = fields.next()?.parse().ok()?;
+    // The 9th and the 22nd field of the line; the name is the 2nd.
+    let flags: u64 = fields.nth(4)?.parse().ok()?;
+    let started = fields.nth(12)?.parse().ok()?;
     Some(Process {
         pid,
-        state: fields.next()?.chars().next()?,
-        parent: fields.next()?.parse().ok()?,
-        // The 22nd field of the line; two of the twenty after the name are taken above.
-        started: fields.nth(17)?.parse().ok()?,
+        parent,
+        state,
+        started,
+        is_ending: flags & IS_ENDING != 0 || matches!(state, 'Z' | 'X'),
     })
 }
 
@@ -129,8 +219,19 @@ mod tests {
         let line = "7 (a) S 99 (b) R 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 2";
         let got = parse(7, line).unwrap();
         assert_eq!((got.parent, got.state, got.started), (3, 'R', 4242));
+        assert!(!got.is_ending && !got.is_stopped());
         assert_eq!(parse(7, "7 (x"), None);
         assert_eq!(parse(7, ""), None);
+    }
+
+    #[test]
+    fn an_ending_process_is_known_before_it_is_a_zombie() {
+        let line = |state, flags| {
+            format!("7 (x) {state} 3 7 7 0 -1 {flags} 1 0 0 0 0 0 0 0 20 0 1 0 4242")
+        };
+        assert!(parse(7, &line('S', IS_ENDING)).unwrap().is_ending);
+        assert!(parse(7, &line('Z', 0)).unwrap().is_ending);
+        assert!(parse(7, &line('t', 0)).unwrap().is_stopped());
     }
 
     #[test]
@@ -146,5 +247,30 @@ mod tests {
         terminate(pid, true);
         child.wait().unwrap();
         assert_eq!(process(pid), None);
+    }
+
+    #[test]
+    fn a_process_is_killed_by_number_and_start_alone() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("30")
+            .env("GATEWREN_TEST_CALL", "a1")
+            .spawn()
+            .unwrap();
+        let started = process(i32::try_from(child.id()).unwrap()).unwrap();
+        assert_eq!(process_name(started.pid), "sleep");
+        assert!(has_in_environment(started.pid, "GATEWREN_TEST_CALL=a1"));
+        assert!(!has_in_environment(started.pid, "GATEWREN_TEST_CALL=a"));
+        let another = Process {
+            started: started.started + 1,
+            ..started
+        };
+        kill_exactly(&another).unwrap();
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "it was killed for another process"
+        );
+        kill_exactly(&started).unwrap();
+        assert!(!child.wait().unwrap().success());
+        kill_exactly(&started).unwrap();
     }
 }

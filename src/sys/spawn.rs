@@ -15,14 +15,9 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{self, Gid, Pid, Uid};
 
+use super::audit_session::{AuditSession, begin_audit_session, stay_in_audit_session};
 use super::child::Child;
-use super::descriptors::{close_from, pipe};
-
-/// The most descriptors that one program is given.
-const MAX_FDS: usize = 8;
-
-/// Descriptors are moved up here before they are put where the program wants them.
-const OUT_OF_THE_WAY: c_int = 64;
+use super::descriptors::{move_away, pipe, place};
 
 /// What to start, and in which surroundings.
 #[derive(Debug, Default)]
@@ -45,6 +40,8 @@ pub struct Spawn<'a> {
     pub memberships: Vec<BorrowedFd<'a>>,
     /// What happens to it when the *thread* that spawns it ends.
     pub with_parent: WithParent,
+    /// The audit session of it and its descendants.
+    pub audit_session: AuditSession,
 }
 
 /// What becomes of a child when its parent's thread ends.
@@ -183,6 +180,8 @@ struct Plan<'a> {
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
     groups: Vec<Gid>,
+    /// The user that begins an audit session, in digits.
+    login_user: CString,
     parent: Pid,
     report: RawFd,
 }
@@ -199,6 +198,8 @@ impl<'a> Plan<'a> {
             argv: pointers(&spawn.argv),
             env: pointers(&spawn.env),
             groups: groups.map(|g| Gid::from_raw(*g)).collect(),
+            // Digits have no NUL in them.
+            login_user: CString::new(Uid::current().to_string()).unwrap_or_default(),
             parent: unistd::getpid(),
             report,
         }
@@ -268,6 +269,7 @@ impl<'a> Plan<'a> {
         umask(Mode::from_bits_truncate(0o022));
         // We do without huge pages, which survives `execve`; the program may want them.
         let _ = set_thp_disable(false);
+        self.begin_session();
         if let Err(errno) = self.enter_cgroups(enter_cgroup) {
             return (1, errno);
         }
@@ -285,6 +287,18 @@ impl<'a> Plan<'a> {
         }
         let _ = SigSet::empty().thread_set_mask();
         (5, self.execute())
+    }
+
+    /// Comes before the change of user, which would take the right to it. Where the kernel refuses, the program stays
+    /// in its parent's session, as its number shows.
+    fn begin_session(&self) {
+        if self.spawn.audit_session == AuditSession::Inherited {
+            return;
+        }
+        let _ = begin_audit_session(&self.login_user);
+        if self.spawn.audit_session == AuditSession::OwnForGood {
+            stay_in_audit_session();
+        }
     }
 
     fn enter_cgroups(&self, unified_too: bool) -> Result<(), Errno> {
@@ -369,27 +383,4 @@ fn default_signals() {
             libc::syscall(libc::SYS_rt_sigaction, signal, action, none, size);
         }
     }
-}
-
-/// Puts `fds` at 0, 1, 2 and so on, and has every other descriptor close at `execve`.
-fn place(fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
-    let mut away = [-1; MAX_FDS];
-    for (slot, fd) in away.iter_mut().zip(fds) {
-        *slot = move_away(fd.as_raw_fd())?;
-    }
-    let mut first_other: c_int = 0;
-    for (target, source) in (0..).zip(away.iter().take(fds.len())) {
-        #[expect(unsafe_code, reason = "descriptors are bare numbers in the child")]
-        // SAFETY: this process is a copy that shares no descriptor table; nothing owns `target` here.
-        Errno::result(unsafe { libc::dup2(*source, target) })?;
-        first_other = target + 1;
-    }
-    close_from(first_other);
-    Ok(())
-}
-
-fn move_away(fd: RawFd) -> Result<RawFd, Errno> {
-    #[expect(unsafe_code, reason = "descriptors are bare numbers in the child")]
-    // SAFETY: makes a new descriptor and changes no other.
-    Errno::result(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, OUT_OF_THE_WAY) })
 }

@@ -280,7 +280,8 @@ fn a_command_that_kills_its_own_reaper_gains_nothing() {
             format!("(setsid sleep {marker} &) ; sleep 0.2; kill -9 $PPID; exec sleep {marker}");
         let call = helper.ask(&command(&line), LONG_MS);
         let finished = call.finish();
-        assert_eq!(finished.ending, json!({ "signalled": { "signal": 9 } }));
+        let why = json!({ "killed": { "why": "reaper_lost" } });
+        assert_eq!(finished.ending, why);
         wait_until("all are gone", IN_TIME, || marked(&marker).is_empty());
         assert!(call_cgroups(helper.pid()).is_empty());
         assert_eq!(

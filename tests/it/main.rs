@@ -69,6 +69,7 @@ mod host_swap;
 mod hostile_container;
 mod house_rules;
 mod job_cli;
+mod kill_escapes;
 mod killing;
 mod long_outputs;
 mod mail;

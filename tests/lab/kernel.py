@@ -2,7 +2,8 @@
 """Process 1 of a kernel of its own (tests/lab/kernel): what the lab's other machines have no kernel for, through a
 gatewren. One line a check: ok or not ok.
 
-    kernel.py boot [PART...]    mounts what a box has, runs the parts, and halts: md, gone, cifs and zfs, or those named
+    kernel.py boot [PART...]    mounts what a box has, runs the parts, and halts: md, gone, cifs, zfs and limits, or those
+                                named
 """
 
 import contextlib
@@ -18,6 +19,7 @@ import sys
 import time
 
 import bounds
+import kernel_limits
 from bounds import BOUND, GATEWREN, HOME, POLICY, Gatewren, check, expect, run
 
 MD = pathlib.Path("/sys/block/md0/md")
@@ -387,7 +389,7 @@ def main(parts):
     try:
         boot()
         agent()
-        everything = {"md": md, "gone": gone, "cifs": cifs, "zfs": zfs}
+        everything = {"md": md, "gone": gone, "cifs": cifs, "zfs": zfs, "limits": kernel_limits.limits}
         for part in parts or everything:
             with check(f"{part}: comes to its end"):
                 everything[part]()

@@ -8,7 +8,10 @@ use serde_json::Value;
 use super::super::program::is_there;
 use super::finding::Finding;
 use crate::config::Settings;
-use crate::sys::{cgroup2_mount, clock_is_synchronised, disk_space, files, is_root};
+use crate::sys::{
+    LIMITING_CONTROLLERS, cgroup2_mount, clock_is_synchronised, disk_space, files, is_root,
+    limiting_controllers,
+};
 
 /// So much free space is little, in bytes and in percent: what comes first.
 const LITTLE: (u64, u64) = (1 << 30, 10);
@@ -24,6 +27,8 @@ pub fn look(settings: &Settings) -> Vec<Finding> {
     let mut found = vec![
         clock(),
         cgroups(),
+        limits(cgroup2_mount().as_deref()),
+        audit_sessions(Path::new("/proc/self/sessionid")),
         apparmor(),
         space(&settings.state_dir),
         lxc(),
@@ -68,6 +73,51 @@ fn cgroups() -> Finding {
             remedy,
         ),
     }
+}
+
+/// Whether the kernel can limit what a call uses; Raspberry Pi OS starts without the controller of memory.
+fn limits(mount: Option<&Path>) -> Finding {
+    let Some(mount) = mount else {
+        return Finding::skipped(
+            "limits",
+            "calls have no limits without cgroups of version 2",
+        );
+    };
+    let there = limiting_controllers(mount);
+    let missing = LIMITING_CONTROLLERS
+        .iter()
+        .filter(|one| !there.contains(one));
+    let missing: Vec<&str> = missing.copied().collect();
+    if missing.is_empty() {
+        return Finding::good(
+            "limits",
+            "the kernel limits memory, processes and processor time of a call",
+        );
+    }
+    Finding::warning(
+        "limits",
+        format!(
+            "version 2 of cgroups lacks these controllers, so calls have no such limit: {}",
+            missing.join(", ")
+        ),
+        "add cgroup_enable=memory (and what else is missing) to the kernel's command line, and boot",
+    )
+}
+
+/// Whether what left the cgroup of its call is known by a number that it cannot change.
+fn audit_sessions(file: &Path) -> Finding {
+    if file.exists() {
+        return Finding::good(
+            "sessions",
+            "each call is an audit session, so what it started is found wherever it hides",
+        );
+    }
+    Finding::warning(
+        "sessions",
+        "this kernel has no audit: a process of a call that left its cgroup, killed its reaper and cleared its \
+         environment within a moment is not found",
+        "use a kernel with CONFIG_AUDIT, as Debian's have it",
+    )
 }
 
 fn apparmor() -> Finding {
@@ -201,6 +251,29 @@ mod tests {
             fs::write(&file, text).unwrap();
             assert_eq!(quorum(&file).unwrap().state, state, "{text}");
         }
+    }
+
+    #[test]
+    fn a_controller_that_is_missing_is_a_warning_that_names_it() {
+        let scratch = Scratch::new();
+        let file = scratch.join("cgroup.controllers");
+        let mount = file.parent().unwrap();
+        fs::write(&file, "cpuset cpu io memory pids\n").unwrap();
+        assert_eq!(limits(Some(mount)).state, State::Good);
+        fs::write(&file, "cpuset cpu io pids\n").unwrap();
+        let found = limits(Some(mount));
+        assert_eq!(found.state, State::Warning);
+        assert!(found.seen.ends_with(": memory"), "{}", found.seen);
+        assert_eq!(limits(None).state, State::Skipped);
+    }
+
+    #[test]
+    fn a_kernel_without_audit_is_a_warning() {
+        let scratch = Scratch::new();
+        let file = scratch.join("sessionid");
+        assert_eq!(audit_sessions(&file).state, State::Warning);
+        fs::write(&file, "1").unwrap();
+        assert_eq!(audit_sessions(&file).state, State::Good);
     }
 
     #[test]

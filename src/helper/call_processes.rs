@@ -1,0 +1,336 @@
+//! The processes of one call, as the host's process table shows them: found wherever they moved to, and killed.
+//!
+//! A command in a container can leave its cgroup and kill its reaper, and then is a child of the container's init
+//! like any service. Its audit session still shows which call it is from: all descendants inherit the number, and no
+//! other process has it. On a kernel without audit, or in a login session that the helper must stay in, other signs
+//! decide: who descends from the reaper, who did when the helper last looked, and who has the call's variable in its
+//! environment. Only processes that were born during the call are ever looked at.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use crate::sys::{
+    Process, all_processes, audit_session, descendants, descendants_among, has_in_environment,
+    kill_exactly, own_pid, process, process_name, random_letters,
+};
+
+/// The variable that a command gets where its call has no audit session of its own.
+const VARIABLE: &str = "GATEWREN_CALL";
+
+/// How many letters its value has: nobody guesses the one of another call.
+const VALUE_LETTERS: usize = 26;
+
+/// The most descendants that are remembered; more are found by the other signs alone.
+const MAX_REMEMBERED: usize = 16_384;
+
+/// The most survivors that the log names.
+const MAX_NAMED: usize = 8;
+
+/// The pauses between two looks at a call that has no session of its own: the first and the longest.
+const FIRST_LOOK: Duration = Duration::from_millis(10);
+const LONGEST_LOOK: Duration = Duration::from_millis(250);
+
+/// The pause between two rounds of killing.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The processes of a call.
+#[derive(Debug)]
+pub struct CallProcesses {
+    /// Clock ticks from boot to the call's first process.
+    begun: u64,
+    /// The call's own audit session.
+    session: Option<u32>,
+    /// The call's variable, as `NAME=value`; only without a session.
+    variable: Option<String>,
+    found: Mutex<Found>,
+}
+
+/// What is known of them so far.
+#[derive(Debug, Default)]
+struct Found {
+    /// The reaper and, in a container, what led to it.
+    keepers: Vec<Process>,
+    /// Start times of descendants by their numbers.
+    remembered: BTreeMap<i32, u64>,
+    survivors: Survivors,
+}
+
+/// Processes of a call that lived when its reaper had ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survivors {
+    /// How many were killed.
+    pub killed: usize,
+    /// The first of them, each with its number on the host and the name that it gave itself.
+    pub first: Vec<String>,
+    /// The number of each with its start: one is counted once.
+    counted: BTreeMap<i32, u64>,
+}
+
+impl CallProcesses {
+    /// Those that descend from `child`, which has just been started.
+    pub fn of(child: i32) -> Self {
+        let session = audit_session(child).filter(|own| audit_session(own_pid()) != Some(*own));
+        let first = process(child);
+        let value = random_letters::<VALUE_LETTERS>();
+        let variable = value.ok().map(|value| format!("{VARIABLE}={value}"));
+        Self {
+            // One that has ended already has started nothing that could be born before it.
+            begun: first.map_or(u64::MAX, |first| first.started),
+            session,
+            variable: variable.filter(|_| session.is_none()),
+            found: Mutex::new(Found {
+                keepers: first.into_iter().collect(),
+                ..Found::default()
+            }),
+        }
+    }
+
+    /// Takes what runs now for the reaper and what led to it: the command has not been handed over yet.
+    pub fn reaper_is_ready(&self) {
+        let mut found = self.found();
+        let child = found.keepers.first().map(|child| child.pid);
+        let below = child.map(descendants).unwrap_or_default();
+        found.keepers.extend(below);
+    }
+
+    /// The variable for the command's environment, by name and value, where its call needs one.
+    pub fn variable(&self) -> Option<(&str, &str)> {
+        self.variable.as_deref()?.split_once('=')
+    }
+
+    /// The audit session, for the log.
+    pub fn session(&self) -> Option<u32> {
+        self.session
+    }
+
+    /// Whether the reaper, or what leads to it, is stopped by a signal or a tracer.
+    pub fn is_reaper_stopped(&self) -> bool {
+        let keepers = self.found().keepers.clone();
+        let mut now = keepers.iter().filter_map(|keeper| {
+            process(keeper.pid).filter(|process| process.started == keeper.started)
+        });
+        now.any(|process| process.is_stopped())
+    }
+
+    /// Remembers the descendants again and again, as long as it is polled. Without a session of its own a call is
+    /// known by them when its reaper has been killed.
+    pub async fn watch(self: &Arc<Self>) {
+        if self.session.is_some() {
+            return std::future::pending().await;
+        }
+        let mut pause = FIRST_LOOK;
+        loop {
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_LOOK);
+            let processes = Arc::clone(self);
+            // Without a thread for it, this look is left out.
+            let _ = spawn_blocking(move || processes.remember()).await;
+        }
+    }
+
+    /// Kills once all but the reaper, which then ends by itself.
+    pub async fn kill_commands(self: &Arc<Self>) {
+        let processes = Arc::clone(self);
+        let _ = spawn_blocking(move || processes.kill_round(true)).await;
+    }
+
+    /// Kills all until none lives. Call it when the reaper has ended: what is found then has survived it.
+    pub async fn kill_all(self: &Arc<Self>) {
+        loop {
+            let processes = Arc::clone(self);
+            let round = spawn_blocking(move || processes.kill_round(false).len());
+            // Without a thread for it nothing is known; the next round has one.
+            if matches!(round.await, Ok(0)) {
+                return;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Those that [`Self::kill_all`] found.
+    pub fn survivors(&self) -> Survivors {
+        self.found().survivors.clone()
+    }
+
+    /// Kills each process of the call once, and returns those that lived. Those of the session are killed as soon as
+    /// they are seen, so that one that forks without end is outrun: its children have higher numbers.
+    fn kill_round(&self, spare_keepers: bool) -> Vec<Process> {
+        let keepers = self.found().keepers.clone();
+        let is_spared = |process: &Process| spare_keepers && contains(&keepers, process);
+        let (mut table, mut killed) = (Vec::new(), Vec::new());
+        for process in all_processes() {
+            table.push(process);
+            if self.is_in_session(&process) && !is_spared(&process) {
+                self.kill(&process, spare_keepers);
+                killed.push(process);
+            }
+        }
+        for process in self.without_session(&table, &killed) {
+            if !is_spared(&process) && !contains(&killed, &process) {
+                self.kill(&process, spare_keepers);
+                killed.push(process);
+            }
+        }
+        killed
+    }
+
+    /// Kills one, and counts it as a survivor once the reaper is spared no more.
+    fn kill(&self, process: &Process, is_reaper_spared: bool) {
+        if !is_reaper_spared {
+            self.found().survivors.count(process);
+        }
+        if let Err(cause) = kill_exactly(process) {
+            tracing::warn!(%cause, pid = process.pid, "a process of a call cannot be killed");
+        }
+    }
+
+    fn is_in_session(&self, process: &Process) -> bool {
+        self.session.is_some()
+            && self.could_be(process)
+            && audit_session(process.pid) == self.session
+    }
+
+    /// Whether it lives and was born during the call.
+    fn could_be(&self, process: &Process) -> bool {
+        !process.is_ending && process.started >= self.begun
+    }
+
+    /// Those of the table that the other signs show: descent, now or earlier, and the call's variable.
+    fn without_session(&self, table: &[Process], members: &[Process]) -> Vec<Process> {
+        let (keepers, remembered) = {
+            let found = self.found();
+            (found.keepers.clone(), found.remembered.clone())
+        };
+        let is_known = |process: &&Process| {
+            contains(&keepers, process)
+                || contains(members, process)
+                || remembered.get(&process.pid) == Some(&process.started)
+                || self.has_variable(process)
+        };
+        let known: Vec<Process> = table.iter().filter(is_known).copied().collect();
+        let numbers: Vec<i32> = known.iter().map(|process| process.pid).collect();
+        let below = descendants_among(table, &numbers);
+        let mut all = [known, below].concat();
+        all.retain(|process| self.could_be(process));
+        all
+    }
+
+    fn has_variable(&self, process: &Process) -> bool {
+        let variable = self.variable.as_deref();
+        self.could_be(process)
+            && variable.is_some_and(|variable| has_in_environment(process.pid, variable))
+    }
+
+    fn remember(&self) {
+        let table: Vec<Process> = all_processes().collect();
+        let members = self.without_session(&table, &[]);
+        let mut found = self.found();
+        found.remembered = members
+            .iter()
+            .take(MAX_REMEMBERED)
+            .map(|process| (process.pid, process.started))
+            .collect();
+    }
+
+    fn found(&self) -> MutexGuard<'_, Found> {
+        // Lists of numbers are whole whatever happened to their last holder.
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Survivors {
+    fn count(&mut self, process: &Process) {
+        if self.counted.len() >= MAX_REMEMBERED
+            || self.counted.insert(process.pid, process.started) == Some(process.started)
+        {
+            return;
+        }
+        self.killed += 1;
+        if self.first.len() < MAX_NAMED {
+            let Process { pid, .. } = process;
+            self.first.push(format!("{pid} {}", process_name(*pid)));
+        }
+    }
+}
+
+fn contains(processes: &[Process], wanted: &Process) -> bool {
+    let is_same = |one: &Process| one.pid == wanted.pid && one.started == wanted.started;
+    processes.iter().any(is_same)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn sleeper() -> std::process::Child {
+        Command::new("sleep").arg("600").spawn().unwrap()
+    }
+
+    fn number(child: &std::process::Child) -> i32 {
+        i32::try_from(child.id()).unwrap()
+    }
+
+    #[test]
+    fn a_child_that_stayed_in_our_session_is_known_by_other_signs_alone() {
+        let mut child = sleeper();
+        let call = CallProcesses::of(number(&child));
+        assert_eq!(call.session(), None);
+        let (name, value) = call.variable().unwrap();
+        assert_eq!(name, VARIABLE);
+        // It is of the call by its variable, though it is not below the child.
+        let mut marked = Command::new("sleep")
+            .arg("600")
+            .env(name, value)
+            .spawn()
+            .unwrap();
+        let mut other = sleeper();
+        let killed = call.kill_round(true);
+        assert!(!marked.wait().unwrap().success());
+        assert_eq!(killed.len(), 1, "{killed:?}");
+        assert!(child.try_wait().unwrap().is_none(), "the reaper is spared");
+        call.kill_round(false);
+        assert!(!child.wait().unwrap().success());
+        assert!(other.try_wait().unwrap().is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+
+    #[test]
+    fn what_was_born_before_the_call_is_never_of_it() {
+        let mut older = sleeper();
+        let process = process(number(&older)).unwrap();
+        let call = CallProcesses {
+            begun: process.started + 1,
+            session: None,
+            variable: None,
+            found: Mutex::new(Found {
+                keepers: vec![process],
+                remembered: [(process.pid, process.started)].into(),
+                survivors: Survivors::default(),
+            }),
+        };
+        assert!(call.kill_round(false).is_empty());
+        assert!(older.try_wait().unwrap().is_none());
+        older.kill().unwrap();
+        older.wait().unwrap();
+    }
+
+    #[test]
+    fn a_survivor_is_counted_once_and_a_few_are_named() {
+        let mut survivors = Survivors::default();
+        let process = process(own_pid()).unwrap();
+        for pid in 0..20 {
+            let process = Process { pid, ..process };
+            survivors.count(&process);
+            survivors.count(&process);
+        }
+        assert_eq!(survivors.killed, 20);
+        assert_eq!(survivors.first.len(), MAX_NAMED);
+    }
+}
