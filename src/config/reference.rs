@@ -123,9 +123,9 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("limits", "agent_rate", limits.agent_rate, Count(1..=1_000_000),
         "Calls a minute of one agent."),
     key!("limits", "agent_calls", limits.agent_calls, Count(1..=4096),
-        "Calls of one agent at once, below what the helper runs for one agent. Calls of tools that only read are\n\
-         counted apart, and as many again: an agent whose commands run, or that waits for something, still sees\n\
-         what happens. One more waits up to 5 s for its turn; then it is refused."),
+        "Calls of one agent at once. Calls of tools that only read have as many places of their own, so that an\n\
+         agent with running commands or waiting calls can still read. Over HTTP a call too many waits up to 5 s\n\
+         for a place; then it is refused."),
     key!("limits", "agent_messages", limits.agent_messages, Count(1..=4096),
         "Messages an hour of one agent to the owner's channels, delivered or not."),
 

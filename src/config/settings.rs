@@ -151,7 +151,7 @@ pub struct Limits {
     pub address_burst: u32,
     /// Calls a minute of one agent.
     pub agent_rate: u32,
-    /// Calls of one agent at once; those that only read are counted apart, and as many again.
+    /// Calls of one agent at once, and as many that only read.
     pub agent_calls: u32,
     /// Messages an hour of one agent to the owner's channels.
     pub agent_messages: u32,

@@ -54,7 +54,7 @@ pub(super) async fn confirm(
         None => {
             let record =
                 Record::begin(engine, call, given, cx.reference(), &Verdict::Confirm).await?;
-            // Nobody is asked about a call that would fail on its arguments.
+            // A call that would fail on its arguments asks no question.
             if let Err(error) = tool.check_arguments(arguments.clone()) {
                 record.end("refused", None);
                 return Ok(Round::End(refuse(error)));

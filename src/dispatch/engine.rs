@@ -11,6 +11,7 @@ use super::{
     inbox::{Inbox, InboxLimits},
     interests::Since,
     listing::Listings,
+    owner_waits::OwnerWaits,
     results::{self, Caching},
     sealed::Sealer,
     task_store::{MemoryTasks, TaskStore},
@@ -55,6 +56,8 @@ pub struct Engine {
     pub(super) tasks: Tasks,
     /// The calls that wait for a person's yes.
     pub(super) questions: Confirmations<Close>,
+    /// The calls that wait for the owner's decision.
+    pub(super) owner_waits: OwnerWaits,
     /// What agents propose; fixtures have no owner who could approve.
     pub(super) inbox: Option<Inbox>,
     update_interval: Mutex<Duration>,
@@ -79,6 +82,7 @@ impl Engine {
             update_interval: Mutex::new(UPDATE_INTERVAL),
             succession: None,
             questions: Confirmations::default(),
+            owner_waits: OwnerWaits::default(),
             inbox: None,
             signature: catalog.server.signature(),
             catalog,

@@ -21,6 +21,7 @@ mod listing;
 mod live_task;
 mod long_call;
 mod methods;
+mod owner_waits;
 mod precondition;
 mod prompts;
 mod proposal_target;

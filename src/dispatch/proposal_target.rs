@@ -8,8 +8,8 @@ use crate::protocol::Inputs;
 use crate::registry::{Interruption, Scope, Tool, ToolError};
 use crate::sys::{Requester, on_behalf_of};
 
-/// Which tool knows whether what an argument names exists. The first whose argument is there is asked: a unit is asked
-/// about with its container.
+/// Arguments that name a target, and the tool that fails when this target does not exist. The first argument that is
+/// given decides: `unit_status` looks for the container of a unit too.
 const KNOWN_BY: [(&str, &str); 3] = [
     ("unit", "unit_status"),
     ("job", "job_get"),
@@ -18,9 +18,9 @@ const KNOWN_BY: [(&str, &str); 3] = [
 
 const CONTAINER: &str = "container";
 
-/// Refuses a proposal whose arguments are wrong, and one about a container, a unit or a job that the agent cannot see or
-/// that does not exist, with the words that a call about it would be answered with. What cannot be known at the moment
-/// is let through: the owner sees it, and the tool looks again when it runs.
+/// Refuses a proposal with wrong arguments, and a proposal about a container, a unit or a job that does not exist or that
+/// the agent cannot see. The words are those of a call about the same target. When existence cannot be determined, the
+/// proposal is accepted: the owner sees it, and the tool checks again when it runs.
 ///
 /// # Errors
 /// Words for the model.

@@ -13,18 +13,19 @@ use super::{
     record::Record,
     task_methods::declared,
 };
+use crate::auth::Principal;
 use crate::policy::PATIENCE;
 use crate::protocol::ToolResult;
 use crate::registry::{Answer, ProposedCall, Tool, ToolError};
 use crate::vault::Change;
 
-/// What is to be put into the inbox, and the record of the call that does.
+/// A call for the inbox, and its record.
 pub(super) struct Proposed<'a> {
     tool: &'a Tool,
     arguments: Map<String, Value>,
     reason: Option<String>,
     record: Record,
-    /// Why the owner is asked, where the policy alone does not say it.
+    /// Why the owner decides, if the reason is not the policy.
     why: Option<&'static str>,
     /// Whether the answer waits for the owner.
     waits: bool,
@@ -43,12 +44,12 @@ impl<'a> Proposed<'a> {
         }
     }
 
-    /// The same; the answer waits for what comes of it, up to the time that a question at a client has.
+    /// The same; the answer waits for the end of the change, at most as long as a question at a client is open.
     pub(super) fn waiting(self, waits: bool) -> Self {
         Self { waits, ..self }
     }
 
-    /// The same, and its answer says why the owner is asked.
+    /// The same; the answer names this reason.
     pub(super) fn because(self, why: &'static str) -> Self {
         Self {
             why: Some(why),
@@ -57,9 +58,8 @@ impl<'a> Proposed<'a> {
     }
 }
 
-/// Answers a call that needs the owner's approval with the change that it becomes, or with a task whose result is
-/// what comes of it, where the client knows of tasks. What is wrong, or about something that does not exist for the
-/// agent, is refused at once.
+/// Puts a call into the inbox and answers with the change, or with a task where the client supports tasks. Wrong
+/// arguments and targets that do not exist for the agent are refused at once.
 pub(super) async fn put_into_inbox(engine: &Engine, call: &Call, wanted: Proposed<'_>) -> Outcome {
     let Proposed {
         tool,
@@ -87,7 +87,7 @@ pub(super) async fn put_into_inbox(engine: &Engine, call: &Call, wanted: Propose
             if declared(call).is_ok() {
                 return Outcome::Complete(engine.signed(created(&change)));
             }
-            if waits && let Some(result) = end_in_time(engine, &change).await {
+            if waits && let Some(result) = end_in_time(engine, who, &change).await {
                 return Outcome::Called(result);
             }
             Outcome::Called(proposed(engine, who, &change, why).into_result())
@@ -114,9 +114,10 @@ pub(super) async fn propose_other(
     }
 }
 
-/// The result of a change that ends within the time of a question at a client; nothing when it is still open then, or
-/// when the server stops.
-async fn end_in_time(engine: &Engine, change: &Change) -> Option<ToolResult> {
+/// The result of a change that ends within the time of a question at a client. Nothing when it is still open then, when
+/// the server stops, and when too many calls of the agent wait already.
+async fn end_in_time(engine: &Engine, who: &Principal, change: &Change) -> Option<ToolResult> {
+    let _wait = engine.owner_waits.begin(who.agent_id())?;
     let changes = engine.vault.as_ref()?.changes();
     let mut bell = changes.bell();
     let mut stop = engine.stopping();

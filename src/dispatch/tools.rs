@@ -84,7 +84,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<Reply, RpcError> {
     })
 }
 
-/// Whether the client is shown that the call goes on, so that it does not give up on one that waits for a person.
+/// Whether the client receives progress notifications, which keep it from timing out while a person decides.
 fn hears_progress(call: &Call) -> bool {
     call.context.hears_notes && matches!(progress_token(&call.params), Ok(Some(_)))
 }

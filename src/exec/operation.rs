@@ -38,7 +38,7 @@ pub struct Request {
     pub limits: Limits,
     /// The call that this is for, as it stands in the journal and the audit.
     pub reference: String,
-    /// For whom the front asks; nobody in particular when absent.
+    /// On whose behalf the front asks. Requests without a requester share the places of one agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requester: Option<Requester>,
     /// Where the front's audit ends; absent from a front that keeps none, or has written nothing yet.

@@ -48,7 +48,7 @@ pub struct Guard {
     bodies: Concurrency,
     /// Calls that may change something, or run something.
     calls: Concurrency,
-    /// Calls that only read, so that an agent whose commands have all places still sees what they do.
+    /// Calls that only read: an agent with commands in all its places can still read.
     reads: Concurrency,
     streams: Concurrency,
 }
@@ -133,8 +133,8 @@ impl Guard {
         })
     }
 
-    /// Reads a body, of which an agent may be sending [`MAX_BODIES`] at once, or as many as it may have calls if these
-    /// are more: what arrives is bounded before it is known to be a call, or only an answer to one.
+    /// Reads a body. An agent sends at most [`MAX_BODIES`] at once, or `agent_calls` if that is more: the bound applies
+    /// before the server knows whether the body is a call or an answer.
     async fn read(&self, who: &Principal, body: Upload) -> Result<Bytes, Refusal> {
         let calls = self.live.read(|settings| settings.limits.agent_calls);
         let most = Most::own(calls.max(MAX_BODIES));
@@ -226,8 +226,8 @@ impl Guard {
         edge.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A place among an agent's calls. Those that only read are counted apart, and as many again. What is no call needs
-    /// none: an answer or a cancellation, which may be what frees one, is never refused for want of a place.
+    /// A place among an agent's calls. Calls that only read have as many places of their own. Answers and cancellations
+    /// need no place, because they may free one.
     pub fn call(&self, who: &Principal, only_reads: bool) -> Result<Place, Refusal> {
         let (calls, most) = self.calls_of(who, only_reads);
         let place = calls.enter(who.agent_id(), most);

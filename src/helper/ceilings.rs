@@ -15,8 +15,8 @@ pub const MAX_EVENT_STREAMS: usize = 4;
 /// Callers at once that are told what is allowed, or which jobs have ended, counted apart for the same reason; one more is refused as busy.
 pub const MAX_BOUNDS_STREAMS: usize = 6;
 
-/// Callers that wait for the end of a job at once, counted apart because nothing runs for them; one more is refused as
-/// busy, and its agent is answered at once how the job stands. The front has four agents' calls in them.
+/// Callers that wait for the end of a job at once, counted apart because nothing runs for them. One more is refused as
+/// busy, and the front then answers with the job's present state. Four agents with 16 calls each have room.
 pub const MAX_JOB_WAITS: usize = 64;
 
 /// Connections at once; one more waits in the socket's backlog.

@@ -1,5 +1,5 @@
-//! Places for operations: each requester has a share, some are reserved for the owner and for reading, and who finds
-//! none waits a short time.
+//! Places for operations: each requester has a share, some places are reserved, and a short queue replaces an instant
+//! refusal.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,16 +12,16 @@ use crate::exec::{Operation, RefusalCode, Requester};
 
 use super::refusal::Refusal;
 
-/// Operations at once, of everybody together.
+/// Operations at once, of all requesters together.
 pub const MAX_OPERATIONS: usize = 64;
 
-/// Operations that wait for a place at once, of everybody together; one more is refused as busy.
+/// Operations that wait for a place, of all requesters together; one more is refused as busy.
 pub const MAX_WAITING: usize = 64;
 
-/// Of the places, only the owner and the observer take the last ones.
+/// Places that only the owner and the observer take.
 const RESERVED_FOR_OWNER: usize = 8;
 
-/// Of the other places, commands and changes of agents take so many at most; the rest is for reading.
+/// Commands and changes of all agents at once; the remaining places are for reading.
 const MAX_CHANGES: usize = 48;
 
 /// Commands and changes of one agent at once; one more waits.
@@ -47,7 +47,7 @@ pub struct OperationPlace {
     wanted: Wanted,
 }
 
-/// Who wants a place, and what for.
+/// A requester, and the class of its operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Wanted {
     requester: Option<Requester>,
@@ -65,9 +65,9 @@ enum Class {
 #[derive(Debug, Default)]
 struct Book {
     shares: HashMap<Option<Requester>, Share>,
-    /// What everybody but the owner and the observer has.
+    /// The places taken by agents, and by requests without a requester.
     agents: Share,
-    /// What the owner and the observer have.
+    /// The places taken by the owner and the observer.
     privileged: usize,
     /// First come, first in the list.
     waiting: Vec<Waiting>,
@@ -110,7 +110,7 @@ impl OperationPlaces {
         let (give, given) = oneshot::channel();
         let number = {
             let mut book = self.lock();
-            // Who waits is first, unless it waits for its own share.
+            // Operations of one requester and class begin in their order.
             if book.has_room(&wanted) && !book.is_behind(&wanted) {
                 book.count(&wanted);
                 return Ok(self.place(wanted));
@@ -137,7 +137,7 @@ impl OperationPlaces {
         }
     }
 
-    /// Takes back a place, and gives what is free to those who wait.
+    /// Takes back a place, and gives free places to the operations that wait.
     fn release(self: &Arc<Self>, wanted: &Wanted) {
         let mut book = self.lock();
         book.discount(wanted);
@@ -148,7 +148,7 @@ impl OperationPlaces {
         }
         drop(book);
         for Waiting { wanted, give, .. } in given {
-            // Who has gone meanwhile gives it back by dropping it.
+            // A waiter that has gone drops its place, which releases it.
             drop(give.send(self.place(wanted)));
         }
     }
@@ -198,7 +198,7 @@ impl Book {
         share.copied().unwrap_or_default()
     }
 
-    /// Whether the same requester waits for the same already: it does not overtake itself.
+    /// Whether an operation of the same requester and class waits already.
     fn is_behind(&self, wanted: &Wanted) -> bool {
         self.waiting.iter().any(|waiting| waiting.wanted == *wanted)
     }
@@ -221,8 +221,8 @@ impl Book {
         number
     }
 
-    /// Takes the next one out of the queue for which there is room: the owner and the observer first, then who has the
-    /// least, then who came first.
+    /// Removes the next operation with room from the queue: the owner and the observer first, then the requester with the
+    /// fewest places, then the oldest.
     fn next(&mut self) -> Option<Waiting> {
         let with_room = self.waiting.iter().enumerate();
         let with_room = with_room.filter(|(_, waiting)| self.has_room(&waiting.wanted));
@@ -312,8 +312,8 @@ mod tests {
 
     use super::*;
 
-    fn agent(name: &str) -> Option<Requester> {
-        Some(Requester::Agent(name.into()))
+    fn agent(name: &str) -> Requester {
+        Requester::Agent(name.into())
     }
 
     fn change() -> Operation {
@@ -331,16 +331,16 @@ mod tests {
     /// As many places as this one finds without waiting.
     async fn fill(
         places: &Arc<OperationPlaces>,
-        requester: &Option<Requester>,
+        requester: &Requester,
         operation: &Operation,
     ) -> Vec<OperationPlace> {
         let mut taken = Vec::new();
         let wanted = Wanted {
-            requester: requester.clone(),
+            requester: Some(requester.clone()),
             class: class_of(operation),
         };
         while places.lock().has_room(&wanted) {
-            let place = places.take(requester.as_ref(), operation).await;
+            let place = places.take(Some(requester), operation).await;
             taken.push(place.unwrap());
         }
         taken
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(changes.len(), MAX_CHANGES_OF_ONE);
         let reads = fill(&places, &agent("a"), &read()).await;
         assert_eq!(reads.len(), 12, "as many in all as are free");
-        for other in [agent("b"), None, Some(Requester::Owner)] {
+        for other in [Some(agent("b")), None, Some(Requester::Owner)] {
             let begun = Instant::now();
             places.take(other.as_ref(), &change()).await.unwrap();
             assert_eq!(begun.elapsed(), Duration::ZERO, "{other:?}");
@@ -371,7 +371,7 @@ mod tests {
             taken.extend(changes);
             taken.extend(fill(&places, &name, &read()).await);
         }
-        let owners = fill(&places, &Some(Requester::Owner), &change()).await;
+        let owners = fill(&places, &Requester::Owner, &change()).await;
         assert_eq!(owners.len(), RESERVED_FOR_OWNER);
         assert_eq!(taken.len() + owners.len(), MAX_OPERATIONS);
     }
@@ -381,15 +381,15 @@ mod tests {
         let places = places();
         let mut changes = fill(&places, &agent("a"), &change()).await;
         let begun = Instant::now();
-        let refused = places.take(agent("a").as_ref(), &change()).await;
+        let refused = places.take(Some(&agent("a")), &change()).await;
         let refused = refused.unwrap_err();
         assert_eq!(refused.code(), RefusalCode::Busy);
         assert!(refused.words().contains("16 commands"), "{refused}");
         assert_eq!(begun.elapsed(), WAIT);
         let requester = agent("a");
         let operation = change();
-        let (taken, ()) = tokio::join!(places.take(requester.as_ref(), &operation), async {
-            drop(changes.pop())
+        let (taken, ()) = tokio::join!(places.take(Some(&requester), &operation), async {
+            drop(changes.pop());
         });
         changes.push(taken.unwrap());
         assert_eq!(begun.elapsed(), WAIT, "it began at once");
@@ -404,17 +404,17 @@ mod tests {
         let _changes = fill(&places, &agent("a"), &change()).await;
         let waiting = (0..MAX_WAITING_OF_ONE).map(|_| {
             let places = places.clone();
-            tokio::spawn(async move { places.take(agent("a").as_ref(), &change()).await.is_ok() })
+            tokio::spawn(async move { places.take(Some(&agent("a")), &change()).await.is_ok() })
         });
         let waiting: Vec<_> = waiting.collect();
         while places.lock().waiting.len() < MAX_WAITING_OF_ONE {
             tokio::task::yield_now().await;
         }
         let begun = Instant::now();
-        let refused = places.take(agent("a").as_ref(), &change()).await;
+        let refused = places.take(Some(&agent("a")), &change()).await;
         assert_eq!(refused.unwrap_err().code(), RefusalCode::Busy);
         assert_eq!(begun.elapsed(), Duration::ZERO);
-        places.take(agent("b").as_ref(), &change()).await.unwrap();
+        places.take(Some(&agent("b")), &change()).await.unwrap();
         // One that goes leaves the queue.
         waiting[0].abort();
         while places.lock().waiting.len() == MAX_WAITING_OF_ONE {
@@ -425,16 +425,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_free_place_goes_to_the_owner_first_and_then_to_who_has_least() {
         let places = places();
-        let mut owners = fill(&places, &Some(Requester::Owner), &change()).await;
+        let mut owners = fill(&places, &Requester::Owner, &change()).await;
         assert_eq!(owners.len(), MAX_OPERATIONS);
         let (order, mut came) = tokio::sync::mpsc::unbounded_channel();
-        for (number, who) in [agent("a"), agent("b"), Some(Requester::Observer)]
+        for (number, who) in [agent("a"), agent("b"), Requester::Observer]
             .into_iter()
             .enumerate()
         {
             let (places, order) = (places.clone(), order.clone());
             tokio::spawn(async move {
-                let place = places.take(who.as_ref(), &read()).await.unwrap();
+                let place = places.take(Some(&who), &read()).await.unwrap();
                 order.send((number, place)).unwrap();
             });
             tokio::task::yield_now().await;

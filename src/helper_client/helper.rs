@@ -31,7 +31,7 @@ const ROOT: u32 = 0;
 #[derive(Debug, Clone)]
 pub struct Helper {
     address: Arc<Address>,
-    /// For whom it asks; who the current task runs for when absent.
+    /// On whose behalf it asks; when absent, that of the current task.
     requester: Option<Requester>,
     audit: Arc<HeadSource>,
 }

@@ -1,4 +1,4 @@
-//! For whom the current task asks the helper: set where a request is handled, read where the helper is called.
+//! On whose behalf the current task asks the helper: set where a request is handled, read where the helper is called.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ tokio::task_local! {
     static REQUESTER: Requester;
 }
 
-/// For whom the front asks the helper for an operation. The helper shares its places by it and decides nothing else:
-/// a compromised front can name anybody.
+/// On whose behalf the front asks the helper for an operation. The helper only shares its places by it, because a
+/// compromised front can send any requester.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Requester {
@@ -26,7 +26,7 @@ pub async fn on_behalf_of<F: Future>(requester: Requester, future: F) -> F::Outp
     REQUESTER.scope(requester, future).await
 }
 
-/// For whom the current task runs; `None` outside [`on_behalf_of`].
+/// The requester of the current task; `None` outside [`on_behalf_of`].
 pub fn current_requester() -> Option<Requester> {
     REQUESTER.try_with(Requester::clone).ok()
 }

@@ -13,12 +13,13 @@ use crate::backends::{
 };
 use crate::registry::{Cx, HelperClass, Interruption, Result, Risk, Scope, ToolError, Toolset};
 
+const TARGET: &[(&str, &str)] = &[("targetId", "target")];
+const PASSWORD: &[&str] = &["password"];
+
 /// The group, as a table.
 pub fn tools(backups: Arc<Backups>) -> Toolset<Backups> {
-    const TARGET: &[(&str, &str)] = &[("targetId", "target")];
     const OF_PACKAGE: &[(&str, &str)] = &[("targetId", "target"), ("packageIds", "container")];
-    const PASSWORD: &[&str] = &["password"];
-    Toolset::over(backups)
+    let copies = Toolset::over(backups)
         .named("backup")
         .tool("backup_create", Risk::Write, create)
         .about(Scope::HostOr("container"))
@@ -47,7 +48,12 @@ pub fn tools(backups: Arc<Backups>) -> Toolset<Backups> {
         .about(Scope::Within)
         .through(HelperClass::Backup)
         .titled("Check a backup")
-        .long()
+        .long();
+    with_places(copies)
+}
+
+fn with_places(copies: Toolset<Backups>) -> Toolset<Backups> {
+    copies
         .tool("backup_target_list", Risk::Read, targets)
         .about(Scope::Within)
         .through(HelperClass::Backup)

@@ -215,7 +215,7 @@ fn what_a_model_writes_is_no_consent() {
     );
 }
 
-/// What an answer says of the change that the call has become.
+/// Asserts that a call became a change, for this reason.
 fn became_change(answer: &Answer, why: &str) {
     let result = answer.result();
     let text = result["content"].to_string();

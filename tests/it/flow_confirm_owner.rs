@@ -1,4 +1,4 @@
-//! Calls that the owner has to agree to: in the inbox, and not at the client, whose own word is not asked for.
+//! The mode confirm-owner: the owner decides in the inbox, and the client has no part in the decision.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::support::server::{Directory, Server, server};
 struct House {
     home: Directory,
     server: Server,
-    /// An agent whose commands the owner has to agree to.
+    /// An agent with the mode confirm-owner for commands.
     client: Client,
 }
 

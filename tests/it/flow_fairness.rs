@@ -28,7 +28,7 @@ fn call(client: &Client, command: &str) -> Duration {
 
 #[test]
 fn while_one_agent_floods_the_server_another_agent_and_the_owner_are_served() {
-    // The front lets all of them through: what is held here is held by the helper.
+    // The front admits all of them: the helper has to share its places.
     let settings = format!("[limits]\nagent_calls = {FLOOD}\n");
     let server = server().policy("admin").settings(&settings).start();
     let added = add_agent(&server.state_dir(), "other", &["--policy", "admin"]);

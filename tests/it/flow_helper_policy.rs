@@ -118,7 +118,7 @@ fn what_is_off_cannot_be_proposed_either() {
         refused.failure().contains("no tool system_shell"),
         "{refused:?}"
     );
-    // What is on may be proposed: it comes as far as a container that is not there lets it.
+    // A tool of a class that is on can be proposed, for a container that exists.
     let container = propose("container_start", json!({ "container": "web" }));
     if is_root() {
         let failure = container.failure();

@@ -78,7 +78,7 @@ fn t2_each_policy_sees_its_tools() {
     let [observe, operate, admin] = &lists;
     assert_eq!(observe, &here(&["read"]));
     assert_eq!(here(&["scan"]), SCANNING);
-    // What is of class persist the owner decides on, so an admin asks after it.
+    // The owner decides on class persist, so an admin can ask about its changes.
     for name in admin.iter().filter(|name| own(name)) {
         assert!(ASKING_AFTER.contains(&name.as_str()), "{name}");
     }

@@ -20,7 +20,7 @@ fn agent(id: &str) -> Value {
     json!({ "agent": id })
 }
 
-/// So many commands of one agent, each of which lasts until it is ended.
+/// Commands of one agent that run until they are killed.
 fn flood(helper: &Helper, id: &str, marker: &str, count: usize) -> Vec<Call> {
     let operation = host(&format!("exec sleep {marker}"));
     let ask = |_| helper.ask_for(&agent(id), &operation);

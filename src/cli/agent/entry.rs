@@ -28,7 +28,7 @@ Classes of tools: read, scan (sends packets to other machines or ports), write (
 access, or writes what root may run).
 Modes: allow, confirm (the person at the client is asked), confirm-owner (the owner is asked in the inbox, and
 the call waits for the decision where the client can), propose (waits in the inbox for the owner), deny (does not
-exist for the agent); default takes back what was said before.
+exist for the agent); default removes the override.
 
 A running gatewren hears of each change within a second: the next call is judged by the new policy, and
 what a revoked or replaced token had open ends. Each change is a row of the audit.";

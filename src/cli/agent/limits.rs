@@ -26,11 +26,11 @@ pub struct Options {
     #[arg(long = "container", value_name = "GLOB")]
     containers: Vec<Glob>,
 
-    /// What is said to one tool: allow, confirm, confirm-owner, propose, deny, or default
+    /// Mode of one tool: allow, confirm, confirm-owner, propose, deny, or default
     #[arg(long = "tool", value_name = "TOOL=MODE")]
     tools: Vec<Said<String>>,
 
-    /// What is said to a class of tools: allow, confirm, confirm-owner, propose, deny, or default
+    /// Mode of a class of tools: allow, confirm, confirm-owner, propose, deny, or default
     #[arg(long = "mode", value_name = "CLASS=MODE")]
     modes: Vec<Said<Risk>>,
 

@@ -131,7 +131,7 @@ struct Said {
     ca: PathBuf,
 }
 
-/// What `agent add --json` says.
+/// The output of `agent add --json`, as far as it is used.
 #[derive(Deserialize)]
 struct Added {
     token: String,

@@ -1,4 +1,4 @@
-//! W11: what a command of one agent takes while another asks for as many long commands as it can.
+//! W11: the time of one agent's command while another agent asks for 150 long commands.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::shell::{HOST, Served, says_hi};
 /// Commands that the flooding agent asks for at once.
 const FLOOD: u32 = 150;
 
-/// The flooding agent's commands have their places after this.
+/// After this time the flooding agent's commands run.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// The pause before the flooding agent asks again for what was refused.
+/// The pause of the flooding agent after a refusal.
 const PAUSE: Duration = Duration::from_millis(50);
 
 const LONG: Question<'_> = Question {
@@ -60,7 +60,7 @@ async fn begin(asked: &Asked<'_>) -> Result<JoinSet<()>, Error> {
         let mut caller = Caller::open(asked).await?;
         flood.spawn(async move {
             loop {
-                // A refusal is what is expected here.
+                // The helper refuses most of them.
                 let _ = caller.once().await;
                 tokio::time::sleep(PAUSE).await;
             }

@@ -113,14 +113,19 @@ impl Containers {
     }
 }
 
-/// Where LXC has definitions of containers of these names, none of which ever ran.
+/// A directory for LXC with definitions of containers of these names. None of them can run.
 pub fn defined(names: &[&str]) -> Directory {
     let home = Directory::new();
-    for name in names {
-        fs::create_dir_all(home.join(name)).unwrap();
-        fs::write(home.join(name).join("config"), "lxc.uts.name = x\n").unwrap();
-    }
+    define(&home.0, names);
     home
+}
+
+/// The same in a directory that is there.
+pub fn define(folder: &Path, names: &[&str]) {
+    for name in names {
+        fs::create_dir_all(folder.join(name)).unwrap();
+        fs::write(folder.join(name).join("config"), "lxc.uts.name = x\n").unwrap();
+    }
 }
 
 impl Drop for Containers {
