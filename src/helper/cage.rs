@@ -204,10 +204,10 @@ impl Cage {
             kill_group(cgroup.as_ref());
         }
         let exit = timeout(GONE_TIME, child.wait()).await;
-        let is_done = matches!(exit, Ok(Ok(Exit::Code(0))));
+        let finished = matches!(exit, Ok(Ok(Exit::Code(0))));
         let lost = match slow {
             Slow::Lost(how) => Some(how),
-            Slow::Ended if !is_done && !has_ended(container.as_ref()) => Some("it was killed"),
+            Slow::Ended if !finished && !has_ended(container.as_ref()) => Some("it was killed"),
             _ => None,
         };
         if lost.is_some() {
@@ -222,7 +222,7 @@ impl Cage {
         let patience = Instant::now() + REAPER_TIME;
         let is_gone = timeout(GONE_TIME, rest.gone(patience)).await.is_ok();
         // Where something else ended them all, such as the container's end, they were only still dying.
-        let survivors = (is_done || lost.is_some()).then(|| rest.processes.survivors());
+        let survivors = (finished || lost.is_some()).then(|| rest.processes.survivors());
         let torn_down = TornDown {
             lost,
             survivors: survivors.unwrap_or_default(),

@@ -111,6 +111,25 @@ def journal(gatewren):
         expect(left.returncode == 1, left.stdout)
 
 
+def hides(gatewren):
+    def left(seconds):
+        return subprocess.run(["pgrep", "-f", f"^sleep {seconds}"], capture_output=True, text=True).stdout.split()
+
+    with check("what systemd-run moved into a scope is killed, though its command has killed the reaper"):
+        line = "systemd-run --quiet --scope sh -c 'setsid sleep 986 >/dev/null 2>&1 &'; kill -9 $PPID; sleep 986"
+        _, said = gatewren.call("container_shell", command=line, **HERE)
+        expect(said["killed_because"] == "reaper lost" and left(986) == [], (said, left(986)))
+    with check("what a user's session took along is killed"):
+        line = "su - nobody -s /bin/sh -c 'setsid sleep 985 >/dev/null 2>&1 &'; kill -9 $PPID; sleep 985"
+        _, said = gatewren.call("container_shell", command=line, **HERE)
+        expect(said["killed_because"] == "reaper lost" and left(985) == [], (said, left(985)))
+    with check("a service that a command started lives on, though the command has killed the reaper"):
+        line = "systemctl start lab-inner.service; kill -9 $PPID; sleep 984"
+        _, said = gatewren.call("container_shell", command=line, **HERE)
+        expect(said["killed_because"] == "reaper lost" and left(984) == [], (said, left(984)))
+        expect(inside("systemctl", "is-active", "lab-inner.service").strip() == "active", said)
+
+
 def main(root):
     boot(root)
     POLICY.write_text('units = "on"\npower = "off"\n')
@@ -122,6 +141,7 @@ def main(root):
     with Gatewren() as gatewren:
         units(gatewren)
         journal(gatewren)
+        hides(gatewren)
     sys.exit(unit_tools.failed)
 
 

@@ -8,7 +8,7 @@ import socket
 import struct
 import subprocess
 
-from bounds import BOUND, GATEWREN, check, expect
+from bounds import BOUND, GATEWREN, POLICY, check, expect
 
 MOUNT = pathlib.Path("/sys/fs/cgroup")
 UNIT = MOUNT / "gatewren-helper.service"
@@ -68,6 +68,7 @@ def limits():
     (MOUNT / "cgroup.subtree_control").write_text(" ".join(f"+{one}" for one in sorted(CONTROLLERS)))
     total = next(int(line.split()[1]) << 10 for line in open("/proc/meminfo") if line.startswith("MemTotal"))
     own = f"$(sed -n 's,^0::,{MOUNT},p' /proc/self/cgroup)"
+    POLICY.write_text('host_shell = "full"\n')
     with Helper() as helper:
         with check("the helper moves into a group of its own and gives its controllers to those of calls"):
             ending, _, _ = helper.run("true")
