@@ -11,7 +11,7 @@ use super::{
     answers::to_its_end,
     archive,
     backup_check::{ARCHIVE, CONFIG, Checked, check},
-    backup_places::{Target, own},
+    backup_places::Target,
     copies::{check_new, settle},
     definition, definitions, files,
     halt::{Halt, Work, ending},
@@ -240,17 +240,18 @@ async fn directory(
             return Err(Refusal::bad_command("the path names no directory"));
         };
         let parent = ground.find(&parent.to_string_lossy())?;
-        // Else somebody could put a link in the place of what is unpacked.
-        own(&parent.path)?;
+        parent.check_ancestors()?;
         let to = parent.path.join(name);
+        if ground.keeps_out(&to, &parent.facts) {
+            return Err(Refusal::bad_command("nothing is brought back to there"));
+        }
+        // From here on everything goes by the descriptor: whatever is renamed meanwhile, nothing lands elsewhere.
+        let to = parent.handle().join(name);
         if fs::symlink_metadata(&to).is_ok() {
             let message = format!("{asked} is there already; name a directory that is not");
             return Err(Refusal::bad_command(message));
         }
-        if ground.keeps_out(&to, &parent.facts) {
-            return Err(Refusal::bad_command("nothing is brought back to there"));
-        }
-        Ok((parent.path, to))
+        Ok((parent, to))
     });
     let (parent, to) = match found.await {
         Ok(found) => found,
@@ -260,7 +261,7 @@ async fn directory(
         Ok(kept) => kept,
         Err(halt) => return ending(Err(halt)),
     };
-    let stage = Stage::private(&parent, "restore").await?;
+    let stage = Stage::private(&parent.handle(), "restore").await?;
     let from = stage.path().join("new");
     let (from, unpacked) = match files(work, (&kept, id), &from).await {
         Ok(from) => (from, Ok(())),

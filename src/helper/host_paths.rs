@@ -1,6 +1,6 @@
 //! Which files of the host are within reach: below the directories that the owner's file names, and nobody's secrets.
 
-use std::fs::{DirEntry, File, Metadata, read_dir};
+use std::fs::{self, DirEntry, File, Metadata, read_dir};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -28,6 +28,12 @@ const KEPT_OUT: [&str; 6] = [
     "/sys",
     "/dev",
 ];
+
+/// The bits that let the group or others write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// The sticky bit.
+const STICKY: u32 = 0o1000;
 
 /// Where somebody may go.
 #[derive(Debug, Clone)]
@@ -135,7 +141,7 @@ impl Ground {
 
 impl Place {
     fn of(file: File) -> io::Result<Self> {
-        let path = std::fs::read_link(handle(&file))?;
+        let path = fs::read_link(handle(&file))?;
         let facts = file.metadata()?;
         Ok(Self { file, path, facts })
     }
@@ -148,6 +154,33 @@ impl Place {
     /// A path that means it and nothing else, whatever is renamed meanwhile.
     pub fn handle(&self) -> PathBuf {
         handle(&self.file)
+    }
+
+    /// Checks that only root can replace this directory or one above it, as sshd does for the files that it trusts
+    /// (sshd_config(5), `StrictModes`).
+    ///
+    /// # Errors
+    /// Names the first directory, from the root on, that somebody else owns or can write.
+    pub fn check_ancestors(&self) -> Result<(), Refusal> {
+        let mut ancestors: Vec<&Path> = self.path.ancestors().collect();
+        ancestors.reverse();
+        // From the root downwards: only root can replace a directory whose parents have passed.
+        for ancestor in ancestors {
+            let facts = fs::symlink_metadata(ancestor);
+            let facts = facts.map_err(|e| wrong(&ancestor.to_string_lossy(), &e))?;
+            if !is_safe(&facts) {
+                return Err(unsafe_ancestor(ancestor));
+            }
+        }
+        let now = fs::symlink_metadata(&self.path);
+        let now = now.map_err(|e| wrong(&self.path.to_string_lossy(), &e))?;
+        if (now.dev(), now.ino()) != (self.facts.dev(), self.facts.ino()) {
+            let path = self.path.display();
+            let message =
+                format!("{path} was replaced during the check; nothing was changed. Try again");
+            return Err(Refusal::failed(message));
+        }
+        Ok(())
     }
 
     /// The regular file, opened to be read.
@@ -174,6 +207,22 @@ impl Place {
     }
 }
 
+/// Whether a directory is root's, or our own, and other users cannot rename entries of root in it: a sticky directory,
+/// such as `/tmp`, protects them (unlink(2), `EPERM`).
+fn is_safe(facts: &Metadata) -> bool {
+    let is_ours = facts.uid() == 0 || facts.uid() == own_uid();
+    let is_writable = facts.mode() & WRITABLE_BY_OTHERS != 0 && facts.mode() & STICKY == 0;
+    facts.is_dir() && is_ours && !is_writable
+}
+
+fn unsafe_ancestor(path: &Path) -> Refusal {
+    let shown = path.display();
+    Refusal::failed(format!(
+        "{shown} is not root's alone: another user could redirect what is restored below it. Nothing was changed. \
+         Run on the box: chown root {shown} && chmod go-w {shown}"
+    ))
+}
+
 fn kept(path: &str) -> Refusal {
     let path = path.escape_debug();
     let message = format!(
@@ -182,8 +231,9 @@ fn kept(path: &str) -> Refusal {
     Refusal::new(RefusalCode::Forbidden, message)
 }
 
+/// Not `/proc/self`: the programs that we start find our descriptors by it too.
 fn handle(file: &File) -> PathBuf {
-    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }
 
 /// What the system says of a path.

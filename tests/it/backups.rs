@@ -2,9 +2,10 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -748,6 +749,75 @@ fn a_directory_of_the_host_comes_back_to_a_new_one() {
     fs::set_permissions(home.files.join("back"), Permissions::from_mode(0o777)).unwrap();
     let said = home.refused("backup_restore", back("back/other"));
     assert!(said.contains("root's alone"), "{said}");
+}
+
+#[test]
+#[ignore = "long: backups of whole containers"]
+fn a_directory_comes_back_below_no_directory_of_another_user() {
+    let Some(home) = Home::new() else { return };
+    fs::write(home.files.join("data/file"), "kept").unwrap();
+    let path = |name: &str| json!(home.files.join(name).display().to_string());
+    let made = home.call(
+        "backup_create",
+        json!({ "target": "local", "path": path("data") }),
+    );
+    let back = |to: &str| json!({ "target": "local", "backup": made["backup"], "path": path(to) });
+    let theirs = home.files.join("back/theirs");
+    fs::create_dir_all(theirs.join("roots")).unwrap();
+    chown(&theirs, Some(1000), Some(1000)).unwrap();
+    let said = home.refused("backup_restore", back("back/theirs/roots/new"));
+    let named = format!("{} is not root's alone", theirs.display());
+    assert!(said.contains(&named), "{said}");
+    assert_eq!(names(&theirs.join("roots")), [""; 0]);
+    chown(&theirs, Some(0), Some(0)).unwrap();
+    home.call("backup_restore", back("back/theirs/roots/new"));
+    assert_eq!(names(&theirs.join("roots")), ["new"]);
+}
+
+/// Somebody puts a link to another directory in the place of the parent again and again while a backup comes back.
+#[test]
+#[ignore = "long: backups of whole containers"]
+fn a_directory_comes_back_nowhere_else_when_its_parent_is_swapped_for_a_link() {
+    /// More than are needed where each step is by path: there the first few end up elsewhere.
+    const TRIES: usize = 20;
+    let Some(home) = Home::new() else { return };
+    for n in 0..200 {
+        fs::write(home.files.join(format!("data/{n}")), "kept").unwrap();
+    }
+    let at = |name: &str| home.files.join(name);
+    for folder in ["back/in", "outside"] {
+        fs::create_dir(at(folder)).unwrap();
+    }
+    let path = |name: &str| json!(at(name).display().to_string());
+    let made = home.call(
+        "backup_create",
+        json!({ "target": "local", "path": path("data") }),
+    );
+    let (inside, away, outside) = (at("back/in"), at("back/away"), at("outside"));
+    let is_over = AtomicBool::new(false);
+    let mut landed = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                fs::rename(&inside, &away).unwrap();
+                symlink(&outside, &inside).unwrap();
+                std::thread::sleep(Duration::from_millis(3));
+                fs::remove_file(&inside).unwrap();
+                fs::rename(&away, &inside).unwrap();
+                std::thread::sleep(Duration::from_millis(3));
+            }
+        });
+        for n in 0..TRIES {
+            let to = path(&format!("back/in/new{n}"));
+            let back = json!({ "target": "local", "backup": made["backup"], "path": to });
+            let answer = home.agent.call("backup_restore", back).send();
+            landed += usize::from(answer.result()["isError"] != true);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(landed > 0, "none came back");
+    assert_eq!(names(&outside), [""; 0]);
+    assert_eq!(names(&inside).len(), landed, "{:?}", names(&inside));
 }
 
 #[test]
