@@ -19,6 +19,14 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 
 use super::known::{authority_of, trusted, trusting};
+use crate::sys::{FoundAddress, interface_addresses};
+
+/// The one port that is asked on the public Internet: that of HTTPS.
+const PUBLIC_PORT: u16 = 443;
+
+/// The longest IPv6 prefix that one network has from its provider is a /48 (RFC 6177): what shares so many bits with an
+/// address of this box may be behind the same router.
+const SITE_BITS: u8 = 48;
 
 /// From looking the name up to the last byte; then it has failed.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -149,6 +157,10 @@ impl Outward<'_> {
         let host = uri.host().ok_or_else(none)?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
+        if self.only_public && (port != PUBLIC_PORT || !secure) {
+            let words = "on the public Internet only https:// on port 443 is asked";
+            return Err(OutwardError::Address(words));
+        }
         let stream = match to {
             Some(to) => TcpStream::connect(to).await?,
             None if self.only_public => connect_publicly(host, port).await?,
@@ -215,11 +227,15 @@ pub fn is_local(address: IpAddr) -> bool {
     }
 }
 
-/// Connects to those addresses of a host that are public. Its name is looked up once: what was looked at is what is
-/// connected to.
+/// Connects to those addresses of a host that are public and not of this box's own networks. Its name is looked up
+/// once: the addresses that were checked are those that are connected to.
 async fn connect_publicly(host: &str, port: u16) -> Result<TcpStream, OutwardError> {
     let found = lookup_host((host, port)).await?;
-    let public: Vec<SocketAddr> = found.filter(|found| is_public(found.ip())).collect();
+    // Without the list nothing is asked.
+    let own = interface_addresses()?;
+    let public: Vec<SocketAddr> = found
+        .filter(|found| is_public(found.ip()) && !is_near(found.ip(), &own))
+        .collect();
     if public.is_empty() {
         let words = "the address is not one of the public Internet";
         return Err(OutwardError::Address(words));
@@ -234,6 +250,23 @@ fn is_public(address: IpAddr) -> bool {
         IpAddr::V4(ip) => is_public_v4(ip),
         IpAddr::V6(ip) => is_public_v6(ip),
     }
+}
+
+/// Whether an address is one of this box's own, or may be behind the same router: in the network of one of its
+/// addresses, of which IPv6 networks may have many beside each other.
+fn is_near(address: IpAddr, own: &[FoundAddress]) -> bool {
+    own.iter()
+        .any(|own| match (address.to_canonical(), own.address) {
+            (IpAddr::V4(ip), IpAddr::V4(here)) => {
+                let apart = ip.to_bits() ^ here.to_bits();
+                apart.leading_zeros() >= u32::from(own.prefix)
+            }
+            (IpAddr::V6(ip), IpAddr::V6(here)) => {
+                let apart = ip.to_bits() ^ here.to_bits();
+                apart.leading_zeros() >= u32::from(own.prefix.min(SITE_BITS))
+            }
+            _ => false,
+        })
 }
 
 fn is_public_v4(ip: Ipv4Addr) -> bool {
@@ -367,6 +400,61 @@ mod tests {
             "ff02::1",
         ] {
             assert!(!is_public(other.parse().unwrap()), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_behind_the_same_router_is_not_asked_for_a_stranger() {
+        let own = |address: &str, prefix| FoundAddress {
+            interface: "eth0".to_owned(),
+            address: address.parse().unwrap(),
+            prefix,
+        };
+        let own = [
+            own("2a02:8109:abcd:1200::5", 64),
+            own("2a02:8109:ffff::7", 128),
+            own("80.1.2.3", 24),
+        ];
+        for near in [
+            "2a02:8109:abcd:1200::5",
+            "2a02:8109:abcd:1200:1:2:3:4",
+            // Another network of the same site.
+            "2a02:8109:abcd:12ff::1",
+            "2a02:8109:ffff::8",
+            "80.1.2.250",
+            "::ffff:80.1.2.1",
+        ] {
+            let near: IpAddr = near.parse().unwrap();
+            assert!(is_public(near) && is_near(near, &own), "{near}");
+        }
+        for far in [
+            "2a02:8109:abce::1",
+            "2606:4700::1111",
+            "80.1.3.1",
+            "1.1.1.1",
+        ] {
+            assert!(!is_near(far.parse().unwrap(), &own), "{far}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_stranger_names_is_asked_on_port_443_alone() {
+        for address in [
+            "https://1.1.1.1:22/x",
+            "https://1.1.1.1:8443/x",
+            "http://1.1.1.1/x",
+        ] {
+            let asked = Outward {
+                address,
+                plain: Plain::LocalNetwork,
+                only_public: true,
+                method: Method::GET,
+                headers: Vec::new(),
+                body: Bytes::new(),
+                most: Some(1),
+            };
+            let refused = asked.ask_trusting(RootCertStore::empty).await.unwrap_err();
+            assert!(refused.to_string().contains("port 443"), "{refused}");
         }
     }
 

@@ -75,7 +75,7 @@ pub use lines::{Lines, TooLong};
 pub use lock::{DirectoryLock, Holder, lock_directory};
 pub use mount_table::{mount_places, unescape_mount};
 pub use neighbors::{FoundNeighbor, neighbors};
-pub use network::{end_when_gone, end_when_stalled, interface_addresses};
+pub use network::{FoundAddress, end_when_gone, end_when_stalled, interface_addresses};
 pub use neutral::{is_hostile, is_unseen, neutralise};
 pub use on_behalf::{Requester, current_requester, on_behalf_of};
 pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
