@@ -82,7 +82,7 @@ impl fmt::Display for AuthorityError {
                 f,
                 "the certificate authority {} was made for the names that this box had then, and \
                  cannot sign for {subject}. Take {subject} out of the settings, use a certificate \
-                 of your own (tls.mode = \"files\"), or {}",
+                 of your own (gatewren cert install), or {}",
                 ca.display(),
                 Anew(ca)
             ),
@@ -216,7 +216,7 @@ impl Authority {
         let always = Subject::always();
         for subject in subjects.asked.iter().chain(&subjects.found).chain(&always) {
             if !authority.permits(subject) {
-                tracing::info!(%subject, "the certificate does not hold for this: it lies outside the home");
+                tracing::info!(%subject, "the certificate does not hold for this: the authority was made for other names; gatewren cert show says what to do");
             } else if !wanted.contains(subject) {
                 wanted.push(subject.clone());
             }
@@ -424,11 +424,16 @@ mod tests {
     #[test]
     fn it_signs_for_nothing_that_was_not_its_own_when_it_was_made() {
         let scratch = Scratch::new();
-        let authority = made(&scratch, &subjects(&["box.example.org"], &[]));
+        let authority = made(
+            &scratch,
+            &subjects(&["box.example.org"], &["nas", "attic.lan"]),
+        );
         for good in [
             "box.example.org",
             "a.box.example.org",
-            "new.lan",
+            "nas.lan",
+            "nas.home.arpa",
+            "attic.local",
             "10.0.0.1",
             "fe80::1",
         ] {
@@ -441,6 +446,11 @@ mod tests {
             "8.8.8.8",
             "2001:db8::1",
             "xlan",
+            "new.lan",
+            "router.local",
+            "box.lan",
+            "lan",
+            "evil.internal",
         ] {
             let error = authority.ensure(&subjects(&[bad], &[]), now()).unwrap_err();
             let said = error.to_string();

@@ -1,5 +1,6 @@
 //! Makes an authority and the certificates that it signs; knows no files.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rcgen::{
@@ -23,8 +24,8 @@ const CLOCK_SKEW: Duration = Duration::days(1);
 /// The longest common name (RFC 5280, appendix A.1).
 const MAX_COMMON_NAME: usize = 64;
 
-/// Names that lie in a home: what is below them is never a site of somebody else.
-const HOME_NAMES: [&str; 5] = ["localhost", "local", "lan", "home.arpa", "internal"];
+/// The zones of home networks. A box that is called `box` in one of them may be called so in the others.
+const HOME_ZONES: [&str; 4] = ["local", "lan", "home.arpa", "internal"];
 
 /// Addresses that lie in a home: this host, private networks, links, and the shared addresses that
 /// overlay networks use (RFC 6598).
@@ -46,20 +47,20 @@ pub(super) struct Made {
     pub key: String,
 }
 
-/// A new authority that can sign for what lies in a home and for `own`, and for nothing else: who
-/// trusts it, trusts it with no site of the world.
+/// A new authority that can sign for `own` and what is below it, and for addresses of home networks: who trusts it,
+/// trusts it with no site of the world and with no name of another machine at home.
 pub(super) fn authority(own: &[Subject], now: OffsetDateTime) -> Result<Made, Error> {
     let key = KeyPair::generate()?;
-    let home = HOME_NAMES.map(|name| GeneralSubtree::DnsName(name.to_owned()));
     let networks = HOME_NETWORKS.map(|(net, bits)| network(net, bits));
-    let own_parts = own.iter().map(|subject| match subject {
-        Subject::Name(name) => GeneralSubtree::DnsName(name.clone()),
-        Subject::Address(IpAddr::V4(address)) => network((*address).into(), 32),
-        Subject::Address(IpAddr::V6(address)) => network((*address).into(), 128),
+    let names = own_names(own).into_iter().map(GeneralSubtree::DnsName);
+    let addresses = own.iter().filter_map(|subject| match subject {
+        Subject::Name(_) => None,
+        Subject::Address(IpAddr::V4(address)) => Some(network((*address).into(), 32)),
+        Subject::Address(IpAddr::V6(address)) => Some(network((*address).into(), 128)),
     });
     let mut params = valid_for(AUTHORITY_HOLDS, now);
     params.name_constraints = Some(NameConstraints {
-        permitted_subtrees: home.into_iter().chain(networks).chain(own_parts).collect(),
+        permitted_subtrees: names.chain(networks).chain(addresses).collect(),
         excluded_subtrees: Vec::new(),
     });
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -68,6 +69,25 @@ pub(super) fn authority(own: &[Subject], now: OffsetDateTime) -> Result<Made, Er
     let cert = params.self_signed(&key)?.pem();
     let key = key.serialize_pem();
     Ok(Made { cert, key })
+}
+
+/// The names in `own`, each once and in every zone of home networks, and `localhost`.
+fn own_names(own: &[Subject]) -> BTreeSet<String> {
+    let mut names = BTreeSet::from(["localhost".to_owned()]);
+    for subject in own {
+        let Subject::Name(name) = subject else {
+            continue;
+        };
+        names.insert(name.clone());
+        let zone = HOME_ZONES
+            .iter()
+            .find_map(|zone| name.strip_suffix(zone)?.strip_suffix('.'));
+        let label = zone.unwrap_or(name);
+        if !label.contains('.') && label != "localhost" {
+            names.extend(HOME_ZONES.map(|zone| format!("{label}.{zone}")));
+        }
+    }
+    names
 }
 
 /// A new certificate for the server, signed by an authority.

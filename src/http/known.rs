@@ -187,8 +187,9 @@ mod tests {
     #[test]
     fn a_pin_is_of_the_leaf_or_of_who_has_signed_for_it() {
         let now = OffsetDateTime::now_utc();
-        let authority = issue::authority(&[], now).unwrap();
-        let other = issue::authority(&[], now).unwrap();
+        let names = ["box.lan".parse().unwrap()];
+        let authority = issue::authority(&names, now).unwrap();
+        let other = issue::authority(&names, now).unwrap();
         let (ours, theirs) = (der(&authority.cert), der(&other.cert));
         let good = leaf(&authority, "box.lan", now);
         let forged = leaf(&other, "box.lan", now);

@@ -531,7 +531,13 @@ mod tests {
             cert: std::fs::read_to_string(&ca).unwrap(),
             key: std::fs::read_to_string(ca.with_file_name("ca.key")).unwrap(),
         };
-        for outside in ["bank.example", "8.8.8.8", "2001:4860:4860::8888"] {
+        for outside in [
+            "bank.example",
+            "8.8.8.8",
+            "2001:4860:4860::8888",
+            "router.lan",
+            "nas.local",
+        ] {
             let subject = [outside.parse().unwrap()];
             let forged = issue::server(&authority, &subject, OffsetDateTime::now_utc()).unwrap();
             let path = scratch.join("forged.pem");
@@ -626,7 +632,7 @@ socket.on('error', (error) => console.log(error.message));
         let tls = Tls::load(own(&scratch, &[])).unwrap();
         let address = serve(&tls).await;
         assert_eq!(seen_by_rustls(&tls, address).await, 2);
-        tls.reload_from(own(&scratch, &["10.0.0.5", "other.lan"]))
+        tls.reload_from(own(&scratch, &["10.0.0.5", "box.local"]))
             .unwrap();
         assert_eq!(seen_by_rustls(&tls, address).await, 3, "by a name");
         assert!(tls.subjects().contains(&"10.0.0.5".parse().unwrap()));

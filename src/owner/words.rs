@@ -263,7 +263,7 @@ pub const TOKEN_FIRST: &str = "A client comes in with the token of an agent:";
 pub const WITHOUT_TOKEN: &str = "A program that holds no token, such as a connector of a chat service, is given this address. It sends you here to decide:";
 pub const OTHERS_VOUCH: &str = "The certificate is one that you have given; nothing has to be trusted by hand if clients know who signed it.";
 pub const AUTHORITY: &str = "The certificate authority";
-pub const AUTHORITY_WHY: &str = "This box has an authority of its own. It can vouch for names and addresses of home networks alone, never for a site of the world. Clients that trust it know that they speak with this box.";
+pub const AUTHORITY_WHY: &str = "This box has an authority of its own. It can vouch for the names of this box and for private addresses alone, never for a site of the world. Clients that trust it know that they speak with this box.";
 pub const FINGERPRINT: &str = "Compare before you trust it. Its SHA-256 is:";
 pub const FINGERPRINT_HOW: &str =
     "This page came over the same wire. What counts is what the box itself says:";

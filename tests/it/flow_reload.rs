@@ -151,14 +151,18 @@ fn streams_sessions_and_calls_go_on_while_the_certificate_is_another_one() {
             .begin();
         gate.until_reached();
         let shown = client.certificate();
-        assert!(holds(&shown, "first.lan") && !holds(&shown, "second.lan"));
+        assert!(holds(&shown, "first.lan") && !holds(&shown, "first.local"));
 
-        let said = server.reload_with("names = [\"second.lan\"]\n");
+        let said = server.reload_with("names = [\"first.local\"]\n");
         assert!(said.contains("names"), "{said}");
         let shown = client.certificate();
-        assert!(holds(&shown, "second.lan") && !holds(&shown, "first.lan"));
+        assert!(holds(&shown, "first.local") && !holds(&shown, "first.lan"));
         assert_eq!(
-            client.modern("tools/list").host("second.lan").send().status,
+            client
+                .modern("tools/list")
+                .host("first.local")
+                .send()
+                .status,
             200
         );
         assert_eq!(client.modern("tools/list").send_over(&mut kept).status, 200);

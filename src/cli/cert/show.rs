@@ -112,9 +112,13 @@ impl<'a> Told<'a> {
         if !outside.is_empty() {
             let names = outside.join(" ");
             let why = if self.home.is_own() {
-                "outside what the authority may sign for"
+                format!(
+                    "the authority was made for other names; to begin with a new one, which every client must trust \
+                     anew: systemctl stop gatewren, remove {}, systemctl start gatewren",
+                    self.home.directory().join("tls").display()
+                )
             } else {
-                "not in the certificate that was given"
+                "not in the certificate that was given".to_owned()
             };
             words.push(format!("not covered: {names} ({why})"));
         }

@@ -1,7 +1,7 @@
 //! Until when the certificate holds.
 
 use super::finding::Finding;
-use crate::app::certificate;
+use crate::app::{box_names, certificate};
 use crate::config::{Settings, TlsMode};
 use crate::http::Facts;
 use crate::sys::{now_ms, rfc3339};
@@ -11,6 +11,15 @@ const OWN_DAYS: i64 = 29;
 
 /// Somebody else's is replaced by then, as ACME clients do.
 const GIVEN_DAYS: i64 = 10;
+
+/// The names of this box that the certificate does not hold for.
+fn uncovered(settings: &Settings, facts: &Facts) -> Option<String> {
+    let names = box_names(&settings.names).into_iter();
+    let uncovered: Vec<String> = names
+        .filter(|name| name.parse().is_ok_and(|subject| !facts.covers(&subject)))
+        .collect();
+    (!uncovered.is_empty()).then(|| uncovered.join(" "))
+}
 
 /// The certificate that the settings name.
 pub fn look(settings: &Settings) -> Finding {
@@ -38,6 +47,14 @@ pub fn look(settings: &Settings) -> Finding {
             "renew it with the program that made it, then gatewren cert install",
         )
     };
+    if own
+        && until > now
+        && days >= least
+        && let Some(names) = uncovered(settings, &facts)
+    {
+        let seen = format!("the certificate does not hold for {names}");
+        return Finding::warning(CHECK, seen, "gatewren cert show says why and what to do");
+    }
     if until <= now {
         Finding::problem(CHECK, format!("it has expired, at {when}"), remedy)
     } else if days < least {

@@ -15,12 +15,13 @@ use super::super::{
     say::conclude,
 };
 use super::answers::{Answers, Files, Listen};
+use super::authority;
 use super::fragment::Fragment;
 use super::service;
 use crate::auth::Admission;
-use crate::config::{Policy, Preset, Settings};
-use crate::deeds::{admit, fit_name, plain};
-use crate::sys::{Secret, is_asked};
+use crate::config::{Policy, Preset, Settings, TlsMode};
+use crate::deeds::{Expiry, admit, fit_name, plain, valid_until};
+use crate::sys::{Secret, is_asked, rfc3339};
 use crate::vault::{Agent, Vault};
 
 /// So long a server gets to answer after it was started or told.
@@ -104,6 +105,8 @@ async fn set_up(args: &Args) -> Result<Done, String> {
     let door = Door::of(&settings, None, managed).await;
     let answers = answers(args, &settings, door.port)?;
     let mut done = Done::default();
+    let wanted = wanted(args, &settings, &answers);
+    let makes_way = authority::is_in_the_way(&wanted)?;
     let fragment = Fragment::beside(&args.place.file_of_settings());
     let mut wishes = answers.wishes();
     if let (Some(listen), false) = (answers.listen, managed) {
@@ -115,7 +118,13 @@ async fn set_up(args: &Args) -> Result<Done, String> {
             .iter()
             .map(|key| format!("{key} in {}", fragment.path().display())),
     );
+    if makes_way {
+        done.changed.push("the certificate authority".to_owned());
+    }
     if managed {
+        if makes_way {
+            authority::remove(&wanted)?;
+        }
         if let Some(listen) = answers.listen
             && service::listen(listen).await?
         {
@@ -129,9 +138,31 @@ async fn set_up(args: &Args) -> Result<Done, String> {
     let door = Door::of(&settings, None, managed).await;
     (done.url, done.page) = (door.url(&settings, "/mcp"), door.url(&settings, "/owner"));
     wait_for(&door, managed).await?;
+    if makes_way && !managed {
+        authority::remove(&wanted)?;
+    }
     done.authority.clone_from(&door.authority);
     agent(args, &answers, &mut done).await?;
     Ok(done)
+}
+
+/// The settings as far as a certificate depends on them, as they will be.
+fn wanted(args: &Args, settings: &Settings, answers: &Answers) -> Settings {
+    let mut wanted = settings.clone();
+    wanted.state_dir = args.place.directory(settings);
+    if !answers.names.is_empty() {
+        wanted.names.clone_from(&answers.names);
+    }
+    if answers.files.is_some() {
+        wanted.tls.mode = TlsMode::Files;
+    } else if answers.own {
+        wanted.tls.mode = TlsMode::Own;
+    }
+    if let Some(Files { cert, key }) = &answers.files {
+        wanted.tls.cert = Some(cert.clone());
+        wanted.tls.key = Some(key.clone());
+    }
+    wanted
 }
 
 /// What is to be: from the options, and from whoever sits there.

@@ -1,6 +1,7 @@
 //! `gatewren init`: from a package that was installed to a server that a first client can be told of.
 
 mod answers;
+mod authority;
 mod entry;
 mod fragment;
 mod service;

@@ -1,0 +1,67 @@
+//! The box's own authority at set-up: it makes way for a new one where it cannot sign for the names and nobody trusts it.
+
+use std::fs;
+use std::io::ErrorKind;
+
+use crate::app::certificate;
+use crate::config::Settings;
+use crate::http::{Facts, Subject};
+use crate::sys::as_owner_of;
+use crate::vault::Vault;
+
+/// Whether the authority that is there cannot sign for the names of these settings, and nobody trusts it yet: no agent
+/// has come in, and the owner has set no password.
+///
+/// # Errors
+/// Where it cannot sign and somebody trusts it.
+pub fn is_in_the_way(settings: &Settings) -> Result<bool, String> {
+    let source = certificate(settings).map_err(|e| e.to_string())?;
+    let Some(ca) = source.ca().filter(|_| settings.state_dir.exists()) else {
+        return Ok(false);
+    };
+    let look = || {
+        if !ca.exists() {
+            return Ok(false);
+        }
+        let authority = Facts::in_file(&ca).map_err(|e| e.to_string())?;
+        let mut names = settings.names.iter();
+        let refused = names.find(|name| {
+            let subject = name.parse::<Subject>();
+            subject.is_ok_and(|subject| !authority.permits(&subject))
+        });
+        match refused {
+            None => Ok(false),
+            Some(_) if is_unused(settings)? => Ok(true),
+            Some(name) => Err(format!(
+                "nothing was changed: the certificate authority was made for the names that this box had then and \
+                 cannot sign for {name}, and clients may trust it. To begin with a new one, which every client must \
+                 trust anew: systemctl stop gatewren, remove {}, and run this again",
+                settings.state_dir.join("tls").display()
+            )),
+        }
+    };
+    as_owner_of(&settings.state_dir, look).map_err(|e| e.to_string())?
+}
+
+/// Removes it; the server makes a new one when it reads its settings again.
+pub fn remove(settings: &Settings) -> Result<(), String> {
+    let tls = settings.state_dir.join("tls");
+    let remove = || match fs::remove_dir_all(&tls) {
+        Err(cause) if cause.kind() != ErrorKind::NotFound => {
+            Err(format!("{} cannot be removed: {cause}", tls.display()))
+        }
+        _ => Ok(()),
+    };
+    as_owner_of(&settings.state_dir, remove).map_err(|e| e.to_string())?
+}
+
+fn is_unused(settings: &Settings) -> Result<bool, String> {
+    let file = settings.state_dir.join("vault.db");
+    if !file.exists() {
+        return Ok(true);
+    }
+    let vault = Vault::open(&file).map_err(|e| e.to_string())?;
+    let agents = vault.agents().list().map_err(|e| e.to_string())?;
+    let password = vault.owner().password().map_err(|e| e.to_string())?;
+    Ok(password.is_none() && agents.iter().all(|agent| agent.last_used_ms.is_none()))
+}
