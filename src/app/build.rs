@@ -351,7 +351,7 @@ pub fn serving(
     let (site, scrape) = house.unzip();
     let connect = site.as_ref().map(|site| Connect {
         guard: guard.clone(),
-        oauth: OAuth::new(site.vault.clone(), live.clone()),
+        oauth: OAuth::new(site.vault.clone(), live.clone(), site.logins.clone()),
     });
     let pairing = site.as_ref().map(|site| Pairing {
         guard: guard.clone(),

@@ -8,7 +8,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use crate::guard::{Guard, Refusal, Visitor, own_origin};
 use crate::http::{Body, Upload};
 use crate::oauth::{
-    MAX_BODY, OAuth, Site, resource_metadata, server_metadata, sign_in, step_inside,
+    MAX_BODY, OAuth, SignedInOwner, Site, resource_metadata, server_metadata, sign_in, step_inside,
 };
 
 /// A part of the authorization server.
@@ -84,11 +84,17 @@ impl Connect {
         let query = head.uri.query().unwrap_or_default();
         let decides = head.method == Method::POST;
         match self.guard.looks_in(&head, peer).await? {
-            Visitor::Owner(proof) if decides => {
+            Visitor::Owner { proof, login } => {
+                let owner = SignedInOwner {
+                    proof: &proof,
+                    login,
+                };
+                if !decides {
+                    return Ok(self.oauth.ask((&site, owner), query).await);
+                }
                 let body = self.guard.small_body(body, MAX_BODY).await?;
-                Ok(self.oauth.decide((&site, &proof), &body, peer.ip()).await)
+                Ok(self.oauth.decide((&site, owner), &body, peer.ip()).await)
             }
-            Visitor::Owner(proof) => Ok(self.oauth.ask((&site, &proof), query).await),
             Visitor::Sent if !decides => Ok(step_inside(head.uri.path(), query)),
             Visitor::Stranger if !decides => Ok(sign_in(head.uri.path(), query)),
             Visitor::Sent | Visitor::Stranger => Err(Refusal::new(

@@ -15,6 +15,7 @@ use super::{
     inbox_notices::tell_of_changes,
     names::{box_addresses, box_names},
     serving::Serving,
+    token_warnings::warn_of_expiring_tokens,
 };
 use crate::backends::Bounds;
 use crate::config::{InForce, Settings, TlsMode};
@@ -89,6 +90,10 @@ impl House {
         workers.spawn(self.engine.clone().run_approved());
         workers.spawn(hold_few_program_pages());
         workers.spawn(tell_of_changes(self.vault.clone(), self.state.clone()));
+        workers.spawn(warn_of_expiring_tokens(
+            self.vault.clone(),
+            self.state.clone(),
+        ));
         workers.spawn(send_notifications(
             self.state.clone(),
             self.in_force.live(),

@@ -29,6 +29,7 @@ mod tables;
 mod tables_classes;
 #[cfg(test)]
 mod tables_startos;
+mod token_warnings;
 mod watchdog;
 mod watched;
 

@@ -29,6 +29,9 @@ const MAX_TOUCHED: usize = 4096;
 /// Who waits for a login's end looks again so often at least: time ends it too, and nobody hears of that.
 const LOOK: Duration = Duration::from_secs(30);
 
+/// For so long after the password was typed, what widens access is done without asking for it again.
+const CONFIRMED_MS: u64 = 10 * 60_000;
+
 /// Why nobody is signed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginError {
@@ -132,6 +135,31 @@ impl Logins {
 
     /// Exchanges the owner's password for a cookie. `from` is what counts as one stranger, such as an address.
     pub async fn sign_in_owner(&self, password: &str, from: IpAddr) -> Result<Secret, LoginError> {
+        self.check_password(password, from).await?;
+        self.sign_in(None, OWNER, from).await
+    }
+
+    /// Whether the owner has typed the password for this login within the last 10 minutes.
+    pub fn has_confirmed(&self, key: LoginKey) -> Result<bool, LoginError> {
+        let login = self.look(key)?.filter(|login| login.agent.is_none());
+        let age = login.and_then(|login| now_ms().checked_sub(login.password_ms));
+        Ok(age.is_some_and(|age| age < CONFIRMED_MS))
+    }
+
+    /// Checks the password of the owner who is signed in so; right, it counts for 10 minutes. A wrong one counts as a
+    /// guess.
+    pub async fn confirm(
+        &self,
+        key: LoginKey,
+        password: &str,
+        from: IpAddr,
+    ) -> Result<(), LoginError> {
+        self.check_password(password, from).await?;
+        let noted = self.vault.logins().note_password(key.0).await?;
+        noted.then_some(()).ok_or(LoginError::Wrong)
+    }
+
+    async fn check_password(&self, password: &str, from: IpAddr) -> Result<(), LoginError> {
         let begun = self.lockout.begin(from, Instant::now());
         begun.map_err(LoginError::Later)?;
         let now = now_ms();
@@ -154,7 +182,7 @@ impl Logins {
         if let Some(stored) = stored {
             self.make_key(password, stored).await;
         }
-        self.sign_in(None, OWNER, from).await
+        Ok(())
     }
 
     /// Makes the owner's key where the password was set before there were keys: this is when the password is known.

@@ -11,7 +11,7 @@ use super::{deed::hand, place::Place, runtime, say::conclude};
 use crate::app::certificate;
 use crate::bridge::{PairingCode, with_port};
 use crate::config::Settings;
-use crate::deeds::{pair, plain};
+use crate::deeds::{pair, plain, valid_until};
 use crate::http::{Pin, Tls};
 use crate::sys::{host_name, rfc3339};
 
@@ -60,6 +60,7 @@ fn act(args: &Args) -> Result<String, String> {
     let tools = vault.offer().tools().map_err(|e| e.to_string())?;
     let admission = args.agent.admission(&settings.spaces, &tools)?;
     let name = plain(&admission.name);
+    let expires_ms = admission.expires_ms;
     let runtime = runtime::build().map_err(|e| e.to_string())?;
     let (secret, until_ms) = runtime.block_on(pair((&vault, &hand()), admission))?;
     let code = PairingCode::new(&secret, &pin).ok_or("the code cannot be written")?;
@@ -68,6 +69,7 @@ fn act(args: &Args) -> Result<String, String> {
         code: format!("{}@{host}", code.shown()),
         link: link(&host, &pin, code.letters()),
         until: rfc3339(until_ms),
+        expires_ms,
         pin,
         host,
     };
@@ -115,6 +117,8 @@ struct Shown {
     code: String,
     link: String,
     until: String,
+    /// When the token that the code leads to expires.
+    expires_ms: Option<u64>,
     pin: Pin,
     host: String,
 }
@@ -123,6 +127,7 @@ impl Shown {
     fn json(&self) -> String {
         json!({
             "name": self.name, "code": self.code, "link": self.link, "until": self.until,
+            "expires": self.expires_ms.map(rfc3339),
             "pin": self.pin.to_string(), "url": format!("https://{}/mcp", self.host),
             "command": ["gatewren", "bridge", "--pair", self.code],
         })
@@ -145,9 +150,11 @@ impl Shown {
             pin,
             ..
         } = self;
+        let valid = valid_until(self.expires_ms);
         Ok(format!(
             "{qr}\n\
-             The code for {name}, good once until {until}:\n  {code}\n\n\
+             The code for {name}, good once until {until}:\n  {code}\n\
+             It leads to a token {valid}.\n\n\
              On the client's machine, as the command of an MCP server:\n  gatewren bridge --pair {code}\n\n\
              The pin of this server is {pin}"
         ))

@@ -13,8 +13,8 @@ use super::{
     units::{UnitState, systemd_runs},
 };
 use crate::config::Settings;
-use crate::deeds::{plain, standing};
-use crate::sys::rfc3339;
+use crate::deeds::{expires_soon, plain, standing};
+use crate::sys::{now_ms, rfc3339};
 use crate::vault::{Agent, AuditReader, AuditWanted, Vault};
 
 /// It does not serve; as `systemctl status` has it.
@@ -191,6 +191,15 @@ impl Kept {
         used.max_by_key(|(_, at)| *at)
     }
 
+    /// Whose tokens expire soon, and when.
+    fn expiring(&self) -> Vec<(&str, u64)> {
+        let now = now_ms();
+        let active = self.agents.iter().filter(|(_, comes_in)| *comes_in);
+        active
+            .filter_map(|(agent, _)| Some((agent.name.as_str(), expires_soon(agent, now)?)))
+            .collect()
+    }
+
     fn lines(&self) -> Vec<String> {
         let seen = match self.seen() {
             Some((name, at)) => format!("; {} was here at {}", plain(name), rfc3339(at)),
@@ -205,6 +214,15 @@ impl Kept {
             "  agents  {} may come in{to_do}{seen}",
             self.active()
         )];
+        let expiring = self.expiring();
+        if let Some((name, at)) = expiring.iter().min_by_key(|(_, at)| *at) {
+            lines.push(format!(
+                "  tokens  {} expire within 30 days, that of {} first, at {}: gatewren agent edit NAME --expires 365d",
+                expiring.len(),
+                plain(name),
+                rfc3339(*at)
+            ));
+        }
         lines.push(match self.waiting {
             0 => "  inbox   nothing waits".to_owned(),
             some => format!("  inbox   {some} open: gatewren inbox list"),
@@ -223,11 +241,16 @@ impl Kept {
 
     fn members(&self) -> Vec<(String, Value)> {
         let newest = self.newest_call.as_ref();
+        let expiring = self.expiring().into_iter();
+        let expiring: Vec<Value> = expiring
+            .map(|(name, at)| json!({ "agent": name, "at": rfc3339(at) }))
+            .collect();
         let seen = self
             .seen()
             .map(|(name, at)| json!({ "agent": name, "at": rfc3339(at) }));
         vec![
             ("agents".to_owned(), json!(self.active())),
+            ("tokens_expiring".to_owned(), json!(expiring)),
             ("last_seen".to_owned(), json!(seen)),
             ("inbox_open".to_owned(), json!(self.waiting)),
             (

@@ -103,6 +103,8 @@ pub struct Access {
     pub login_idle: Duration,
     /// It lasts so long at most.
     pub login_max: Duration,
+    /// For how long browsers that were on the owner's page use this host over TLS alone; zero takes it back.
+    pub hsts: Duration,
 }
 
 /// How programs come in over OAuth.
@@ -282,6 +284,7 @@ impl Default for Access {
             http_sse: false,
             login_idle: Duration::from_hours(12),
             login_max: Duration::from_hours(30 * 24),
+            hsts: Duration::from_hours(30 * 24),
         }
     }
 }

@@ -1,8 +1,9 @@
-//! When a token ends, as a person types it: after how long, or a date.
+//! When a token ends, as a person types it: after how long, a date, or never.
 
 use std::str::FromStr;
 
-use crate::sys::{moment_ms, now_ms};
+use crate::sys::{moment_ms, now_ms, rfc3339};
+use crate::vault::Agent;
 
 /// Milliseconds of each unit.
 const UNITS: [(char, u64); 5] = [
@@ -18,9 +19,34 @@ const DAY_MS: u64 = 86_400_000;
 /// A later end is refused: it is a slip, or no end is meant.
 const MOST_MS: u64 = 3_660 * DAY_MS;
 
-/// A moment to come, in milliseconds since 1970.
+/// How long a new token is valid where its owner names no end, as a person would type it.
+pub const DEFAULT_EXPIRY: &str = "365d";
+
+/// The word for a token that never expires.
+const NEVER: &str = "never";
+
+/// The owner is warned of a token that expires within this time.
+const WARNED_MS: u64 = 30 * DAY_MS;
+
+/// A moment to come, in milliseconds since 1970; `None` is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expiry(pub u64);
+pub struct Expiry(pub Option<u64>);
+
+impl Expiry {
+    /// That of a new token where its owner names no end: [`DEFAULT_EXPIRY`] from now.
+    pub fn of_new() -> Self {
+        Self(after(DEFAULT_EXPIRY, now_ms()))
+    }
+}
+
+/// When an agent's token expires, in milliseconds since 1970, if that is within the next 30 days; `None` for one that
+/// does not come in any more.
+pub fn expires_soon(agent: &Agent, now_ms: u64) -> Option<u64> {
+    let expires = agent.expires_ms.filter(|_| agent.revoked_ms.is_none())?;
+    (now_ms..now_ms.saturating_add(WARNED_MS))
+        .contains(&expires)
+        .then_some(expires)
+}
 
 impl FromStr for Expiry {
     type Err = String;
@@ -30,22 +56,35 @@ impl FromStr for Expiry {
     }
 }
 
+/// Until when a token is valid, in words.
+pub fn valid_until(expires_ms: Option<u64>) -> String {
+    expires_ms.map_or_else(
+        || "which never expires".to_owned(),
+        |ms| format!("which is valid until {}", rfc3339(ms)),
+    )
+}
+
 fn from(text: &str, now: u64) -> Result<Expiry, String> {
+    if text == NEVER {
+        return Ok(Expiry(None));
+    }
     let ms = after(text, now)
         .or_else(|| end_of_day(text))
         .or_else(|| moment_ms(text));
     let ms = ms.ok_or_else(|| {
-        "write how long, such as 30d or 12h (units w, d, h, m, s), the last day, such as 2027-01-31, or a \
-         time, such as 2027-01-31T18:00:00Z"
+        "write how long, such as 30d or 12h (units w, d, h, m, s), the last day, such as 2027-01-31, a time, \
+         such as 2027-01-31T18:00:00Z, or never"
             .to_owned()
     })?;
     if ms <= now {
         return Err("that is over already".to_owned());
     }
     if ms - now > MOST_MS {
-        return Err("that is more than ten years away; without it the token has no end".to_owned());
+        return Err(
+            "that is more than ten years away; write never for a token without an end".to_owned(),
+        );
     }
-    Ok(Expiry(ms))
+    Ok(Expiry(Some(ms)))
 }
 
 fn after(text: &str, now: u64) -> Option<u64> {
@@ -64,6 +103,7 @@ fn end_of_day(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Preset;
 
     #[test]
     fn how_long_a_last_day_or_a_time() {
@@ -77,12 +117,48 @@ mod tests {
             ("1970-01-20", 20 * DAY_MS),
             ("1970-01-11T00:00:00.001Z", now + 1),
         ] {
-            assert_eq!(from(text, now), Ok(Expiry(ms)), "{text}");
+            assert_eq!(from(text, now), Ok(Expiry(Some(ms))), "{text}");
         }
+        assert_eq!(from("never", now), Ok(Expiry(None)));
     }
 
     #[test]
-    fn what_is_over_or_never_is_refused() {
+    fn a_new_token_expires_after_a_year_and_its_owner_is_warned_30_days_before() {
+        let now = now_ms();
+        let Expiry(Some(expires)) = Expiry::of_new() else {
+            panic!("it never expires")
+        };
+        assert!((now..now + 60_000).contains(&(expires - 365 * DAY_MS)));
+        let agent = |expires_ms, revoked_ms| Agent {
+            id: "agent_1".to_owned(),
+            name: "a".to_owned(),
+            token_sha256: [0; 32],
+            preset: Preset::Observe,
+            overrides: "{}".to_owned(),
+            space: None,
+            created_ms: 0,
+            expires_ms,
+            revoked_ms,
+            last_used_ms: None,
+        };
+        let soon = |agent: &Agent| expires_soon(agent, 40 * DAY_MS);
+        for (expires, is_soon) in [
+            (39, false),
+            (40, true),
+            (69, true),
+            (70, false),
+            (400, false),
+        ] {
+            let expires = expires * DAY_MS;
+            let found = soon(&agent(Some(expires), None));
+            assert_eq!(found, is_soon.then_some(expires), "{expires}");
+        }
+        assert_eq!(soon(&agent(None, None)), None);
+        assert_eq!(soon(&agent(Some(41 * DAY_MS), Some(1))), None);
+    }
+
+    #[test]
+    fn what_is_over_or_too_far_away_is_refused() {
         let now = 20 * DAY_MS;
         for bad in [
             "",
@@ -91,7 +167,6 @@ mod tests {
             "-1d",
             "0d",
             "1.5d",
-            "never",
             "1970-01-20",
             "1970-13-01",
             "4000d",

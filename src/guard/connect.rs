@@ -14,7 +14,7 @@ use super::host::check_own_page;
 use super::rate::{Pace, Rate, household};
 use super::refusal::Refusal;
 use super::visit::proof;
-use crate::auth::SignedIn;
+use crate::auth::{LoginKey, SignedIn};
 use crate::http::Upload;
 
 /// So many programs may register from one address a minute; more are 429. Each registration is a row in the vault.
@@ -26,8 +26,13 @@ const PAIRINGS_A_MINUTE: u32 = 10;
 /// Who looks at a page of the owner's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Visitor {
-    /// The owner, on our own page, and what its forms carry.
-    Owner(String),
+    /// The owner, on our own page.
+    Owner {
+        /// What its forms carry.
+        proof: String,
+        /// What its login is known again by.
+        login: LoginKey,
+    },
     /// Nobody who is signed in, on our own page.
     Stranger,
     /// Somebody whom another page has sent here: browsers leave the cookie out then.
@@ -42,7 +47,7 @@ impl Guard {
             Err(refusal) => Err(refusal),
         };
         match visitor {
-            Ok(Visitor::Owner(proof)) => Ok(Visitor::Owner(proof)),
+            Ok(owner @ Visitor::Owner { .. }) => Ok(owner),
             Ok(other) => self.charge_stranger(peer).map(|()| other),
             Err(refusal) => Err(self.charge(peer, refusal)),
         }
@@ -57,7 +62,10 @@ impl Guard {
         };
         let found = callers.logins.find(cookie).map_err(not_signed_in)?;
         Ok(match found {
-            Some((_, SignedIn::Owner)) => Visitor::Owner(proof(cookie)),
+            Some((login, SignedIn::Owner)) => Visitor::Owner {
+                proof: proof(cookie),
+                login,
+            },
             _ => Visitor::Stranger,
         })
     }

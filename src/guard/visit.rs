@@ -175,6 +175,14 @@ impl Visit {
         named.map(|(_, value)| value.into_owned()).collect()
     }
 
+    /// Every field of the form, in order, to be sent again.
+    pub fn all_fields(&self) -> Vec<(String, String)> {
+        let fields = form_urlencoded::parse(&self.form).take(MAX_FIELDS);
+        fields
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
+            .collect()
+    }
+
     /// The cookie, to end it.
     pub fn cookie(&self) -> Option<&str> {
         cookie(&self.head.headers).ok().flatten()

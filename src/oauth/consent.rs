@@ -7,11 +7,12 @@ use hyper::Response;
 use serde_json::json;
 
 use super::authorize::Asked;
+use super::confirm_page::{CONFIRM_PASSWORD, confirm_page};
 use super::consent_page::Question;
 use super::form::Form;
 use super::redirect::host;
 use super::site::Site;
-use crate::auth::{Admission, Agreement, Links};
+use crate::auth::{Admission, Agreement, Links, LoginKey, Logins};
 use crate::config::{Live, Overrides, Policy, Preset, Spaces};
 use crate::deeds::{Deed, Hand, admit, chosen_space, fit_name};
 use crate::http::Body;
@@ -44,6 +45,10 @@ pub struct Desk<'a> {
     pub site: &'a Site,
     /// What the owner's forms carry: no other page can know it.
     pub proof: &'a str,
+    /// What the owner's login is known again by.
+    pub login: LoginKey,
+    /// Where the owner's password is checked.
+    pub logins: &'a Logins,
 }
 
 /// What came of the owner's word, where it is not an answer to the program.
@@ -91,11 +96,30 @@ impl Desk<'_> {
             }
             _ => return self.ask(asked, form, Some("say whether you approve")),
         }
+        if let Some(page) = self.confirm(asked, form, from).await {
+            return page;
+        }
         match self.approve(asked, form, from).await {
             Ok(answer) => answer,
             Err(Stop::Again(words)) => self.ask(asked, form, Some(&words)),
             Err(Stop::Failed) => self.failed(asked),
         }
+    }
+
+    /// A page that asks for the password, where the owner has not typed it lately: what follows gives access.
+    async fn confirm(&self, asked: &Asked, form: &Form, from: IpAddr) -> Option<Response<Body>> {
+        let wrong = match form.get(CONFIRM_PASSWORD) {
+            Some(password) => {
+                let confirmed = self.logins.confirm(self.login, password, from).await;
+                Some(confirmed.err()?.to_string())
+            }
+            None => match self.logins.has_confirmed(self.login) {
+                Ok(true) => return None,
+                Ok(false) => None,
+                Err(cause) => Some(cause.to_string()),
+            },
+        };
+        Some(confirm_page(asked, form, wrong.as_deref()))
     }
 
     async fn approve(

@@ -31,6 +31,12 @@ impl Form {
             .filter(|value| !value.is_empty())
     }
 
+    /// All of them, in order, also the empty ones.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.0.iter();
+        all.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The value of one that must be there.
     pub fn need(&self, name: &'static str) -> Result<&str, String> {
         self.get(name)

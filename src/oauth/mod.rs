@@ -4,6 +4,7 @@
 mod arrival;
 mod authorize;
 mod client;
+mod confirm_page;
 mod consent;
 mod consent_page;
 mod document;
@@ -21,5 +22,5 @@ mod words;
 
 pub use arrival::{sign_in, step_inside};
 pub use metadata::{resource as resource_metadata, server as server_metadata};
-pub use server::{MAX_BODY, OAuth};
+pub use server::{MAX_BODY, OAuth, SignedInOwner};
 pub use site::Site;

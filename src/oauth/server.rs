@@ -1,6 +1,7 @@
 //! The authorization server's endpoints; who comes there, and how large their bodies are, the front has looked at.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use hyper::Response;
 use hyper::header::HeaderMap;
@@ -14,7 +15,7 @@ use super::form::Form;
 use super::page::refusal;
 use super::site::Site;
 use super::{register, token, words};
-use crate::auth::Links;
+use crate::auth::{Links, LoginKey, Logins};
 use crate::config::Live;
 use crate::http::Body;
 use crate::vault::Vault;
@@ -28,12 +29,23 @@ pub struct OAuth {
     live: Live,
     links: Links,
     documents: Documents,
+    logins: Arc<Logins>,
+}
+
+/// The owner as it is signed in on our own page.
+#[derive(Debug, Clone, Copy)]
+pub struct SignedInOwner<'a> {
+    /// What its forms carry: no other page can know it.
+    pub proof: &'a str,
+    /// What its login is known again by.
+    pub login: LoginKey,
 }
 
 impl OAuth {
-    /// One that gives out what this vault keeps.
-    pub fn new(vault: Vault, live: Live) -> Self {
+    /// One that gives out what this vault keeps, on the word of the owner who is signed in there.
+    pub fn new(vault: Vault, live: Live, logins: Arc<Logins>) -> Self {
         Self {
+            logins,
             links: Links::new(vault.clone()),
             documents: Documents::new(live.clone()),
             vault,
@@ -62,12 +74,16 @@ impl OAuth {
     }
 
     /// Asks the owner, whose forms carry a proof.
-    pub async fn ask(&self, (site, proof): (&Site, &str), query: &str) -> Response<Body> {
+    pub async fn ask(
+        &self,
+        (site, owner): (&Site, SignedInOwner<'_>),
+        query: &str,
+    ) -> Response<Body> {
         if query.len() > MAX_QUERY {
             return refusal(words::TOO_LONG);
         }
         match self.read(site, query.as_bytes()).await {
-            Ok((asked, form)) => self.desk(site, proof).ask(&asked, &form, None),
+            Ok((asked, form)) => self.desk(site, owner).ask(&asked, &form, None),
             Err(response) => *response,
         }
     }
@@ -75,12 +91,12 @@ impl OAuth {
     /// Does what the owner has decided.
     pub async fn decide(
         &self,
-        (site, proof): (&Site, &str),
+        (site, owner): (&Site, SignedInOwner<'_>),
         body: &[u8],
         from: IpAddr,
     ) -> Response<Body> {
         match self.read(site, body).await {
-            Ok((asked, form)) => self.desk(site, proof).decide(&asked, &form, from).await,
+            Ok((asked, form)) => self.desk(site, owner).decide(&asked, &form, from).await,
             Err(response) => *response,
         }
     }
@@ -95,9 +111,11 @@ impl OAuth {
         }
     }
 
-    fn desk<'a>(&'a self, site: &'a Site, proof: &'a str) -> Desk<'a> {
+    fn desk<'a>(&'a self, site: &'a Site, owner: SignedInOwner<'a>) -> Desk<'a> {
         Desk {
-            proof,
+            proof: owner.proof,
+            login: owner.login,
+            logins: &self.logins,
             vault: &self.vault,
             links: &self.links,
             live: &self.live,

@@ -28,6 +28,9 @@ pub const IN: &str = "in";
 pub const CANNOT: &str = "This request cannot be answered";
 pub const NOTHING_GIVEN: &str = "Nothing was given to anybody. You can close this page.";
 pub const TOO_LONG: &str = "the request is too long";
+pub const CONFIRM: &str = "Type your password again";
+pub const CONFIRM_WHY: &str = "You are about to let a program in, and you typed your password more than 10 minutes ago. It is needed once more.";
+pub const PASSWORD: &str = "Password";
 pub const ONE_MOMENT: &str = "One moment";
 pub const GO_ON: &str = "Go on";
 

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use super::agent_form::{Wanted, fields};
 use super::agents::token_page;
 use super::audit::calls_table;
+use super::confirm::confirm;
 use super::frame::{Tab, proof};
 use super::parts::{name, notice, time, time_or};
 use super::site::{Asked, Made, done};
@@ -13,8 +14,9 @@ use super::trouble::Trouble;
 use super::words;
 use crate::auth::{AuthError, policy_of};
 use crate::config::Policy;
-use crate::deeds::{self, Outlook, change_lines, standing};
+use crate::deeds::{self, Outlook, change_lines, expires_soon, loosens, standing};
 use crate::http::Body;
+use crate::sys::now_ms;
 use crate::vault::{Agent, AuditReader, AuditWanted};
 
 /// So many of its calls are listed; the audit has all.
@@ -48,6 +50,9 @@ pub async fn change(asked: &Asked<'_>, id: &str) -> Made {
             Ok(done("/owner/agents", "revoked"))
         }
         Some("rotate") => {
+            if let Some(page) = confirm(asked).await? {
+                return Ok(page);
+            }
             let token = deeds::rotate(with, &before).await?;
             token_page(asked, &before, token.expose(), words::TOKEN_ROTATED)
         }
@@ -66,6 +71,11 @@ async fn edit(asked: &Asked<'_>, before: &Agent, save: bool) -> Result<Response<
     };
     if !save {
         return shown(asked, before, &after, Some(&wanted), None);
+    }
+    if loosens(before, &after)
+        && let Some(page) = confirm(asked).await?
+    {
+        return Ok(page);
     }
     let changes = deeds::edit((&asked.site.vault, &asked.hand()), before, &after).await?;
     let said = if changes.is_empty() {
@@ -132,6 +142,7 @@ fn shown(
 fn facts(agent: &Agent, refused: Option<&AuthError>) -> Markup {
     html! {
         @if let Some(why) = refused { (notice(&why.to_string(), true)) }
+        @if expires_soon(agent, now_ms()).is_some() { (notice(words::EXPIRES_SOON, true)) }
         dl {
             dt { (words::ID) } dd { code { (agent.id) } }
             dt { (words::POLICY) } dd { (agent.preset.as_str()) }

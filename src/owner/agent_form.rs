@@ -53,7 +53,7 @@ impl Wanted {
             name: agent.name.clone(),
             preset: agent.preset.as_str().to_owned(),
             space: agent.space.clone().unwrap_or_default(),
-            expires: agent.expires_ms.map(rfc3339).unwrap_or_default(),
+            expires: expires_text(agent),
             toolsets: joined(overrides.toolsets.as_deref()),
             containers: joined(overrides.containers.as_deref()),
             networks: joined(overrides.networks.as_deref()),
@@ -72,7 +72,10 @@ impl Wanted {
                 overrides: self.overrides(Overrides::default())?,
             },
             space: self.space(spaces)?,
-            expires_ms: self.expires()?,
+            expires_ms: match self.expires.trim() {
+                "" => Expiry::of_new().0,
+                text => text.parse::<Expiry>()?.0,
+            },
         })
     }
 
@@ -91,8 +94,9 @@ impl Wanted {
         if before.space.as_deref() != Some(self.space.as_str()) {
             after.space = Some(self.space(spaces)?);
         }
-        if before.expires_ms.map(rfc3339).unwrap_or_default() != self.expires {
-            after.expires_ms = self.expires()?;
+        let expires = self.expires.trim();
+        if !expires.is_empty() && expires != expires_text(before) {
+            after.expires_ms = expires.parse::<Expiry>()?.0;
         }
         Ok(after)
     }
@@ -110,13 +114,6 @@ impl Wanted {
         )
     }
 
-    fn expires(&self) -> Result<Option<u64>, String> {
-        match self.expires.trim() {
-            "" => Ok(None),
-            text => text.parse::<Expiry>().map(|Expiry(ms)| Some(ms)),
-        }
-    }
-
     /// What is said to single tools is kept: the form does not show it.
     fn overrides(&self, kept: Overrides) -> Result<Overrides, String> {
         let mut overrides = kept;
@@ -130,6 +127,13 @@ impl Wanted {
         }
         Ok(overrides)
     }
+}
+
+/// When a token expires, as the form shows it and reads it.
+fn expires_text(agent: &Agent) -> String {
+    agent
+        .expires_ms
+        .map_or_else(|| words::EXPIRES_NEVER.to_owned(), rfc3339)
 }
 
 fn mode_field(risk: Risk) -> String {
@@ -171,7 +175,9 @@ pub fn fields(wanted: &Wanted, spaces: &Spaces, is_new: bool) -> Markup {
             label for="expires" { (words::EXPIRES) }
             input type="text" id="expires" name="expires" value=(wanted.expires) placeholder=(words::EXPIRES_EXAMPLE)
                 aria-describedby="expires-how" autocomplete="off";
-            p class="soft" id="expires-how" { (words::EXPIRES_HOW) }
+            p class="soft" id="expires-how" {
+                (words::EXPIRES_HOW) " " @if is_new { (words::EXPIRES_NEW) } @else { (words::EXPIRES_KEPT) }
+            }
         }
         details open[!is_new] {
             summary { (words::DIFFERS) }

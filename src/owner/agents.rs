@@ -5,13 +5,15 @@ use qrcode::QrCode;
 use qrcode::render::svg;
 
 use super::agent_form::{Wanted, fields};
+use super::confirm::confirm;
 use super::connect::{authority_file, mcp_url};
 use super::frame::{Tab, proof};
 use super::parts::{name, notice, table, time_or};
 use super::site::{Asked, Made};
 use super::trouble::Trouble;
 use super::words;
-use crate::deeds::{AUTHORITY_FILE, Way, admit, snippets, standing};
+use crate::deeds::{AUTHORITY_FILE, Way, admit, expires_soon, snippets, standing};
+use crate::sys::now_ms;
 use crate::vault::Agent;
 
 /// The page.
@@ -33,7 +35,10 @@ fn listed(asked: &Asked<'_>, wanted: &Wanted, wrong: Option<&str>) -> Made {
                 td { a href=(path(agent)) { (name(&agent.name)) } }
                 td { (agent.preset.as_str()) @if agent.overrides != "{}" { "+" } }
                 td { (name(agent.space.as_deref().unwrap_or("-"))) }
-                td { (standing(agent, &spaces).word) }
+                td {
+                    (standing(agent, &spaces).word)
+                    @if expires_soon(agent, now_ms()).is_some() { ", " (words::SOON) }
+                }
                 td { (time_or(agent.last_used_ms, words::NEVER)) }
             } }
         }
@@ -84,6 +89,9 @@ pub async fn add(asked: &Asked<'_>) -> Made {
         Ok(admission) => admission,
         Err(words) => return listed(asked, &wanted, Some(&words)),
     };
+    if let Some(page) = confirm(asked).await? {
+        return Ok(page);
+    }
     let (agent, token) = admit((&asked.site.vault, &asked.hand()), admission).await?;
     token_page(asked, &agent, token.expose(), words::AGENT_ADDED)
 }
@@ -104,6 +112,7 @@ pub fn token_page(asked: &Asked<'_>, agent: &Agent, token: &str, words: &str) ->
         section {
             h2 { (words::TOKEN) }
             p { (words::TOKEN_ONCE) }
+            p { (words::VALID_UNTIL) ": " (time_or(agent.expires_ms, words::NO_END)) }
             pre id="token" { (token) }
             button type="button" class="plain" data-copy="token" data-done=(words::COPIED) hidden { (words::COPY) }
             div class="qr" role="img" aria-label=(words::QR) { (qr(token)?) }

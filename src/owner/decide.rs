@@ -1,6 +1,7 @@
 //! The owner's word on changes, from a form that showed them.
 
 use super::change_parts::{names, of};
+use super::confirm::confirm;
 use super::frame::see;
 use super::grant_form::{WantedGrant, second_step};
 use super::inbox_order::InboxPage;
@@ -40,6 +41,10 @@ pub async fn one(asked: &Asked<'_>, id: &str) -> Made {
         }
         if let GrantBound::Prefix(words) = &wanted.bound {
             words.parse::<CommandPrefix>()?;
+        }
+        // A single approval runs the call that was just shown, once. A grant runs calls that the owner has not seen.
+        if let Some(page) = confirm(asked).await? {
+            return Ok(page);
         }
     }
     let (vault, hand) = (&asked.site.vault, asked.hand());

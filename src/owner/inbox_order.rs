@@ -127,7 +127,8 @@ fn rank(risk: Option<Risk>) -> u8 {
         Some(Risk::Disrupt) => 3,
         Some(Risk::Reveal) => 4,
         Some(Risk::Write) => 5,
-        Some(Risk::Read) => 6,
+        Some(Risk::Scan) => 6,
+        Some(Risk::Read) => 7,
     }
 }
 

@@ -13,6 +13,7 @@ mod boxed;
 mod change;
 mod change_parts;
 mod chart;
+mod confirm;
 mod connect;
 mod decide;
 mod diff;

@@ -1,6 +1,9 @@
 //! Which page answers at a path.
 
-use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, STRICT_TRANSPORT_SECURITY};
 use hyper::{Method, Response, StatusCode};
 use maud::html;
 
@@ -18,13 +21,19 @@ impl Site {
     /// Answers a visit.
     pub async fn answer(&self, visit: Visit) -> Response<Body> {
         let made = match asset::asset(&visit) {
-            Some(asset) => return asset,
+            Some(asset) => Ok(asset),
             None => self.made(&visit).await,
         };
-        made.unwrap_or_else(|trouble| match trouble {
+        let mut response = made.unwrap_or_else(|trouble| match trouble {
             Trouble::SignedOut => sign_in::ask(&visit),
             trouble => self.troubled(&visit, &trouble),
-        })
+        });
+        let time = self.live.read(|settings| settings.access.hsts);
+        if let Some(value) = strict_transport(visit.host(), time) {
+            let headers = response.headers_mut();
+            headers.insert(STRICT_TRANSPORT_SECURITY, value);
+        }
+        response
     }
 
     /// A refusal of the chain, as a page says it.
@@ -105,6 +114,23 @@ impl Site {
     }
 }
 
+/// The header that has browsers use this host over TLS alone (RFC 6797). Never for the hosts below it, which may be
+/// other machines. `None` for an address, where it has no effect, and for localhost, where it would stop the plain HTTP
+/// of everything else on the reader's own machine.
+fn strict_transport(host: &str, time: Duration) -> Option<HeaderValue> {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let is_local = name == "localhost" || name.ends_with(".localhost");
+    let is_address = name.starts_with('[') || name.parse::<IpAddr>().is_ok();
+    if is_local || is_address {
+        return None;
+    }
+    HeaderValue::from_str(&format!("max-age={}", time.as_secs())).ok()
+}
+
 /// A page for somebody who may not be signed in.
 fn plain_page(status: StatusCode, words: &str) -> Response<Body> {
     let page = Page {
@@ -119,4 +145,37 @@ fn plain_page(status: StatusCode, words: &str) -> Response<Body> {
         },
     };
     page.response(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_name_is_used_over_tls_alone_and_no_address_and_no_localhost_is() {
+        let header = |host: &str| strict_transport(host, Duration::from_secs(5));
+        for host in [
+            "box.lan",
+            "box.lan:8443",
+            "BOX.local.:8443",
+            "localhost.lan",
+        ] {
+            assert_eq!(header(host).unwrap(), "max-age=5", "{host}");
+        }
+        for host in [
+            "localhost",
+            "LocalHost:8443",
+            "a.localhost:8443",
+            "127.0.0.1:8443",
+            "192.168.1.2",
+            "[::1]:8443",
+            "[fd00::1]",
+        ] {
+            assert_eq!(header(host), None, "{host}");
+        }
+        assert_eq!(
+            strict_transport("box.lan", Duration::ZERO).unwrap(),
+            "max-age=0"
+        );
+    }
 }

@@ -180,8 +180,15 @@ pub const NO_END: &str = "no end";
 pub const ADDED: &str = "Added";
 pub const REVOKED: &str = "Revoked";
 pub const REVOKED_ALREADY: &str = "This agent was revoked; add a new one.";
-pub const EXPIRES_EXAMPLE: &str = "90d";
-pub const EXPIRES_HOW: &str = "After how long, such as 30d or 12h, or the last day, such as 2027-01-31. Empty: its token has no end.";
+pub const EXPIRES_EXAMPLE: &str = "365d";
+pub const EXPIRES_NEVER: &str = "never";
+pub const EXPIRES_HOW: &str =
+    "After how long, such as 30d or 12h, the last day, such as 2027-01-31, or never.";
+pub const EXPIRES_NEW: &str = "Empty: its token expires after a year.";
+pub const EXPIRES_KEPT: &str = "Empty: as it is.";
+pub const EXPIRES_SOON: &str = "Its token expires soon. To keep it, change when it expires below.";
+pub const SOON: &str = "expires soon";
+pub const VALID_UNTIL: &str = "Valid until";
 pub const DIFFERS: &str = "What differs from the policy";
 pub const CLASSES: &str = "Classes of tools";
 pub const AS_POLICY_SAYS: &str = "as the policy says";
@@ -270,6 +277,9 @@ pub const FINGERPRINT_HOW: &str =
 pub const PER_SYSTEM: &str = "Trust it, system by system";
 pub const FETCH_FIRST: &str =
     "Fetch it, and compare the fingerprint with the one that the box says:";
+
+pub const CONFIRM: &str = "Type your password again";
+pub const CONFIRM_WHY: &str = "What you asked for gives access or widens it, and you typed your password more than 10 minutes ago. Once it is typed, what you asked for is done.";
 
 /// What a policy is for.
 pub fn preset(preset: Preset) -> &'static str {

@@ -31,6 +31,10 @@ CREATE TABLE login (
 CREATE INDEX login_agent ON login (agent);
 ";
 
+/// The part of the schema's eighth version: when the password was last typed. Logins from before have never typed it.
+pub(super) const PASSWORD_SCHEMA: &str =
+    "ALTER TABLE login ADD COLUMN password_ms INTEGER NOT NULL DEFAULT 0;";
+
 /// Somebody who is signed in. Times are milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
@@ -44,6 +48,8 @@ pub struct Login {
     pub created_ms: u64,
     /// When it was last used, to about a minute.
     pub used_ms: u64,
+    /// When the password, or the agent's token, was last typed for it.
+    pub password_ms: u64,
 }
 
 /// Somebody who signs in.
@@ -88,7 +94,7 @@ impl Stay {
 /// The door to the table.
 pub struct Logins<'a>(&'a Arc<Shared>);
 
-const COLUMNS: &str = "id, agent, address, created_ms, used_ms";
+const COLUMNS: &str = "id, agent, address, created_ms, used_ms, password_ms";
 
 impl<'a> Logins<'a> {
     pub(super) fn new(shared: &'a Arc<Shared>) -> Self {
@@ -104,6 +110,7 @@ impl<'a> Logins<'a> {
             address: new.address,
             created_ms: now,
             used_ms: now,
+            password_ms: now,
         };
         let row = login.clone();
         let work = move |connection: &Connection| {
@@ -117,8 +124,8 @@ impl<'a> Logins<'a> {
                  WHERE agent IS ?1 ORDER BY used_ms DESC LIMIT -1 OFFSET ?2)",
                 params![row.agent, MOST_EACH - 1],
             )?;
-            let insert = "INSERT INTO login (token_sha256, id, agent, address, created_ms, used_ms)
-                          VALUES (?1, ?2, ?3, ?4, ?5, ?5)";
+            let insert = "INSERT INTO login (token_sha256, id, agent, address, created_ms, used_ms, password_ms)
+                          VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5)";
             connection.execute(
                 insert,
                 params![
@@ -158,6 +165,18 @@ impl<'a> Logins<'a> {
                 .map(drop)
         };
         self.0.writer.leave_or_forget("note a login's use", work);
+    }
+
+    /// Notes that the owner has typed the password again, for good when the answer comes; false if nobody is signed in
+    /// with this cookie.
+    pub async fn note_password(&self, token_sha256: [u8; 32]) -> Result<bool, VaultError> {
+        let now = now_ms();
+        let work = move |connection: &Connection| {
+            let note =
+                "UPDATE login SET password_ms = ?2 WHERE token_sha256 = ?1 AND agent IS NULL";
+            connection.execute(note, params![token_sha256, to_column(now)])
+        };
+        Ok(self.change("note the owner's password", work).await? > 0)
     }
 
     /// Signs out whoever has this cookie; false if nobody had.
@@ -215,6 +234,7 @@ fn login(row: &Row<'_>) -> Result<Login, rusqlite::Error> {
         address: row.get("address")?,
         created_ms: from_column(row, "created_ms")?,
         used_ms: from_column(row, "used_ms")?,
+        password_ms: from_column(row, "password_ms")?,
     })
 }
 

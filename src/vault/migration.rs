@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::error::VaultError;
 use super::{
     audit_schema, changes, exact, grants, logins, oauth_clients, oauth_links, owner, owner_key,
-    pairings,
+    pairings, token_warnings,
 };
 use crate::sys;
 
@@ -24,6 +24,8 @@ pub(super) const STEPS: &[&[&str]] = &[
     VERSION_6,
     VERSION_7,
     VERSION_8,
+    &[token_warnings::SCHEMA],
+    &[logins::PASSWORD_SCHEMA],
 ];
 
 const VERSION_1: &str = "

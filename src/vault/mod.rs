@@ -45,6 +45,7 @@ mod store;
 mod subscriptions;
 mod tail;
 mod tasks;
+mod token_warnings;
 mod trim;
 mod watch;
 mod writer;

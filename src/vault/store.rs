@@ -30,6 +30,7 @@ use super::shared::Shared;
 use super::subscriptions::Subscriptions;
 use super::tail::Tail;
 use super::tasks::Tasks;
+use super::token_warnings::TokenWarnings;
 use super::writer::Writer;
 
 /// An open vault; a clone is the same one. Dropping the last writes what waits and closes the file.
@@ -139,6 +140,11 @@ impl Vault {
     /// The token that is good for the metrics alone.
     pub fn metrics_token(&self) -> MetricsToken<'_> {
         MetricsToken::new(&self.shared)
+    }
+
+    /// Which tokens the owner was warned of.
+    pub fn token_warnings(&self) -> TokenWarnings<'_> {
+        TokenWarnings::new(&self.shared)
     }
 
     /// What was done, by whom.

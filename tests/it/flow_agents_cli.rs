@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::command::{add_agent, refused, tell, words};
 use crate::support::machine::{IN_TIME, wait_until};
-use crate::support::server::{Directory, server};
+use crate::support::server::{Directory, Server, server};
 
 /// The directory of a server that has run and has ended.
 fn visited() -> Directory {
@@ -83,6 +83,41 @@ fn an_agent_is_shown_in_words_and_as_json() {
         .iter()
         .find(|row| row["name"] == "claude");
     assert_eq!(row.unwrap()["state"], "active");
+}
+
+#[test]
+fn a_new_token_expires_after_a_year_and_its_owner_is_warned_once() {
+    const TITLE: &str = "an agent's token expires soon";
+    let home = Directory::new();
+    let start = || server().policy("admin").directory(&home.0).start();
+    let first = start();
+    let expires = |name: &str| {
+        let (shown, _) = tell(&home.0, &["agent", "show", name]);
+        shown["expires"].as_str().map(str::to_owned)
+    };
+    let added = words(&home.0, &["agent", "add", "yearly"]);
+    let end = expires("yearly").expect("it never expires");
+    assert!(added.contains(&format!("valid until {end}")), "{added}");
+    words(&home.0, &["agent", "add", "endless", "--expires", "never"]);
+    words(&home.0, &["agent", "add", "ending", "--expires", "20d"]);
+    assert_eq!((expires("endless"), expires("try")), (None, None));
+
+    let warnings = |server: &Server| {
+        let all = server.client().call("notification_list", json!({}));
+        let all = all.send().data()["notifications"].clone();
+        let all = all.as_array().unwrap().iter();
+        all.filter(|one| one["title"] == TITLE).count()
+    };
+    wait_until("the owner is warned", IN_TIME, || warnings(&first) == 1);
+    let (status, _) = tell(&home.0, &["status"]);
+    let expiring = &status["tokens_expiring"];
+    assert_eq!(expiring[0]["agent"], "ending", "{status}");
+    assert_eq!(expiring.as_array().unwrap().len(), 1, "{status}");
+    drop(first);
+    let second = start();
+    words(&home.0, &["agent", "add", "next", "--expires", "10d"]);
+    wait_until("of the next one too", IN_TIME, || warnings(&second) >= 2);
+    assert_eq!(warnings(&second), 2, "of each once");
 }
 
 #[test]

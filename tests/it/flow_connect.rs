@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::support::answer::Answer;
 use crate::support::client::Client;
 use crate::support::connector::{BACK, Connector, form, given, parameters, registration};
+use crate::support::history::connect;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::postbox::{Manner, PostBox};
 use crate::support::server::{Builder, Directory, Server, server, shared};
@@ -178,6 +179,49 @@ fn a_program_comes_in_on_the_owners_yes_and_goes_with_its_agent() {
         assert!(!server.log().contains(&code) && !server.log().contains(&tokens.refresh));
     }
     stands_in_the_audit(&home, server.clients().len());
+}
+
+#[test]
+fn a_program_is_let_in_only_on_a_password_typed_within_10_minutes() {
+    let home = Directory::new();
+    let (server, cookie) = house(&home, "");
+    let chat = Connector::register(&server.client());
+    let vault = connect(&home.join("vault.db"));
+    let older = "UPDATE login SET password_ms = password_ms - 660000";
+    assert!(vault.execute(older, []).unwrap() > 0);
+    let yes = [
+        ("decision", "approve"),
+        ("name", "chat"),
+        ("policy", "admin"),
+        ("space", "*"),
+    ];
+    let word = |more: &[(&str, &str)]| {
+        let said = [&yes, more].concat();
+        chat.word(&cookie, &chat.question(), &said).send()
+    };
+    for more in [&[][..], &[("confirm_password", "not my password")]] {
+        let asked = word(more);
+        assert_eq!((asked.status, asked.header("location")), (200, None));
+        assert!(asked.body.contains("Type your password again"), "{asked:?}");
+        let policy = asked.header("content-security-policy").unwrap();
+        assert!(
+            policy.contains("127.0.0.1:3333"),
+            "the answer leads there: {policy}"
+        );
+    }
+    let agents = told(&home.0, &["agent", "list"], "");
+    let mut agents = agents[0].as_array().unwrap().iter();
+    assert!(agents.all(|agent| agent["name"] != "chat"));
+    let code = chat.code(&word(&[
+        ("username", "owner"),
+        ("confirm_password", PASSWORD),
+    ]));
+    let tokens = given(&chat.exchange(&code).send());
+    assert_eq!(chat.call(&tokens.access).send().data()["policy"], "admin");
+    let refuse = [("decision", "refuse")];
+    vault.execute(older, []).unwrap();
+    let refused = chat.word(&cookie, &chat.question(), &refuse).send();
+    assert_eq!(refused.status, 303, "a no needs no password");
 }
 
 /// The page has what the owner must know, and runs nothing.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::answer::Answer;
 use crate::support::client::Client;
+use crate::support::history::connect;
 use crate::support::request::Request;
 use crate::support::server::{Directory, Server, server};
 
@@ -228,6 +229,118 @@ fn a_form_is_for_the_page_that_it_came_with() {
     assert_eq!(done(&home, "agent add"), ["ok"]);
     let again = get(&server.client(), "/owner/agents", &cookie);
     assert!(!again.body.contains(token), "it is shown once");
+}
+
+/// Lets 11 minutes pass since the owner typed the password.
+fn let_confirmation_expire(home: &Directory) {
+    let vault = connect(&home.join("vault.db"));
+    let older = "UPDATE login SET password_ms = password_ms - 660000";
+    assert!(vault.execute(older, []).unwrap() > 0);
+}
+
+#[test]
+fn what_widens_access_needs_the_password_again_after_10_minutes() {
+    const ASKED: &str = "Type your password again";
+    let home = Directory::new();
+    let server = house(&home);
+    let client = server.client();
+    let cookie = set_up(&client, &code(&home));
+    let proof = proof(&get(&client, "/owner/agents", &cookie));
+    let send = |path: &str, fields: &[(&str, &str)]| {
+        let whole = [fields, &[("proof", proof.as_str())]].concat();
+        form(&client, path, &whole)
+            .header("cookie", &cookie)
+            .send_once()
+    };
+    let new = [
+        ("name", "claude <b>"),
+        ("policy", "admin"),
+        ("space", "*"),
+        ("expires", "30d"),
+    ];
+    let_confirmation_expire(&home);
+    let asked = send("/owner/agents", &new);
+    assert_eq!(asked.status, 200);
+    assert!(
+        asked.body.contains(ASKED) && !asked.body.contains("gw_"),
+        "{asked:?}"
+    );
+    assert!(asked.body.contains("claude &lt;b&gt;"), "{asked:?}");
+    assert!(!asked.body.contains("<script>"), "it needs no script");
+    let with = |fields: &[(&'static str, &'static str)], password| {
+        [
+            fields,
+            &[("username", "owner"), ("confirm_password", password)],
+        ]
+        .concat()
+    };
+    let wrong = send("/owner/agents", &with(&new, "not my password"));
+    assert!(wrong.body.contains(ASKED), "{wrong:?}");
+    assert!(!wrong.body.contains("not my password"), "{wrong:?}");
+    assert!(done(&home, "agent add").is_empty());
+    let added = send("/owner/agents", &with(&new, PASSWORD));
+    assert!(added.body.contains("gw_"), "{added:?}");
+    assert!(!server.log().contains(PASSWORD));
+
+    let agents = tell(&home, &["agent", "list"]).unwrap();
+    let mut agents = agents.as_array().unwrap().iter();
+    let agent = agents.find(|agent| agent["name"] == "claude <b>").unwrap();
+    let path = format!("/owner/agents/{}", agent["id"].as_str().unwrap());
+    let edit = |policy| {
+        [
+            ("do", "save"),
+            ("name", "claude"),
+            ("policy", policy),
+            ("space", "*"),
+            ("expires", ""),
+        ]
+    };
+    let_confirmation_expire(&home);
+    assert_eq!(send(&path, &edit("observe")).status, 303, "it does less");
+    for fields in [&edit("operate")[..], &[("do", "rotate")]] {
+        let asked = send(&path, fields);
+        assert!(asked.body.contains(ASKED), "{fields:?}: {asked:?}");
+    }
+    assert!(done(&home, "agent rotate").is_empty());
+    let more = send(&path, &with(&edit("operate"), PASSWORD));
+    assert_eq!(more.status, 303, "{more:?}");
+    let rotated = send(&path, &[("do", "rotate")]);
+    assert!(
+        rotated.body.contains("gw_"),
+        "the password counts for 10 minutes"
+    );
+    let_confirmation_expire(&home);
+    assert_eq!(send(&path, &[("do", "revoke")]).status, 303);
+}
+
+#[test]
+fn each_answer_has_browsers_use_the_host_name_over_tls_alone() {
+    let home = Directory::new();
+    let server = house(&home);
+    let header = |client: &Client, path: &str, host: &str| {
+        let request = client.request("GET", path).without("authorization");
+        let answer = request.host(host).send();
+        let value = answer.header("strict-transport-security");
+        value.map(str::to_owned)
+    };
+    let name = tell(&home, &["cert", "show"]).unwrap()["holds_for"].clone();
+    let names = name.as_array().unwrap().iter().filter_map(Value::as_str);
+    let mut names = names.filter(|name| name.ends_with(".local"));
+    let name = names.next().unwrap();
+    for (way, client) in server.clients() {
+        for path in [
+            "/owner",
+            "/owner/sign-in",
+            "/owner/style.css",
+            "/owner/none",
+        ] {
+            let value = header(&client, path, name);
+            assert_eq!(value.as_deref(), Some("max-age=2592000"), "{way} {path}");
+        }
+        assert_eq!(header(&client, "/owner", "localhost"), None);
+        assert_eq!(header(&client, "/owner", "127.0.0.1"), None);
+        assert_eq!(header(&client, "/health", name), None);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::deed::hand;
 use super::{house::House, wanted::Wanted};
-use crate::deeds::{admit, plain};
+use crate::deeds::{admit, plain, valid_until};
 use crate::sys::rfc3339;
 
 #[derive(Debug, clap::Args)]
@@ -29,11 +29,9 @@ pub async fn run(house: &House, args: &Args) -> Result<String, String> {
         "*" => String::new(),
         space => format!(" in the space {space}"),
     };
-    let until = agent
-        .expires_ms
-        .map_or_else(String::new, |ms| format!(" until {}", rfc3339(ms)));
+    let until = valid_until(agent.expires_ms);
     let (name, id, preset) = (plain(&agent.name), agent.id, agent.preset);
     Ok(format!(
-        "{name} ({id}) has the policy {preset}{within}{until}. Its token, which is not shown again:\n{token}"
+        "{name} ({id}) has the policy {preset}{within}. Its token, {until} and not shown again:\n{token}"
     ))
 }

@@ -28,11 +28,11 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     space: Option<String>,
 
-    /// When its token ends: after 30d, or on 2027-01-31
+    /// When its token expires: after 30d, on 2027-01-31, or never
     #[arg(long, value_name = "WHEN")]
     expires: Option<Expiry>,
 
-    /// Its token has no end
+    /// Its token never expires
     #[arg(long, conflicts_with = "expires")]
     no_expiry: bool,
 
@@ -126,7 +126,7 @@ fn changed(house: &House, args: &Args, before: &Agent) -> Result<Agent, String> 
     }
     after.preset = args.policy.unwrap_or(before.preset);
     after.expires_ms = match args.expires {
-        Some(Expiry(ms)) => Some(ms),
+        Some(Expiry(ms)) => ms,
         None if args.no_expiry => None,
         None => before.expires_ms,
     };

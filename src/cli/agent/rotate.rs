@@ -5,17 +5,22 @@ use serde_json::json;
 
 use super::super::deed::hand;
 use super::house::House;
-use crate::deeds::{find_active_agent, plain, rotate};
+use crate::deeds::{find_active_agent, plain, rotate, valid_until};
+use crate::sys::rfc3339;
 
 pub async fn run(house: &House, asked: &str) -> Result<String, String> {
     let agent = find_active_agent(&house.vault, asked)?;
     let token = rotate((&house.vault, &hand()), &agent).await?;
     let (name, id, token) = (plain(&agent.name), agent.id, token.expose());
     Ok(if house.json {
-        json!({ "id": id, "name": agent.name, "token": token }).to_string()
+        json!({
+            "id": id, "name": agent.name, "expires": agent.expires_ms.map(rfc3339), "token": token,
+        })
+        .to_string()
     } else {
+        let until = valid_until(agent.expires_ms);
         format!(
-            "The old token of {name} ({id}) is good no more. Its new one, which is not shown again:\n{token}"
+            "The old token of {name} ({id}) is revoked. Its new one, {until} and not shown again:\n{token}"
         )
     })
 }

@@ -3,7 +3,7 @@
 use super::limits::Options;
 use crate::auth::Admission;
 use crate::config::{Overrides, Policy, Preset, Spaces};
-use crate::deeds::{Expiry, chosen_space, fit_name};
+use crate::deeds::{DEFAULT_EXPIRY, Expiry, chosen_space, fit_name};
 use crate::vault::OfferedTool;
 
 /// The agent that is wanted.
@@ -20,9 +20,9 @@ pub struct Wanted {
     #[arg(long, value_name = "NAME")]
     space: Option<String>,
 
-    /// When its token ends: after 30d, or on 2027-01-31
-    #[arg(long, value_name = "WHEN")]
-    expires: Option<Expiry>,
+    /// When its token expires: after 30d, on 2027-01-31, or never
+    #[arg(long, value_name = "WHEN", default_value = DEFAULT_EXPIRY)]
+    expires: Expiry,
 
     #[command(flatten)]
     options: Options,
@@ -40,7 +40,7 @@ impl Wanted {
                 overrides,
             },
             space: chosen_space(self.space.as_deref(), spaces)?,
-            expires_ms: self.expires.map(|Expiry(ms)| ms),
+            expires_ms: self.expires.0,
         })
     }
 }

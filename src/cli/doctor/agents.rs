@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::finding::Finding;
 use crate::config::Spaces;
-use crate::deeds::standing;
+use crate::deeds::{expires_soon, standing};
 use crate::sys::now_ms;
 use crate::vault::{Agent, Vault};
 
@@ -73,6 +73,14 @@ fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
             seen,
             "gatewren agent edit NAME --space SPACE",
         ));
+    }
+    let ending = named(&kept, |agent| {
+        standing(agent, spaces).refused.is_none() && expires_soon(agent, now_ms).is_some()
+    });
+    if let Some(names) = ending {
+        let seen = format!("the tokens of {names} expire within 30 days");
+        let remedy = "gatewren agent edit NAME --expires 365d";
+        found.push(Finding::warning("agents", seen, remedy));
     }
     if found.is_empty() {
         let endless = kept
@@ -159,6 +167,17 @@ mod tests {
         ];
         let found = of_agents(&idle, &Spaces::new(), now);
         assert!(found[0].seen.contains("never, long"), "{found:?}");
+        let ending = Agent {
+            expires_ms: Some(now_ms() + 86_400_000),
+            ..agent("ending", now, Some(now))
+        };
+        let found = of_agents(&[ending], &Spaces::new(), now_ms());
+        assert!(
+            found
+                .iter()
+                .any(|one| one.seen.contains("tokens of ending")),
+            "{found:?}"
+        );
         let elsewhere = Agent {
             space: Some("gone".to_owned()),
             ..agent("lost", now, None)

@@ -258,7 +258,7 @@ async fn added(vault: &Vault, name: &str, preset: Preset) -> Result<(Agent, Secr
         name: fit_name(name)?,
         policy: Policy::from(preset),
         space: "*".to_owned(),
-        expires_ms: None,
+        expires_ms: Expiry::of_new().0,
     };
     admit((vault, &hand()), admission).await
 }
@@ -279,9 +279,10 @@ impl Done {
         }
         match &self.agent {
             Some((agent, Some(token))) => lines.push(format!(
-                "  {} has the policy {}. Its token, which is not shown again:\n{}",
+                "  {} has the policy {}. Its token, {} and not shown again:\n{}",
                 plain(&agent.name),
                 agent.preset,
+                valid_until(agent.expires_ms),
                 token.expose()
             )),
             Some((agent, None)) => lines.push(format!(
@@ -314,7 +315,7 @@ impl Done {
         let agent = self.agent.as_ref().map(|(agent, token)| {
             json!({
                 "id": agent.id, "name": agent.name, "policy": agent.preset.as_str(),
-                "token": token.as_ref().map(Secret::expose),
+                "expires": agent.expires_ms.map(rfc3339), "token": token.as_ref().map(Secret::expose),
             })
         });
         let told: Value = json!({

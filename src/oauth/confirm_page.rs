@@ -1,0 +1,38 @@
+//! The page on which the owner types the password again before a program is let in.
+
+use hyper::{Response, StatusCode};
+use maud::html;
+
+use super::authorize::Asked;
+use super::form::Form;
+use super::page::page;
+use super::redirect::policy_source;
+use super::words;
+use crate::http::Body;
+
+/// The field with the password.
+pub const CONFIRM_PASSWORD: &str = "confirm_password";
+
+/// The field beside it, for password managers.
+const USERNAME: &str = "username";
+
+/// Asks for the password, and sends the form again as it was. Nothing was done yet.
+pub fn confirm_page(asked: &Asked, form: &Form, wrong: Option<&str>) -> Response<Body> {
+    let own = [CONFIRM_PASSWORD, USERNAME];
+    let sent = form.all().filter(|(name, _)| !own.contains(name));
+    let content = html! {
+        @if let Some(wrong) = wrong { p class="card notice bad" role="alert" { (wrong) "." } }
+        p { (words::CONFIRM_WHY) }
+        form method="post" action="/connect/authorize" {
+            @for (name, value) in sent { input type="hidden" name=(name) value=(value); }
+            input type="hidden" name=(USERNAME) value="owner" autocomplete="username";
+            div class="field" {
+                label for=(CONFIRM_PASSWORD) { (words::PASSWORD) }
+                input type="password" id=(CONFIRM_PASSWORD) name=(CONFIRM_PASSWORD) autocomplete="current-password" required;
+            }
+            div class="row" { button { (words::GO_ON) } }
+        }
+    };
+    let leads_to = policy_source(&asked.redirect_uri);
+    page(StatusCode::OK, words::CONFIRM, &leads_to, &content)
+}
