@@ -83,7 +83,11 @@ impl Connect {
         let site = Site::new(own_origin(&head)?);
         let query = head.uri.query().unwrap_or_default();
         let decides = head.method == Method::POST;
-        match self.guard.looks_in(&head, peer).await? {
+        let visitor = self.guard.looks_in(&head, peer).await?;
+        if let Visitor::Owner { .. } = visitor {
+            body.presence().identify();
+        }
+        match visitor {
             Visitor::Owner { proof, login } => {
                 let owner = SignedInOwner {
                     proof: &proof,

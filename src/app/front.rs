@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue, LOCATION, ORIGIN};
+use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
@@ -231,7 +231,11 @@ impl Front {
         peer: SocketAddr,
     ) -> Result<Response<Body>, Refusal> {
         let (head, body) = request.into_parts();
-        if !self.guard.is_scraper(&head, peer).await? {
+        if self.guard.is_scraper(&head, peer).await? {
+            if head.headers.contains_key(AUTHORIZATION) {
+                body.presence().identify();
+            }
+        } else {
             let request = Request::from_parts(head, body);
             let admitted = self.guard.admit(Door::Agent, request, peer).await?;
             let who = admitted.who();

@@ -8,8 +8,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::front::Front;
-use crate::config::Live;
-use crate::http::{Connections, Server, Timeouts, Tls};
+use crate::config::{Live, ip_prefix};
+use crate::http::{
+    AcceptedConnection, Connected, ConnectionLimits, ConnectionSource, Connections, Server,
+    Timeouts, Tls, accept,
+};
 use crate::telemetry::{Beat, Heartbeat, Metrics};
 
 /// What serves connections.
@@ -56,24 +59,61 @@ impl Serving {
     ) {
         let server = self.server(&stop);
         let (mut asked, mut live) = (self.heartbeat.questions(), self.live.clone());
+        // Kept while it waits for room: further ones wait in the kernel's queue.
+        let mut accepted = None;
         loop {
             self.heartbeat.beat(Beat::AcceptLoop);
-            let most = self.live.read(|settings| settings.limits.max_connections);
-            let (stream, peer, place) = tokio::select! {
+            let connected = tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return,
                 // Whoever asks wants the beat at the top of the loop.
                 Ok(()) = asked.changed() => continue,
                 () = live.changed() => continue,
-                accepted = connections.accept(&socket, most) => accepted,
+                connected = self.admit(&socket, &mut accepted, &connections) => connected,
+            };
+            let (Some(connected), Some(accepted)) = (connected, accepted.take()) else {
+                continue;
             };
             let (open, counted) = (open.clone(), self.metrics.connection());
             let mut server = server.clone();
             server.timeouts = self.timeouts();
             tokio::spawn(async move {
-                server.serve(stream, peer).await;
-                drop((place, open, counted));
+                server.serve(accepted, connected).await;
+                drop((open, counted));
             });
         }
+    }
+
+    /// Accepts the next connection and waits until there is room for it. `None` when it was closed at once.
+    async fn admit(
+        &self,
+        socket: &TcpListener,
+        accepted: &mut Option<AcceptedConnection>,
+        connections: &Connections,
+    ) -> Option<Connected> {
+        if accepted.is_none() {
+            *accepted = Some(accept(socket).await);
+        }
+        let peer = accepted.as_ref()?.peer.ip();
+        let (source, limits) = self.live.read(|settings| {
+            let limits = &settings.limits;
+            let is_shared = limits.is_shared(peer);
+            let source = ConnectionSource {
+                prefix: ip_prefix(peer),
+                is_shared,
+            };
+            let of_source = if is_shared {
+                limits.unauthenticated_per_proxy
+            } else {
+                limits.unauthenticated_per_address
+            };
+            let total = limits.max_connections;
+            (source, ConnectionLimits { total, of_source })
+        });
+        if connections.is_penalised(source) {
+            *accepted = None;
+            return None;
+        }
+        Some(connections.admit(source, limits).await)
     }
 
     fn server(&self, stop: &watch::Receiver<bool>) -> Server {

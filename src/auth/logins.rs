@@ -1,18 +1,19 @@
 //! Signing in and out: a password or a token for a cookie.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::code::Code;
-use super::lockout::{Lockout, together};
+use super::device::{DeviceId, DeviceKey};
+use super::guesses::PasswordGuesses;
+use super::lockout::Guesser;
+use super::login_error::{LoginError, SetUpError};
 use super::owner_key::make_owner_key;
-use super::password::{PasswordError, Passwords};
 use super::token::Token;
 use crate::config::Live;
 use crate::sys::{Secret, now_ms};
@@ -32,70 +33,24 @@ const LOOK: Duration = Duration::from_secs(30);
 /// For so long after the password was typed, what widens access is done without asking for it again.
 const CONFIRMED_MS: u64 = 10 * 60_000;
 
-/// Why nobody is signed in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoginError {
-    /// It is not the password, or none was set.
-    Wrong,
-    /// There were too many attempts; in so many seconds there may be one.
-    Later(u64),
-    /// Too many are being looked at.
-    Busy,
-    /// The vault cannot be asked; the log says why.
-    Unavailable,
+/// Somebody who wants to sign in as the owner.
+#[derive(Clone, Copy)]
+pub struct PasswordAttempt<'a> {
+    /// The password that was sent.
+    pub password: &'a str,
+    /// What counts as one source, such as an address.
+    pub from: IpAddr,
+    /// The device cookie that was sent; one that is not valid counts as none.
+    pub device: Option<&'a str>,
 }
 
-impl fmt::Display for LoginError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Wrong => {
-                "this is not the owner's password; root sets it with gatewren owner set-password"
-            }
-            Self::Later(_) => "there were too many attempts to sign in; wait, then try again",
-            Self::Busy => "too many sign in at once; try again soon",
-            Self::Unavailable => "nobody can sign in at the moment; try again soon",
-        })
-    }
-}
-
-impl std::error::Error for LoginError {}
-
-impl From<VaultError> for LoginError {
-    fn from(cause: VaultError) -> Self {
-        tracing::error!("signing in failed: {cause}");
-        Self::Unavailable
-    }
-}
-
-/// Why no password was set with a code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SetUpError {
-    /// It is not the code, its time is over, or it was used.
-    Code,
-    /// This cannot be the password.
-    Password(PasswordError),
-    /// Nobody is let in.
-    Login(LoginError),
-}
-
-impl fmt::Display for SetUpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Code => f.write_str(
-                "this is not the code, or it was used or is over; root makes a new one with gatewren owner setup",
-            ),
-            Self::Password(cause) => cause.fmt(f),
-            Self::Login(cause) => cause.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for SetUpError {}
-
-impl From<LoginError> for SetUpError {
-    fn from(cause: LoginError) -> Self {
-        Self::Login(cause)
-    }
+/// What a browser keeps of the owner's sign-in.
+pub struct OwnerCookies {
+    /// The session.
+    pub session: Secret,
+    /// What has the browser known again as one of the owner's. It opens nothing: with it, guesses from elsewhere do not
+    /// delay a sign-in.
+    pub device: Secret,
 }
 
 /// A login as it is known again by.
@@ -115,8 +70,7 @@ pub enum SignedIn {
 pub struct Logins {
     vault: Vault,
     live: Live,
-    passwords: Passwords,
-    lockout: Lockout,
+    guesses: PasswordGuesses,
     /// When each was last written down as used.
     touched: Mutex<HashMap<LoginKey, u64>>,
 }
@@ -125,18 +79,26 @@ impl Logins {
     /// Logins that last as long as the settings say.
     pub fn new(vault: Vault, live: Live) -> Self {
         Self {
+            guesses: PasswordGuesses::new(vault.clone()),
             vault,
             live,
-            passwords: Passwords::new(),
-            lockout: Lockout::default(),
             touched: Mutex::default(),
         }
     }
 
-    /// Exchanges the owner's password for a cookie. `from` is what counts as one stranger, such as an address.
-    pub async fn sign_in_owner(&self, password: &str, from: IpAddr) -> Result<Secret, LoginError> {
-        self.check_password(password, from).await?;
-        self.sign_in(None, OWNER, from).await
+    /// Exchanges the owner's password for cookies.
+    pub async fn sign_in_owner(
+        &self,
+        attempt: PasswordAttempt<'_>,
+    ) -> Result<OwnerCookies, LoginError> {
+        let from = attempt.from;
+        let device = self.device(attempt.device).await?;
+        let guesser = Guesser {
+            address: from,
+            device,
+        };
+        self.check_password(attempt.password, guesser).await?;
+        self.owner_cookies(guesser).await
     }
 
     /// Whether the owner has typed the password for this login within the last 10 minutes.
@@ -146,42 +108,30 @@ impl Logins {
         Ok(age.is_some_and(|age| age < CONFIRMED_MS))
     }
 
-    /// Checks the password of the owner who is signed in so; right, it counts for 10 minutes. A wrong one counts as a
-    /// guess.
+    /// Checks the password of the owner who is signed in with this login; the right one counts for 10 minutes. A wrong
+    /// one counts as a guess of this login, so guesses from elsewhere do not delay it.
     pub async fn confirm(
         &self,
         key: LoginKey,
         password: &str,
         from: IpAddr,
     ) -> Result<(), LoginError> {
-        self.check_password(password, from).await?;
+        let guesser = Guesser {
+            address: from,
+            device: Some(DeviceId::of_login(&key.0)),
+        };
+        self.check_password(password, guesser).await?;
         let noted = self.vault.logins().note_password(key.0).await?;
         noted.then_some(()).ok_or(LoginError::Wrong)
     }
 
-    async fn check_password(&self, password: &str, from: IpAddr) -> Result<(), LoginError> {
-        let begun = self.lockout.begin(from, Instant::now());
-        begun.map_err(LoginError::Later)?;
-        let now = now_ms();
-        // Others who guess do not keep the owner from where it is signed in already.
-        if !self.is_familiar(from)? {
-            together(self.vault.owner().guesses()?, now).map_err(LoginError::Later)?;
-        }
-        self.vault.owner().note_guess(now).await?;
-        let stored = self.vault.owner().password()?;
-        let is_it = self
-            .passwords
-            .is(Secret::new(password), stored.clone())
-            .await;
-        if !is_it.map_err(|_| LoginError::Busy)? {
-            tracing::warn!(%from, "somebody tried to sign in as the owner");
+    async fn check_password(&self, password: &str, guesser: Guesser) -> Result<(), LoginError> {
+        let Some(stored) = self.guesses.try_password(password, guesser).await? else {
+            tracing::warn!(from = %guesser.address, "somebody tried to sign in as the owner");
             return Err(LoginError::Wrong);
-        }
-        self.lockout.forget(from);
-        self.vault.owner().forget_guesses().await?;
-        if let Some(stored) = stored {
-            self.make_key(password, stored).await;
-        }
+        };
+        self.guesses.forget(guesser).await?;
+        self.make_key(password, stored).await;
         Ok(())
     }
 
@@ -193,7 +143,10 @@ impl Logins {
             Err(cause) => return tracing::error!("the owner's key was not looked for: {cause}"),
         }
         let password = Secret::new(password);
-        let made = self.passwords.work(move || make_owner_key(&password)).await;
+        let made = self
+            .guesses
+            .in_turn(move || make_owner_key(&password))
+            .await;
         let Ok(made) = made else {
             // The next to sign in makes it.
             return;
@@ -218,38 +171,25 @@ impl Logins {
         self.sign_in(Some(*hash.as_bytes()), agent, from).await
     }
 
-    /// Exchanges the code for the first password, which it sets, for a cookie.
+    /// Exchanges the code for the first password, which it sets, for cookies.
     pub async fn set_up(
         &self,
         code: &str,
         password: &str,
         from: IpAddr,
-    ) -> Result<Secret, SetUpError> {
-        let begun = self.lockout.begin(from, Instant::now());
-        begun.map_err(LoginError::Later)?;
-        let now = now_ms();
-        let owner = self.vault.owner();
-        let guesses = owner.guesses().map_err(LoginError::from)?;
-        together(guesses, now).map_err(LoginError::Later)?;
-        owner.note_guess(now).await.map_err(LoginError::from)?;
+    ) -> Result<OwnerCookies, SetUpError> {
         let code = Code::hash(code);
-        if !owner.is_code(code).map_err(LoginError::from)? {
+        if !self.guesses.try_code(code, from).await? {
             tracing::warn!(%from, "somebody tried to set the owner's password without its code");
             return Err(SetUpError::Code);
         }
-        let made = self.passwords.made(Secret::new(password)).await;
-        let stored = made
-            .map_err(|_| LoginError::Busy)?
-            .map_err(SetUpError::Password)?;
+        let stored = self.guesses.hash_new(password).await?;
         let with = Secret::new(password);
-        let key = self.passwords.work(move || make_owner_key(&with)).await;
-        let key = key
-            .map_err(|_| LoginError::Busy)?
-            .map_err(SetUpError::Password)?;
+        let key = self.guesses.in_turn(move || make_owner_key(&with)).await?;
+        let key = KeyChange::New(key.map_err(SetUpError::Password)?);
         let begun = self.undertake("owner set-password", OWNER, from).await?;
-        let set = owner
-            .set_password_by_code(code, stored, KeyChange::New(key))
-            .await;
+        let owner = self.vault.owner();
+        let set = owner.set_password_by_code(code, stored, key).await;
         let word = match &set {
             Ok(true) => "ok",
             Ok(false) => "refused",
@@ -260,8 +200,35 @@ impl Logins {
         if !set.map_err(LoginError::from)? {
             return Err(SetUpError::Code);
         }
-        self.lockout.forget(from);
-        Ok(self.sign_in(None, OWNER, from).await?)
+        let guesser = Guesser {
+            address: from,
+            device: None,
+        };
+        self.guesses.forget(guesser).await?;
+        Ok(self.owner_cookies(guesser).await?)
+    }
+
+    /// A session, and a device cookie: the same device, where the owner has signed in there before.
+    async fn owner_cookies(&self, guesser: Guesser) -> Result<OwnerCookies, LoginError> {
+        let key = self.device_key().await?;
+        let device = key.mint(guesser.device, now_ms() / 1000);
+        Ok(OwnerCookies {
+            session: self.sign_in(None, OWNER, guesser.address).await?,
+            device: device.map_err(VaultError::from)?,
+        })
+    }
+
+    async fn device(&self, cookie: Option<&str>) -> Result<Option<DeviceId>, LoginError> {
+        let Some(cookie) = cookie else {
+            return Ok(None);
+        };
+        let key = self.device_key().await?;
+        Ok(key.verify(cookie, now_ms() / 1000))
+    }
+
+    async fn device_key(&self) -> Result<DeviceKey, LoginError> {
+        let key = self.vault.key(DeviceKey::NAME).await?;
+        Ok(DeviceKey::new(&key))
     }
 
     /// The owner's login that a cookie stands for; none when it is over, an agent's, or nobody's.
@@ -390,19 +357,13 @@ impl Logins {
         }
         Ok(found)
     }
-
-    /// Whether the owner is signed in from there.
-    fn is_familiar(&self, from: IpAddr) -> Result<bool, LoginError> {
-        let from = from.to_string();
-        let logins = self.vault.logins().list()?;
-        Ok(logins
-            .iter()
-            .any(|login| login.agent.is_none() && login.address == from))
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
     use rusqlite::Connection;
     use tokio::time::timeout;
 
@@ -416,10 +377,6 @@ mod tests {
 
     const PASSWORD: &str = "four words of mine";
 
-    fn here() -> IpAddr {
-        "192.0.2.1".parse().unwrap()
-    }
-
     async fn house(scratch: &Scratch) -> Logins {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let password = hash_password(&Secret::new(PASSWORD)).unwrap();
@@ -429,8 +386,29 @@ mod tests {
     }
 
     async fn sign_in(logins: &Logins, password: &str, from: &str) -> Result<Secret, LoginError> {
-        let from = from.parse().unwrap();
-        logins.sign_in_owner(password, from).await
+        let cookies = sign_in_with(logins, password, from, None).await?;
+        Ok(cookies.session)
+    }
+
+    async fn sign_in_with(
+        logins: &Logins,
+        password: &str,
+        from: &str,
+        device: Option<&Secret>,
+    ) -> Result<OwnerCookies, LoginError> {
+        let attempt = PasswordAttempt {
+            password,
+            from: from.parse().unwrap(),
+            device: device.map(Secret::expose),
+        };
+        logins.sign_in_owner(attempt).await
+    }
+
+    /// As many guesses as all addresses have together without a wait; hashing them would take long.
+    async fn note_guesses(logins: &Logins) {
+        for _ in 0..50 {
+            logins.vault.owner().note_guess(now_ms()).await.unwrap();
+        }
     }
 
     #[tokio::test]
@@ -462,13 +440,12 @@ mod tests {
         }
         let locked = sign_in(&logins, PASSWORD, "192.0.2.9").await;
         assert!(matches!(locked, Err(LoginError::Later(_))), "{locked:?}");
-        // A crowd, each from its own address; one after another would take as long as their hashes.
-        for _ in 0..50 {
-            logins.vault.owner().note_guess(now_ms()).await.unwrap();
-        }
+        note_guesses(&logins).await;
         drop(logins);
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let logins = Logins::new(vault, Settings::default().into());
+        let wrong = sign_in(&logins, "wrong", "192.0.2.10").await;
+        assert_eq!(wrong.unwrap_err(), LoginError::Wrong);
         let locked = sign_in(&logins, PASSWORD, "192.0.2.10").await;
         assert!(matches!(locked, Err(LoginError::Later(_))), "{locked:?}");
         sign_in(&logins, PASSWORD, "192.0.2.1").await.unwrap();
@@ -476,11 +453,94 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn guesses_from_elsewhere_delay_neither_a_device_of_the_owner_nor_a_new_address() {
+        let scratch = Scratch::new();
+        let logins = house(&scratch).await;
+        let first = sign_in_with(&logins, PASSWORD, "192.0.2.1", None).await;
+        let device = first.unwrap().device;
+        logins.vault.logins().end_owners().await.unwrap();
+        for _ in 0..5 {
+            let wrong = sign_in(&logins, "wrong", "192.0.2.9").await;
+            assert_eq!(wrong.unwrap_err(), LoginError::Wrong);
+        }
+        note_guesses(&logins).await;
+        let locked = sign_in(&logins, PASSWORD, "192.0.2.9").await;
+        assert!(matches!(locked, Err(LoginError::Later(_))), "{locked:?}");
+        // The very address that is locked, with the cookie.
+        let again = sign_in_with(&logins, PASSWORD, "192.0.2.9", Some(&device)).await;
+        let renewed = again.unwrap().device;
+        note_guesses(&logins).await;
+        sign_in(&logins, PASSWORD, "192.0.2.20").await.unwrap();
+
+        // The cookie has a bucket of its own, which is not larger than that of an address.
+        for _ in 0..5 {
+            let wrong = sign_in_with(&logins, "wrong", "192.0.2.1", Some(&renewed)).await;
+            assert!(matches!(wrong, Err(LoginError::Wrong)));
+        }
+        for cookie in [&renewed, &device] {
+            let locked = sign_in_with(&logins, PASSWORD, "192.0.2.30", Some(cookie)).await;
+            assert!(matches!(locked, Err(LoginError::Later(_))));
+        }
+        let forged = Secret::new("x".repeat(device.expose().len()));
+        note_guesses(&logins).await;
+        let wrong = sign_in_with(&logins, "wrong", "192.0.2.40", Some(&forged)).await;
+        assert!(matches!(wrong, Err(LoginError::Wrong)));
+        let locked = sign_in_with(&logins, PASSWORD, "192.0.2.40", Some(&forged)).await;
+        assert!(
+            matches!(locked, Err(LoginError::Later(_))),
+            "it counts as none"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_guess_that_is_not_hashed_is_not_counted() {
+        let scratch = Scratch::new();
+        let logins = house(&scratch).await;
+        let from: Vec<String> = (0..120).map(|last| format!("198.51.100.{last}")).collect();
+        let guesses = from.iter().map(|from| sign_in(&logins, "wrong", from));
+        let answers = all_of(guesses).await;
+        let hashed = answers
+            .iter()
+            .filter(|answer| matches!(answer, Err(LoginError::Wrong)))
+            .count();
+        assert!(
+            answers
+                .iter()
+                .all(|answer| matches!(answer, Err(LoginError::Wrong | LoginError::Busy)))
+        );
+        let counted = logins.vault.owner().guesses().unwrap().count;
+        assert_eq!(counted, u64::try_from(hashed).unwrap());
+        assert!((1..20).contains(&hashed), "{hashed}");
+        sign_in(&logins, PASSWORD, "203.0.113.1").await.unwrap();
+    }
+
+    /// Polls all of them until each is done.
+    async fn all_of<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+        let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+        poll_fn(|cx| {
+            let mut left = 0;
+            for (future, done) in waiting.iter_mut().filter(|(_, done)| done.is_none()) {
+                match future.as_mut().poll(cx) {
+                    Poll::Ready(output) => *done = Some(output),
+                    Poll::Pending => left += 1,
+                }
+            }
+            if left == 0 {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        waiting.into_iter().filter_map(|(_, done)| done).collect()
+    }
+
+    #[tokio::test]
     async fn nobody_signs_in_where_no_password_was_set() {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let logins = Logins::new(vault, Settings::default().into());
-        let refused = logins.sign_in_owner("", here()).await;
+        let refused = sign_in(&logins, "", "192.0.2.1").await;
         assert_eq!(refused.unwrap_err(), LoginError::Wrong);
     }
 

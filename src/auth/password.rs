@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use argon2::{Algorithm, Argon2, Block, Params, Version};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::lockout::Lane;
 use crate::sys::{Pages, RandomError, Secret, random_bytes};
 use crate::vault::StoredPassword;
 
@@ -15,9 +16,14 @@ const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const HASH_BYTES: usize = 32;
 
-/// So many are hashed at once, which bounds the memory; so many more may wait, and then it is refused.
+/// This many are hashed at once, which bounds the memory.
 const AT_ONCE: usize = 1;
-const WAITING: usize = 8;
+
+/// This many have or wait for a turn, each lane with places of its own: a flood in one fills no other. Then it is
+/// refused.
+const KNOWN_PLACES: usize = 4;
+const FRESH_PLACES: usize = 6;
+const FAILED_PLACES: usize = 2;
 
 /// The fewest characters of a password.
 const MIN_CHARS: usize = 10;
@@ -88,53 +94,97 @@ pub(super) fn fresh() -> Result<StoredPassword, PasswordError> {
 
 /// Looks at passwords.
 pub(super) struct Passwords {
-    places: Arc<Semaphore>,
-    queue: Semaphore,
+    hashing: Arc<Semaphore>,
+    known: Queue,
+    fresh: Queue,
+    failed: Queue,
+}
+
+/// Those who wait in one lane.
+struct Queue {
+    places: Semaphore,
+    /// Who is first.
+    head: Semaphore,
+}
+
+impl Queue {
+    fn new(places: usize) -> Self {
+        Self {
+            places: Semaphore::new(places),
+            head: Semaphore::new(1),
+        }
+    }
+}
+
+/// A turn to have one password hashed; the next in its lane comes when it is dropped.
+pub(super) struct Turn<'a> {
+    hashing: &'a Arc<Semaphore>,
+    _head: SemaphorePermit<'a>,
+    _place: SemaphorePermit<'a>,
 }
 
 impl Passwords {
     pub(super) fn new() -> Self {
         Self {
-            places: Arc::new(Semaphore::new(AT_ONCE)),
-            queue: Semaphore::new(AT_ONCE + WAITING),
+            hashing: Arc::new(Semaphore::new(AT_ONCE)),
+            known: Queue::new(KNOWN_PLACES),
+            fresh: Queue::new(FRESH_PLACES),
+            failed: Queue::new(FAILED_PLACES),
         }
     }
 
+    /// Waits for a turn in this lane.
+    pub(super) async fn turn(&self, lane: Lane) -> Result<Turn<'_>, Busy> {
+        let queue = match lane {
+            Lane::Known => &self.known,
+            Lane::Fresh => &self.fresh,
+            Lane::Failed => &self.failed,
+        };
+        let place = queue.places.try_acquire().map_err(|_| Busy)?;
+        let head = queue.head.acquire().await.map_err(|_| Busy)?;
+        Ok(Turn {
+            hashing: &self.hashing,
+            _head: head,
+            _place: place,
+        })
+    }
+}
+
+impl Turn<'_> {
     /// What is kept of a new password.
-    pub(super) async fn made(
-        &self,
+    pub(super) async fn hash(
+        self,
         password: Secret,
     ) -> Result<Result<StoredPassword, PasswordError>, Busy> {
         self.work(move || hash_password(&password)).await
     }
 
-    /// Does some work that takes as much memory as a hash, in its turn and off the runtime's threads.
-    pub(super) async fn work<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Busy> {
-        let _waiting = self.queue.try_acquire().map_err(|_| Busy)?;
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.map_err(|_| Busy)?;
-        let work = tokio::task::spawn_blocking(move || {
-            // Held by the work and not by who waits for it, who may go.
-            let _place = place;
-            work()
-        });
-        work.await.map_err(|_| Busy)
-    }
-
     /// Whether it is the password. Where there is none, it takes as long to say no.
     pub(super) async fn is(
-        &self,
+        self,
         password: Secret,
         stored: Option<StoredPassword>,
     ) -> Result<bool, Busy> {
-        self.work(move || {
+        let look = move || {
             let is_set = stored.is_some();
             is_the_one(&password, &stored.unwrap_or_else(nobodys)) && is_set
-        })
-        .await
+        };
+        self.work(look).await
+    }
+
+    /// Does some work that takes as much memory as a hash, off the runtime's threads.
+    pub(super) async fn work<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Busy> {
+        let hashing = Arc::clone(self.hashing).acquire_owned().await;
+        let hashing = hashing.map_err(|_| Busy)?;
+        let done = tokio::task::spawn_blocking(move || {
+            // Held by the work and not by who waits for it, who may go.
+            let _hashing = hashing;
+            work()
+        });
+        done.await.map_err(|_| Busy)
     }
 }
 
@@ -180,6 +230,10 @@ fn nobodys() -> StoredPassword {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+    use std::pin::Pin;
+    use std::task::Poll;
+
     use super::*;
 
     fn kept() -> StoredPassword {
@@ -192,7 +246,8 @@ mod tests {
         let stored = kept();
         let is = async |text: &str| {
             let kept = Some(stored.clone());
-            passwords.is(Secret::new(text), kept).await.unwrap()
+            let turn = passwords.turn(Lane::Fresh).await.unwrap();
+            turn.is(Secret::new(text), kept).await.unwrap()
         };
         assert!(is("correct horse battery").await);
         for wrong in [
@@ -204,27 +259,33 @@ mod tests {
             assert!(!is(wrong).await, "{wrong:?}");
         }
         assert!(!is(&"x".repeat(MAX_BYTES + 1)).await);
-        assert!(!passwords.is(Secret::new("x"), None).await.unwrap());
+        let turn = passwords.turn(Lane::Fresh).await.unwrap();
+        assert!(!turn.is(Secret::new("x"), None).await.unwrap());
         assert_ne!(kept(), stored, "each has its own salt");
     }
 
+    async fn is_pending(waiting: &mut Pin<Box<impl Future>>) -> bool {
+        let polled = poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx).is_pending()));
+        polled.await
+    }
+
     #[tokio::test]
-    async fn more_than_may_wait_are_refused() {
+    async fn more_than_may_wait_are_refused_and_no_lane_fills_another() {
         let passwords = Passwords::new();
-        let stored = kept();
-        let look = || passwords.is(Secret::new("x"), Some(stored.clone()));
-        let _held = Arc::clone(&passwords.places).acquire_owned().await.unwrap();
-        let all = AT_ONCE + WAITING;
-        let mut waiting: Vec<_> = (0..all).map(|_| Box::pin(look())).collect();
-        for look in &mut waiting {
-            let first = std::future::poll_fn(|cx| std::task::Poll::Ready(look.as_mut().poll(cx)));
-            assert!(first.await.is_pending());
+        let mut held = Vec::new();
+        for (lane, places) in [(Lane::Fresh, FRESH_PLACES), (Lane::Failed, FAILED_PLACES)] {
+            held.push(passwords.turn(lane).await.unwrap());
+            let wait = || Box::pin(passwords.turn(lane));
+            let mut waiting: Vec<_> = (1..places).map(|_| wait()).collect();
+            for one in &mut waiting {
+                assert!(is_pending(one).await);
+            }
+            assert_eq!(passwords.turn(lane).await.err(), Some(Busy));
+            waiting.pop();
+            assert!(is_pending(&mut wait()).await, "there is room again");
         }
-        assert_eq!(look().await, Err(Busy));
-        waiting.pop();
-        let mut next = Box::pin(look());
-        let first = std::future::poll_fn(|cx| std::task::Poll::Ready(next.as_mut().poll(cx)));
-        assert!(first.await.is_pending(), "there is room again");
+        let turn = passwords.turn(Lane::Known).await.unwrap();
+        assert!(!turn.is(Secret::new("x"), None).await.unwrap());
     }
 
     #[test]

@@ -73,6 +73,7 @@ mod tests {
             | "edge_jwt.header"
             | "edge_jwt.audience"
             | "edge_jwt.issuer" => "\"x-other\"",
+            "limits.trusted_proxies" => "[\"10.0.0.1\"]",
             "limits.body_limit" => "\"64KiB\"",
             "observer.units" => "[\"other-*\"]",
             "tools.dialect" => "\"startos\"",
@@ -80,6 +81,7 @@ mod tests {
             "limits.update_interval" => "\"700ms\"",
             path if path.starts_with("limits.max_")
                 || path.starts_with("limits.a")
+                || path.starts_with("limits.unauthenticated_")
                 || path.ends_with("per_agent")
                 || path.ends_with("total")
                 || path == "state.keep_revisions"

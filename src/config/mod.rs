@@ -54,7 +54,7 @@ pub use live::{InForce, Live};
 pub use load::SETTINGS_FILE;
 pub use mode::Mode;
 pub use nearest::nearest;
-pub use network::Network;
+pub use network::{Network, ip_prefix};
 pub use policy::{Overrides, Policy};
 pub use preset::Preset;
 pub use reference::{helper_sample, settings_sample};

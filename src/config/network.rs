@@ -21,6 +21,15 @@ impl Network {
     }
 }
 
+/// What counts as one source of connections: an IPv4 address itself, or the network of 64 bits of an IPv6 one, which is
+/// one household (RFC 6177).
+pub fn ip_prefix(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
+        IpAddr::V4(v4) => IpAddr::V4(v4),
+    }
+}
+
 /// An address with all but its first bits cleared; nothing when it has not so many.
 fn masked(address: IpAddr, bits: u8) -> Option<IpAddr> {
     let bits = u32::from(bits);
@@ -117,6 +126,14 @@ mod tests {
             let again: Network = network.to_string().parse().unwrap();
             assert_eq!(again, network);
         }
+    }
+
+    #[test]
+    fn a_v6_household_is_one_and_a_mapped_v4_is_v4() {
+        let key = |text: &str| ip_prefix(text.parse().unwrap());
+        assert_eq!(key("2001:db8::1"), key("2001:db8::ffff"));
+        assert_ne!(key("2001:db8:0:1::1"), key("2001:db8::1"));
+        assert_eq!(key("::ffff:10.0.0.1"), key("10.0.0.1"));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use super::key::{Key, commented, key, sample};
 use super::reading::Family;
 use super::settings::Settings;
 use super::shape::{
-    AbsolutePath, Count, Flag, HOSTS, ORIGINS, SOCKETS, Shape as _, Size, Time, UNITS, Word,
+    AbsolutePath, Count, Flag, HOSTS, NETWORKS, ORIGINS, SOCKETS, Shape as _, Size, Time, UNITS,
+    Word,
 };
 use super::{channel_keys, space_keys};
 
@@ -90,7 +91,16 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
          times as often; keys that cannot be fetched any more count for twelve times as long."),
 
     key!("limits", "max_connections", limits.max_connections, Count(1..=65_536),
-        "Connections at once; further ones wait to be accepted."),
+        "Connections at once; further ones wait to be accepted. From three quarters on each new one closes an\n\
+         old one without a valid token, and has 2 seconds for its handshake and its headers."),
+    key!("limits", "unauthenticated_per_address", limits.unauthenticated_per_address, Count(1..=65_536),
+        "Connections from one address, or from one IPv6 network of 64 bits, on which no request came with a\n\
+         valid token or with the owner's session. At it the oldest of them is closed for each new one."),
+    key!("limits", "unauthenticated_per_proxy", limits.unauthenticated_per_proxy, Count(1..=65_536),
+        "The same from one address of this box itself (loopback), or of a trusted proxy."),
+    key!("limits", "trusted_proxies", limits.trusted_proxies, NETWORKS,
+        "Addresses that many clients share: those of a reverse proxy, a tunnel or a bridge. Connections from\n\
+         there have the limit above, and are never refused for what other connections from there did."),
     key!("limits", "handshake_timeout", limits.handshake_timeout, Time(SECOND..=MINUTE),
         "Until the TLS handshake is done."),
     key!("limits", "header_timeout", limits.header_timeout, Time(SECOND..=5 * MINUTE),

@@ -1,7 +1,7 @@
 //! The settings of the front as plain values, with a default for each.
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use super::edge::EdgeJwt;
 use super::error::UnknownWord;
 use super::glob::Glob;
 use super::level::LogLevel;
+use super::network::Network;
 use super::space::Spaces;
 
 /// Everything that `gatewren serve` is told by its files.
@@ -121,6 +122,12 @@ pub struct OAuth {
 pub struct Limits {
     /// Connections at once.
     pub max_connections: u32,
+    /// Connections without an identity from one address, an IPv6 one by its /64.
+    pub unauthenticated_per_address: u32,
+    /// The same from one address of loopback or of a trusted proxy.
+    pub unauthenticated_per_proxy: u32,
+    /// Addresses that many clients share.
+    pub trusted_proxies: Vec<Network>,
     /// From accepting a connection to the end of its TLS handshake.
     pub handshake_timeout: Duration,
     /// From the handshake, or the answer before, to the last header of a request.
@@ -157,6 +164,14 @@ pub struct Limits {
     pub agent_calls: u32,
     /// Messages an hour of one agent to the owner's channels.
     pub agent_messages: u32,
+}
+
+impl Limits {
+    /// Whether many clients share an address: it is loopback, or a trusted proxy's.
+    pub fn is_shared(&self, address: IpAddr) -> bool {
+        let trusted = &self.trusted_proxies;
+        address.to_canonical().is_loopback() || trusted.iter().any(|one| one.contains(address))
+    }
 }
 
 /// Calls that go on after their answer.
@@ -332,6 +347,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_connections: 4096,
+            unauthenticated_per_address: 64,
+            unauthenticated_per_proxy: 1024,
+            trusted_proxies: Vec::new(),
             handshake_timeout: Duration::from_secs(10),
             header_timeout: Duration::from_secs(10),
             body_limit: 1 << 20,

@@ -11,6 +11,7 @@ use toml::de::DeValue;
 
 use super::error::UnknownWord;
 use super::glob::Glob;
+use super::network::Network;
 
 /// The most entries that a list may have; a longer one is refused.
 const MAX_ENTRIES: usize = 64;
@@ -228,6 +229,13 @@ pub(super) const UNITS: List<Glob> = List {
 pub(super) const HOSTS: List<String> = List {
     entry: host,
     like: "a host name or an address without a port, such as \"box.lan\" or \"192.168.1.10\"",
+    may_be_empty: true,
+};
+
+/// Addresses and ranges of addresses.
+pub(super) const NETWORKS: List<Network> = List {
+    entry: |text| text.parse().ok(),
+    like: "an address or a range of addresses, such as \"192.168.1.2\" or \"172.17.0.0/16\"",
     may_be_empty: true,
 };
 

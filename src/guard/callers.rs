@@ -16,6 +16,9 @@ use crate::config::{Live, Settings};
 /// The cookie. Its prefix has browsers take it only over TLS, for this host alone (RFC 6265bis, 4.1.3.2).
 pub const COOKIE_NAME: &str = "__Host-gatewren";
 
+/// The cookie that has a browser known again as one of the owner's; it opens nothing.
+pub const DEVICE_COOKIE_NAME: &str = "__Host-gatewren-device";
+
 /// Everybody whom the owner lets in.
 pub struct Callers {
     /// By their tokens.
@@ -167,17 +170,27 @@ fn oauth_enabled(settings: &Settings) -> bool {
 
 /// The cookie of ours among those that were sent; two are refused.
 pub fn cookie(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let mut ours = cookies(headers, COOKIE_NAME);
+    match (ours.next(), ours.next()) {
+        (Some(_), Some(_)) => Err(unauthorized("send the session's cookie once")),
+        (found, _) => Ok(found),
+    }
+}
+
+/// The device cookie that was sent; the first of several.
+pub fn device_cookie(headers: &HeaderMap) -> Option<&str> {
+    cookies(headers, DEVICE_COOKIE_NAME).next()
+}
+
+fn cookies<'a>(headers: &'a HeaderMap, name: &'static str) -> impl Iterator<Item = &'a str> {
     // HTTP/2 may send each in a header of its own (RFC 9113, 8.2.3).
     let texts = headers.get_all(COOKIE).iter();
     let pairs = texts
         .filter_map(|value| value.to_str().ok())
         .flat_map(|text| text.split(';'))
         .filter_map(|pair| pair.trim().split_once('='));
-    let mut ours = pairs.filter(|(name, _)| *name == COOKIE_NAME);
-    match (ours.next(), ours.next()) {
-        (Some(_), Some(_)) => Err(unauthorized("send the session's cookie once")),
-        (found, _) => Ok(found.map(|(_, value)| value)),
-    }
+    let ours = pairs.filter(move |(known, _)| *known == name);
+    ours.map(|(_, value)| value)
 }
 
 /// Why nobody is signed in, as a refusal.

@@ -19,12 +19,12 @@ use super::{
     framing::check_framing,
     host::Hosts,
     identity::Identity,
-    rate::{Concurrency, Most, Pace, Place, Queue, Rate, household},
+    rate::{Concurrency, Most, Pace, Place, Queue, Rate},
     refusal::Refusal,
 };
 use crate::auth::{AgentId, Principal};
-use crate::config::Live;
-use crate::http::Upload;
+use crate::config::{Live, ip_prefix};
+use crate::http::{Presence, Upload};
 
 /// Bodies that one agent sends at once; one more is refused. Answers and cancellations are bodies too.
 const MAX_BODIES: u32 = 256;
@@ -117,6 +117,7 @@ impl Guard {
             Ok(()) => self.known(door, &head, peer).await,
             Err(refusal) => Err(refusal),
         };
+        note_identity(body.presence(), who.as_ref());
         let who = who.map_err(|refusal| self.charge(peer, challenged(door, &head, refusal)))?;
         self.charge_agent(&who)?;
         // Only POST has a body that means anything.
@@ -158,7 +159,7 @@ impl Guard {
             let limits = &settings.limits;
             Pace::a_second(limits.address_rate, limits.address_burst)
         });
-        let (from, now) = (household(peer.ip()), Instant::now());
+        let (from, now) = (ip_prefix(peer.ip()), Instant::now());
         let taken = self.by_address.take(pace, from, now);
         taken.map_err(|after| {
             let words = "too many requests without a token from this address";
@@ -311,6 +312,17 @@ impl Guard {
             let words = "this agent has used up its calls for now";
             Refusal::later(StatusCode::TOO_MANY_REQUESTS, "agent_rate", words, after)
         })
+    }
+}
+
+/// Has the connection count as an agent's, or its source as one that shows no valid credentials.
+fn note_identity(presence: &Presence, who: Result<&Principal, &Refusal>) {
+    match who {
+        Ok(_) => presence.identify(),
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
+            presence.note_failed_authentication();
+        }
+        Err(_) => {}
     }
 }
 

@@ -11,10 +11,11 @@ use super::body::BodyLimit;
 use super::callers::{cookie, not_signed_in};
 use super::chain::Guard;
 use super::host::check_own_page;
-use super::rate::{Pace, Rate, household};
+use super::rate::{Pace, Rate};
 use super::refusal::Refusal;
 use super::visit::proof;
 use crate::auth::{LoginKey, SignedIn};
+use crate::config::ip_prefix;
 use crate::http::Upload;
 
 /// So many programs may register from one address a minute; more are 429. Each registration is a row in the vault.
@@ -81,8 +82,19 @@ impl Guard {
         self.charge_stranger(peer)?;
         let (head, body) = request.into_parts();
         self.check_edge(&head.headers).await?;
-        let body = self.small_body(body, most).await?;
+        let body = self.anonymous_body(body, most).await?;
         Ok((head, body))
+    }
+
+    /// A body of at most this many bytes for a request without an identity, of which one connection reads few at once.
+    pub(super) async fn anonymous_body(&self, body: Upload, most: usize) -> Result<Bytes, Refusal> {
+        let presence = body.presence().clone();
+        let _place = presence.anonymous_body().ok_or_else(|| {
+            let words = "this connection sends too many requests without a token at once; send one after the other";
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            Refusal::later(status, "too_many_bodies", words, 1)
+        })?;
+        self.small_body(body, most).await
     }
 
     /// A body of at most so many bytes.
@@ -111,7 +123,7 @@ impl Guard {
 fn take(rate: &Rate<IpAddr>, a_minute: u32, peer: SocketAddr, words: &str) -> Result<(), Refusal> {
     let taken = rate.take(
         Pace::a_minute(a_minute),
-        household(peer.ip()),
+        ip_prefix(peer.ip()),
         Instant::now(),
     );
     taken.map_err(|after| {

@@ -8,18 +8,22 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::bearer::refused;
-use super::body::BodyLimit;
-use super::callers::{COOKIE_NAME, Callers, cookie, not_signed_in};
+use super::callers::{
+    COOKIE_NAME, Callers, DEVICE_COOKIE_NAME, cookie, device_cookie, not_signed_in,
+};
 use super::chain::{Guard, check_type};
 use super::host::check_own_page;
 use super::identity::Identity;
-use super::rate::household;
 use super::refusal::Refusal;
-use crate::auth::Logins;
+use crate::auth::{DEVICE_COOKIE_S, Logins, PasswordAttempt};
+use crate::config::ip_prefix;
 use crate::http::{Body, Upload, empty, json as json_response};
 
 /// The largest body of a stranger that is read.
 const MAX_BYTES: usize = 4096;
+
+/// What the owner is called in the answer.
+const OWNER_NAME: &str = "owner";
 
 /// What signs in: exactly one of them.
 #[derive(Deserialize)]
@@ -44,20 +48,25 @@ impl Guard {
     ) -> Result<Response<Body>, Refusal> {
         let callers = self.stranger(&request, peer)?;
         let (head, body) = request.into_parts();
-        let limit = BodyLimit {
-            bytes: MAX_BYTES,
-            ..self.body_limit()
-        };
         check_type(&head.headers)?;
-        limit.check_declared(&body)?;
         self.check_edge(&head.headers).await?;
-        let body = limit.read(body).await?;
+        let presence = body.presence().clone();
+        let body = self.anonymous_body(body, MAX_BYTES).await?;
         let credentials: Credentials = serde_json::from_slice(&body).map_err(|_| bad_login())?;
-        let (logins, from) = (&callers.logins, household(peer.ip()));
+        let (logins, from) = (&callers.logins, ip_prefix(peer.ip()));
         let (cookie, who) = match (credentials.password, credentials.token) {
             (Some(password), None) => {
-                let cookie = logins.sign_in_owner(&password, from).await;
-                (cookie, "owner".to_owned())
+                let attempt = PasswordAttempt {
+                    password: &password,
+                    from,
+                    device: device_cookie(&head.headers),
+                };
+                let cookies = logins.sign_in_owner(attempt).await;
+                let cookies = cookies.map_err(not_signed_in)?;
+                presence.identify();
+                let mut response = signed_in(logins, cookies.session.expose(), OWNER_NAME);
+                set_device_cookie(&mut response, cookies.device.expose());
+                return Ok(response);
             }
             (None, Some(token)) => {
                 let who = callers.agents.identify(&token, Some(peer.ip()));
@@ -65,6 +74,7 @@ impl Guard {
                 let cookie = logins
                     .sign_in_agent(who.agent_id().as_str(), &token, from)
                     .await;
+                presence.identify();
                 (cookie, who.name().to_string())
             }
             _ => return Err(bad_login()),
@@ -124,14 +134,23 @@ pub fn clear_cookie(response: &mut Response<Body>) {
     set_cookie(response, "", 0);
 }
 
-/// Gives a cookie for so many seconds. Out of reach of scripts, over TLS alone, and never along with what another site has asked for.
+/// Gives the session's cookie for this many seconds.
 pub fn set_cookie(response: &mut Response<Body>, value: &str, age_s: u64) {
-    let cookie = format!(
-        "{COOKIE_NAME}={value}; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age={age_s}"
-    );
+    add_cookie(response, COOKIE_NAME, value, age_s);
+}
+
+/// Gives the device cookie, behind the session's.
+pub fn set_device_cookie(response: &mut Response<Body>, value: &str) {
+    add_cookie(response, DEVICE_COOKIE_NAME, value, DEVICE_COOKIE_S);
+}
+
+/// Out of reach of scripts, over TLS alone, and never along with what another site has asked for.
+fn add_cookie(response: &mut Response<Body>, name: &str, value: &str, age_s: u64) {
+    let cookie =
+        format!("{name}={value}; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age={age_s}");
     if let Ok(mut cookie) = HeaderValue::from_str(&cookie) {
         cookie.set_sensitive(true);
-        response.headers_mut().insert(SET_COOKIE, cookie);
+        response.headers_mut().append(SET_COOKIE, cookie);
     }
 }
 

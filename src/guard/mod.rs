@@ -32,6 +32,6 @@ pub use door::Door;
 pub use edge::Edge;
 pub use host::{Hosts, own_origin};
 pub use identity::Identity;
-pub use login::{clear_cookie, set_cookie};
+pub use login::{clear_cookie, set_cookie, set_device_cookie};
 pub use refusal::Refusal;
 pub use visit::{PROOF, Session, Visit};

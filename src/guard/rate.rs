@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -96,14 +95,6 @@ impl<K: Eq + Hash> Rate<K> {
             reason = "clamped"
         )]
         Err(wait.clamp(1.0, 3_600.0) as u64)
-    }
-}
-
-/// The key of an address: itself, or the /64 of an IPv6 one, which is one household.
-pub fn household(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
-        IpAddr::V4(v4) => IpAddr::V4(v4),
     }
 }
 
@@ -298,13 +289,5 @@ mod tests {
         drop(only);
         assert!(waiting.await.unwrap().is_some());
         assert_eq!(begun.elapsed(), Duration::ZERO);
-    }
-
-    #[test]
-    fn a_v6_household_is_one_and_a_mapped_v4_is_v4() {
-        let key = |text: &str| household(text.parse().unwrap());
-        assert_eq!(key("2001:db8::1"), key("2001:db8::ffff"));
-        assert_ne!(key("2001:db8:0:1::1"), key("2001:db8::1"));
-        assert_eq!(key("::ffff:10.0.0.1"), key("10.0.0.1"));
     }
 }

@@ -10,13 +10,12 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use ring::digest::{SHA256, digest};
 
-use super::body::BodyLimit;
-use super::callers::{COOKIE_NAME, cookie, not_signed_in};
+use super::callers::{COOKIE_NAME, cookie, device_cookie, not_signed_in};
 use super::chain::Guard;
 use super::host::check_own_page;
-use super::rate::household;
 use super::refusal::Refusal;
 use crate::auth::LoginKey;
+use crate::config::ip_prefix;
 use crate::http::Upload;
 use crate::sys::Secret;
 
@@ -61,7 +60,10 @@ impl Guard {
     ) -> Result<Visit, Refusal> {
         let (head, body) = request.into_parts();
         let session = match self.session(&head.headers) {
-            Ok(Some(session)) => Some(session),
+            Ok(Some(session)) => {
+                body.presence().identify();
+                Some(session)
+            }
             Ok(None) => {
                 self.charge_stranger(peer)?;
                 None
@@ -78,16 +80,10 @@ impl Guard {
         if visit.head.method == Method::POST {
             check_own_page(&visit.head.uri, &visit.head.headers)?;
             check_form(&visit.head.headers)?;
-            let most = match visit.session {
-                Some(_) => OWNERS_BYTES,
-                None => STRANGERS_BYTES,
+            visit.form = match visit.session {
+                Some(_) => self.small_body(body, OWNERS_BYTES).await?,
+                None => self.anonymous_body(body, STRANGERS_BYTES).await?,
             };
-            let limit = BodyLimit {
-                bytes: most,
-                ..self.body_limit()
-            };
-            limit.check_declared(&body)?;
-            visit.form = limit.read(body).await?;
             visit.check_proof()?;
         }
         Ok(visit)
@@ -134,7 +130,7 @@ impl Visit {
 
     /// What counts as one stranger.
     pub fn from(&self) -> IpAddr {
-        household(self.peer.ip())
+        ip_prefix(self.peer.ip())
     }
 
     /// Where the box was reached: its name or address, with a port if it is not 443.
@@ -186,6 +182,11 @@ impl Visit {
     /// The cookie, to end it.
     pub fn cookie(&self) -> Option<&str> {
         cookie(&self.head.headers).ok().flatten()
+    }
+
+    /// The device cookie that was sent; it may be anything.
+    pub fn device(&self) -> Option<&str> {
+        device_cookie(&self.head.headers)
     }
 
     /// A form of the owner carries what only its own page knows.

@@ -23,10 +23,14 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::{
+    admission::{Connected, Presence},
     body::Body,
     carried::Carried,
+    first_head::read_first_head,
     handover::{Handover, Line},
+    listen::AcceptedConnection,
     open::{Counted, Open},
+    penalties::Offence,
     upload::Upload,
 };
 
@@ -43,6 +47,9 @@ pub struct Timeouts {
     /// A request's head, and the wait between two requests; a slower one is closed.
     pub header: Duration,
 }
+
+/// While there are many connections, a client without an identity has this long for its handshake and for each head.
+const HURRIED: Duration = Duration::from_secs(2);
 
 /// A client may have so many requests at once on one HTTP/2 connection; further ones wait.
 const HTTP2_STREAMS: u32 = 128;
@@ -67,17 +74,28 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves one connection to its end.
-    pub async fn serve(self, stream: TcpStream, peer: SocketAddr) {
+    /// Serves one connection to its end, or until it has to make room for another one.
+    pub async fn serve(self, accepted: AcceptedConnection, connected: Connected) {
+        let address = accepted.peer;
+        let presence = connected.presence().clone();
+        tokio::select! {
+            () = self.attend(accepted.stream, Peer { address, presence }) => {}
+            () = connected.displaced() => {
+                tracing::debug!(peer = %address, "connection made room for another one");
+            }
+        }
+    }
+
+    async fn attend(self, stream: TcpStream, peer: Peer) {
         let Some(acceptor) = self.tls.clone() else {
             return self.http1(stream, peer).await;
         };
-        let deadline = Instant::now() + self.timeouts.handshake;
+        let deadline = Instant::now() + peer.hurry(self.timeouts.handshake);
         if speaks_plain_http(&stream, deadline).await {
             return explain_tls(stream).await;
         }
         // What the handshake and the requests need is given back when they are over: a stream may last for weeks.
-        let Some(stream) = Box::pin(shaken(acceptor, (stream, peer), deadline)).await else {
+        let Some(stream) = Box::pin(shaken(acceptor, stream, &peer, deadline)).await else {
             return;
         };
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
@@ -87,11 +105,16 @@ impl Server {
         }
     }
 
-    async fn http1(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, peer: SocketAddr) {
-        let (mut stream, mut ahead) = (stream, Bytes::new());
+    async fn http1(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, peer: Peer) {
+        let mut stream = stream;
+        let within = peer.hurry(self.timeouts.header);
+        let first = read_first_head(&mut stream, MAX_HEAD_BYTES, within).await;
+        let Some(mut ahead) = first else {
+            return log_rest(&peer);
+        };
         let asked = Arc::new(Notify::new());
         loop {
-            let requests = self.requests((stream, ahead), peer, &asked);
+            let requests = self.requests((stream, ahead), &peer, &asked);
             let Some(handed) = Box::pin(requests).await else {
                 return;
             };
@@ -99,7 +122,7 @@ impl Server {
             let carried = Carried::new(io, handed.stream, read);
             (stream, ahead) = match carried.send_all().await {
                 Ok(rest) => rest,
-                Err(cause) => return log_cut(peer, &cause),
+                Err(cause) => return log_cut(&peer, &cause),
             };
             if handed.closes || *self.stop.borrow() {
                 let _ = timeout(self.timeouts.header, stream.shutdown()).await;
@@ -112,11 +135,11 @@ impl Server {
     async fn requests<T: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
         (stream, ahead): (T, Bytes),
-        peer: SocketAddr,
+        peer: &Peer,
         asked: &Arc<Notify>,
     ) -> Option<Handed<T>> {
         let (handler, open) = (self.handler.clone(), Open::new());
-        let counted = open.clone();
+        let (counted, client) = (open.clone(), peer.clone());
         let handover = Arc::new(Handover::default());
         let (hands_over, has_asked) = (handover.clone(), asked.clone());
         let service = service_fn(move |request: Request<Incoming>| {
@@ -125,7 +148,8 @@ impl Server {
             hands_over.begin(&request);
             let chunked = request.headers().contains_key(TRANSFER_ENCODING);
             let hands_over = hands_over.clone();
-            let answer = handler(Upload::of(request, Arc::downgrade(&hands_over)), peer);
+            let upload = Upload::of(request, Arc::downgrade(&hands_over), &client.presence);
+            let answer = handler(upload, client.address);
             async move {
                 let mut response = answer.await;
                 if chunked {
@@ -146,13 +170,13 @@ impl Server {
         let left = tokio::select! {
             left = leave(&mut connection, &handover) => left,
             () = self.stopped(asked) => Left::Stopped,
-            () = open.rests(self.timeouts.header) => Left::Resting,
+            () = open.rests(|| peer.hurry(self.timeouts.header)) => Left::Resting,
         };
         let left = if let Left::Stopped = left {
             Pin::new(&mut connection).graceful_shutdown();
             tokio::select! {
                 left = leave(&mut connection, &handover) => left,
-                () = open.rests(self.timeouts.header) => Left::Resting,
+                () = open.rests(|| peer.hurry(self.timeouts.header)) => Left::Resting,
             }
         } else {
             left
@@ -176,20 +200,17 @@ impl Server {
         let _ = timeout(self.timeouts.header, asked.notified()).await;
     }
 
-    async fn http2(
-        self,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        peer: SocketAddr,
-    ) {
+    async fn http2(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: Peer) {
         let (handler, open) = (self.handler.clone(), Open::new());
-        let counted = open.clone();
+        let (counted, client) = (open.clone(), peer.clone());
         let asked = Arc::new(Notify::new());
         let has_asked = asked.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             has_asked.notify_one();
             let head_alone = request.method() == Method::HEAD;
             let held = counted.request();
-            let answer = handler(Upload::of(request, Weak::new()), peer);
+            let upload = Upload::of(request, Weak::new(), &client.presence);
+            let answer = handler(upload, client.address);
             async move {
                 let mut response = answer.await;
                 if head_alone {
@@ -210,13 +231,31 @@ impl Server {
         tokio::pin!(connection);
         // hyper has no time-out for a client that says nothing, or half of something, from the preface on.
         tokio::select! {
-            ended = connection.as_mut() => return log_end(peer, ended),
+            ended = connection.as_mut() => return log_end(&peer, ended),
             () = self.stopped(&asked) => connection.as_mut().graceful_shutdown(),
-            () = open.rests(self.timeouts.header) => connection.as_mut().graceful_shutdown(),
+            () = open.rests(|| peer.hurry(self.timeouts.header)) => connection.as_mut().graceful_shutdown(),
         }
         tokio::select! {
-            ended = connection.as_mut() => log_end(peer, ended),
-            () = open.rests(self.timeouts.header) => log_rest(peer),
+            ended = connection.as_mut() => log_end(&peer, ended),
+            () = open.rests(|| peer.hurry(self.timeouts.header)) => log_rest(&peer),
+        }
+    }
+}
+
+/// Who is at the other side of a connection.
+#[derive(Clone)]
+struct Peer {
+    address: SocketAddr,
+    presence: Presence,
+}
+
+impl Peer {
+    /// This time, or less of it for a client that gets little.
+    fn hurry(&self, time: Duration) -> Duration {
+        if self.presence.is_hurried() {
+            time.min(HURRIED)
+        } else {
+            time
         }
     }
 }
@@ -240,7 +279,7 @@ enum Left {
 }
 
 impl Left {
-    fn log(self, peer: SocketAddr) {
+    fn log(self, peer: &Peer) {
         match self {
             Self::Ended(ended) => log_end(peer, ended),
             Self::Resting => log_rest(peer),
@@ -265,29 +304,46 @@ async fn leave(
 
 async fn shaken(
     acceptor: TlsAcceptor,
-    (stream, peer): (TcpStream, SocketAddr),
+    stream: TcpStream,
+    peer: &Peer,
     deadline: Instant,
 ) -> Option<Box<TlsStream<TcpStream>>> {
     match timeout_at(deadline, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => return Some(Box::new(stream)),
-        Ok(Err(cause)) => tracing::debug!(%peer, %cause, "TLS handshake failed"),
-        Err(_) => tracing::debug!(%peer, "TLS handshake took too long"),
+        Ok(Err(cause)) => {
+            tracing::debug!(peer = %peer.address, %cause, "TLS handshake failed");
+            if is_garbage(&cause) {
+                peer.presence.penalise(Offence::Garbage);
+            }
+        }
+        Err(_) => {
+            tracing::debug!(peer = %peer.address, "TLS handshake took too long");
+            peer.presence.penalise(Offence::SlowHandshake);
+        }
     }
     None
 }
 
-fn log_end(peer: SocketAddr, ended: hyper::Result<()>) {
+/// Whether a client sent something else than TLS. One that refuses our certificate says so by an alert, and one that only
+/// looked whether the port is open says nothing.
+fn is_garbage(cause: &io::Error) -> bool {
+    let inner = cause.get_ref();
+    let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(inner, Some(rustls::Error::InvalidMessage(_)))
+}
+
+fn log_end(peer: &Peer, ended: hyper::Result<()>) {
     if let Err(cause) = ended {
-        tracing::debug!(%peer, %cause, "connection ended early");
+        tracing::debug!(peer = %peer.address, %cause, "connection ended early");
     }
 }
 
-fn log_cut(peer: SocketAddr, cause: &io::Error) {
-    tracing::debug!(%peer, %cause, "a stream's client has gone");
+fn log_cut(peer: &Peer, cause: &io::Error) {
+    tracing::debug!(peer = %peer.address, %cause, "a stream's client has gone");
 }
 
-fn log_rest(peer: SocketAddr) {
-    tracing::debug!(%peer, "connection cut off: nothing was under way on it");
+fn log_rest(peer: &Peer) {
+    tracing::debug!(peer = %peer.address, "connection cut off: nothing was under way on it");
 }
 
 /// A TLS record of a handshake begins with 22; a letter is somebody's `http://`.
@@ -314,10 +370,26 @@ mod tests {
 
     use tokio::io::{AsyncReadExt as _, DuplexStream, duplex};
 
+    use super::super::admission::{ConnectionLimits, ConnectionSource, Connections};
     use super::super::reply;
     use super::*;
 
-    const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+    /// The only client of a server of its own.
+    async fn peer() -> Peer {
+        let source = ConnectionSource {
+            prefix: Ipv4Addr::LOCALHOST.into(),
+            is_shared: true,
+        };
+        let limits = ConnectionLimits {
+            total: 1,
+            of_source: 1,
+        };
+        let connected = Connections::default().admit(source, limits).await;
+        Peer {
+            address: (Ipv4Addr::LOCALHOST, 1).into(),
+            presence: connected.presence().clone(),
+        }
+    }
 
     /// Answers `/` with its path, and everything else with a stream that says one thing when it may.
     fn server(may_speak: &Arc<Notify>) -> (Server, watch::Sender<bool>) {
@@ -369,7 +441,9 @@ mod tests {
         asks(&mut client, "GET /").await;
         asks(&mut client, "GET /events").await;
         let asked = Arc::new(Notify::new());
-        let left = server.requests((ours, Bytes::new()), PEER, &asked).await;
+        let left = server
+            .requests((ours, Bytes::new()), &peer().await, &asked)
+            .await;
         let handed = left.unwrap();
         assert!(!handed.closes && handed.line.1.is_empty());
         let answer = reads_to(&mut client, "\r\n\r\n").await;
@@ -383,7 +457,7 @@ mod tests {
         let may_speak = Arc::new(Notify::new());
         let (server, _stopper) = server(&may_speak);
         let (ours, mut client) = duplex(4096);
-        let ends = tokio::spawn(async move { server.http1(ours, PEER).await });
+        let ends = tokio::spawn(async move { server.http1(ours, peer().await).await });
         for _ in 0..3 {
             asks(&mut client, "GET /events").await;
             reads_to(&mut client, "\r\n\r\n").await;
@@ -407,7 +481,7 @@ mod tests {
         let may_speak = Arc::new(Notify::new());
         let (server, _stopper) = server(&may_speak);
         let (ours, mut client) = duplex(4096);
-        let ends = tokio::spawn(async move { server.http1(ours, PEER).await });
+        let ends = tokio::spawn(async move { server.http1(ours, peer().await).await });
         asks(
             &mut client,
             "GET /events HTTP/1.1\r\nconnection: close\r\nx: ",
@@ -425,7 +499,7 @@ mod tests {
         let may_speak = Arc::new(Notify::new());
         let (server, _stopper) = server(&may_speak);
         let (ours, mut client) = duplex(4096);
-        let ends = tokio::spawn(async move { server.http1(ours, PEER).await });
+        let ends = tokio::spawn(async move { server.http1(ours, peer().await).await });
         client
             .write_all(b"GET /events HTTP/1.0\r\n\r\n")
             .await

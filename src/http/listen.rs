@@ -1,13 +1,11 @@
-//! Sockets: bound by us or handed over by systemd, accepted under a cap.
+//! Sockets: bound by us or handed over by systemd, and the connections that they accept.
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 
 use crate::sys::{HandedOver, accepts_over_ip, end_when_stalled};
 
@@ -92,77 +90,30 @@ pub fn inherit(handed_over: HandedOver) -> Result<TcpListener, ListenError> {
     ready.map_err(|_| ListenError::Unfit(name))
 }
 
-/// How many connections there are at once; at the cap further ones wait in the kernel's queue.
-#[derive(Clone, Default)]
-pub struct Connections(Arc<watch::Sender<u32>>);
-
-/// One of them, until it is dropped.
-pub struct Connected(Arc<watch::Sender<u32>>);
-
-impl Drop for Connected {
-    fn drop(&mut self) {
-        self.0.send_modify(|open| *open = open.saturating_sub(1));
-    }
+/// A connection that a socket has accepted.
+pub struct AcceptedConnection {
+    /// The connection.
+    pub stream: TcpStream,
+    /// Its other side.
+    pub peer: SocketAddr,
 }
 
-impl Connections {
-    /// A place when there are fewer than `most`.
-    async fn place(&self, most: u32) -> Connected {
-        let mut open = self.0.subscribe();
-        let enter = |open: &mut u32| {
-            let fits = *open < most;
-            *open += u32::from(fits);
-            fits
-        };
-        while !self.0.send_if_modified(enter) {
-            // The sender is our own: this ends when a place is free.
-            let _ = open.wait_for(|open| *open < most).await;
-        }
-        Connected(Arc::clone(&self.0))
-    }
-
-    /// The next connection, with its place among those that there may be.
-    pub async fn accept(
-        &self,
-        listener: &TcpListener,
-        most: u32,
-    ) -> (TcpStream, SocketAddr, Connected) {
-        let place = self.place(most).await;
-        loop {
-            match listener.accept().await {
-                Ok((stream, peer)) => {
-                    // A reply is one write; waiting for more would cost 40 ms a call.
-                    let _ = stream.set_nodelay(true);
-                    // Without it such a connection lasts as long as its client likes, and no longer matters
-                    // than that: it is one under the cap.
-                    let _ = end_when_stalled(&stream, STALLED);
-                    return (stream, peer, place);
-                }
-                Err(cause) => {
-                    tracing::warn!(%cause, "cannot accept a connection");
-                    tokio::time::sleep(BACK_OFF).await;
-                }
+/// Accepts the next connection. Cancel safe.
+pub async fn accept(listener: &TcpListener) -> AcceptedConnection {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                // A reply is one write; waiting for more would cost 40 ms a call.
+                let _ = stream.set_nodelay(true);
+                // Without it such a connection lasts as long as its client likes, and no longer matters
+                // than that: it is one under the cap.
+                let _ = end_when_stalled(&stream, STALLED);
+                return AcceptedConnection { stream, peer };
+            }
+            Err(cause) => {
+                tracing::warn!(%cause, "cannot accept a connection");
+                tokio::time::sleep(BACK_OFF).await;
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_place_is_given_below_the_cap_that_holds_then() {
-        let connections = Connections::default();
-        let first = connections.place(1).await;
-        let mut waiting = Box::pin(connections.place(1));
-        let wait = Duration::from_millis(10);
-        assert!(tokio::time::timeout(wait, &mut waiting).await.is_err());
-        let second = connections.place(2).await;
-        drop(first);
-        assert!(tokio::time::timeout(wait, &mut waiting).await.is_err());
-        drop(second);
-        drop(waiting.await);
-        drop(connections.place(1).await);
     }
 }

@@ -1,6 +1,7 @@
 //! From the socket to a request and back: TLS, connections, replies. Knows nothing of MCP.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod authority;
 mod body;
 mod carried;
@@ -8,6 +9,7 @@ mod certificate;
 mod connection;
 mod facts;
 mod fetch;
+mod first_head;
 mod given;
 mod handover;
 mod issue;
@@ -16,6 +18,7 @@ mod listen;
 mod open;
 mod outward;
 mod pem;
+mod penalties;
 mod pin;
 mod queue;
 mod reply;
@@ -27,13 +30,14 @@ mod tls_error;
 mod upload;
 mod wire;
 
+pub use admission::{Connected, ConnectionLimits, ConnectionSource, Connections, Presence};
 pub use body::Body;
 pub use connection::{Server, Timeouts};
 pub use facts::Facts;
 pub use fetch::{fetch, fetch_public};
 pub use given::Given;
 pub use known::Known;
-pub use listen::{Connections, ListenError, bind, inherit};
+pub use listen::{AcceptedConnection, ListenError, accept, bind, inherit};
 pub use outward::{Outward, OutwardError, Plain, is_local};
 pub use pin::{Pin, PinStart};
 pub use reply::{empty, events, json, json_in_parts, text};

@@ -57,10 +57,11 @@ impl Open {
         part.fetch_sub(1, Relaxed);
     }
 
-    /// Waits until nothing has been under way for so long, or whole answers were not taken.
-    pub(super) async fn rests(&self, at_most: Duration) {
-        let at_most = at_most.max(Duration::from_millis(1));
+    /// Waits until nothing has been under way for that long, or whole answers were not taken. The time may grow while
+    /// this waits.
+    pub(super) async fn rests(&self, time: impl Fn() -> Duration) {
         loop {
+            let at_most = time().max(Duration::from_millis(1));
             let bound = if self.0.running.load(Relaxed) > 0 {
                 None
             } else if self.0.sending.load(Relaxed) > 0 {
@@ -146,7 +147,7 @@ mod tests {
     /// After how many seconds of a clock that only the test moves it counts as resting.
     async fn rested_after(open: &Open) -> u64 {
         let begun = Instant::now();
-        let bound = timeout(Duration::from_hours(1), open.rests(REST)).await;
+        let bound = timeout(Duration::from_hours(1), open.rests(|| REST)).await;
         bound.map_or(u64::MAX, |()| begun.elapsed().as_secs())
     }
 

@@ -12,6 +12,7 @@ use hyper::header::EXPECT;
 use hyper::{Request, Version};
 use tokio::runtime::Handle;
 
+use super::admission::Presence;
 use super::handover::Handover;
 
 /// How long the rest of a body is read that nobody wants; then the connection is closed on it.
@@ -31,18 +32,29 @@ pub struct Upload {
     lingers: bool,
     /// Hears that all was read, where that matters.
     handover: Weak<Handover>,
+    presence: Presence,
 }
 
 impl Upload {
     /// The same request with its body in safe hands.
-    pub(super) fn of(request: Request<Incoming>, handover: Weak<Handover>) -> Request<Self> {
+    pub(super) fn of(
+        request: Request<Incoming>,
+        handover: Weak<Handover>,
+        presence: &Presence,
+    ) -> Request<Self> {
         let lingers =
             request.version() < Version::HTTP_2 && !request.headers().contains_key(EXPECT);
         request.map(|body| Self {
             body: Some(body),
             lingers,
             handover,
+            presence: presence.clone(),
         })
+    }
+
+    /// What is known about the client of its connection.
+    pub fn presence(&self) -> &Presence {
+        &self.presence
     }
 }
 

@@ -9,8 +9,8 @@ use super::parts;
 use super::site::{Asked, Made, Site};
 use super::trouble::Trouble;
 use super::words;
-use crate::auth::{LoginError, SetUpError};
-use crate::guard::{Visit, clear_cookie, set_cookie};
+use crate::auth::{LoginError, OwnerCookies, PasswordAttempt, SetUpError};
+use crate::guard::{Visit, clear_cookie, set_cookie, set_device_cookie};
 use crate::http::Body;
 
 /// Where somebody goes who is not signed in, and comes back from.
@@ -58,8 +58,13 @@ pub fn page(site: &Site, visit: &Visit) -> Made {
 pub async fn sign_in(site: &Site, visit: &Visit) -> Made {
     let password = visit.field("password").unwrap_or_default();
     let then = then(visit.field("then"));
-    match site.logins.sign_in_owner(&password, visit.from()).await {
-        Ok(cookie) => Ok(signed_in(site, cookie.expose(), &then)),
+    let attempt = PasswordAttempt {
+        password: &password,
+        from: visit.from(),
+        device: visit.device(),
+    };
+    match site.logins.sign_in_owner(attempt).await {
+        Ok(cookies) => Ok(signed_in(site, &cookies, &then)),
         Err(error) => Ok(refused(
             error,
             sign_in_form(&then, Some(&error.to_string())),
@@ -89,7 +94,7 @@ pub async fn set_up(site: &Site, visit: &Visit) -> Made {
         return Ok(stranger_page(words::SET_UP, StatusCode::BAD_REQUEST, form));
     }
     match site.logins.set_up(&code, &password, visit.from()).await {
-        Ok(cookie) => Ok(signed_in(site, cookie.expose(), "/owner")),
+        Ok(cookies) => Ok(signed_in(site, &cookies, "/owner")),
         Err(SetUpError::Login(error)) => Ok(refused(
             error,
             set_up_form(Some(&error.to_string())),
@@ -113,9 +118,11 @@ pub async fn sign_out(asked: &Asked<'_>) -> Made {
     Ok(response)
 }
 
-fn signed_in(site: &Site, cookie: &str, then: &str) -> Response<Body> {
+fn signed_in(site: &Site, cookies: &OwnerCookies, then: &str) -> Response<Body> {
     let mut response = see(then);
-    set_cookie(&mut response, cookie, site.logins.most().as_secs());
+    let most_s = site.logins.most().as_secs();
+    set_cookie(&mut response, cookies.session.expose(), most_s);
+    set_device_cookie(&mut response, cookies.device.expose());
     response
 }
 

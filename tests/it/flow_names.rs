@@ -1,9 +1,9 @@
 //! The names and addresses that a server answers to are the box's own, also when those change; and who is one
 //! stranger where addresses are long.
 
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, TcpStream};
 
-use crate::support::apart::Apart;
+use crate::support::apart::{Apart, connect_from};
 use crate::support::client::Client;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::raw::RawSocket;
@@ -50,7 +50,7 @@ fn a_stranger_of_ipv6_is_its_whole_network() {
     let client = server.client();
     let from = |address: &str| {
         let source: IpAddr = address.parse().unwrap();
-        let socket = machine.within(|| bound(source, client.address));
+        let socket = machine.within(|| connect_from(source, client.address));
         client.raw_over(socket)
     };
     let health = |socket: &mut RawSocket| {
@@ -67,18 +67,4 @@ fn a_stranger_of_ipv6_is_its_whole_network() {
     });
     assert!(shared, "the neighbour has a rate of its own");
     assert_eq!(health(&mut other), 200, "another network has its own");
-}
-
-fn bound(source: IpAddr, to: SocketAddr) -> TcpStream {
-    // The standard library binds no socket that connects.
-    use nix::sys::socket::{
-        AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, socket,
-    };
-    use std::os::fd::AsRawFd as _;
-    let flags = SockFlag::SOCK_CLOEXEC;
-    let made = socket(AddressFamily::Inet6, SockType::Stream, flags, None).unwrap();
-    let storage = |address: SocketAddr| SockaddrStorage::from(address);
-    bind(made.as_raw_fd(), &storage((source, 0).into())).unwrap();
-    connect(made.as_raw_fd(), &storage(to)).unwrap();
-    made.into()
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::answer::Answer;
 use crate::support::client::Client;
 use crate::support::machine::{IN_TIME, wait_until};
-use crate::support::request::Request;
+use crate::support::request::{Request, Running};
 use crate::support::server::{Directory, Server, server};
 
 const PASSWORD: &str = "four words of mine";
@@ -295,6 +295,57 @@ fn whoever_guesses_waits() {
     assert!((1..=30).contains(&after), "{after}");
     let right = login(&neighbour, &json!({ "password": PASSWORD })).send_once();
     assert_eq!(right.status, 200, "{right:?}");
+}
+
+#[test]
+fn guesses_from_many_addresses_keep_the_owner_out_of_no_new_one() {
+    let home = Directory::new();
+    let server = house(&home, "");
+    let guesser = server.client();
+    let guesses: Vec<_> = (0..120)
+        .map(|_| login(&guesser.elsewhere(), &json!({ "password": "wrong" })).begin())
+        .collect();
+    let answers: Vec<Answer> = guesses.into_iter().map(Running::finish).collect();
+    let count = |status| answers.iter().filter(|one| one.status == status).count();
+    assert_eq!(
+        count(401) + count(503),
+        120,
+        "hashed, or too many wait: none is locked"
+    );
+    let right = login(&server.client(), &json!({ "password": PASSWORD })).send_once();
+    assert_eq!(right.status, 200, "{right:?}");
+}
+
+#[test]
+fn a_browser_that_the_owner_used_before_is_let_in_from_an_address_that_guessed() {
+    let home = Directory::new();
+    let server = house(&home, "");
+    let client = server.client();
+    let answer = login(&client, &json!({ "password": PASSWORD })).send();
+    let set = answer.headers.get_all("set-cookie").iter();
+    let mut set = set.map(|value| value.to_str().unwrap());
+    let device = set.find(|set| set.starts_with("__Host-gatewren-device="));
+    let (device, attributes) = device.unwrap().split_once("; ").unwrap();
+    for attribute in [
+        "Path=/",
+        "HttpOnly",
+        "Secure",
+        "SameSite=Strict",
+        "Max-Age=34560000",
+    ] {
+        assert!(
+            attributes.split("; ").any(|one| one == attribute),
+            "{attributes}"
+        );
+    }
+    owner(&home, &["sign-out", "--all"], "").unwrap();
+    let wrong = login(&client, &json!({ "password": "wrong" }));
+    let locked = (0..20).any(|_| wrong.send_once().status == 429);
+    assert!(locked, "twenty guesses are too many");
+    let right = login(&client, &json!({ "password": PASSWORD }));
+    assert_eq!(right.send_once().status, 429);
+    let known = right.header("cookie", device);
+    assert_eq!(known.send_once().status, 200);
 }
 
 #[test]

@@ -126,7 +126,13 @@ fn a_stop_that_takes_longer_than_it_may_is_exit_1_and_leaves_nothing() {
 fn connections_beyond_the_cap_wait_for_their_turn() {
     let server = server().settings("[limits]\nmax_connections = 2\n").start();
     let client = server.client();
-    let (first, second) = (client.connection(), client.connection());
+    // Without an identity they would make room.
+    let [first, second] = [(); 2].map(|()| {
+        let mut connection = client.connection();
+        let list = client.modern("tools/list");
+        assert_eq!(list.send_over(&mut connection).status, 200);
+        connection
+    });
     let waiting = client.modern("tools/list").begin();
     std::thread::sleep(Duration::from_millis(500));
     assert!(!waiting.is_finished());

@@ -51,6 +51,7 @@ mod flow_robustness;
 mod flow_sessions;
 mod flow_settings;
 mod flow_siege;
+mod flow_strangers;
 mod flow_streams;
 mod flow_suggest;
 mod flow_tasks;

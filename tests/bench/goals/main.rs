@@ -43,6 +43,7 @@ mod report;
 mod rest;
 mod rows;
 mod shell;
+mod siege;
 mod spawn;
 mod state;
 mod streams;

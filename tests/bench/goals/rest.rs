@@ -1,4 +1,4 @@
-//! G11, G12, G17, W7, W8, O1: memory, the owner's page, and the way from the start to the first right answer.
+//! G11, G12, G17, W7, W8, W11, O1: memory, the owner's page, and the way from the start to the first right answer.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use crate::common::wire::{Question, Wire};
 use crate::context::{Context, say};
 use crate::figure::{Figure, Findings};
 use crate::page;
+use crate::siege;
 
 /// A peer is started so often.
 const STARTS: u32 = 5;
@@ -90,6 +91,7 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
             .beside(others.start)
             .noted("a second start: the first makes keys"),
         Figure::of("both-start", start).noted("it starts its helper too"),
+        siege::measure(cx).await?,
     ]);
     Ok(findings)
 }

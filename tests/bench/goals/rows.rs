@@ -153,5 +153,6 @@ pub const ROWS: &[Row] = &[
     row("W10", "growth-revisions", "the same, 100,000 revisions by 10", "x", (None, 1.10, 1.05)),
     row("W10", "growth-containers", "the same, 200 containers by one", "x", (None, 1.10, 1.05)),
     row("W11", "flooded-call", "system_shell of one agent while another asks for 150 long commands", "x without", (None, 2.0, 1.3)),
+    row("W12", "besieged-call", "a call on a new connection beside 4,400 silent ones, by one without", "x", (None, 3.0, 1.5)),
     row("O1", "page-ms", "the owner's first page", "ms", (None, 5.0, 2.0)),
 ];

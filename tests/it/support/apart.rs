@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::os::fd::AsFd as _;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -105,4 +106,22 @@ impl Drop for Apart {
         let _ = self.keeper.kill();
         let _ = self.keeper.wait();
     }
+}
+
+/// Connects from an address of this machine.
+pub fn connect_from(source: IpAddr, to: SocketAddr) -> TcpStream {
+    // The standard library binds no socket that connects.
+    use nix::sys::socket::{
+        AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, socket,
+    };
+    let family = if source.is_ipv4() {
+        AddressFamily::Inet
+    } else {
+        AddressFamily::Inet6
+    };
+    let made = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    let storage = |address: SocketAddr| SockaddrStorage::from(address);
+    bind(made.as_raw_fd(), &storage((source, 0).into())).unwrap();
+    connect(made.as_raw_fd(), &storage(to)).unwrap();
+    made.into()
 }

@@ -45,6 +45,22 @@ pub fn endless_headers() -> Vec<u8> {
     frame(HEADERS, 0, 1, &literal(":method", b"POST"))
 }
 
+/// The headers of a request with JSON, of which no byte has come.
+pub fn half_a_post(stream: u32, path: &str) -> Vec<u8> {
+    let headers = [
+        (":method", "POST"),
+        (":scheme", "https"),
+        (":path", path),
+        (":authority", "localhost"),
+        ("content-type", "application/json"),
+    ];
+    let block: Vec<u8> = headers
+        .iter()
+        .flat_map(|(name, value)| literal(name, value.as_bytes()))
+        .collect();
+    frame(HEADERS, END_HEADERS, stream, &block)
+}
+
 /// Sends one request with just these headers and this body, and waits for what becomes of it.
 pub fn send(socket: &mut RawSocket, headers: &[(&str, &[u8])], body: &[u8]) -> Outcome {
     let mut bytes = preface();
@@ -61,7 +77,8 @@ pub fn send(socket: &mut RawSocket, headers: &[(&str, &[u8])], body: &[u8]) -> O
     outcome(socket)
 }
 
-fn outcome(socket: &mut RawSocket) -> Outcome {
+/// What becomes of the first request that is answered.
+pub fn outcome(socket: &mut RawSocket) -> Outcome {
     let (mut heard, mut body) = (Vec::new(), Vec::new());
     while let Some(part) = socket.hear() {
         heard.extend(part);

@@ -1,0 +1,246 @@
+//! Thousands of connections without an identity: agents and the owner are served meanwhile, and each stranger costs
+//! little.
+
+use std::fs;
+use std::io::{ErrorKind, Read as _};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+
+use crate::support::apart::{Apart, connect_from};
+use crate::support::frames;
+use crate::support::machine::{IN_TIME, skip, wait_until};
+use crate::support::raw::RawSocket;
+use crate::support::server::{Server, server};
+
+/// More than the server has places for, as the review of its security opened them.
+const FLOOD: usize = 4_400;
+
+/// So few open files of this process are left for other tests beside a flood.
+const OTHER_FILES: usize = 1_500;
+
+/// Settings with which a silent connection that need not make room lasts as long as a test.
+const PATIENT: &str = "[limits]\nhandshake_timeout = \"1m\"\nheader_timeout = \"5m\"\n";
+
+/// Whether this process may open a flood of connections; says so when not.
+fn has_descriptors() -> bool {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let soft: usize = line
+        .unwrap()
+        .split_whitespace()
+        .nth(3)
+        .unwrap()
+        .parse()
+        .unwrap();
+    let is_enough = soft >= FLOOD + OTHER_FILES;
+    if !is_enough {
+        skip("this process may open too few files");
+    }
+    is_enough
+}
+
+/// How many of these the server has not closed.
+fn open(silent: &[TcpStream]) -> usize {
+    let is_open = |socket: &&TcpStream| {
+        socket.set_nonblocking(true).unwrap();
+        let mut socket: &TcpStream = socket;
+        let read = socket.read(&mut [0]);
+        matches!(read, Err(cause) if cause.kind() == ErrorKind::WouldBlock)
+    };
+    silent.iter().filter(is_open).count()
+}
+
+/// The owner's metrics, asked for by an agent; the status, or 0 when the server closed the connection.
+fn asked_by_an_agent(server: &Server, socket: &mut RawSocket) -> u16 {
+    let token = server.text("token");
+    let request = format!(
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+    );
+    socket.say(request.as_bytes());
+    socket.answer().0
+}
+
+#[test]
+#[ignore = "long: 4,400 silent connections"]
+fn a_flood_of_silent_connections_from_the_agents_own_address_keeps_it_not_out() {
+    if !has_descriptors() {
+        return;
+    }
+    let server = server().policy("admin").settings(PATIENT).start();
+    let client = server.client();
+    let mut early = client.raw();
+    assert_eq!(asked_by_an_agent(&server, &mut early), 200);
+    let address = server.address();
+    let flood = (0..FLOOD).map(|_| TcpStream::connect(address).unwrap());
+    let silent: Vec<TcpStream> = flood.collect();
+    for (way, client) in server.clients() {
+        assert_eq!(client.modern("tools/list").send().status, 200, "{way}");
+    }
+    let mut late = client.raw();
+    assert_eq!(asked_by_an_agent(&server, &mut late), 200);
+    assert_eq!(
+        asked_by_an_agent(&server, &mut early),
+        200,
+        "its old connection stays"
+    );
+    // None was waited for.
+    let left = open(&silent);
+    assert!((512..=1024).contains(&left), "{left} silent ones are open");
+}
+
+/// A machine with addresses `10.98.HIGH.LOW`, and a server on the first of them.
+fn crowded(settings: &str) -> Option<(Apart, Server)> {
+    let machine = Apart::new()?;
+    machine.run("for low in $(seq 1 210); do ip addr add 10.98.0.$low/32 dev lo; done");
+    let server = server().policy("admin").apart(&machine);
+    let server = server.listen("10.98.0.1:0").settings(settings).start();
+    Some((machine, server))
+}
+
+fn source(low: usize) -> IpAddr {
+    IpAddr::from([10, 98, 0, u8::try_from(low).unwrap()])
+}
+
+/// Silent connections from one address.
+fn silent_from(machine: &Apart, from: IpAddr, to: SocketAddr, count: usize) -> Vec<TcpStream> {
+    machine.within(|| (0..count).map(|_| connect_from(from, to)).collect())
+}
+
+#[test]
+#[ignore = "long: 4,400 silent connections"]
+fn a_flood_from_two_hundred_addresses_keeps_no_agent_out() {
+    let Some((machine, server)) = crowded(PATIENT).filter(|_| has_descriptors()) else {
+        return;
+    };
+    let to = server.address();
+    let agent = source(201);
+    let mut early = server
+        .client()
+        .raw_over(machine.within(|| connect_from(agent, to)));
+    assert_eq!(asked_by_an_agent(&server, &mut early), 200);
+    let silent: Vec<TcpStream> = machine.within(|| {
+        let each = FLOOD / 200;
+        let flood = (0..each).flat_map(|_| (1..=200).map(|low| connect_from(source(low), to)));
+        flood.collect()
+    });
+    for low in 202..=205 {
+        let socket = machine.within(|| connect_from(source(low), to));
+        let mut late = server.client().raw_over(socket);
+        assert_eq!(asked_by_an_agent(&server, &mut late), 200, "from {low}");
+    }
+    assert_eq!(
+        asked_by_an_agent(&server, &mut early),
+        200,
+        "its old connection stays"
+    );
+    // Those that came when there were many have two seconds, the others were not waited for.
+    let left = open(&silent);
+    assert!(left >= 1_000, "{left} silent ones are open");
+}
+
+#[test]
+fn one_address_has_64_connections_without_an_identity_and_a_trusted_proxy_more() {
+    let settings = format!("{PATIENT}trusted_proxies = [\"10.98.0.9\"]\n");
+    let Some((machine, server)) = crowded(&settings) else {
+        return;
+    };
+    let to = server.address();
+    let proxied = silent_from(&machine, source(9), to, 100);
+    let mut agents = Vec::new();
+    for _ in 0..100 {
+        let socket = machine.within(|| connect_from(source(2), to));
+        let mut agent = server.client().raw_over(socket);
+        assert_eq!(asked_by_an_agent(&server, &mut agent), 200);
+        agents.push(agent);
+    }
+    let silent = silent_from(&machine, source(2), to, 100);
+    wait_until("64 are left", IN_TIME, || open(&silent) == 64);
+    assert_eq!(open(&silent[36..]), 64, "the newest");
+    // They share an address with an agent, so nothing is held against it.
+    let socket = machine.within(|| connect_from(source(2), to));
+    let mut one_more = server.client().raw_over(socket);
+    assert_eq!(asked_by_an_agent(&server, &mut one_more), 200);
+    for agent in &mut agents {
+        assert_eq!(asked_by_an_agent(&server, agent), 200);
+    }
+    assert_eq!(open(&proxied), 100);
+}
+
+#[test]
+fn an_address_that_floods_is_refused_for_a_while_and_no_other() {
+    let Some((machine, server)) = crowded(PATIENT) else {
+        return;
+    };
+    let to = server.address();
+    let silent = silent_from(&machine, source(2), to, 120);
+    wait_until("64 are left", IN_TIME, || open(&silent) <= 64);
+    let more = silent_from(&machine, source(2), to, 10);
+    wait_until("new ones are closed", IN_TIME, || open(&more) == 0);
+    let socket = machine.within(|| connect_from(source(3), to));
+    let mut agent = server.client().raw_over(socket);
+    assert_eq!(asked_by_an_agent(&server, &mut agent), 200);
+}
+
+/// Memory of the server, in bytes, without the pages of its program, which come and go.
+fn resident(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.unwrap().trim().trim_end_matches(" kB");
+    kib.parse::<u64>().unwrap() * 1024
+}
+
+/// What one connection on which the client has said this costs the server, in bytes.
+fn cost_of_each(http2: bool, said: &[u8]) -> u64 {
+    const MANY: usize = 800;
+    let server = server().policy("admin").settings(PATIENT).start();
+    let client = server.client();
+    let client = if http2 { client.http2() } else { client };
+    // What the first ones need is not a connection's.
+    let mut held: Vec<RawSocket> = Vec::new();
+    let mut before = 0;
+    for count in 0..MANY + 50 {
+        if count == 50 {
+            before = resident(&server);
+        }
+        let mut socket = client.raw();
+        socket.say(said);
+        held.push(socket);
+    }
+    let mut other = server.client().raw();
+    assert_eq!(asked_by_an_agent(&server, &mut other), 200);
+    let more = resident(&server).saturating_sub(before);
+    more / u64::try_from(MANY).unwrap()
+}
+
+#[test]
+#[ignore = "long: 1,700 connections with a handshake each"]
+fn a_connection_without_an_identity_costs_little() {
+    let half_a_head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: {}",
+        "x".repeat(8000)
+    );
+    let half_headers = [frames::preface(), frames::endless_headers()].concat();
+    for (what, http2, said, most_kib) in [
+        ("nothing", false, Vec::new(), 20),
+        ("half a head", false, half_a_head.into_bytes(), 30),
+        ("half of HTTP/2's headers", true, half_headers, 40),
+    ] {
+        let each = cost_of_each(http2, &said);
+        println!("{what}: {each} bytes");
+        assert!(each < most_kib * 1024, "{what}: {each} bytes");
+    }
+}
+
+#[test]
+fn a_connection_sends_few_logins_at_once() {
+    let server = server().start();
+    let client = server.client().http2();
+    let login = |stream| frames::half_a_post(stream, "/login");
+    let mut socket = client.raw();
+    socket.say(&[frames::preface(), login(1), login(3), login(5)].concat());
+    // The two others wait for their bodies.
+    assert_eq!(frames::outcome(&mut socket).error(), "too_many_bodies");
+}
