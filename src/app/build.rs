@@ -87,8 +87,7 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     let bounds = followed(&helper, &stop);
     let (vault, state) = stores(&settings, &helper).await?;
     let tls = address.map(|_| load_tls(&settings)).transpose()?;
-    let of_owner = helper.on_behalf_of(Requester::Owner);
-    let measured = (Host::new(of_owner.clone()).into(), Lxc::new(of_owner));
+    let measured = measured(&helper);
     let systemd = Systemd::new(SystemBus::new());
     let observing = helper.on_behalf_of(Requester::Observer);
     let observer = observer(&state, &systemd, &observing, &live);
@@ -129,6 +128,12 @@ pub async fn build(plan: Plan) -> Result<House, BuildError> {
     };
     house.adopt(&settings);
     Ok(house)
+}
+
+/// What the owner's page measures.
+fn measured(helper: &Helper) -> (Arc<Host>, Lxc) {
+    let helper = helper.on_behalf_of(Requester::Owner);
+    (Arc::new(Host::new(helper.clone())), Lxc::new(helper))
 }
 
 /// What keeps the state true to the box.

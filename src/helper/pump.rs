@@ -126,8 +126,10 @@ impl Pump {
             }
         };
         tokio::select! {
-            why = self.stop.ordered(cancelled) => Err(why),
+            // A caller that closed its half of the connection still gets what is ready.
+            biased;
             done = something => Ok(done),
+            why = self.stop.ordered(cancelled) => Err(why),
         }
     }
 
