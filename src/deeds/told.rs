@@ -18,15 +18,14 @@ pub fn change_arguments(change: &Change) -> Vec<ShownArgument> {
 
 /// All that an agent wrote into a change, as the owner reads it.
 pub fn shown_change(change: &Change) -> String {
-    let mut text = format!("{}\n", change.tool);
-    for argument in change_arguments(change) {
+    let mut parts = vec![change.tool.clone()];
+    parts.extend(change_arguments(change).into_iter().map(|argument| {
         let kind = if argument.is_text { "text" } else { "JSON" };
-        text += &format!("{} ({kind}):\n{}\n", argument.name, argument.text);
-    }
-    if let Some(reason) = &change.reason {
-        text += &format!("reason:\n{}\n", exact_lines(reason));
-    }
-    text
+        format!("{} ({kind}):\n{}", argument.name, argument.text)
+    }));
+    let reason = change.reason.as_deref().map(exact_lines);
+    parts.extend(reason.map(|reason| format!("reason:\n{reason}")));
+    parts.join("\n")
 }
 
 /// A change's arguments as JSON on several lines: exactly what runs.

@@ -60,7 +60,7 @@ pub fn fields(change: &Change) -> Markup {
     let any = granted_words(tool, target, &GrantBound::Any);
     html! {
         div class="row" {
-            div {
+            div class="note" {
                 label for=(id("scope")) { (words::GRANT_WHAT) }
                 select id=(id("scope")) name="scope" {
                     @if target.is_some() { option value=(TARGET) { (any) } }
@@ -70,7 +70,7 @@ pub fn fields(change: &Change) -> Markup {
                 }
             }
             @if takes_command(tool) {
-                div {
+                div class="note" {
                     label for=(id("prefix")) { (words::GRANT_WORDS) }
                     input type="text" id=(id("prefix")) name="prefix" maxlength="256" autocomplete="off";
                 }

@@ -62,11 +62,9 @@ pub fn question(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) ->
 
 /// What to know of the arguments, a line each.
 fn notes(arguments: &Value, text: &str) -> String {
-    let mut lines = String::new();
-    for note in text_notes(text).into_iter().chain(key_notes(arguments)) {
-        lines += &format!("Note on the arguments: {note}.\n");
-    }
-    lines
+    let notes = text_notes(text).into_iter().chain(key_notes(arguments));
+    let lines = notes.map(|note| format!("Note on the arguments: {note}.\n"));
+    lines.collect()
 }
 
 fn is_flat_enough(value: &Value, depth: usize) -> bool {

@@ -45,13 +45,14 @@ pub fn text_notes(text: &str) -> Vec<String> {
         };
         notes.push(format!("{characters} characters, {lines}"));
     }
-    let is_usual = |c: char| c.is_ascii_graphic() || matches!(c, ' ' | '\n' | '\t');
-    let mut unusual = text.chars().filter(|c| !is_usual(*c)).peekable();
-    if unusual.peek().is_none() {
+    let is_unusual = |c: &char| !c.is_ascii_graphic() && !matches!(c, ' ' | '\n' | '\t');
+    let unusual = |text: &str| text.chars().filter(is_unusual).count();
+    if unusual(text) == 0 {
         return notes;
     }
     let shown = exact_lines(text);
-    if unusual.any(|c| !shown.contains(c)) {
+    // A mark is ASCII.
+    if unusual(&shown) < unusual(text) {
         notes.push(
             "contains characters that are invisible or look like others; each is shown as \\u{...}"
                 .to_owned(),

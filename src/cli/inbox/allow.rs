@@ -22,7 +22,7 @@ pub struct Grant {
     /// Only commands that begin with these words, such as "systemctl status"; for tools that run a command
     #[arg(long, value_name = "WORDS")]
     prefix: Option<String>,
-    /// Without --target and --prefix: every call of the tool is meant; on a terminal this is asked otherwise
+    /// Allow every call of the tool, without --target or --prefix
     #[arg(long, conflicts_with_all = ["target", "prefix"])]
     broad: bool,
     /// For how long, such as 30m or 2h; 30d at most
