@@ -102,7 +102,12 @@ impl AuthorKey {
         bytes.extend_from_slice(&revision.at_ms.to_be_bytes());
         bytes.push(u8::from(revision.cause.is_some()));
         let cause = revision.cause.unwrap_or_default();
-        for text in [&self.database_id, revision.actor, cause, revision.patch] {
+        for text in [
+            self.database_id.as_str(),
+            revision.actor,
+            cause,
+            revision.patch,
+        ] {
             bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
             bytes.extend_from_slice(text.as_bytes());
         }
