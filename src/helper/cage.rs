@@ -1,6 +1,6 @@
 //! The processes of one call: born together, and all gone when it is torn down.
 //!
-//! Four layers, each of which holds where another does not. The reaper kills what left the cgroup. The cgroup kills
+//! Four layers; each holds where another fails. The reaper kills what left the cgroup. The cgroup kills
 //! what outruns the reaper. The host's process table shows what did both: left the cgroup and ended its reaper. The
 //! pipe to the reaper, which closes when the helper dies, needs no living helper.
 
@@ -70,7 +70,7 @@ pub struct TornDown {
     pub survivors: Survivors,
     /// The audit session that all of it was in, where there was one.
     pub session: Option<u32>,
-    /// Whether the kernel killed one of them because the memory of the call, or of what is around it, was used up.
+    /// Whether the kernel killed one of them because a cgroup, the call's or one above it, had no memory left.
     pub was_out_of_memory: bool,
 }
 
@@ -179,7 +179,7 @@ impl Cage {
         self.control.write_all(&bytes).await
     }
 
-    /// Kills what is left. When this returns nothing is, or the log names what.
+    /// Kills all processes of the call. Those that still live when this returns are named in the log.
     pub async fn tear_down(self) -> TornDown {
         let Self {
             child,
@@ -221,7 +221,7 @@ impl Cage {
         };
         let patience = Instant::now() + REAPER_TIME;
         let is_gone = timeout(GONE_TIME, rest.gone(patience)).await.is_ok();
-        // Where something else ended them all, such as the container's end, they were only still dying.
+        // The end of a container kills them all: then the processes found were not survivors, but dying.
         let survivors = (finished || lost.is_some()).then(|| rest.processes.survivors());
         let torn_down = TornDown {
             lost,

@@ -21,10 +21,10 @@ use crate::sys::{
 /// The variable that a command gets where its call has no audit session of its own.
 const VARIABLE: &str = "GATEWREN_CALL";
 
-/// How many letters its value has: nobody guesses the one of another call.
+/// The letters of its value: 130 random bits, which another call cannot guess.
 const VALUE_LETTERS: usize = 26;
 
-/// The most descendants that are remembered; more are found by the other signs alone.
+/// The most descendants that are remembered; more are found only by the other signs.
 const MAX_REMEMBERED: usize = 16_384;
 
 /// The most survivors that the log names.
@@ -49,7 +49,7 @@ pub struct CallProcesses {
     found: Mutex<Found>,
 }
 
-/// What is known of them so far.
+/// The processes that were found so far.
 #[derive(Debug, Default)]
 struct Found {
     /// The reaper and, in a container, what led to it.
@@ -59,7 +59,7 @@ struct Found {
     survivors: Survivors,
 }
 
-/// Processes of a call that lived when its reaper had ended.
+/// Processes of a call that survived its reaper.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survivors {
     /// How many were killed.
@@ -138,7 +138,7 @@ impl CallProcesses {
         let _ = spawn_blocking(move || processes.kill_round(true)).await;
     }
 
-    /// Kills all until none lives. Call it when the reaper has ended: what is found then has survived it.
+    /// Kills all until none lives. Call it when the reaper has ended: processes that are found then have survived it.
     pub async fn kill_all(self: &Arc<Self>) {
         loop {
             let processes = Arc::clone(self);

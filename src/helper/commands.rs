@@ -182,7 +182,7 @@ async fn run(
     Ok(ending)
 }
 
-/// The journal's word of a reaper that was lost, and of processes that outlived it.
+/// Warns in the journal of a lost reaper, and of processes that survived a reaper.
 fn warn_of(torn_down: &TornDown, operation: &str) {
     let TornDown {
         lost,
@@ -206,14 +206,13 @@ fn warn_of(torn_down: &TornDown, operation: &str) {
             killed,
             ?first,
             session,
-            "processes of a call outlived its reaper; the helper killed them"
+            "processes of a call survived its reaper; the helper killed them"
         );
     }
 }
 
-/// What is said of a call whose reaper was lost or whose memory was used up, in place of what the reaper reported: the
-/// command may have sent that itself. A command that did its work to the end, though one of its processes had to
-/// go, has ended as it says.
+/// Replaces the ending that the reaper reported when the reaper was lost, since the command may have sent the report, or
+/// when the kernel killed a process for its memory. An exit code of 0 outlasts the second: the command did its work.
 fn with_loss(ending: Ending, torn_down: &TornDown) -> Ending {
     let is_reported = matches!(ending, Ending::Exited { .. } | Ending::Signalled { .. });
     if !is_reported || ending == OUT_OF_TIME {

@@ -117,8 +117,8 @@ impl House {
         events + waits + MAX_BOUNDS_STREAMS - self.bounds_streams.available_permits()
     }
 
-    /// A fresh cgroup below `parent` for one call; `None` where the machine has none to give. A limit whose
-    /// controller is missing there does not hold: `gatewren doctor` says so.
+    /// A fresh cgroup below `parent` for one call; `None` where the machine has none to give. A limit does
+    /// not hold where its controller is missing: `gatewren doctor` warns of that.
     pub fn cgroup(&self, parent: &Path, limits: CallLimits) -> Option<Cgroup> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         match Cgroup::create(parent, &format!("{PREFIX}{}-{number}", self.owner)) {

@@ -36,8 +36,8 @@ const SHORT_ROUNDS: u32 = 200;
 
 /// The whole life of a reaper: descriptor 3 is the way from the helper, 4 the way back.
 ///
-/// The exit code says nothing of the command, whose ending goes up descriptor 4: 0 says that nothing below the reaper
-/// is left, and no process but the reaper itself can say so.
+/// The ending of the command goes up descriptor 4. The exit code is about the reaper: 0 means that no process below it
+/// is left. No other process can set it.
 pub fn reap() -> ExitCode {
     match keep() {
         Ok(true) => ExitCode::SUCCESS,

@@ -14,7 +14,7 @@ use nix::unistd::write;
 
 use super::proc_dir::read_proc;
 
-/// What `/proc/PID/sessionid` says of a process that is in no session.
+/// The number in `/proc/PID/sessionid` of a process that is in no session.
 const NO_SESSION: u32 = u32::MAX;
 
 /// `CAP_AUDIT_CONTROL` of capabilities(7), which libc has no name for.

@@ -1,4 +1,4 @@
-//! `/proc` as it was when this process first read it: what is mounted over it later changes nothing here.
+//! `/proc` as it was when this process first read it: a later mount over it changes nothing here.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -38,7 +38,7 @@ pub fn read_proc(path: &str, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The numbers of all processes, in rising order; processes that start meanwhile may be among them.
+/// The numbers of all processes, in rising order; processes that start during the iteration may be among them.
 pub fn process_numbers() -> impl Iterator<Item = i32> {
     let opened = hold_proc().and_then(|proc| {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;

@@ -127,7 +127,7 @@ pub fn kill_exactly(process_to_kill: &Process) -> io::Result<()> {
     let opened = open_process(pid);
     let is_the_same = || process(pid).is_some_and(|now| now.started == process_to_kill.started);
     match opened {
-        // Its number is its own as long as the descriptor says that it lives.
+        // The open descriptor keeps the number from being reused unnoticed: a signal goes to this process or to none.
         Ok(held) if pid > 1 && is_the_same() => match signal_held(&held, Signal::SIGKILL) {
             Err(Errno::ESRCH) | Ok(()) => Ok(()),
             Err(errno) => Err(errno.into()),

@@ -230,7 +230,7 @@ fn what_another_process_moved_out_of_its_cgroup_is_killed() {
         let Some(helper) = ground.helper(session) else {
             return;
         };
-        // As systemd-run --scope and logind do it: they move a process that somebody names.
+        // As systemd-run --scope and logind do: another process moves it.
         let marker = marker();
         let line = format!(
             "{LEAVE}(setsid sleep {marker} &); until [ -e /tmp/moved ]; do sleep 0.1; done; kill -9 $PPID; \
@@ -354,7 +354,7 @@ fn on_the_host_what_leaves_its_cgroup_and_takes_the_name_of_a_daemon_is_killed()
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// What is not of the call, in a container whose services fork while the call runs and hides.
+/// The services of the container fork while the call runs and hides.
 #[test]
 fn services_and_other_calls_live_on_when_a_call_that_hid_is_killed() {
     for session in [Session::Own, Session::Shared] {
@@ -391,7 +391,7 @@ fn services_and_other_calls_live_on_when_a_call_that_hid_is_killed() {
     }
 }
 
-/// What gatewren-security(7) says is out of reach.
+/// gatewren-security(7) names this as out of reach.
 #[test]
 fn what_the_containers_own_service_was_asked_to_start_lives_on() {
     for session in [Session::Own, Session::Shared] {
@@ -429,7 +429,7 @@ fn a_lost_reaper_is_a_warning_with_the_operation() {
         .ending;
     assert_eq!(quiet, json!({ "exited": { "code": 0 } }));
     assert!(
-        !said().contains("outlived") && !said().contains("was lost"),
+        !said().contains("survived") && !said().contains("was lost"),
         "{}",
         said()
     );
