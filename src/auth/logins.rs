@@ -553,7 +553,7 @@ mod tests {
         let code = make_code(&vault).await.unwrap();
         assert_eq!(vault.owner().key().unwrap(), None);
         logins
-            .set_up(code.expose(), PASSWORD, here())
+            .set_up(code.expose(), PASSWORD, "192.0.2.1".parse().unwrap())
             .await
             .unwrap();
         let first = vault.owner().key().unwrap().unwrap();

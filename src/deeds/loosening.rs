@@ -45,10 +45,11 @@ fn raises(old: Option<u32>, new: Option<u32>) -> bool {
     new.unwrap_or(u32::MAX) > old.unwrap_or(u32::MAX)
 }
 
+/// The higher, the more an agent may do without its owner; in two of the modes the owner decides.
 fn rank(mode: Mode) -> u8 {
     match mode {
         Mode::Deny => 0,
-        Mode::Propose => 1,
+        Mode::Propose | Mode::ConfirmOwner => 1,
         Mode::Confirm => 2,
         Mode::Allow => 3,
     }
