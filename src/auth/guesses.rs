@@ -38,7 +38,7 @@ impl PasswordGuesses {
         guesser: Guesser,
     ) -> Result<Option<StoredPassword>, LoginError> {
         let lane = self.lane(guesser)?;
-        // Whoever has to wait takes no place among those who may guess.
+        // A guesser that is locked out takes no place in a queue.
         let now = Instant::now();
         self.lockout
             .check(guesser, now)

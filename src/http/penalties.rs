@@ -16,7 +16,7 @@ const LONGEST: Duration = Duration::from_mins(10);
 /// This many sources have a penalty; at it the one that ends first is dropped.
 const MAX_SOURCES: usize = 4096;
 
-/// An agent or the owner came from there within this time: whoever shares its address is not penalised.
+/// An agent or the owner came from there within this time: a client that shares its address is not penalised.
 const SPARED_FOR: Duration = Duration::from_hours(24);
 
 /// This many sources are spared; at it the one that was seen longest ago is dropped.
@@ -138,7 +138,7 @@ mod tests {
         assert!(!penalties.is_active(source(2), now));
         assert!(
             penalties.is_active(source(1), now + 14 * SECOND),
-            "it is served out"
+            "until it is over"
         );
         assert!(!penalties.is_active(source(1), now + 15 * SECOND));
         for _ in 0..10_000 {
@@ -148,11 +148,14 @@ mod tests {
         let after = now + LONGEST;
         assert!(!penalties.is_active(source(1), after));
         penalties.add(source(1), Offence::Garbage, after);
-        assert!(!penalties.is_active(source(1), after), "it begins anew");
+        assert!(
+            !penalties.is_active(source(1), after),
+            "the next one begins at zero"
+        );
     }
 
     #[test]
-    fn who_offends_slowly_is_not_barred() {
+    fn a_source_that_offends_slowly_is_not_barred() {
         let mut penalties = Penalties::default();
         let mut now = Instant::now();
         for _ in 0..1000 {

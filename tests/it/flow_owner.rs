@@ -298,12 +298,12 @@ fn whoever_guesses_waits() {
 }
 
 #[test]
-fn guesses_from_many_addresses_keep_the_owner_out_of_no_new_one() {
+fn guesses_from_many_addresses_do_not_lock_the_owner_out_of_a_new_one() {
     let home = Directory::new();
     let server = house(&home, "");
-    let guesser = server.client();
+    let stranger = server.client();
     let guesses: Vec<_> = (0..120)
-        .map(|_| login(&guesser.elsewhere(), &json!({ "password": "wrong" })).begin())
+        .map(|_| login(&stranger.elsewhere(), &json!({ "password": "wrong" })).begin())
         .collect();
     let answers: Vec<Answer> = guesses.into_iter().map(Running::finish).collect();
     let count = |status| answers.iter().filter(|one| one.status == status).count();

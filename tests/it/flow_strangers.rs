@@ -1,5 +1,4 @@
-//! Thousands of connections without an identity: agents and the owner are served meanwhile, and each stranger costs
-//! little.
+//! Thousands of connections without an identity: agents are served beside them, and each costs little memory.
 
 use std::fs;
 use std::io::{ErrorKind, Read as _};
@@ -14,7 +13,7 @@ use crate::support::server::{Server, server};
 /// More than the server has places for, as the review of its security opened them.
 const FLOOD: usize = 4_400;
 
-/// So few open files of this process are left for other tests beside a flood.
+/// Open files of this process that are left for other tests beside a flood.
 const OTHER_FILES: usize = 1_500;
 
 /// Settings with which a silent connection that need not make room lasts as long as a test.
@@ -63,7 +62,7 @@ fn asked_by_an_agent(server: &Server, socket: &mut RawSocket) -> u16 {
 
 #[test]
 #[ignore = "long: 4,400 silent connections"]
-fn a_flood_of_silent_connections_from_the_agents_own_address_keeps_it_not_out() {
+fn a_flood_of_silent_connections_from_its_own_address_delays_no_agent() {
     if !has_descriptors() {
         return;
     }
@@ -109,7 +108,7 @@ fn silent_from(machine: &Apart, from: IpAddr, to: SocketAddr, count: usize) -> V
 
 #[test]
 #[ignore = "long: 4,400 silent connections"]
-fn a_flood_from_two_hundred_addresses_keeps_no_agent_out() {
+fn a_flood_from_two_hundred_addresses_delays_no_agent() {
     let Some((machine, server)) = crowded(PATIENT).filter(|_| has_descriptors()) else {
         return;
     };
