@@ -215,7 +215,7 @@ fn cost_of_each(http2: bool, said: &[u8]) -> u64 {
 }
 
 #[test]
-#[ignore = "long: 1,700 connections with a handshake each"]
+#[ignore = "long: 2,550 connections with a handshake each"]
 fn a_connection_without_an_identity_costs_little() {
     let half_a_head = format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: {}",
