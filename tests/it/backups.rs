@@ -782,7 +782,7 @@ fn a_directory_comes_back_nowhere_else_when_its_parent_is_swapped_for_a_link() {
     const TRIES: usize = 20;
     let Some(home) = Home::new() else { return };
     for n in 0..200 {
-        fs::write(home.files.join(format!("data/{n}")), "kept").unwrap();
+        fs::write(home.files.join(&format!("data/{n}")), "kept").unwrap();
     }
     let at = |name: &str| home.files.join(name);
     for folder in ["back/in", "outside"] {
