@@ -157,7 +157,7 @@ impl Place {
     }
 
     /// Checks that only root can replace this directory or one above it, as sshd does for the files that it trusts
-    /// (sshd_config(5), `StrictModes`).
+    /// (`StrictModes` in its manual).
     ///
     /// # Errors
     /// Names the first directory, from the root on, that somebody else owns or can write.

@@ -48,7 +48,7 @@ pub fn open<N: Wire>(session: &Arc<Session>, begun: Begun<N>) -> Response<Body> 
 /// answer to send.
 async fn has_ended(mut ended: watch::Receiver<bool>) {
     if ended.wait_for(|ended| *ended).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

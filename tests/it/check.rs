@@ -148,7 +148,7 @@ fn a_name_that_the_authority_cannot_sign_for_is_a_problem_and_nothing_is_written
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(said.contains("cannot sign for box.example.org"), "{said}");
-    let output = Settings::of("home-name", &state("new.lan")).check(&[]);
+    let output = Settings::of("home-name", &state("new.localhost")).check(&[]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let after = (names(), std::fs::read(home.join("tls/cert.pem")).unwrap());
     assert_eq!(before, after);

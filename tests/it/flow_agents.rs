@@ -147,7 +147,7 @@ fn each_running_call_of_a_revoked_agents_sessions_is_answered() {
         &["agent", "revoke", visitor["id"].as_str().unwrap()],
     );
     for (_, mut stream) in calls {
-        assert_eq!(stream.message()["error"]["code"], -32_600);
+        assert_eq!(stream.call_message()["error"]["code"], -32_600);
         stream.ends();
     }
 }

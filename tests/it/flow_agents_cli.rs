@@ -194,7 +194,7 @@ fn what_is_mistyped_or_ambiguous_is_refused_and_says_what_to_do() {
             "192.168.1.0/24",
         ),
         (&["add", "x", "--expires", "yesterday"], "30d"),
-        (&["add", "x", "--mode", "shell=deny"], "read, write"),
+        (&["add", "x", "--mode", "shell=deny"], "read, scan, write"),
         (&["edit", "try"], "so already"),
         (
             &["edit", "try", "--expires", "1d", "--no-expiry"],

@@ -130,10 +130,10 @@ fn from_which_severity_on_is_logged_changes_at_once() {
 fn streams_sessions_and_calls_go_on_while_the_certificate_is_another_one() {
     let server = server()
         .policy("admin")
-        .settings("names = [\"first.lan\"]\n")
+        .settings("names = [\"first.localhost\"]\n")
         .start();
     for client in [server.client(), server.client().http2()] {
-        server.reload_with("names = [\"first.lan\"]\n");
+        server.reload_with("names = [\"first.localhost\"]\n");
         let session = client.session("2025-11-25");
         let mut get = session.stream();
         let filter = json!({ "resourceSubscriptions": [], "toolsListChanged": true });
@@ -151,16 +151,16 @@ fn streams_sessions_and_calls_go_on_while_the_certificate_is_another_one() {
             .begin();
         gate.until_reached();
         let shown = client.certificate();
-        assert!(holds(&shown, "first.lan") && !holds(&shown, "first.local"));
+        assert!(holds(&shown, "first.localhost") && !holds(&shown, "second.localhost"));
 
-        let said = server.reload_with("names = [\"first.local\"]\n");
+        let said = server.reload_with("names = [\"second.localhost\"]\n");
         assert!(said.contains("names"), "{said}");
         let shown = client.certificate();
-        assert!(holds(&shown, "first.local") && !holds(&shown, "first.lan"));
+        assert!(holds(&shown, "second.localhost") && !holds(&shown, "first.localhost"));
         assert_eq!(
             client
                 .modern("tools/list")
-                .host("first.local")
+                .host("second.localhost")
                 .send()
                 .status,
             200

@@ -74,14 +74,7 @@ fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
             "gatewren agent edit NAME --space SPACE",
         ));
     }
-    let ending = named(&kept, |agent| {
-        standing(agent, spaces).refused.is_none() && expires_soon(agent, now_ms).is_some()
-    });
-    if let Some(names) = ending {
-        let seen = format!("the tokens of {names} expire within 30 days");
-        let remedy = "gatewren agent edit NAME --expires 365d";
-        found.push(Finding::warning("agents", seen, remedy));
-    }
+    found.extend(expiring(&kept, now_ms));
     if found.is_empty() {
         let endless = kept
             .iter()
@@ -91,6 +84,14 @@ fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
         found.push(Finding::good("agents", seen));
     }
     found
+}
+
+/// Tokens that expire within 30 days.
+fn expiring(agents: &[&Agent], now_ms: u64) -> Option<Finding> {
+    let names = named(agents, |agent| expires_soon(agent, now_ms).is_some())?;
+    let seen = format!("the tokens of {names} expire within 30 days");
+    let remedy = "gatewren agent edit NAME --expires 365d";
+    Some(Finding::warning("agents", seen, remedy))
 }
 
 /// The names of those that are so, the first few.
