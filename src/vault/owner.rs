@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::error::VaultError;
 use super::job::Durability;
 use super::logins;
-use super::owner_key::{self, KeyChange};
+use super::owner_key::{self, KeyChange, OwnerKey};
 use super::row::{from_column, to_column};
 use super::shared::Shared;
 use crate::sys::now_ms;
@@ -71,10 +71,6 @@ pub struct Owner<'a>(&'a Shared);
 impl<'a> Owner<'a> {
     pub(super) fn new(shared: &'a Shared) -> Self {
         Self(shared)
-    }
-
-    pub(super) fn shared(&self) -> &'a Shared {
-        self.0
     }
 
     /// The password; none before one was set.
@@ -162,6 +158,41 @@ impl<'a> Owner<'a> {
         writer.write(doing, Durability::Power, work, told).await
     }
 
+    /// The key that exact arguments are sealed to; none before the owner has set a password with a gatewren that
+    /// makes one.
+    pub fn key(&self) -> Result<Option<OwnerKey>, VaultError> {
+        self.0.read("read the owner's key", owner_key::in_use)
+    }
+
+    /// How many calls have their exact arguments sealed to the key with this id.
+    pub fn sealed_to(&self, id: &str) -> Result<u64, VaultError> {
+        self.0.read("count sealed arguments", |connection| {
+            let count = "SELECT count(*) AS count FROM audit_exact WHERE key = ?1";
+            connection.query_row(count, [id], |row| from_column(row, "count"))
+        })
+    }
+
+    /// Keeps a first key for a password that was set before there were keys. False, and nothing is kept, if there is
+    /// one by now, if one is missing to which arguments are sealed, or if the password is no longer `seen`.
+    pub async fn add_key(&self, key: OwnerKey, seen: StoredPassword) -> Result<bool, VaultError> {
+        let work = move |connection: &Connection| {
+            let same = "SELECT count(*) FROM owner WHERE hash = ?1 AND salt = ?2";
+            let same: i64 =
+                connection.query_row(same, params![seen.hash, seen.salt], |row| row.get(0))?;
+            let missing =
+                "SELECT count(*) FROM audit_exact WHERE key NOT IN (SELECT id FROM owner_key)";
+            let missing: i64 = connection.query_row(missing, [], |row| row.get(0))?;
+            // A key that was removed is an error to report, and is not replaced silently.
+            if same == 0 || missing > 0 || owner_key::in_use(connection)?.is_some() {
+                return Ok(false);
+            }
+            owner_key::insert(connection, &key).map(|()| true)
+        };
+        let writer = &self.0.writer;
+        let doing = "keep the owner's key";
+        writer.write(doing, Durability::Power, work, |_| ()).await
+    }
+
     /// How often it was guessed at.
     pub fn guesses(&self) -> Result<Guesses, VaultError> {
         self.0.read("read the guesses", |connection| {
@@ -226,7 +257,7 @@ fn stored(row: &Row<'_>) -> Result<StoredPassword, rusqlite::Error> {
 #[cfg(test)]
 mod tests {
     use super::super::logins::{NewLogin, Stay};
-    use super::super::owner_key::{OwnerKey, WrappedKey};
+    use super::super::owner_key::WrappedKey;
     use super::super::store::Vault;
     use super::*;
     use crate::sys::Scratch;

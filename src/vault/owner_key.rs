@@ -4,9 +4,6 @@ use ring::digest::{SHA256, digest};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::checkpoint::hex;
-use super::error::VaultError;
-use super::job::Durability;
-use super::owner::{Owner, StoredPassword};
 use super::row::{from_column, from_optional, to_column};
 use crate::sys::now_ms;
 
@@ -91,43 +88,6 @@ impl OwnerKey {
     }
 }
 
-impl Owner<'_> {
-    /// The key that exact arguments are sealed to; none before the owner has set a password with a gatewren that
-    /// makes one.
-    pub fn key(&self) -> Result<Option<OwnerKey>, VaultError> {
-        self.shared().read("read the owner's key", in_use)
-    }
-
-    /// How many calls have their exact arguments sealed to the key with this id.
-    pub fn sealed_to(&self, id: &str) -> Result<u64, VaultError> {
-        self.shared().read("count sealed arguments", |connection| {
-            let count = "SELECT count(*) AS count FROM audit_exact WHERE key = ?1";
-            connection.query_row(count, [id], |row| from_column(row, "count"))
-        })
-    }
-
-    /// Keeps a first key for a password that was set before there were keys. False, and nothing is kept, if there is
-    /// one by now, if one is missing to which arguments are sealed, or if the password is no longer `seen`.
-    pub async fn add_key(&self, key: OwnerKey, seen: StoredPassword) -> Result<bool, VaultError> {
-        let work = move |connection: &Connection| {
-            let same = "SELECT count(*) FROM owner WHERE hash = ?1 AND salt = ?2";
-            let same: i64 =
-                connection.query_row(same, params![seen.hash, seen.salt], |row| row.get(0))?;
-            let missing =
-                "SELECT count(*) FROM audit_exact WHERE key NOT IN (SELECT id FROM owner_key)";
-            let missing: i64 = connection.query_row(missing, [], |row| row.get(0))?;
-            // A key that was removed is an error to report, and is not replaced silently.
-            if same == 0 || missing > 0 || in_use(connection)?.is_some() {
-                return Ok(false);
-            }
-            insert(connection, &key).map(|()| true)
-        };
-        let writer = &self.shared().writer;
-        let doing = "keep the owner's key";
-        writer.write(doing, Durability::Power, work, |_| ()).await
-    }
-}
-
 /// Changes the key, in the transaction that sets the password.
 pub(super) fn change(connection: &Connection, change: &KeyChange) -> rusqlite::Result<()> {
     match change {
@@ -181,7 +141,8 @@ pub(super) fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option
         .optional()
 }
 
-fn insert(connection: &Connection, key: &OwnerKey) -> rusqlite::Result<()> {
+/// Keeps a key.
+pub(super) fn insert(connection: &Connection, key: &OwnerKey) -> rusqlite::Result<()> {
     let OwnerKey {
         id,
         public,
