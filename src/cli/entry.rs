@@ -10,7 +10,8 @@ use crate::sys::refuse_huge_pages;
 use super::everything;
 use super::{
     agent, audit, bridge, cert, check, client_config, completions, describe, doctor, helper, inbox,
-    init, job, mdns, metrics, notify, owner, pair, reaper, serve, state, status, top, trial,
+    init, jail, job, mdns, metrics, notify, owner, pair, reaper, serve, state, status, top, trial,
+    unit_client,
 };
 
 /// The gate between AI clients and a home server.
@@ -77,11 +78,11 @@ enum Commands {
 /// Everything that the program does.
 pub fn main() -> ExitCode {
     // Before clap: it stands in the way of every command that is run.
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|name| name == reaper::NAME)
-    {
-        return reaper::run();
+    match std::env::args_os().nth(1) {
+        Some(name) if name == reaper::NAME => return reaper::run(),
+        Some(name) if name == jail::NAME => return jail::run(),
+        Some(name) if name == unit_client::NAME => return unit_client::run(),
+        _ => {}
     }
     refuse_huge_pages();
     match Cli::parse().command {

@@ -19,6 +19,7 @@ mod everything;
 mod helper;
 mod inbox;
 mod init;
+mod jail;
 mod job;
 mod mdns;
 mod metrics;
@@ -37,6 +38,7 @@ mod status;
 mod table;
 mod top;
 mod trial;
+mod unit_client;
 mod units;
 
 pub use entry::main;

@@ -158,7 +158,7 @@ pub enum Operation {
         #[serde(default)]
         container: Option<ContainerName>,
     },
-    /// Have apt fetch its lists of packages.
+    /// Have apt fetch its lists of packages. The helper refuses this for a container: it would run the container's apt.
     UpdateRefresh {
         /// Where; on the host when absent.
         #[serde(default)]
@@ -179,7 +179,7 @@ pub enum Operation {
         /// Which.
         query: LogQuery,
     },
-    /// The same of a running container's own journal.
+    /// The same of a running container's own journal, read by the host's `journalctl`.
     ContainerLog {
         /// Whose.
         container: ContainerName,
@@ -188,7 +188,7 @@ pub enum Operation {
     },
     /// Print the boots that the host's journal knows, as `journalctl --list-boots` does.
     HostBoots {},
-    /// The same of a running container's own journal.
+    /// The same of a running container's own journal, read by the host's `journalctl`.
     ContainerBoots {
         /// Whose.
         container: ContainerName,

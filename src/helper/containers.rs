@@ -26,7 +26,8 @@ const MAX_REMEMBERED: usize = 1024;
 pub struct Running {
     /// Its first process, as the host numbers it.
     pub init: i32,
-    started: u64,
+    /// When that began, in clock ticks from boot.
+    pub started: u64,
     /// Its own cgroup, version 2; absent on a machine without.
     pub payload: Option<PathBuf>,
     /// Its version 1 groups, on a machine that still has them: its devices and limits.

@@ -1,16 +1,21 @@
-//! Reads the journal of the host, or a container's own: `journalctl` with options that no caller writes.
+//! Reads the journal of the host, or a container's own: the host's `journalctl` with options that no caller writes.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use crate::config::{TRACED_FIELDS, Traces};
-use crate::exec::{Command, Ending, LogOrder, LogQuery, Operation, Program};
+use crate::exec::{ContainerName, Ending, LogOrder, LogQuery, Operation};
 
 use super::{
-    commands::in_container, house::House, pump::Pump, refusal::Refusal, sieve::Sieve, tools,
+    commands::require_root,
+    house::House,
+    jailed::{ContainerView, JailedTool},
+    pump::Pump,
+    refusal::Refusal,
+    sieve::Sieve,
+    tools,
 };
 
-/// The program, on the host and in containers.
+/// The program, for the host's journal and for those of containers.
 const JOURNALCTL: &str = "journalctl";
 
 /// What of a line is printed, beside its cursor, its times, its boot, and what tells which container it is about.
@@ -19,14 +24,21 @@ const FIELDS: &str = "PRIORITY,_PID,_TRANSPORT";
 /// Which machine this is, as its journal's lines say (machine-id(5)).
 const MACHINE_ID: &str = "/etc/machine-id";
 
+/// What `journalctl` sees of a container: its journals, and by which id it finds them. LXC gives each start of a
+/// container a boot id of its own.
+const JOURNALS: ContainerView = ContainerView {
+    needs: &["/var/log/journal", "/run/log/journal"],
+    paths: &["/etc/machine-id", "/proc/sys/kernel/random/boot_id"],
+    absent: "has no journal: it does not run systemd",
+};
+
 /// Prints lines, a JSON object a line, until there are no more or the caller hangs up; or the boots that a journal
-/// knows. A container's own journal is read by its own `journalctl`. Of the host's those lines are left out that are
-/// about containers of which the owner's file lets nothing be known.
+/// knows. Of the host's those lines are left out that are about containers of which the owner's file lets nothing be
+/// known.
 pub async fn read(
     house: &House,
     pump: &mut Pump,
     operation: &Operation,
-    processes: u32,
 ) -> Result<Ending, Refusal> {
     let (container, args) = match operation {
         Operation::HostLog { query } => (None, arguments(query)),
@@ -34,14 +46,13 @@ pub async fn read(
         Operation::ContainerBoots { container } => (Some(container), list_of_boots()),
         _ => (None, list_of_boots()),
     };
-    if let Some(container) = container {
-        let command = inside(JOURNALCTL, args);
-        return in_container(house, pump, (container, &command), processes).await;
-    }
     let tool = tools::Tool {
         name: JOURNALCTL,
         args,
     };
+    if let Some(container) = container {
+        return of_container(house, pump, container, &tool).await;
+    }
     let policy = house.policy.now();
     if policy.shows_all_containers() || !matches!(operation, Operation::HostLog { .. }) {
         return tools::carry(&tool, pump, &house.strays).await;
@@ -55,18 +66,25 @@ pub async fn read(
     tools::carry_sifted(&tool, pump, &house.strays, sieve).await
 }
 
-/// A program of systemd's in a container, which speaks plain English, and of times in UTC.
-pub fn inside(program: &str, args: Vec<String>) -> Command {
-    let words = [program.to_owned()].into_iter().chain(args);
-    Command {
-        program: Program::Argv(words.collect()),
-        user: None,
-        cwd: Some("/".to_owned()),
-        env: BTreeMap::from([
-            ("LC_ALL".to_owned(), "C.UTF-8".to_owned()),
-            ("TZ".to_owned(), "UTC".to_owned()),
-        ]),
-    }
+/// Has the host's `journalctl` read a container's journals: a frozen one's as well.
+async fn of_container(
+    house: &House,
+    pump: &mut Pump,
+    name: &ContainerName,
+    tool: &tools::Tool,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    let running = match pump.wait(house.containers.alive(name)).await {
+        Ok(running) => running?,
+        Err(why) => return Ok(Ending::Killed { why }),
+    };
+    let jailed = JailedTool {
+        tool,
+        view: &JOURNALS,
+        container: name,
+        running: &running,
+    };
+    jailed.carry(pump, &house.strays).await
 }
 
 fn list_of_boots() -> Vec<String> {

@@ -76,7 +76,7 @@ pub async fn perform(
         Operation::HostLog { .. }
         | Operation::ContainerLog { .. }
         | Operation::HostBoots {}
-        | Operation::ContainerBoots { .. } => journal::read(house, pump, operation, most).await,
+        | Operation::ContainerBoots { .. } => journal::read(house, pump, operation).await,
         Operation::UnitChange { .. }
         | Operation::ContainerUnitList { .. }
         | Operation::ContainerUnit { .. }

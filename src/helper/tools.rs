@@ -55,7 +55,8 @@ pub async fn carry_sifted(
     Ok(carried((child, outputs), pump).await)
 }
 
-async fn carried((child, mut outputs): (Kept, Outputs), pump: &mut Pump) -> Ending {
+/// Carries the output of a program that was started to the caller; killed when the call has to end.
+pub async fn carried((child, mut outputs): (Kept, Outputs), pump: &mut Pump) -> Ending {
     let ended = async {
         child
             .wait()

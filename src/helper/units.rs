@@ -1,10 +1,18 @@
-//! Changes units through the host's systemd, and looks at and changes those of a container through its own.
+//! Changes units through the host's systemd, and looks at and changes those of a container through its own. No program
+//! of the container is started for it.
+
+use std::collections::BTreeMap;
 
 use crate::config::HELPER_POLICY_FILE;
-use crate::exec::{Ending, Operation, RefusalCode, UnitChange, UnitName};
+use crate::exec::{Command, Ending, Operation, Program, RefusalCode, UnitChange, UnitName};
 
 use super::{
-    commands::in_container, house::House, journal::inside, pump::Pump, refusal::Refusal, tools,
+    commands::in_container,
+    house::House,
+    pump::Pump,
+    refusal::Refusal,
+    tools,
+    unit_client::{UNIT_CLIENT_NAME, UnitQuestion},
 };
 
 /// Where systemd is on the system bus (org.freedesktop.systemd1(5)).
@@ -55,15 +63,8 @@ const OF_THE_BOX: [&str; 34] = [
     "umount.target",
 ];
 
-/// What of a unit in a container is asked for.
-const SHOW: [&str; 3] = [
-    "show",
-    "--no-pager",
-    "--property=Id,Description,LoadState,ActiveState,SubState,UnitFileState,MainPID,Result,StatusText,NRestarts,\
-     ExecMainStatus,MemoryCurrent,CPUUsageNSec,TasksCurrent,FragmentPath,NeedDaemonReload,Triggers,TriggeredBy,\
-     ActiveEnterTimestamp,ActiveExitTimestamp,InactiveEnterTimestamp,InactiveExitTimestamp,\
-     NextElapseUSecRealtime,LastTriggerUSec",
-];
+/// The helper's own program where its reaper runs it: a sealed copy in memory, whatever the container's files are.
+const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Does what an operation on units says.
 pub async fn perform(
@@ -72,22 +73,33 @@ pub async fn perform(
     operation: &Operation,
     processes: u32,
 ) -> Result<Ending, Refusal> {
-    let (container, args) = match operation {
+    let (container, question) = match operation {
         Operation::UnitChange { unit, change } => return on_host(house, pump, unit, *change).await,
-        Operation::ContainerUnitList { container } => (container, list()),
-        Operation::ContainerUnit { container, unit } => (container, words(&SHOW, unit)),
+        Operation::ContainerUnitList { container } => (container, UnitQuestion::List),
+        Operation::ContainerUnit { container, unit } => {
+            (container, UnitQuestion::Show(unit.clone()))
+        }
         Operation::ContainerUnitChange {
             container,
             unit,
             change,
-        } => {
-            let verb = [change.verb(), "--no-ask-password", "--quiet"];
-            (container, words(&verb, unit))
-        }
+        } => (container, UnitQuestion::Change(unit.clone(), *change)),
         _ => return Err(Refusal::failed("no tool does this")),
     };
-    let command = inside("systemctl", args);
+    let command = inside(&question)?;
     in_container(house, pump, (container, &command), processes).await
+}
+
+/// systemd answers only who it sees in its own pid namespace, so this program asks it from inside.
+fn inside(question: &UnitQuestion) -> Result<Command, Refusal> {
+    let question = serde_json::to_string(question).map_err(|e| Refusal::failed(e.to_string()))?;
+    let words = [OWN_PROGRAM, UNIT_CLIENT_NAME, &question];
+    Ok(Command {
+        program: Program::Argv(words.map(str::to_owned).into()),
+        user: None,
+        cwd: Some("/".to_owned()),
+        env: BTreeMap::new(),
+    })
 }
 
 /// Hands a change to systemd. What takes time is a job, whose end systemd signals to whoever listens.
@@ -170,25 +182,6 @@ fn systemd(member: &str, rest: &[&str]) -> tools::Tool {
     }
 }
 
-fn list() -> Vec<String> {
-    // Of older versions a list cannot be had as JSON.
-    [
-        "list-units",
-        "--all",
-        "--no-pager",
-        "--full",
-        "--plain",
-        "--no-legend",
-    ]
-    .map(str::to_owned)
-    .into()
-}
-
-fn words(fixed: &[&str], unit: &UnitName) -> Vec<String> {
-    let words = fixed.iter().copied().chain(["--", unit.as_str()]);
-    words.map(str::to_owned).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +213,9 @@ mod tests {
             let at = args.iter().position(|word| word == unit.as_str()).unwrap();
             assert!(end < at, "{args:?}");
         }
-        assert_eq!(words(&["start"], &unit), ["start", "--", "--help.service"]);
+        let Program::Argv(words) = inside(&UnitQuestion::Show(unit)).unwrap().program else {
+            panic!("a shell");
+        };
+        assert_eq!(words[2], r#"{"show":"--help.service"}"#);
     }
 }

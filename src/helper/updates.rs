@@ -1,4 +1,5 @@
-//! Has apt look for updates and install them, on the host and in containers.
+//! Has apt look for updates and install them, on the host and in containers. Looking starts programs of the host alone;
+//! installing in a container starts the container's own.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use crate::exec::{
 use super::{
     commands::{in_container, on_host, require_root},
     house::House,
+    jailed::{ContainerView, JailedTool},
     pump::Pump,
     refusal::Refusal,
     tools,
@@ -26,25 +28,100 @@ const NAMES: usize = 200;
 /// The longest name of an agent, and of what it is made.
 const AGENT_BYTES: usize = 64;
 
+/// What the host's apt sees of a container to simulate an upgrade. The container's settings of apt (`apt.conf`) are not
+/// among it: they can name programs to run.
+const PACKAGES: ContainerView = ContainerView {
+    needs: &["/var/lib/apt"],
+    paths: &[
+        "/etc/apt/preferences",
+        "/etc/apt/preferences.d",
+        "/etc/apt/sources.list",
+        "/etc/apt/sources.list.d",
+        "/run/reboot-required",
+        "/run/reboot-required.pkgs",
+        "/var/lib/dpkg",
+    ],
+    absent: NO_APT,
+};
+
+/// Where a container's apt keeps what it did.
+const HISTORY: ContainerView = ContainerView {
+    needs: &["/var/lib/apt", "/var/log/apt"],
+    paths: &[],
+    absent: NO_APT,
+};
+
+/// Why there is nothing to read.
+const NO_APT: &str = "has no apt: something else manages its packages";
+
 /// Does one of the operations on updates.
 pub async fn perform(
     house: &House,
     pump: &mut Pump,
     operation: &Operation,
 ) -> Result<Ending, Refusal> {
-    let (container, words) = match operation {
+    let (seen, words) = match operation {
         Operation::UpdateCheck { container: None } => return check(house, pump).await,
-        Operation::UpdateCheck { container } => (container, vec!["check".to_owned()]),
-        Operation::UpdateRefresh { container } => (container, vec!["refresh".to_owned()]),
+        Operation::UpdateCheck {
+            container: Some(name),
+        } => (Some((name, &PACKAGES)), vec!["check".to_owned()]),
+        Operation::UpdateRefresh { container: None } => (None, vec!["refresh".to_owned()]),
+        Operation::UpdateRefresh {
+            container: Some(name),
+        } => return Err(no_refresh(house, name)),
         Operation::UpdateHistory { container, file } => {
             let which = (*file > 0).then(|| file.to_string());
             let which = which.unwrap_or_default();
-            (container, vec!["history".to_owned(), which])
+            let seen = container.as_ref().map(|name| (name, &HISTORY));
+            (seen, vec!["history".to_owned(), which])
         }
         Operation::UpdateApply(order) => return apply(house, pump, order).await,
         _ => return Err(Refusal::failed("this is nothing about updates")),
     };
-    step(house, pump, container.as_ref(), words).await
+    match seen {
+        Some(seen) => from_outside(house, pump, seen, words).await,
+        None => step(house, pump, None, words).await,
+    }
+}
+
+/// A tool that only looks does not write lists into a container, nor run the container's apt for it.
+fn no_refresh(house: &House, name: &ContainerName) -> Refusal {
+    house
+        .containers
+        .check_exists(name)
+        .err()
+        .unwrap_or_else(|| {
+            Refusal::bad_command(format!(
+                "the lists of container '{name}' are not fetched by a tool that only looks, for that runs the \
+                 container's own apt; call update_check without refresh, or update_apply, which fetches them first"
+            ))
+        })
+}
+
+/// Runs one step with programs of the host, over files of a container.
+async fn from_outside(
+    house: &House,
+    pump: &mut Pump,
+    (name, view): (&ContainerName, &ContainerView),
+    words: Vec<String>,
+) -> Result<Ending, Refusal> {
+    require_root()?;
+    let shell = ["-c", STEPS, STEPS].map(str::to_owned);
+    let tool = tools::Tool {
+        name: "sh",
+        args: shell.into_iter().chain(words).collect(),
+    };
+    let running = match pump.wait(house.containers.alive(name)).await {
+        Ok(running) => running?,
+        Err(why) => return Ok(Ending::Killed { why }),
+    };
+    let jailed = JailedTool {
+        tool: &tool,
+        view,
+        container: name,
+        running: &running,
+    };
+    jailed.carry(pump, &house.strays).await
 }
 
 /// Prints a simulated upgrade. Owners may have set apt to say less (quiet), or to upgrade by other rules.

@@ -1,11 +1,12 @@
 #!/bin/sh
-# What the helper has apt do, on the host and in containers, a step at a time:
+# What the helper has apt do, on the host and in containers, a step at a time. It runs `check` and `history` of a
+# container on the host, over the container's files:
 #
 #   refresh                                        fetches the lists of packages
 #   mend                                           finishes what was broken off, without which apt fetches nothing
 #   download SCOPE REMOVALS AGENT [PACKAGE...]     fetches what the next step installs
 #   install  SCOPE REMOVALS AGENT [PACKAGE...]     installs it, and says what is different then
-#   check                                          says what an upgrade would do; nothing is locked for it
+#   check                                          prints what an upgrade would do; it locks nothing
 #   history  N                                     prints apt's record, the Nth before the current one
 #
 # SCOPE is all, security or named; REMOVALS is keep or allow. What is for gatewren begins with "gatewren: ".
@@ -37,7 +38,7 @@ apt() {
 }
 
 simulate() {
-    apt --simulate --option=Debug::NoLocking=true dist-upgrade
+    apt --simulate --option=Debug::NoLocking=true "$@" dist-upgrade
 }
 
 # The installed packages for which a repository of security updates has a newer version: by its label on Debian, by its
@@ -151,7 +152,9 @@ install)
     fi
     ;;
 check)
-    simulate || exit
+    # These packages may be a container's, whose architecture need not be that of the apt that looks at them.
+    native=$(dpkg-query --show --showformat='${Architecture}' dpkg) || exit
+    simulate --option=APT::Architecture="$native" || exit
     reboot
     for list in /var/lib/apt/lists/*Release; do
         [ ! -e "$list" ] || stat --format='gatewren: lists %Y' "$list" /var/lib/apt/lists/partial

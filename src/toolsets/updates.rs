@@ -41,7 +41,7 @@ pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
 struct Check {
     /// Running; the host when absent.
     container: Option<ContainerName>,
-    /// Fetch the lists first, where that is allowed.
+    /// Fetch the lists first, where that is allowed; the host's alone.
     #[serde(default)]
     refresh: bool,
 }

@@ -20,7 +20,7 @@ use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Directory, Server, server};
 
 /// A container that is there, and runs where containers can.
-const CONTAINER: &str = "sweep-x7q";
+pub const CONTAINER: &str = "sweep-x7q";
 
 /// Of two arguments that do not go together, the one that is left out when all are given.
 const EITHER: &[(&str, &str)] = &[("command", "argv"), ("value", "json")];
@@ -252,7 +252,7 @@ fn made(name: &str, schema: &Value, full: bool) -> Value {
 }
 
 /// The least arguments that a tool takes, or the fullest.
-fn arguments(schema: &Value, full: bool) -> Value {
+pub fn arguments(schema: &Value, full: bool) -> Value {
     let required = required(schema);
     let properties = schema["properties"].as_object().unwrap();
     let given = properties
@@ -273,7 +273,7 @@ fn arguments(schema: &Value, full: bool) -> Value {
 }
 
 /// With what is always given to a tool.
-fn also(tool: &str, mut arguments: Value) -> Value {
+pub fn also(tool: &str, mut arguments: Value) -> Value {
     for (_, argument) in ALSO.iter().filter(|(of, _)| *of == tool) {
         arguments[*argument] = value(argument, CONTAINER);
     }

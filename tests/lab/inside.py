@@ -130,6 +130,21 @@ def hides(gatewren):
         expect(inside("systemctl", "is-active", "lab-inner.service").strip() == "active", said)
 
 
+def traps(gatewren):
+    """Programs of the container that leave a mark when they are run."""
+    trap = 'printf "#!/bin/bash\\necho \\$0 >>/was-run\\n" >/trap; chmod 755 /trap'
+    with check("no tool that looks at units or the journal runs a program of the container"):
+        inside("bash", "-ec", f'{trap}; for name; do mv /usr/bin/$name /usr/bin/$name.kept; cp /trap /usr/bin/$name; done',
+               "traps", "journalctl", "systemctl", "busctl")
+        expect(inside("bash", "-c", "journalctl; cat /was-run; rm /was-run").strip().endswith("journalctl"), "no trap")
+        inner = {"unit": "lab-inner.service", **HERE}
+        for tool, more in [("unit_list", HERE), ("unit_status", inner), ("logs_query", HERE), ("container_logs", HERE),
+                           ("boot_list", HERE), ("unit_start", inner), ("unit_stop", inner)]:
+            wrong, said = gatewren.call(tool, **more)
+            expect(not wrong, f"{tool}: {said}")
+        expect(inside("bash", "-c", "[ ! -e /was-run ] || cat /was-run") == "", "one was run")
+
+
 def main(root):
     boot(root)
     POLICY.write_text('units = "on"\npower = "off"\n')
@@ -142,6 +157,7 @@ def main(root):
         units(gatewren)
         journal(gatewren)
         hides(gatewren)
+        traps(gatewren)
     sys.exit(unit_tools.failed)
 
 

@@ -112,10 +112,14 @@ def names(packages):
 def apply(place):
     where = place.where
     with Busy() as gatewren:
-        with check("update_check refreshes apt's lists where that is allowed"):
+        with check("update_check refreshes apt's lists where that is allowed, and never a container's"):
             wrong, said = gatewren.call("update_check", **where)
             expect(not wrong and said["total"] == 0 and "lists_refreshed" not in said, said)
             wrong, said = gatewren.call("update_check", refresh=True, **where)
+            if where:
+                expect(wrong and "update_apply" in said, said)
+                place.run("apt-get", "update")
+                wrong, said = gatewren.call("update_check", **where)
             expect(not wrong and "refresh_problems" not in said, said)
             expect(names(said["packages"]) == ["wren-two", "wren-apart", "wren-bad", "wren-one", "wren-slow"], said)
             expect(said["security"] == 1 and said["lists_refreshed"].startswith("2"), said)

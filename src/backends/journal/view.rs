@@ -275,20 +275,9 @@ fn said_of<T>(
     answer: Result<T, BackendError>,
 ) -> Result<T, BackendError> {
     match (name, asked) {
-        (Some(name), Some(asked)) => {
-            told(name, asked, answer).map_err(|error| without(name, error))
-        }
+        (Some(name), Some(asked)) => told(name, asked, answer),
         _ => answer,
     }
-}
-
-/// What a container says that has no journal to read.
-fn without(name: &ContainerName, error: BackendError) -> BackendError {
-    if error.kind == ErrorKind::Failed && error.message.contains("journalctl") {
-        let words = format!("container '{name}' has no journal: it does not run systemd");
-        return BackendError::new(ErrorKind::Failed, words);
-    }
-    error
 }
 
 /// This machine's id; without one it has no journal either.

@@ -1,31 +1,27 @@
-//! The units of a container, out of what its own `systemctl` prints.
+//! The units of a container, out of what the helper prints of them.
 
 use super::super::bus::{Properties, Value};
 use super::unit::{UnitLine, UnitStatus};
 use crate::helper_client::UnitName;
-use crate::sys::{moment_ms, neutralise};
+use crate::sys::neutralise;
 
 /// The most units that are read of one list; a container says of itself what it likes.
 const MAX_UNITS: usize = 10_000;
 
-/// Properties that are numbers.
-const NUMBERS: [&str; 6] = [
-    "CPUUsageNSec",
-    "ExecMainStatus",
-    "MainPID",
-    "MemoryCurrent",
-    "NRestarts",
-    "TasksCurrent",
-];
-
-/// Properties that are moments.
-const MOMENTS: [&str; 6] = [
+/// Properties that are numbers; moments are in microseconds since 1970.
+const NUMBERS: [&str; 12] = [
     "ActiveEnterTimestamp",
     "ActiveExitTimestamp",
+    "CPUUsageNSec",
+    "ExecMainStatus",
     "InactiveEnterTimestamp",
     "InactiveExitTimestamp",
     "LastTriggerUSec",
+    "MainPID",
+    "MemoryCurrent",
+    "NRestarts",
     "NextElapseUSecRealtime",
+    "TasksCurrent",
 ];
 
 /// Properties that are lists of units.
@@ -66,8 +62,6 @@ fn property(line: &str) -> Option<(String, Value)> {
     let (name, text) = line.split_once('=')?;
     let value = if NUMBERS.contains(&name) {
         Value::Unsigned(text.parse().ok()?)
-    } else if MOMENTS.contains(&name) {
-        Value::Unsigned(moment_us(text)?)
     } else if LISTS.contains(&name) {
         let units = text.split_whitespace().map(plain);
         Value::Items(units.map(Value::Text).collect())
@@ -77,15 +71,6 @@ fn property(line: &str) -> Option<(String, Value)> {
         Value::Text(plain(text))
     };
     Some((name.to_owned(), value))
-}
-
-/// Such as `Tue 2026-07-28 09:30:00 UTC`.
-fn moment_us(text: &str) -> Option<u64> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let [_, day, time, "UTC"] = words.as_slice() else {
-        return None;
-    };
-    moment_ms(&format!("{day}T{time}Z"))?.checked_mul(1000)
 }
 
 fn plain(text: &str) -> String {
@@ -98,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_list_is_read() {
-        // As systemctl of systemd 252 prints it.
+        // As the helper prints it of systemd 252.
         let text = "nginx.service   loaded    active   running A high performance web server\n\
                     -.mount         loaded    active   mounted /\n\
                     old.service     not-found inactive dead    old.service\n\
@@ -115,11 +100,11 @@ mod tests {
 
     #[test]
     fn a_unit_is_read() {
-        // The same of `systemctl show`.
-        let text = "MainPID=312\nNRestarts=0\nMemoryCurrent=[not set]\nCPUUsageNSec=12000\nExecMainStatus=0\n\
+        // The same of one unit.
+        let text = "MainPID=312\nNRestarts=0\nMemoryCurrent=18446744073709551615\nCPUUsageNSec=12000\nExecMainStatus=0\n\
                     Result=success\nDescription=Web\u{1b}[2J\nLoadState=loaded\nActiveState=active\nSubState=running\n\
                     FragmentPath=/lib/systemd/system/nginx.service\nUnitFileState=enabled\nNeedDaemonReload=no\n\
-                    ActiveEnterTimestamp=Tue 2026-07-28 09:30:00 UTC\nInactiveEnterTimestamp=\nTriggeredBy=a.timer b.path\n";
+                    ActiveEnterTimestamp=1785231000000000\nInactiveEnterTimestamp=0\nTriggeredBy=a.timer b.path\n";
         let got = status("nginx.service".parse().unwrap(), text);
         assert_eq!((got.unit.main_pid, got.memory_bytes), (Some(312), None));
         assert_eq!((got.restarts, got.cpu_usage_us), (Some(0), Some(12)));

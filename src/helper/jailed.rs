@@ -1,0 +1,168 @@
+//! Runs a program of the host over files of a container, in a jail: the container's own programs never run.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exec::{ContainerName, Ending};
+use crate::sys::{Jail, JailCommand, Spawn, WithParent, run_in_jail};
+
+use super::{
+    containers::Running,
+    outputs::Outputs,
+    programs::{find, path_variable},
+    pump::Pump,
+    refusal::Refusal,
+    strays::{Kept, Strays},
+    tools::{self, Tool},
+};
+
+/// The hidden subcommand that enters a jail.
+pub const JAIL_NAME: &str = "__jail";
+
+/// The exit code where the container has none of the files that a program needs. No program here uses it.
+const NOTHING_TO_READ: u8 = 118;
+
+/// The exit code where the jail could not be made; the words are on the standard error.
+const NO_JAIL: u8 = 119;
+
+/// What a program sees of a container.
+#[derive(Debug, Clone, Copy)]
+pub struct ContainerView {
+    /// Paths of which one must exist.
+    pub needs: &'static [&'static str],
+    /// Further paths, which may be missing.
+    pub paths: &'static [&'static str],
+    /// What the container lacks where it has nothing of `needs`, behind its name: `has no journal`.
+    pub absent: &'static str,
+}
+
+/// What the jail's process is started with.
+#[derive(Debug, Serialize, Deserialize)]
+struct JailOrder {
+    init: i32,
+    started: u64,
+    needs: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
+    program: PathBuf,
+    argv: Vec<String>,
+}
+
+/// A program of the host that reads files of a running container.
+#[derive(Debug, Clone, Copy)]
+pub struct JailedTool<'a> {
+    /// The program.
+    pub tool: &'a Tool,
+    /// What it sees.
+    pub view: &'a ContainerView,
+    /// The container's name.
+    pub container: &'a ContainerName,
+    /// The container's processes.
+    pub running: &'a Running,
+}
+
+impl JailedTool<'_> {
+    /// Runs it and carries its output to the caller.
+    ///
+    /// # Errors
+    /// Where the program is not installed on the host, and where the container has nothing to read.
+    pub async fn carry(&self, pump: &mut Pump, strays: &Arc<Strays>) -> Result<Ending, Refusal> {
+        let started = self.start(strays)?;
+        let ending = tools::carried(started, pump).await;
+        let nothing = Ending::Exited {
+            code: NOTHING_TO_READ.into(),
+        };
+        if ending == nothing {
+            let message = format!("container '{}' {}", self.container, self.view.absent);
+            return Err(Refusal::failed(message));
+        }
+        Ok(ending)
+    }
+
+    fn start(&self, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refusal> {
+        let name = self.tool.name;
+        let failed =
+            |e: &dyn std::fmt::Display| Refusal::failed(format!("{name} cannot be run: {e}"));
+        let order = serde_json::to_string(&self.order()?).map_err(|e| failed(&e))?;
+        let (outputs, writers) = Outputs::open().map_err(|e| failed(&e))?;
+        let nothing = File::open("/dev/null").map_err(|e| failed(&e))?;
+        let spawn = Spawn {
+            // The helper's own program, also after an upgrade replaced its file.
+            programs: vec![c"/proc/self/exe".to_owned()],
+            argv: vec![
+                c"gatewren".to_owned(),
+                CString::new(JAIL_NAME).map_err(|e| failed(&e))?,
+                CString::new(order).map_err(|e| failed(&e))?,
+            ],
+            env: Vec::new(),
+            fds: vec![
+                nothing.as_fd(),
+                writers.stdout.as_fd(),
+                writers.stderr.as_fd(),
+            ],
+            directories: vec![c"/".to_owned()],
+            with_parent: WithParent::Dies,
+            ..Spawn::default()
+        };
+        let child = strays.start(&spawn).map_err(|e| failed(&e))?;
+        Ok((child, outputs))
+    }
+
+    fn order(&self) -> Result<JailOrder, Refusal> {
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
+        let name = [self.tool.name.to_owned()].into_iter();
+        Ok(JailOrder {
+            init: self.running.init,
+            started: self.running.started,
+            needs: paths(self.view.needs),
+            paths: paths(self.view.paths),
+            program: find(self.tool.name)?,
+            argv: name.chain(self.tool.args.iter().cloned()).collect(),
+        })
+    }
+}
+
+/// The whole life of the process that makes a jail and waits for the program in it.
+pub fn jail() -> ExitCode {
+    match enter() {
+        Ok(Some(code)) => ExitCode::from(code),
+        Ok(None) => ExitCode::from(NOTHING_TO_READ),
+        Err(cause) => {
+            // There is nowhere else to say it.
+            let _ = io::Write::write_fmt(
+                &mut io::stderr(),
+                format_args!("the container's files cannot be read: {cause}\n"),
+            );
+            ExitCode::from(NO_JAIL)
+        }
+    }
+}
+
+fn enter() -> io::Result<Option<u8>> {
+    let order = std::env::args().nth(2).unwrap_or_default();
+    let order: JailOrder = serde_json::from_str(&order)?;
+    let jail = Jail {
+        init: order.init,
+        started: order.started,
+        needs: order.needs,
+        paths: order.paths,
+    };
+    let argv: Result<_, _> = order.argv.into_iter().map(CString::new).collect();
+    let command = JailCommand {
+        program: CString::new(order.program.as_os_str().as_bytes())?,
+        argv: argv?,
+        env: vec![
+            path_variable(),
+            c"LC_ALL=C.UTF-8".to_owned(),
+            c"TZ=UTC".to_owned(),
+        ],
+    };
+    run_in_jail(&jail, &command)
+}
