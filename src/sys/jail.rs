@@ -1,7 +1,7 @@
 //! A jail for a program of the host that reads files of a container, which may be hostile to it.
 //!
 //! The program sees the host's programs and some files of the container, read-only, and nothing else but an empty `/tmp`. The files are
-//! mounts that are cloned in the container's own mount namespace (open_tree(2)): a symbolic link on the way to them, or
+//! mounts that are cloned in the container's own mount namespace (`open_tree(2)`): a symbolic link on the way to them, or
 //! in them, never ends at a file of the host. The program is a user of its own, with the groups that may read the files;
 //! it has no capability, no network, and a pid namespace of its own.
 

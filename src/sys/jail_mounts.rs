@@ -28,11 +28,11 @@ const EMPTY: &[&str] = &["etc/apt/apt.conf.d"];
 /// `/tmp`, the one place where a program can write.
 const SCRATCH: &str = "mode=1777,size=16m";
 
-/// open_tree(2): a copy of the mount, and not the mount itself; the descriptor closes at `execve`; nothing is mounted
+/// `open_tree(2)`: a copy of the mount, and not the mount itself; the descriptor closes at `execve`; nothing is mounted
 /// automatically on the way.
 const CLONE: u32 = 0x1 | 0x80000 | 0x800;
 
-/// move_mount(2): the source is the descriptor itself.
+/// `move_mount(2)`: the source is the descriptor itself.
 const SOURCE_IS_OPEN: u32 = 0x4;
 
 /// The most directory entries that are looked at for their groups.
