@@ -157,7 +157,10 @@ check)
     simulate --option=APT::Architecture="$native" || exit
     reboot
     for list in /var/lib/apt/lists/*Release; do
-        [ ! -e "$list" ] || stat --format='gatewren: lists %Y' "$list" /var/lib/apt/lists/partial
+        [ -e "$list" ] || continue
+        stat --format='gatewren: lists %Y' "$list"
+        # apt touches it at each update, but lists may have been put there without it.
+        [ ! -e /var/lib/apt/lists/partial ] || stat --format='gatewren: lists %Y' /var/lib/apt/lists/partial
     done
     ;;
 history)

@@ -63,7 +63,7 @@ mod tests {
             "You are the agent \"ada\" of the box \"nest\", with the policy `operate`."
         ));
         assert!(
-            operator.contains("Tools of the class read, write run at once."),
+            operator.contains("Tools of the class read, scan, write run at once."),
             "{operator}"
         );
         assert!(operator.contains("toolsets"), "{operator}");

@@ -422,7 +422,12 @@ fn a_granted_prefix_runs_no_second_command() {
 
 #[test]
 fn the_question_about_a_key_shows_the_key_and_its_fingerprint() {
-    let server = server().policy("admin").start();
+    let home = Directory::new();
+    let server = server().policy("admin").directory(&home.0).start();
+    words(
+        &home.0,
+        &["agent", "edit", "try", "--mode", "persist=confirm"],
+    );
     let client = server.client();
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj0lSdKlYVp6ZNLlGWhQoWWaHGMYSH7+k4ZlTmN3izj attacker@x";
     let asked = question(&asking(&client, "ssh_key_add", json!({ "key": key })).send());

@@ -226,15 +226,18 @@ fn the_helper_stays_small_while_a_command_prints_a_gigabyte() {
     let helper = helper();
     let operation = host("head -c 1073741824 /dev/zero");
     let mut call = helper.ask(&operation, LONG_MS);
-    let (mut bytes, mut most) = (0, 0);
+    // How much the first bytes take depends on the build: a debug build maps more of itself.
+    let (mut bytes, mut first, mut most) = (0, 0, 0);
     while bytes < 1 << 30 {
         bytes += call.output().len();
         if bytes % (64 << 20) < 65_536 {
             most = most.max(resident_kb(helper.pid()));
+            first = if first == 0 { most } else { first };
         }
     }
     assert_eq!(call.finish().ending, json!({ "exited": { "code": 0 } }));
-    assert!(most > 0 && most < 40_000, "{most} kB");
+    assert!(first > 0 && first < 64_000, "{first} kB");
+    assert!(most < first + 8_000, "{first} kB, then {most} kB");
 }
 
 fn resident_kb(pid: i32) -> u64 {

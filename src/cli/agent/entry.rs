@@ -23,15 +23,15 @@ Policies:
   suggest   sees, and proposes changes that the owner decides on
   operate   changes what can be changed back, and proposes the rest
   admin     does everything; the gravest only when it is confirmed
-Classes of tools: read, scan (sends packets to other machines or ports), write (can be changed back), disrupt
-(stops, destroys, cuts access), execute (runs code), reveal (may show secrets), persist (creates lasting
-access, or writes what root may run).
-Modes: allow, confirm (the person at the client is asked), confirm-owner (the owner is asked in the inbox, and
-the call waits for the decision where the client can), propose (waits in the inbox for the owner), deny (does not
+Classes of tools: read, scan (sends packets to other machines or ports), write (reversible), disrupt
+(stops, destroys, cuts access), execute (runs code), reveal (may show secrets), persist (creates
+lasting access, or writes what root may run).
+Modes: allow, confirm (asks the person at the client), confirm-owner (asks the owner in the inbox; a
+client that can wait gets the result), propose (a change in the inbox), deny (the tool does not
 exist for the agent); default removes the override.
 
-A running gatewren hears of each change within a second: the next call is judged by the new policy, and
-what a revoked or replaced token had open ends. Each change is a row of the audit.";
+The next call of the agent follows a change. A revoked or replaced token ends everything that is
+open with it. Each change is a row of the audit.";
 
 /// Give out, list, change and revoke the tokens of AI clients.
 #[derive(Debug, clap::Args)]

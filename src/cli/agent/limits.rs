@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn what_is_no_option_is_said() {
         for (words, hint) in [
-            (["--mode", "run=deny"], "read, write"),
+            (["--mode", "run=deny"], "read, scan, write"),
             (["--mode", "read"], "="),
             (
                 ["--mode", "read=maybe"],
