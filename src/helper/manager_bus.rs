@@ -83,8 +83,9 @@ impl ManagerBus {
     }
 
     fn over(mut stream: UnixStream) -> io::Result<Self> {
-        // The user's number, in decimal digits, in hexadecimal.
-        stream.write_all(b"\0AUTH EXTERNAL 30\r\n")?;
+        // The user's number, in decimal digits, in hexadecimal. All in one piece, as systemctl writes it: systemd forgets
+        // a message that comes in one piece with BEGIN until another one follows.
+        stream.write_all(b"\0AUTH EXTERNAL 30\r\nBEGIN\r\n")?;
         let mut stream = BufReader::new(stream);
         let mut line = Vec::new();
         let mut limited = (&mut stream).take(MAX_AUTH_LINE);
@@ -93,7 +94,6 @@ impl ManagerBus {
             let kind = io::ErrorKind::PermissionDenied;
             return Err(io::Error::new(kind, "it does not authenticate root"));
         }
-        stream.get_mut().write_all(b"BEGIN\r\n")?;
         Ok(Self {
             stream,
             serial: 0,

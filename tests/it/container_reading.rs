@@ -155,6 +155,7 @@ fn packages(root: &Path) {
                  DPkg::Pre-Invoke {\"/trap\";};\nAPT::Planner \"/trap\";\nAPT::Solver \"/trap\";\n";
     let history = "\nStart-Date: 2026-07-28  09:30:00\nCommandline: apt install wren-one\n\
                    Install: wren-one:amd64 (1.0)\nEnd-Date: 2026-07-28  09:30:01\n";
+    fs::create_dir_all(root.join("var/lib/apt/lists/partial")).unwrap();
     for (path, text) in [
         ("var/lib/dpkg/status", status.as_str()),
         ("var/lib/apt/lists/_srv_main_._Packages", &newer),
