@@ -50,7 +50,7 @@ pub fn between(before: &Agent, after: &Agent) -> Map<String, Value> {
 pub fn lines(changes: &Map<String, Value>) -> Vec<String> {
     let line = |(name, change): (&String, &Value)| {
         format!(
-            "  {}: {} → {}",
+            "  {}: {} -> {}",
             name.replace('_', " "),
             word(&change[0]),
             word(&change[1])
@@ -108,10 +108,10 @@ mod tests {
         assert_eq!(
             lines(&changes),
             [
-                "  calls per minute: 5 → -",
-                "  networks: - → 10.0.0.0/8",
-                "  policy: observe → operate",
-                "  tools: a=allow → a=deny"
+                "  calls per minute: 5 -> -",
+                "  networks: - -> 10.0.0.0/8",
+                "  policy: observe -> operate",
+                "  tools: a=allow -> a=deny"
             ]
         );
         assert!(between(&before, &before).is_empty());

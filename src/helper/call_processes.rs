@@ -37,6 +37,11 @@ const LONGEST_LOOK: Duration = Duration::from_millis(250);
 /// The pause between two rounds of killing.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// How many rounds in a row must find nothing before all are dead. A process in the middle of `execve` has no
+/// environment for a moment, so one round can miss a process that only its variable shows. A session is never missed.
+const EMPTY_ROUNDS_OF_SESSION: u32 = 1;
+const EMPTY_ROUNDS: u32 = 4;
+
 /// The processes of a call.
 #[derive(Debug)]
 pub struct CallProcesses {
@@ -140,11 +145,20 @@ impl CallProcesses {
 
     /// Kills all until none lives. Call it when the reaper has ended: processes that are found then have survived it.
     pub async fn kill_all(self: &Arc<Self>) {
+        let enough = match self.session {
+            Some(_) => EMPTY_ROUNDS_OF_SESSION,
+            None => EMPTY_ROUNDS,
+        };
+        let mut missing = enough;
         loop {
             let processes = Arc::clone(self);
             let round = spawn_blocking(move || processes.kill_round(false).len());
             // Without a thread for it nothing is known; the next round has one.
-            if matches!(round.await, Ok(0)) {
+            missing = match round.await {
+                Ok(0) => missing - 1,
+                _ => enough,
+            };
+            if missing == 0 {
                 return;
             }
             sleep(PAUSE).await;

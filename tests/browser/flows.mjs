@@ -185,7 +185,7 @@ await it('another policy: seen before it is saved, and in force with the next ca
   await page.getByLabel(/^observe/).check();
   await page.getByRole('button', { name: 'Preview' }).click();
   const main = await page.textContent('main');
-  expect(main.includes('What it would see') && main.includes('policy: operate → observe'), main);
+  expect(main.includes('What it would see') && main.includes('policy: operate -> observe'), main);
   const names = async () => (await rpc(token, 'tools/list')).result.tools.map(({ name }) => name);
   expect((await names()).includes('container_restart'), 'the preview was in force');
   await looksRight('preview');

@@ -228,14 +228,14 @@ def reload_cuts_nothing(stage):
     stream = messages(answer)
     expect(next(stream)["method"].endswith("acknowledged"), "no acknowledgement")
     pid = box.main_pid(FRONT)
-    box.write("/etc/gatewren/conf.d/test.toml", 'names = ["swapped.lan"]\n')
+    box.write("/etc/gatewren/conf.d/test.toml", 'names = ["swapped.localhost"]\n')
     try:
         before = stage.client.certificate()
         box.run("systemctl", "reload", FRONT)
         after = wait("another certificate", lambda: (now := stage.client.certificate()) != before and now)
         names = [name for kind, name in after["subjectAltName"] if kind == "DNS"]
-        expect("swapped.lan" in names, f"{names}")
-        box.write("/etc/gatewren/conf.d/test.toml", 'nmaes = ["swapped.lan"]\n')
+        expect("swapped.localhost" in names, f"{names}")
+        box.write("/etc/gatewren/conf.d/test.toml", 'nmaes = ["swapped.localhost"]\n')
         told = box.shell("systemctl reload gatewren 2>&1 || echo refused")
         expect("refused" in told, f"wrong settings were taken: {told}")
         expect(stage.client.certificate() == after, "wrong settings changed the certificate")
