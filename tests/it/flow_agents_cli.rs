@@ -138,9 +138,9 @@ fn what_was_said_of_an_agent_is_taken_back_and_the_agent_ended() {
         ],
     );
     for part in [
-        "calls per minute: 60 → -",
-        "name: claude → mac",
-        "networks: 192.168.1.0/24 → -",
+        "calls per minute: 60 -> -",
+        "name: claude -> mac",
+        "networks: 192.168.1.0/24 -> -",
         "expires: ",
     ] {
         assert!(edited.contains(part), "{part}: {edited}");
