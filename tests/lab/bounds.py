@@ -132,7 +132,8 @@ def repository(name, label, suite, packages):
         f"Origin: Lab\nLabel: {label}\nSuite: {suite}\nVersion: 12\nDate: {run('date', '-uR')}"
         f"SHA256:\n {hashlib.sha256(index).hexdigest()} {len(index)} Packages\n"
     )
-    return f"deb [trusted=yes] file:{folder} ./\n"
+    # copy: apt then has a copy of the list, as of one from the network, and not a link to it.
+    return f"deb [trusted=yes] copy:{folder} ./\n"
 
 
 def updates():
