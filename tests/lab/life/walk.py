@@ -86,12 +86,12 @@ def again():
         before = sorted(os.listdir("/etc/gatewren/conf.d"))
         expect("10-init.toml" not in before, before)
     with check("init --name and --agent: a name that the certificate then holds for, and an agent with its token, once"):
-        words = ["init", "--yes", "--json", "--name", "newcomer.lan", "--agent", "phone"]
+        words = ["init", "--yes", "--json", "--name", "newcomer.localhost", "--agent", "phone"]
         said = json.loads(gatewren(*words))
-        expect(said["url"].startswith("https://newcomer.lan:"), said)
+        expect(said["url"].startswith("https://newcomer.localhost:"), said)
         expect(said["agent"]["token"].startswith("gw_"), "no token")
-        curl = ["curl", "-s", "--cacert", CA, "--resolve", "newcomer.lan:8443:127.0.0.1"]
-        expect('"ok"' in run(*curl, "https://newcomer.lan:8443/health"), "it does not answer under its name")
+        curl = ["curl", "-s", "--cacert", CA, "--resolve", "newcomer.localhost:8443:127.0.0.1"]
+        expect('"ok"' in run(*curl, "https://newcomer.localhost:8443/health"), "it does not answer under its name")
         said = json.loads(gatewren(*words))
         expect(said["changed"] == [] and said["agent"]["token"] is None, said)
 
