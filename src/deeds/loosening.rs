@@ -31,7 +31,7 @@ fn loosens_overrides(old: &Overrides, new: &Overrides) -> bool {
         || raises(old.concurrent_calls, new.concurrent_calls)
 }
 
-/// Whether a list lets in what it did not; no list lets in everything.
+/// Whether the new list allows an entry that the old one denied. No list allows everything.
 fn widens<T: PartialEq>(old: Option<&[T]>, new: Option<&[T]>) -> bool {
     match (old, new) {
         (None, _) => false,
