@@ -22,6 +22,8 @@ use crate::sys::{AuditSession, Cgroup, Exit, Spawn, SpawnError, WithParent, pipe
 use super::{
     call_processes::{CallProcesses, Survivors},
     containers::Running,
+    frost::kill_frozen,
+    house::House,
     outputs::Outputs,
     programs::path_variable,
     reports::Reports,
@@ -36,6 +38,13 @@ const SLOW_REAPER_TIME: Duration = Duration::from_secs(5);
 
 /// The pause between two rounds of that.
 const ROUND: Duration = Duration::from_millis(20);
+
+/// How many rounds in a row must find nothing before all processes of a call count as dead: with a session, or when
+/// those that were found died frozen; without; and when the reaper was lost and nothing could be frozen. The end of a
+/// reaper that was not lost shows that it has no child left, so that a session then misses none.
+const ROUNDS_OF_SESSION: u32 = 1;
+const ROUNDS_WITHOUT: u32 = 4;
+const ROUNDS_OF_LOST: u32 = 16;
 
 /// How long the caller waits for the last process to go; one that the kernel cannot end, such as a frozen
 /// one, is waited for in the background and named in the log.
@@ -84,6 +93,7 @@ pub struct Cage {
     container: Option<Running>,
     processes: Arc<CallProcesses>,
     ready: bool,
+    told: bool,
 }
 
 impl Cage {
@@ -134,6 +144,7 @@ impl Cage {
             cgroup: recipe.cgroup,
             container: recipe.container,
             ready: false,
+            told: false,
         };
         Ok((cage, outputs))
     }
@@ -164,7 +175,10 @@ impl Cage {
                 () = &mut watching => continue,
             };
             match report {
-                Some(Report::Ended(ending)) => return ending,
+                Some(Report::Ended(ending)) => {
+                    self.told = true;
+                    return ending;
+                }
                 Some(Report::Ready | Report::Started) => {}
                 // The reaper is dead, and the command, which is tied to its life, too.
                 None => return Ending::Signalled { signal: 9 },
@@ -180,7 +194,7 @@ impl Cage {
     }
 
     /// Kills all processes of the call. Those that still live when this returns are named in the log.
-    pub async fn tear_down(self) -> TornDown {
+    pub async fn tear_down(self, house: &House) -> TornDown {
         let Self {
             child,
             control,
@@ -189,6 +203,7 @@ impl Cage {
             container,
             processes,
             ready,
+            told,
         } = self;
         // The reaper reads this as the order to kill.
         drop(control);
@@ -205,19 +220,19 @@ impl Cage {
         }
         let exit = timeout(GONE_TIME, child.wait()).await;
         let finished = matches!(exit, Ok(Ok(Exit::Code(0))));
-        let lost = match slow {
-            Slow::Lost(how) => Some(how),
-            Slow::Ended if !finished && !has_ended(container.as_ref()) => Some("it was killed"),
-            _ => None,
+        let told_twice = told && reports.told_again();
+        let lost = lost_reaper(slow, finished || has_ended(container.as_ref()), told_twice);
+        let empty_rounds = match lost {
+            Some(_) => kill_lost(house, (cgroup.as_ref(), container.as_ref()), &processes).await,
+            None if processes.session().is_none() => ROUNDS_WITHOUT,
+            None => ROUNDS_OF_SESSION,
         };
-        if lost.is_some() {
-            kill_group(cgroup.as_ref());
-        }
         let was_out_of_memory = has_oom_kills(cgroup.as_ref());
         let rest = Rest {
             child,
             cgroup,
             processes,
+            empty_rounds,
         };
         let patience = Instant::now() + REAPER_TIME;
         let is_gone = timeout(GONE_TIME, rest.gone(patience)).await.is_ok();
@@ -252,6 +267,17 @@ enum Slow {
     Lost(&'static str),
 }
 
+/// What happened to a reaper that did not do its work to the end, or in whose name the command spoke.
+fn lost_reaper(slow: Slow, is_well: bool, told_twice: bool) -> Option<&'static str> {
+    match slow {
+        Slow::Lost(how) => Some(how),
+        Slow::Ended if !is_well => Some("it was killed"),
+        // The reaper reports once.
+        Slow::Ended if told_twice => Some("the command sent a report in its name"),
+        Slow::Ended | Slow::Killed => None,
+    }
+}
+
 /// Kills from outside what a reaper has not killed, and waits for the end of the reaper. What is frozen cannot end by
 /// itself.
 async fn end_slow_reaper(
@@ -277,6 +303,19 @@ async fn end_slow_reaper(
     }
 }
 
+/// Kills what a lost reaper left; how many rounds that find nothing it then takes.
+async fn kill_lost(
+    house: &House,
+    (cgroup, container): (Option<&Cgroup>, Option<&Running>),
+    processes: &Arc<CallProcesses>,
+) -> u32 {
+    kill_group(cgroup);
+    match container {
+        Some(container) if kill_frozen(house, container, processes).await => ROUNDS_OF_SESSION,
+        _ => ROUNDS_OF_LOST,
+    }
+}
+
 /// Whether the kernel killed a process of a cgroup for want of memory.
 fn has_oom_kills(cgroup: Option<&Cgroup>) -> bool {
     cgroup.is_some_and(|cgroup| cgroup.counted("memory.events", "oom_kill") > 0)
@@ -292,6 +331,7 @@ struct Rest {
     child: Kept,
     cgroup: Option<Cgroup>,
     processes: Arc<CallProcesses>,
+    empty_rounds: u32,
 }
 
 impl Rest {
@@ -300,7 +340,7 @@ impl Rest {
     async fn gone(&self, patience: Instant) {
         // An error means that it has been waited for already.
         let _ = self.child.wait().await;
-        self.processes.kill_all().await;
+        self.processes.kill_all(self.empty_rounds).await;
         let Some(cgroup) = &self.cgroup else {
             return;
         };

@@ -37,11 +37,6 @@ const LONGEST_LOOK: Duration = Duration::from_millis(250);
 /// The pause between two rounds of killing.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How many rounds in a row must find nothing before all are dead. A process in the middle of `execve` has no
-/// environment for a moment, so one round can miss a process that only its variable shows. A session is never missed.
-const EMPTY_ROUNDS_OF_SESSION: u32 = 1;
-const EMPTY_ROUNDS: u32 = 4;
-
 /// The processes of a call.
 #[derive(Debug)]
 pub struct CallProcesses {
@@ -143,12 +138,12 @@ impl CallProcesses {
         let _ = spawn_blocking(move || processes.kill_round(true)).await;
     }
 
-    /// Kills all until none lives. Call it when the reaper has ended: processes that are found then have survived it.
-    pub async fn kill_all(self: &Arc<Self>) {
-        let enough = match self.session {
-            Some(_) => EMPTY_ROUNDS_OF_SESSION,
-            None => EMPTY_ROUNDS,
-        };
+    /// Kills all until `enough` rounds in a row have found none. Call it when the reaper has ended: processes that are
+    /// found then have survived it.
+    ///
+    /// Where nothing can fork, one round is enough. Otherwise a round can miss one that forks and ends while the table
+    /// is read, and one in the middle of `execve`, which has no environment for a moment.
+    pub async fn kill_all(self: &Arc<Self>, enough: u32) {
         let mut missing = enough;
         loop {
             let processes = Arc::clone(self);
@@ -170,21 +165,26 @@ impl CallProcesses {
         self.found().survivors.clone()
     }
 
-    /// Kills each process of the call once, and returns those that lived. Those of the session are killed as soon as
-    /// they are seen, so that one that forks without end is outrun: its children have higher numbers.
+    /// Kills each process of the call once, and returns those that lived. One that a sign shows by itself is killed as
+    /// soon as it is seen, so that one that forks without end is outrun: its children have higher numbers. Those that
+    /// only their parents show are killed after that.
     fn kill_round(&self, spare_keepers: bool) -> Vec<Process> {
-        let keepers = self.found().keepers.clone();
+        let (keepers, remembered) = self.known();
         let is_spared = |process: &Process| spare_keepers && contains(&keepers, process);
-        let (mut table, mut killed) = (Vec::new(), Vec::new());
+        let (mut table, mut shown, mut killed) = (Vec::new(), Vec::new(), Vec::new());
         for process in all_processes() {
             table.push(process);
-            if self.is_in_session(&process) && !is_spared(&process) {
+            if !self.is_shown(&process, (&keepers, &remembered)) {
+                continue;
+            }
+            shown.push(process);
+            if !is_spared(&process) {
                 self.kill(&process, spare_keepers);
                 killed.push(process);
             }
         }
-        for process in self.without_session(&table, &killed) {
-            if !is_spared(&process) && !contains(&killed, &process) {
+        for process in self.below(&table, &shown) {
+            if !contains(&shown, &process) {
                 self.kill(&process, spare_keepers);
                 killed.push(process);
             }
@@ -203,9 +203,7 @@ impl CallProcesses {
     }
 
     fn is_in_session(&self, process: &Process) -> bool {
-        self.session.is_some()
-            && self.could_be(process)
-            && audit_session(process.pid) == self.session
+        self.session.is_some() && audit_session(process.pid) == self.session
     }
 
     /// Whether it lives and was born during the call.
@@ -213,35 +211,44 @@ impl CallProcesses {
         !process.is_ending && process.started >= self.begun
     }
 
-    /// Those of the table that the other signs show: descent, now or earlier, and the call's variable.
-    fn without_session(&self, table: &[Process], members: &[Process]) -> Vec<Process> {
-        let (keepers, remembered) = {
-            let found = self.found();
-            (found.keepers.clone(), found.remembered.clone())
-        };
-        let is_known = |process: &&Process| {
-            contains(&keepers, process)
-                || contains(members, process)
+    /// Whether a sign of its own shows that it is of the call: its session, that it was found before, or the variable.
+    fn is_shown(
+        &self,
+        process: &Process,
+        (keepers, remembered): (&[Process], &BTreeMap<i32, u64>),
+    ) -> bool {
+        self.could_be(process)
+            && (self.is_in_session(process)
+                || contains(keepers, process)
                 || remembered.get(&process.pid) == Some(&process.started)
-                || self.has_variable(process)
-        };
-        let known: Vec<Process> = table.iter().filter(is_known).copied().collect();
-        let numbers: Vec<i32> = known.iter().map(|process| process.pid).collect();
-        let below = descendants_among(table, &numbers);
-        let mut all = [known, below].concat();
-        all.retain(|process| self.could_be(process));
-        all
+                || self.has_variable(process))
+    }
+
+    /// Those of the table that descend from `ancestors`.
+    fn below(&self, table: &[Process], ancestors: &[Process]) -> Vec<Process> {
+        let numbers: Vec<i32> = ancestors.iter().map(|process| process.pid).collect();
+        let mut below = descendants_among(table, &numbers);
+        below.retain(|process| self.could_be(process));
+        below
+    }
+
+    fn known(&self) -> (Vec<Process>, BTreeMap<i32, u64>) {
+        let found = self.found();
+        (found.keepers.clone(), found.remembered.clone())
     }
 
     fn has_variable(&self, process: &Process) -> bool {
         let variable = self.variable.as_deref();
-        self.could_be(process)
-            && variable.is_some_and(|variable| has_in_environment(process.pid, variable))
+        variable.is_some_and(|variable| has_in_environment(process.pid, variable))
     }
 
     fn remember(&self) {
         let table: Vec<Process> = all_processes().collect();
-        let members = self.without_session(&table, &[]);
+        let (keepers, remembered) = self.known();
+        let is_shown = |process: &&Process| self.is_shown(process, (&keepers, &remembered));
+        let shown: Vec<Process> = table.iter().filter(is_shown).copied().collect();
+        let below = self.below(&table, &shown);
+        let members = [shown, below].concat();
         let mut found = self.found();
         found.remembered = members
             .iter()

@@ -165,7 +165,7 @@ async fn run(
         Ok(_) => Err(()),
         Err(why) => Ok(Ending::Killed { why }),
     };
-    let torn_down = cage.tear_down().await;
+    let torn_down = cage.tear_down(house).await;
     warn_of(&torn_down, pump.operation());
     let ending = outcome.map_err(|()| not_entered(&mut outputs))?;
     let ending = with_loss(ending, &torn_down);

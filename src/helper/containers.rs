@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
 
 use crate::exec::{ContainerName, RefusalCode};
 use crate::sys::source::field;
@@ -20,6 +24,13 @@ use super::{
 
 /// Containers remembered; one more forgets them all, which costs each one lxc-info.
 const MAX_REMEMBERED: usize = 1024;
+
+/// How a cgroup begins that is empty, and says in a container's own group that a helper has frozen the container.
+pub const HELD: &str = "gatewren-held-";
+
+/// How long a command waits for a container that the helper has frozen, and how often it looks.
+const HELD_TIME: Duration = Duration::from_secs(2);
+const HELD_LOOK: Duration = Duration::from_millis(5);
 
 /// A running container.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,9 +104,14 @@ impl Containers {
     /// The container, if a command can be run in it now.
     ///
     /// # Errors
-    /// When it does not exist, is not running, or is frozen: entering a frozen one would hang.
+    /// When it does not exist, is not running, or is frozen: entering a frozen one would hang. One that the helper has
+    /// frozen for a moment is waited for.
     pub async fn running(&self, name: &ContainerName) -> Result<Running, Refusal> {
         let running = self.alive(name).await?;
+        let held_until = Instant::now() + HELD_TIME;
+        while running.is_frozen() && running.is_held() && Instant::now() < held_until {
+            sleep(HELD_LOOK).await;
+        }
         if running.is_frozen() {
             let message =
                 format!("container '{name}' is frozen; let it go on first (container_unfreeze)");
@@ -187,6 +203,17 @@ impl Running {
     /// Whether it is still the same process, and not ending.
     pub fn still_runs(&self) -> bool {
         process(self.init).is_some_and(|p| p.started == self.started && !p.is_ending)
+    }
+
+    /// Whether a helper has marked it as frozen by itself.
+    fn is_held(&self) -> bool {
+        let groups = self
+            .payload
+            .as_ref()
+            .and_then(|path| fs::read_dir(path).ok());
+        let is_mark =
+            |entry: fs::DirEntry| entry.file_name().as_bytes().starts_with(HELD.as_bytes());
+        groups.into_iter().flatten().flatten().any(is_mark)
     }
 
     /// Whether its processes stand still.

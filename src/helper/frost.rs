@@ -1,6 +1,8 @@
 //! A container whose processes stand still for a while, and go on afterwards whatever happens meanwhile.
 
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
@@ -8,16 +10,21 @@ use tokio::time::{sleep, timeout};
 use crate::sys::{Cgroup, hold};
 
 use super::{
+    call_processes::CallProcesses,
     containers::Running,
     halt::{Halt, Work},
+    house::House,
     refusal::Refusal,
 };
 
 /// How long its processes may take to stand still; then they go on.
 const FREEZE_TIME: Duration = Duration::from_secs(10);
 
+/// How long a container may be frozen while the processes of a call are found and killed there.
+const FROZEN_TIME: Duration = Duration::from_secs(1);
+
 /// How often it is looked whether they do.
-const LOOK: Duration = Duration::from_millis(5);
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Holds a container's processes as long as it lives.
 ///
@@ -32,24 +39,13 @@ pub struct Frost {
 impl Frost {
     /// Has them stand still; nothing where there is no cgroup of version 2 for it, or where they do already.
     pub async fn hold(work: &mut Work<'_>, running: &Running) -> Result<Option<Self>, Halt> {
-        let Some(payload) = running.payload.clone() else {
+        let begun = Self::begin(work.house, running);
+        let begun = begun
+            .map_err(|cause| Refusal::failed(format!("the container cannot be frozen: {cause}")))?;
+        let Some(frost) = begun else {
             return Ok(None);
         };
-        if running.is_frozen() || !payload.join("cgroup.freeze").exists() {
-            return Ok(None);
-        }
-        let unheld = |cause: std::io::Error| {
-            Refusal::failed(format!("the container cannot be frozen: {cause}"))
-        };
-        let mark = work.house.mark_held(&payload).map_err(unheld)?;
-        let frost = Self { payload, mark };
-        hold(&frost.payload, true).map_err(unheld)?;
-        let still = async {
-            while !running.is_frozen() {
-                sleep(LOOK).await;
-            }
-        };
-        match work.pump.wait(timeout(FREEZE_TIME, still)).await {
+        match work.pump.wait(timeout(FREEZE_TIME, still(running))).await {
             Ok(Ok(())) => Ok(Some(frost)),
             Ok(Err(_)) => {
                 let message = "the container's processes do not stand still; let them run meanwhile (freeze: false)";
@@ -57,6 +53,27 @@ impl Frost {
             }
             Err(why) => Err(Halt::Killed(why)),
         }
+    }
+
+    /// Tells the kernel to hold them; [`still`] waits until it does. Nothing as with [`Self::hold`].
+    fn begin(house: &House, running: &Running) -> io::Result<Option<Self>> {
+        let Some(payload) = running.payload.clone() else {
+            return Ok(None);
+        };
+        if running.is_frozen() || !payload.join("cgroup.freeze").exists() {
+            return Ok(None);
+        }
+        let mark = house.mark_held(&payload)?;
+        let frost = Self { payload, mark };
+        hold(&frost.payload, true)?;
+        Ok(Some(frost))
+    }
+}
+
+/// Waits until a container's processes stand still.
+async fn still(running: &Running) {
+    while !running.is_frozen() {
+        sleep(LOOK).await;
     }
 }
 
@@ -67,11 +84,39 @@ impl Drop for Frost {
         if let Err(cause) = hold(path, false)
             && path.exists()
         {
-            tracing::error!(%cause, ?path, "a container that was frozen for a backup does not go on");
+            tracing::error!(%cause, ?path, "a frozen container does not go on");
             return;
         }
         if let Err(cause) = self.mark.remove() {
             tracing::debug!(%cause, ?path, "the mark of a frozen container stays");
         }
     }
+}
+
+/// Kills what a lost reaper left in a container, while all processes of that container are frozen: one that forks and
+/// ends again and again is nowhere long enough to be killed otherwise. Whether none is left for certain.
+pub async fn kill_frozen(
+    house: &House,
+    container: &Running,
+    processes: &Arc<CallProcesses>,
+) -> bool {
+    let frost = match Frost::begin(house, container) {
+        Ok(Some(frost)) => frost,
+        // It is frozen already, or has no freezer.
+        Ok(None) => return false,
+        Err(cause) => {
+            tracing::warn!(%cause, "a container could not be frozen");
+            return false;
+        }
+    };
+    let killing = async {
+        still(container).await;
+        processes.kill_all(1).await;
+    };
+    let is_dead = timeout(FROZEN_TIME, killing).await.is_ok();
+    if !is_dead {
+        tracing::warn!("a container did not stand still for the end of a call");
+    }
+    drop(frost);
+    is_dead
 }

@@ -21,7 +21,7 @@ use super::{
     ceilings::{CallLimits, MAX_BOUNDS_STREAMS, MAX_EVENT_STREAMS, MAX_JOB_WAITS},
     claims::Claims,
     complaints::Complaints,
-    containers::Containers,
+    containers::{Containers, HELD},
     definitions::Definitions,
     jobs::Jobs,
     operation_places::OperationPlaces,
@@ -33,9 +33,6 @@ const SWEEP_TIME: Duration = Duration::from_secs(2);
 
 /// How every cgroup of a call begins; the rest of the name says whose it is.
 const PREFIX: &str = "gatewren-exec-";
-
-/// The same of one that is empty, and stands in the group of a container whose processes we hold.
-const HELD: &str = "gatewren-held-";
 
 /// The helper's common goods.
 #[derive(Debug)]

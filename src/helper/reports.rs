@@ -13,6 +13,7 @@ use crate::exec::{MAX_REPORT_BYTES, Report};
 pub struct Reports {
     pipe: Receiver,
     pending: Vec<u8>,
+    told_again: bool,
 }
 
 impl Reports {
@@ -21,6 +22,7 @@ impl Reports {
         Ok(Self {
             pipe: Receiver::from_owned_fd(pipe)?,
             pending: Vec::new(),
+            told_again: false,
         })
     }
 
@@ -42,9 +44,18 @@ impl Reports {
         }
     }
 
-    /// Waits until every process that could write here has closed it: the reaper and what led to it.
+    /// Waits until every process that could write here has closed it: the reaper and what led to it. Calling it again
+    /// goes on where it was stopped.
     pub async fn closed(&mut self) {
+        while let Some(report) = self.next().await {
+            self.told_again |= matches!(report, Report::Ended(_));
+        }
         let mut bytes = [0; 512];
         while let Ok(1..) = self.pipe.read(&mut bytes).await {}
+    }
+
+    /// Whether a report of an end came while `closed` waited.
+    pub fn told_again(&self) -> bool {
+        self.told_again
     }
 }

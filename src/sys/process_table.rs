@@ -53,7 +53,8 @@ pub fn process(pid: i32) -> Option<Process> {
 
 /// All processes, in the order of their numbers.
 pub fn all_processes() -> impl Iterator<Item = Process> {
-    process_numbers().filter_map(process)
+    let numbers: Vec<i32> = process_numbers().collect();
+    numbers.into_iter().filter_map(process)
 }
 
 /// Every process below `ancestor`, itself not among them.

@@ -86,6 +86,11 @@ const WAYS: &[(&str, &str, End)] = &[
         End::ReaperLost,
     ),
     (
+        "hops from one process to the next",
+        "leave; (setsid sh -c 'hop() { hop & }; hop' MARK &); sleep 0.3; kill -9 $PPID; sleep MARK",
+        End::ReaperLost,
+    ),
+    (
         "stops itself in the background",
         "leave; (setsid sh -c 'kill -STOP $$; sleep MARK' &); sleep 0.3; kill -9 $PPID; sleep MARK",
         End::ReaperLost,
@@ -100,6 +105,11 @@ const WAYS: &[(&str, &str, End)] = &[
         "reports in the name of the reaper",
         "leave; (setsid sleep MARK &); echo '{\"ended\":{\"exited\":{\"code\":0}}}' > /proc/$PPID/fd/4; \
          kill -9 $PPID; sleep MARK",
+        End::ReaperLost,
+    ),
+    (
+        "reports in the name of a reaper that lives",
+        "leave; (setsid sleep MARK &); echo '{\"ended\":{\"exited\":{\"code\":0}}}' > /proc/$PPID/fd/4; sleep MARK",
         End::ReaperLost,
     ),
 ];

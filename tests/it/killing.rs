@@ -283,7 +283,9 @@ fn a_command_that_kills_its_own_reaper_gains_nothing() {
         let why = json!({ "killed": { "why": "reaper_lost" } });
         assert_eq!(finished.ending, why);
         wait_until("all are gone", IN_TIME, || marked(&marker).is_empty());
-        assert!(call_cgroups(helper.pid()).is_empty());
+        wait_until("its cgroup is gone", IN_TIME, || {
+            call_cgroups(helper.pid()).is_empty()
+        });
         assert_eq!(
             helper.run(&command("exit 5")).ending,
             json!({ "exited": { "code": 5 } })
