@@ -173,12 +173,23 @@ impl Ground {
     }
 }
 
+/// A container, and a helper whose calls have sessions of this kind; none where they cannot be had.
+fn place(session: Session) -> Option<(Ground, Helper)> {
+    let ground = Ground::new()?;
+    let helper = ground.helper(session)?;
+    Some((ground, helper))
+}
+
+/// One such place for each kind of session.
+fn places() -> impl Iterator<Item = (Ground, Helper)> {
+    [Session::Own, Session::Shared]
+        .into_iter()
+        .filter_map(place)
+}
+
 /// One way in a container of its own: a command that mounts over /proc spoils it for the next.
 fn hide_and_end(session: Session, (what, line, end): (&str, &str, End)) {
-    let Some(ground) = Ground::new() else {
-        return;
-    };
-    let Some(helper) = ground.helper(session) else {
+    let Some((_ground, helper)) = place(session) else {
         return;
     };
     let marker = marker();
@@ -233,13 +244,7 @@ fn what_leaves_its_cgroup_and_hides_is_killed_without_a_session_of_its_own_too()
 
 #[test]
 fn what_another_process_moved_out_of_its_cgroup_is_killed() {
-    for session in [Session::Own, Session::Shared] {
-        let Some(ground) = Ground::new() else {
-            return;
-        };
-        let Some(helper) = ground.helper(session) else {
-            return;
-        };
+    for (ground, helper) in places() {
         // As systemd-run --scope and logind do: another process moves it.
         let marker = marker();
         let line = format!(
@@ -263,13 +268,7 @@ fn what_another_process_moved_out_of_its_cgroup_is_killed() {
 
 #[test]
 fn what_entered_a_namespace_of_another_process_is_killed_and_that_process_lives() {
-    for session in [Session::Own, Session::Shared] {
-        let Some(ground) = Ground::new() else {
-            return;
-        };
-        let Some(helper) = ground.helper(session) else {
-            return;
-        };
+    for (ground, helper) in places() {
         let (service, marker) = (marker(), marker());
         let mut attached = ground.service(&format!("busybox unshare -p -f sleep {service}"));
         wait_until("the service runs", IN_TIME, || {
@@ -291,13 +290,7 @@ fn what_entered_a_namespace_of_another_process_is_killed_and_that_process_lives(
 
 #[test]
 fn a_reaper_that_is_traced_keeps_nothing_alive() {
-    for session in [Session::Own, Session::Shared] {
-        let Some(ground) = Ground::new() else {
-            return;
-        };
-        let Some(helper) = ground.helper(session) else {
-            return;
-        };
+    for (_ground, helper) in places() {
         let marker = marker();
         let line = format!("{LEAVE}leave; (setsid sleep {marker} &); sleep {marker}");
         let call = helper.ask(&container("wren", &line), LONG_MS);
@@ -367,13 +360,7 @@ fn on_the_host_what_leaves_its_cgroup_and_takes_the_name_of_a_daemon_is_killed()
 /// The services of the container fork while the call runs and hides.
 #[test]
 fn services_and_other_calls_live_on_when_a_call_that_hid_is_killed() {
-    for session in [Session::Own, Session::Shared] {
-        let Some(ground) = Ground::new() else {
-            return;
-        };
-        let Some(helper) = ground.helper(session) else {
-            return;
-        };
+    for (ground, helper) in places() {
         let (service, other, hidden) = (marker(), marker(), marker());
         // One of its workers is born while the call runs, and its parent ends.
         let mut attached = ground.service(&format!(
@@ -393,8 +380,8 @@ fn services_and_other_calls_live_on_when_a_call_that_hid_is_killed() {
         let ending = call.finish().ending;
         assert_eq!(ending, json!({ "killed": { "why": "reaper_lost" } }));
         nothing_lives(&hidden);
-        assert_eq!(sleeping(&service).len(), 2, "{session:?}: services stay");
-        assert_eq!(sleeping(&other).len(), 1, "{session:?}: other calls stay");
+        assert_eq!(sleeping(&service).len(), 2, "services stay");
+        assert_eq!(sleeping(&other).len(), 1, "other calls stay");
         assert_eq!(ground.own.state("wren"), "RUNNING");
         drop(beside);
         end(&mut attached);
@@ -404,13 +391,7 @@ fn services_and_other_calls_live_on_when_a_call_that_hid_is_killed() {
 /// gatewren-security(7) names this as out of reach.
 #[test]
 fn what_the_containers_own_service_was_asked_to_start_lives_on() {
-    for session in [Session::Own, Session::Shared] {
-        let Some(ground) = Ground::new() else {
-            return;
-        };
-        let Some(helper) = ground.helper(session) else {
-            return;
-        };
+    for (ground, helper) in places() {
         let marker = marker();
         let mut attached = ground.service(&format!(
             "until [ -e /tmp/order ]; do sleep 0.05; done; sleep {marker} & : > /tmp/begun; wait"
