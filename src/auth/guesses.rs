@@ -83,7 +83,7 @@ impl PasswordGuesses {
         Ok(self.vault.owner().is_code(code_sha256)?)
     }
 
-    /// What is kept of a new password, whose sender has shown the code.
+    /// The hash of a new password; its sender has given the one-time code.
     pub(super) async fn hash_new(&self, password: &str) -> Result<StoredPassword, SetUpError> {
         let turn = self.turn(Lane::Known).await?;
         let made = turn.hash(Secret::new(password)).await;

@@ -47,7 +47,7 @@ pub enum SetUpError {
     Code,
     /// This cannot be the password.
     Password(PasswordError),
-    /// Nobody is let in.
+    /// The login was refused.
     Login(LoginError),
 }
 

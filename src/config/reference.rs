@@ -65,9 +65,9 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("access", "login_max", access.login_max, Time(SECOND..=365 * DAY),
         "The same however much it is used."),
     key!("access", "hsts", access.hsts, Time(Duration::ZERO..=365 * DAY),
-        "A browser that was on the owner's page uses this host name over TLS alone for so long (HSTS), on every\n\
-         port. Where another service of this name is plain HTTP, such as http://box.lan:8096, set \"0s\":\n\
-         browsers then forget it at their next visit of the page. Addresses and localhost are exempt."),
+        "How long browsers use TLS alone for this host name, on every port, after a visit to the owner's page\n\
+         (HSTS). If another service on this name uses plain HTTP, such as http://box.lan:8096, set \"0s\"; browsers\n\
+         drop the rule at their next visit to the page. IP addresses and localhost are exempt."),
 
     key!("oauth", "enabled", oauth.enabled, Flag,
         "Whether programs that hold no token, such as connectors of chat services, may ask the owner for\n\

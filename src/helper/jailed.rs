@@ -1,9 +1,7 @@
 //! Runs a program of the host over files of a container, in a jail: the container's own programs never run.
 
 use std::ffi::CString;
-use std::fs::File;
 use std::io;
-use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::exec::{ContainerName, Ending};
-use crate::sys::{Jail, JailCommand, Spawn, WithParent, run_in_jail};
+use crate::sys::{Jail, JailCommand, Spawn, run_in_jail};
 
 use super::{
     containers::Running,
@@ -21,7 +19,7 @@ use super::{
     pump::Pump,
     refusal::Refusal,
     strays::{Kept, Strays},
-    tools::{self, Tool},
+    tools::{self, Tool, not_run},
 };
 
 /// The hidden subcommand that enters a jail.
@@ -88,31 +86,18 @@ impl JailedTool<'_> {
 
     fn start(&self, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refusal> {
         let name = self.tool.name;
-        let failed =
-            |e: &dyn std::fmt::Display| Refusal::failed(format!("{name} cannot be run: {e}"));
-        let order = serde_json::to_string(&self.order()?).map_err(|e| failed(&e))?;
-        let (outputs, writers) = Outputs::open().map_err(|e| failed(&e))?;
-        let nothing = File::open("/dev/null").map_err(|e| failed(&e))?;
+        let order = serde_json::to_string(&self.order()?).map_err(|e| not_run(name, &e))?;
         let spawn = Spawn {
             // The helper's own program, also after an upgrade replaced its file.
             programs: vec![c"/proc/self/exe".to_owned()],
             argv: vec![
                 c"gatewren".to_owned(),
-                CString::new(JAIL_NAME).map_err(|e| failed(&e))?,
-                CString::new(order).map_err(|e| failed(&e))?,
+                CString::new(JAIL_NAME).map_err(|e| not_run(name, &e))?,
+                CString::new(order).map_err(|e| not_run(name, &e))?,
             ],
-            env: Vec::new(),
-            fds: vec![
-                nothing.as_fd(),
-                writers.stdout.as_fd(),
-                writers.stderr.as_fd(),
-            ],
-            directories: vec![c"/".to_owned()],
-            with_parent: WithParent::Dies,
             ..Spawn::default()
         };
-        let child = strays.start(&spawn).map_err(|e| failed(&e))?;
-        Ok((child, outputs))
+        tools::start_with_outputs(name, spawn, strays)
     }
 
     fn order(&self) -> Result<JailOrder, Refusal> {

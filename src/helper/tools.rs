@@ -137,21 +137,35 @@ fn put(kept: &mut Vec<u8>, bytes: &[u8]) {
 pub fn start(tool: &Tool, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refusal> {
     let name = tool.name;
     let program = find(name)?;
-    let failed = |e: &dyn std::fmt::Display| Refusal::failed(format!("{name} cannot be run: {e}"));
-    let (outputs, writers) = Outputs::open().map_err(|e| failed(&e))?;
-    let nothing = File::open("/dev/null").map_err(|e| failed(&e))?;
     let words = [name]
         .into_iter()
         .chain(tool.args.iter().map(String::as_str));
     let words: Result<_, _> = words.map(CString::new).collect();
     let spawn = Spawn {
-        programs: vec![CString::new(program.as_os_str().as_bytes()).map_err(|e| failed(&e))?],
-        argv: words.map_err(|e| failed(&e))?,
+        programs: vec![
+            CString::new(program.as_os_str().as_bytes()).map_err(|e| not_run(name, &e))?,
+        ],
+        argv: words.map_err(|e| not_run(name, &e))?,
         env: vec![
             path_variable(),
             c"HOME=/root".to_owned(),
             c"LANG=C.UTF-8".to_owned(),
         ],
+        ..Spawn::default()
+    };
+    start_with_outputs(name, spawn, strays)
+}
+
+/// Starts a program in `/` with nothing to read, whose output is kept apart; one that is dropped before its end is
+/// killed.
+pub fn start_with_outputs(
+    name: &str,
+    spawn: Spawn<'_>,
+    strays: &Arc<Strays>,
+) -> Result<(Kept, Outputs), Refusal> {
+    let (outputs, writers) = Outputs::open().map_err(|e| not_run(name, &e))?;
+    let nothing = File::open("/dev/null").map_err(|e| not_run(name, &e))?;
+    let spawn = Spawn {
         fds: vec![
             nothing.as_fd(),
             writers.stdout.as_fd(),
@@ -159,10 +173,15 @@ pub fn start(tool: &Tool, strays: &Arc<Strays>) -> Result<(Kept, Outputs), Refus
         ],
         directories: vec![c"/".to_owned()],
         with_parent: WithParent::Dies,
-        ..Spawn::default()
+        ..spawn
     };
-    let child = strays.start(&spawn).map_err(|e| failed(&e))?;
+    let child = strays.start(&spawn).map_err(|e| not_run(name, &e))?;
     Ok((child, outputs))
+}
+
+/// That a program cannot be run, and why.
+pub fn not_run(name: &str, cause: &dyn std::fmt::Display) -> Refusal {
+    Refusal::failed(format!("{name} cannot be run: {cause}"))
 }
 
 fn ending(exit: Exit) -> Ending {

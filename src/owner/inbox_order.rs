@@ -142,29 +142,8 @@ mod tests {
     fn change(id: usize, tool: &str, command: &str) -> Change {
         let arguments = json!({ "command": command }).to_string();
         Change {
-            id: format!("chg_{id:016x}"),
-            agent: "a".into(),
-            space: "*".into(),
-            tool: tool.into(),
-            target: None,
-            arguments,
-            arguments_sha256: [0; 32],
-            rests_on: Vec::new(),
-            revision: 1,
-            reason: None,
             created_ms: id as u64,
-            expires_ms: 0,
-            updated_ms: 0,
-            status: ChangeStatus::Pending,
-            moved: None,
-            decided_by: None,
-            decided_ms: None,
-            note: None,
-            words: None,
-            result: None,
-            proposed_in: None,
-            ran_in: None,
-            serial: 0,
+            ..Change::waiting(&format!("chg_{id:016x}"), tool, arguments)
         }
     }
 

@@ -233,6 +233,38 @@ fn unreadable(cause: impl std::error::Error + Send + Sync + 'static) -> rusqlite
 }
 
 #[cfg(test)]
+impl Change {
+    /// One that waits, without a target, for a test.
+    pub fn waiting(id: &str, tool: &str, arguments: String) -> Self {
+        Self {
+            id: id.into(),
+            agent: "agent_1".into(),
+            space: "*".into(),
+            tool: tool.into(),
+            target: None,
+            arguments,
+            arguments_sha256: [0; 32],
+            rests_on: Vec::new(),
+            revision: 1,
+            reason: None,
+            created_ms: 0,
+            expires_ms: 0,
+            updated_ms: 0,
+            status: ChangeStatus::Pending,
+            moved: None,
+            decided_by: None,
+            decided_ms: None,
+            note: None,
+            words: None,
+            result: None,
+            proposed_in: None,
+            ran_in: None,
+            serial: 0,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use serde_json::json;
 

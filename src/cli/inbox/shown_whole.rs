@@ -12,7 +12,7 @@ use crate::owner::argument_list;
 use crate::policy::question;
 use crate::registry::Tool;
 use crate::sys::{Scratch, random_bytes};
-use crate::vault::{Change, ChangeStatus, Vault};
+use crate::vault::{Change, Vault};
 
 /// Values that a rendering could confuse: by redacting, cutting, trimming, hiding characters, or mixing up types.
 fn pairs() -> Vec<(Value, Value)> {
@@ -70,32 +70,9 @@ fn random_value() -> Value {
 
 /// A change that proposes this call.
 fn change(tool: &Tool, arguments: &Map<String, Value>) -> Change {
-    Change {
-        id: "chg_0000000000000001".into(),
-        agent: "agent_1".into(),
-        space: "*".into(),
-        tool: tool.name().into(),
-        target: None,
-        arguments: Value::Object(arguments.clone()).to_string(),
-        // The same for all: the digest must not be what tells them apart.
-        arguments_sha256: [0; 32],
-        rests_on: Vec::new(),
-        revision: 1,
-        reason: None,
-        created_ms: 0,
-        expires_ms: 0,
-        updated_ms: 0,
-        status: ChangeStatus::Pending,
-        moved: None,
-        decided_by: None,
-        decided_ms: None,
-        note: None,
-        words: None,
-        result: None,
-        proposed_in: None,
-        ran_in: None,
-        serial: 1,
-    }
+    // The digest is the same for all: it must not be what tells them apart.
+    let arguments = Value::Object(arguments.clone()).to_string();
+    Change::waiting("chg_0000000000000001", tool.name(), arguments)
 }
 
 /// What a person sees of a call: the question, the owner's page, `inbox show` and its line in `inbox list`.
