@@ -119,7 +119,7 @@ impl Serving {
     fn server(&self, stop: &watch::Receiver<bool>) -> Server {
         let front = self.front.clone();
         Server {
-            tls: self.tls.as_ref().map(|tls| tls.acceptor()),
+            tls: self.tls.as_ref().map(|tls| tls.acceptors()),
             timeouts: self.timeouts(),
             handler: Arc::new(move |request, peer| {
                 let front = front.clone();

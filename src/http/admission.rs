@@ -15,6 +15,9 @@ use super::penalties::{Offence, Penalties};
 /// more. HTTP/2 would carry a hundred of 4 KiB each.
 const ANONYMOUS_BODIES: u32 = 2;
 
+/// From so many connections without an identity on, a new one is served in a way that costs less memory.
+const CROWD: usize = 256;
+
 /// A source's rank is its share of its own limit, in parts of this number.
 const WHOLE: u64 = 1 << 16;
 
@@ -67,6 +70,8 @@ struct Known {
     number: u64,
     /// It was admitted when there were many.
     is_hurried: bool,
+    /// It was admitted when there were many without an identity.
+    is_in_crowd: bool,
     has_identity: AtomicBool,
     ended: Arc<Notify>,
     bodies: AtomicU32,
@@ -108,12 +113,14 @@ impl Connections {
         // Only here does it grow, under the lock.
         self.0.open.send_modify(|open| *open += 1);
         let ended = Arc::new(Notify::new());
+        let is_in_crowd = anonymous.total >= CROWD;
         let number = anonymous.add(source.prefix, limits.of_source, &ended);
         Some(Connected(Presence(Arc::new(Known {
             registry: self.0.clone(),
             source,
             number,
             is_hurried,
+            is_in_crowd,
             has_identity: AtomicBool::new(false),
             ended,
             bodies: AtomicU32::new(0),
@@ -193,6 +200,11 @@ impl Presence {
         self.0.is_hurried && !self.is_identified()
     }
 
+    /// Whether there were many connections without an identity when it came.
+    pub(super) fn is_in_crowd(&self) -> bool {
+        self.0.is_in_crowd
+    }
+
     /// A request on it came with credentials that are not valid.
     pub fn note_failed_authentication(&self) {
         self.penalise(Offence::FailedAuthentication);
@@ -224,6 +236,8 @@ impl Drop for AnonymousBody {
 #[derive(Default)]
 struct Anonymous {
     next: u64,
+    /// How many there are.
+    total: usize,
     sources: HashMap<IpAddr, SourceConnections>,
     /// The last one is the source with the largest share of its limit; among equals, the one whose oldest connection
     /// is oldest.
@@ -289,7 +303,9 @@ impl Anonymous {
         if let Some(rank) = held.rank(prefix) {
             self.ranks.remove(&rank);
         }
+        let before = held.ends.len();
         let done = act(held);
+        self.total = self.total + held.ends.len() - before;
         match held.rank(prefix) {
             Some(rank) => drop(self.ranks.insert(rank)),
             None => drop(self.sources.remove(&prefix)),

@@ -31,6 +31,7 @@ use super::{
     listen::AcceptedConnection,
     open::{Counted, Open},
     penalties::Offence,
+    tls::Acceptors,
     upload::Upload,
 };
 
@@ -57,6 +58,9 @@ const HTTP2_STREAMS: u32 = 128;
 /// A request's head may be this large; a larger one is 431.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
+/// The same for a connection that came when there were many without an identity.
+const CROWD_HEAD_BYTES: usize = 8 * 1024;
+
 /// A request may have so many headers; more are 431.
 const MAX_HEADERS: usize = 64;
 
@@ -64,7 +68,7 @@ const MAX_HEADERS: usize = 64;
 #[derive(Clone)]
 pub struct Server {
     /// Absent for plain HTTP on loopback.
-    pub tls: Option<TlsAcceptor>,
+    pub tls: Option<Acceptors>,
     /// How long parts may take.
     pub timeouts: Timeouts,
     /// Answers requests.
@@ -87,8 +91,14 @@ impl Server {
     }
 
     async fn attend(self, stream: TcpStream, peer: Peer) {
-        let Some(acceptor) = self.tls.clone() else {
+        let Some(acceptors) = self.tls.clone() else {
             return self.http1(stream, peer).await;
+        };
+        // HTTP/2 takes more memory before the first request than HTTP/1.1.
+        let acceptor = if peer.presence.is_in_crowd() {
+            acceptors.http1_first
+        } else {
+            acceptors.http2_first
         };
         let deadline = Instant::now() + peer.hurry(self.timeouts.handshake);
         if speaks_plain_http(&stream, deadline).await {
@@ -108,7 +118,7 @@ impl Server {
     async fn http1(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, peer: Peer) {
         let mut stream = stream;
         let within = peer.hurry(self.timeouts.header);
-        let first = read_first_head(&mut stream, MAX_HEAD_BYTES, within).await;
+        let first = read_first_head(&mut stream, peer.head_bytes(), within).await;
         let Some(mut ahead) = first else {
             return log_rest(&peer);
         };
@@ -165,7 +175,7 @@ impl Server {
             // hyper would set a clock for each head.
             .header_read_timeout(None)
             .max_headers(MAX_HEADERS)
-            .max_buf_size(MAX_HEAD_BYTES)
+            .max_buf_size(peer.head_bytes())
             .serve_connection(Line::new(stream, ahead, &handover), service);
         let left = tokio::select! {
             left = leave(&mut connection, &handover) => left,
@@ -250,6 +260,15 @@ struct Peer {
 }
 
 impl Peer {
+    /// How long the head of a request may be.
+    fn head_bytes(&self) -> usize {
+        if self.presence.is_in_crowd() {
+            CROWD_HEAD_BYTES
+        } else {
+            MAX_HEAD_BYTES
+        }
+    }
+
     /// This time, or less of it for a client that gets little.
     fn hurry(&self, time: Duration) -> Duration {
         if self.presence.is_hurried() {

@@ -141,7 +141,7 @@ mod tests {
         let (tls, other) = (made(&scratch), made(&other));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let acceptor = tls.acceptor();
+        let acceptor = tls.acceptors().http2_first;
         tokio::spawn(async move {
             loop {
                 let (socket, _) = listener.accept().await.unwrap();

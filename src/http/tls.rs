@@ -71,6 +71,15 @@ impl TlsSource {
     }
 }
 
+/// What accepts connections over TLS: the version of HTTP that each prefers is used if the client offers it.
+#[derive(Clone)]
+pub struct Acceptors {
+    /// Prefers HTTP/2.
+    pub http2_first: TlsAcceptor,
+    /// Prefers HTTP/1.1.
+    pub http1_first: TlsAcceptor,
+}
+
 /// The server's side of TLS.
 pub struct Tls {
     source: Mutex<TlsSource>,
@@ -165,8 +174,13 @@ impl Tls {
     }
 
     /// What accepts connections; good for as long as this is, also after a reload.
-    pub fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(Arc::clone(&self.config))
+    pub fn acceptors(&self) -> Acceptors {
+        let mut http1_first = ServerConfig::clone(&self.config);
+        http1_first.alpn_protocols.reverse();
+        Acceptors {
+            http2_first: TlsAcceptor::from(Arc::clone(&self.config)),
+            http1_first: TlsAcceptor::from(Arc::new(http1_first)),
+        }
     }
 
     /// The certificate for clients to trust, when it is our own authority's.
@@ -394,7 +408,7 @@ mod tests {
     async fn serve(tls: &Tls) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let acceptor = tls.acceptor();
+        let acceptor = tls.acceptors().http2_first;
         tokio::spawn(async move {
             loop {
                 let (socket, _) = listener.accept().await.unwrap();

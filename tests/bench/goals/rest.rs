@@ -1,4 +1,4 @@
-//! G11, G12, G17, W7, W8, W11, O1: memory, the owner's page, and the way from the start to the first right answer.
+//! G11, G12, G17, W7, W8, W12, O1: memory, the owner's page, and the way from the start to the first right answer.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! W11: an agent's call on a new connection, beside thousands of silent connections by one without them.
+//! W12: an agent's call on a new connection, beside thousands of silent connections by one without them.
 
 use std::net::TcpStream;
 use std::time::Instant;

@@ -166,6 +166,13 @@ impl Client {
         RawSocket::open(self.address, self.tls_config())
     }
 
+    /// The same that offers HTTP/2 and HTTP/1.1.
+    pub fn raw_of_either(&self) -> RawSocket {
+        let mut config = self.tls_config();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        RawSocket::open(self.address, config)
+    }
+
     /// The same over a connection that is there.
     pub fn raw_over(&self, socket: std::net::TcpStream) -> RawSocket {
         RawSocket::over(socket, self.tls_config())

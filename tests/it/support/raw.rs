@@ -26,6 +26,11 @@ impl RawSocket {
         Self(StreamOwned::new(tls, socket))
     }
 
+    /// The protocol that the server has chosen, once something was said.
+    pub fn protocol(&self) -> Option<&[u8]> {
+        self.0.conn.alpn_protocol()
+    }
+
     /// Says something; false if the server has already hung up, which is no error.
     pub fn say(&mut self, bytes: &[u8]) -> bool {
         let said = self.0.write_all(bytes).and_then(|()| self.0.flush());
