@@ -5,6 +5,9 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use crate::exec::{ArchiveFormat, Backup, BackupId, ContainerName, Subject};
 use crate::sys::files::{FileError, create_private, sync_directory_of, write_private};
@@ -17,7 +20,7 @@ use super::{
     claims::Claim,
     containers::Running,
     definition, files,
-    frost::Frost,
+    frost::{Frost, still},
     halt::{Halt, Work},
     host_paths::{Ground, Place},
     house::House,
@@ -25,6 +28,9 @@ use super::{
     refusal::Refusal,
     stage::Stage,
 };
+
+/// How long its processes may take to stand still; then they go on.
+const FREEZE_TIME: Duration = Duration::from_secs(10);
 
 /// What a backup is made of.
 pub struct Source<'a> {
@@ -122,6 +128,24 @@ pub fn begun(subject: &Subject) -> Backup {
     }
 }
 
+/// Has a container's processes stand still; nothing where they do already, or where that cannot be had.
+async fn frozen(work: &mut Work<'_>, running: &Running) -> Result<Option<Frost>, Halt> {
+    let begun = Frost::begin(work.house, running);
+    let begun = begun
+        .map_err(|cause| Refusal::failed(format!("the container cannot be frozen: {cause}")))?;
+    let Some(frost) = begun else {
+        return Ok(None);
+    };
+    match work.pump.wait(timeout(FREEZE_TIME, still(running))).await {
+        Ok(Ok(())) => Ok(Some(frost)),
+        Ok(Err(_)) => {
+            let message = "the container's processes do not stand still; let them run meanwhile (freeze: false)";
+            Err(Refusal::failed(message).into())
+        }
+        Err(why) => Err(Halt::Killed(why)),
+    }
+}
+
 /// Has a container that runs stand still, if it is to, and writes down how it was.
 pub async fn stilled(
     work: &mut Work<'_>,
@@ -130,7 +154,7 @@ pub async fn stilled(
     let running = source.container.as_ref();
     let running = running.and_then(|own| own.running.as_ref());
     let frost = match running {
-        Some(running) if freeze => Frost::hold(work, running).await?,
+        Some(running) if freeze => frozen(work, running).await?,
         _ => None,
     };
     backup.was_running = running.is_some();

@@ -9,16 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::sys::{Cgroup, hold};
 
-use super::{
-    call_processes::CallProcesses,
-    containers::Running,
-    halt::{Halt, Work},
-    house::House,
-    refusal::Refusal,
-};
-
-/// How long its processes may take to stand still; then they go on.
-const FREEZE_TIME: Duration = Duration::from_secs(10);
+use super::{call_processes::CallProcesses, containers::Running, house::House};
 
 /// How long a container may be frozen while the processes of a call are found and killed there.
 const FROZEN_TIME: Duration = Duration::from_secs(1);
@@ -37,26 +28,9 @@ pub struct Frost {
 }
 
 impl Frost {
-    /// Has them stand still; nothing where there is no cgroup of version 2 for it, or where they do already.
-    pub async fn hold(work: &mut Work<'_>, running: &Running) -> Result<Option<Self>, Halt> {
-        let begun = Self::begin(work.house, running);
-        let begun = begun
-            .map_err(|cause| Refusal::failed(format!("the container cannot be frozen: {cause}")))?;
-        let Some(frost) = begun else {
-            return Ok(None);
-        };
-        match work.pump.wait(timeout(FREEZE_TIME, still(running))).await {
-            Ok(Ok(())) => Ok(Some(frost)),
-            Ok(Err(_)) => {
-                let message = "the container's processes do not stand still; let them run meanwhile (freeze: false)";
-                Err(Refusal::failed(message).into())
-            }
-            Err(why) => Err(Halt::Killed(why)),
-        }
-    }
-
-    /// Tells the kernel to hold them; [`still`] waits until it does. Nothing as with [`Self::hold`].
-    fn begin(house: &House, running: &Running) -> io::Result<Option<Self>> {
+    /// Tells the kernel to hold them; [`still`] waits until it does. Nothing where there is no cgroup of version 2 for it,
+    /// or where they are frozen already.
+    pub fn begin(house: &House, running: &Running) -> io::Result<Option<Self>> {
         let Some(payload) = running.payload.clone() else {
             return Ok(None);
         };
@@ -71,7 +45,7 @@ impl Frost {
 }
 
 /// Waits until a container's processes stand still.
-async fn still(running: &Running) {
+pub async fn still(running: &Running) {
     while !running.is_frozen() {
         sleep(LOOK).await;
     }

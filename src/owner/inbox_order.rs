@@ -142,6 +142,7 @@ mod tests {
     fn change(id: usize, tool: &str, command: &str) -> Change {
         let arguments = json!({ "command": command }).to_string();
         Change {
+            agent: "a".into(),
             created_ms: id as u64,
             ..Change::waiting(&format!("chg_{id:016x}"), tool, arguments)
         }
