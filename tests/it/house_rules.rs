@@ -234,9 +234,9 @@ fn a_function_is_short() {
 }
 
 #[test]
-fn the_readme_maps_every_room() {
+fn the_readme_of_the_sources_maps_every_room() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let readme = fs::read_to_string(root.join("src/README.md")).unwrap();
     for (room, below) in ROOMS {
         let face = fs::read_to_string(root.join("src").join(room).join("mod.rs")).unwrap();
         let said = face.lines().map_while(|line| line.strip_prefix("//! "));
@@ -247,7 +247,7 @@ fn the_readme_maps_every_room() {
             below => below,
         };
         let row = format!("| `{room}` | {} | {below} |", said.join(" "));
-        assert!(readme.contains(&row), "README's map lacks: {row}");
+        assert!(readme.contains(&row), "src/README.md lacks: {row}");
     }
 }
 
