@@ -184,106 +184,104 @@ impl HelperPolicy {
     }
 
     pub(super) const INTRODUCTION: &'static str = "\
-What gatewren's root helper does for the front, whatever the front asks for.
-This file belongs to root: the front can neither write it nor change what it says, and a file that
-others could write or replace is refused. The helper reads it when it starts, and again when it is told so
-by `systemctl reload gatewren-helper`: what runs goes on, and a file that is wrong changes nothing.
-Each thing that the helper can do belongs to one of the keys below; what is switched off there, or is about a
-container that is not in the list, is refused to everybody, and tools that need it are not shown to clients. Beside
-these it only tells that it is there, and which of them are on.
+Limits of gatewren's root helper. They apply to every request of the front, whatever an agent's policy allows.
+This file belongs to root: the front cannot change it, and the helper rejects a file that another user can write or
+replace. The helper reads it at its start and after `systemctl reload gatewren-helper`. A reload does not stop
+running work, and an invalid file changes nothing.
+Each operation of the helper belongs to one key. What a key disables, and a container that is not in the list, is
+rejected for every agent, and clients do not see the tools that need it. Otherwise the helper only reports that it
+runs, and which keys are on.
 Every value below is the default: uncomment a line to change it.";
 
     /// The keys, in the order of the sample.
     #[rustfmt::skip]
     pub(super) const KEYS: &'static [Key<Self>] = &[
         key!("", "host_shell", host_shell, Word,
-            "Commands on the host, as root: \"off\", or \"full\" for agents whose policy lets them. With \"full\" an\n\
-             agent can do whatever root can do here, and nothing else that stands in this file bounds it."),
+            "Commands on the host as root: \"off\", or \"full\" for agents whose policy allows them. With \"full\", an\n\
+             agent can do everything that root can do on this server; no other key limits it."),
         key!("", "container_shell", container_shell, Word,
-            "Commands in containers as root there: \"full\" or \"off\". The root of a container without id\n\
-             maps is not far from the host's."),
+            "Commands in containers as root: \"full\" or \"off\". Root in a container without id maps has almost the\n\
+             rights of the host's root."),
         key!("", "containers", containers, GLOBS,
-            "Containers that may be seen and touched; * stands for any run of characters, ? for one. What the\n\
-             host's journal and its list of processes have of others is left out, and so is what is about some\n\
-             container and does not say which."),
+            "Containers that agents may see and change; * matches any characters, ? matches one. Lines and processes\n\
+             of other containers are removed from the host's journal and process list."),
         key!("", "host_reads", host_reads, Flag,
-            "Whether the host may be looked at beyond what any user sees of it: what is mounted and how full\n\
-             that is, how much its directories hold, whether something keeps its clock right, which programs have\n\
-             ports open, how its disks are, the rules of its firewall, its tunnels without their keys, and whether other\n\
-             machines answer it."),
+            "Reading more about the host than an unprivileged user can: mounts and their usage, directory sizes, time\n\
+             synchronisation, the programs behind open ports, disk health, firewall rules, tunnels without their\n\
+             keys, and whether other machines answer."),
         key!("", "lxc_reads", lxc_reads, Flag,
-            "Whether containers may be listed, looked at and watched: their state, definition, addresses,\n\
-             open ports, operating system, units and journal, and what they use. Without it nothing is known of them."),
+            "Listing, reading and watching containers: state, definition, addresses, open ports, operating system,\n\
+             units, journal and resource usage. With false, containers are invisible."),
         key!("", "lxc_writes", lxc_writes, Flag,
-            "Whether containers may be started, stopped, restarted and frozen, and set to start with the box,\n\
-             and units of systemd in them changed."),
+            "Starting, stopping, restarting and freezing containers, their autostart, and changes of the systemd\n\
+             units in them."),
         key!("", "lxc_manage", lxc_manage, Word,
-            "Making containers, copying and destroying them, keeping snapshots of them and bringing them back,\n\
-             and changing their limits and names: \"off\" or \"on\"."),
+            "Creating, copying and destroying containers, creating and restoring snapshots, and changing limits and\n\
+             names: \"off\" or \"on\"."),
         key!("", "container_files", container_files, Word,
-            "Listing, reading and writing files in containers as root, whether they run or not: \"off\" or \"on\". A\n\
-             client that writes a file in a container can have any program run as root there."),
+            "Listing, reading and writing files in containers as root, running or not: \"off\" or \"on\". A client that\n\
+             writes a file in a container can run any program as root in it."),
         key!("", "templates", templates, TEMPLATES,
-            "What containers may be created from: the name of one of LXC's templates, such as \"busybox\", or a\n\
-             name and what it stands for, such as \"debian: download -d debian -r trixie -a amd64\". A template\n\
-             is a program that root runs, and many fetch what they need from the network."),
+            "Templates for new containers: the name of an LXC template, such as \"busybox\", or a name with its\n\
+             arguments, such as \"debian: download -d debian -r trixie -a amd64\". A template is a program that root\n\
+             runs, and many download files."),
         key!("", "power", power, Word,
-            "Restarting this box and switching it off, and calling off what is planned: \"off\" or \"on\". It is\n\
-             done through systemd some seconds later, and not while something holds an inhibitor lock."),
+            "Restarting the server, shutting it down, and cancelling both: \"off\" or \"on\". systemd does it some\n\
+             seconds later, and not while a program holds an inhibitor lock."),
         key!("", "updates", updates, Word,
-            "Updates of packages, of this box and of containers, and of this box's firmware: \"off\", \"read-only\" to\n\
-             look at what apt and fwupd would upgrade and what apt did, or \"apply\" to fetch and install too. A\n\
-             package's own scripts run as root then, whatever else is off here; apt's sources and keys say whose\n\
-             packages can come, and fwupd's remotes whose firmware."),
+            "Updates of packages, of the host and of containers, and of the host's firmware: \"off\", \"read-only\" to\n\
+             list available updates and the history, or \"apply\" to download and install them. Package scripts run as\n\
+             root then, regardless of the other keys. The sources and keys of apt, and the remotes of fwupd, decide\n\
+             which packages and firmware are accepted."),
         key!("", "host_logs", host_logs, Flag,
-            "Whether the journal of this box may be read, the kernel's messages in it too. What looks like a\n\
-             secret is left out of what is told, as far as it can be recognised."),
+            "Reading the host's journal, kernel messages included. Text that looks like a secret is redacted where\n\
+             gatewren recognises it."),
         key!("", "units", units, Word,
-            "Starting, stopping, restarting, enabling and disabling systemd's units of this box: \"off\" or \"on\".\n\
-             Never gatewren's own, nor those that take the box down; those of containers as lxc_writes says."),
+            "Starting, stopping, restarting, enabling and disabling systemd units of the host: \"off\" or \"on\". Never\n\
+             gatewren's own units, and never units that shut the server down. Units of containers follow lxc_writes."),
         key!("", "host_file_reads", host_file_reads, DIRECTORIES,
-            "Directories of the host below which files may be listed, searched and read, as root: none, or such\n\
-             as [\"/etc\", \"/srv\"]. What gatewren keeps for itself, containers, /proc, /sys and /dev are never among\n\
-             them, and no link leads out of them."),
+            "Directories of the host whose files may be listed, searched and read as root: none, or for example\n\
+             [\"/etc\", \"/srv\"]. gatewren's own files, containers, /proc, /sys and /dev are always excluded, and links\n\
+             cannot lead out of the directories."),
         key!("", "host_file_writes", host_file_writes, DIRECTORIES,
-            "Directories of the host below which files may be made and replaced, as root, in the same way. Whoever\n\
-             may write below /etc or into somebody's home may soon do everything."),
+            "Directories of the host in which files may be created and replaced as root, with the same exclusions. A\n\
+             client that may write in /etc or in a home directory can soon do everything."),
         key!("", "network", network, Word,
-            "Changing the host's network: \"off\" or \"on\". WireGuard tunnels that have a profile here are brought up\n\
-             and taken down, with the commands that stand in it; wireless networks are joined and forgotten, the radio\n\
-             is switched, and name servers are set. It can cut off whoever does it."),
+            "Changing the host's network: \"off\" or \"on\". Start and stop WireGuard tunnels that have a profile here,\n\
+             with the commands in the profile; join and forget wireless networks; switch the radio; set name servers.\n\
+             A change can disconnect the client that makes it."),
         key!("", "wifi_networks", wifi_networks, NETWORKS,
-            "Wireless networks that may be joined with a password: the name of each, and the file whose one line is\n\
-             its password, such as [\"Home: /root/wifi-home\"]. The file must be root's alone. Those that\n\
-             NetworkManager knows already need no line here."),
+            "Wireless networks that may be joined with a password: a name, and a file with the password in one line,\n\
+             such as [\"Home: /root/wifi-home\"]. Only root may have access to the file. Networks that NetworkManager\n\
+             knows already need no entry."),
         key!("", "storage", storage, Word,
-            "Looking through file systems, md arrays and ZFS pools of the host for damage, and repairing what can\n\
-             be repaired, at once or at the next boot: \"off\" or \"on\". It takes hours on a large disk, slows it down,\n\
-             and a repair may give up files that cannot be saved."),
+            "Checking file systems, md arrays and ZFS pools of the host for damage, and repairing them, at once or at\n\
+             the next boot: \"off\" or \"on\". It takes hours on a large disk and slows the server down, and a repair can\n\
+             lose files that cannot be saved."),
         key!("", "ssh_keys", ssh_keys, ACCOUNTS,
-            "Whose SSH keys may be seen, added and removed: none, or users such as [\"root\"], whose keys are in\n\
-             .ssh/authorized_keys of their homes; the absolute path of such a file is taken too. Whoever may add a key\n\
-             for root logs in as root. Keys that were not added so are never changed."),
+            "Users whose SSH keys may be listed, added and removed: none, or users such as [\"root\"], with keys in\n\
+             .ssh/authorized_keys of their home directories, or absolute paths of such files. A client that may add a\n\
+             key for root can log in as root. Keys that were added by other means are never changed."),
         key!("", "host_settings", host_settings, Word,
-            "Changing what this box is called, its time zone, language and keyboard, how its processors choose their\n\
-             frequency, and whether it has compressed swap in memory: \"off\" or \"on\"."),
+            "Changing the host name, time zone, language, keyboard layout, CPU frequency governor and compressed swap\n\
+             in memory: \"off\" or \"on\"."),
         key!("", "backup", backup, Word,
-            "Making backups of containers, and of directories that backup_paths names, checking them and bringing\n\
-             them back, to the places that backup_targets names: \"off\" or \"on\". Who may do this may put a container\n\
-             back to what it was."),
+            "Creating, verifying and restoring backups of containers, and of the directories in backup_paths, in the\n\
+             places of backup_targets: \"off\" or \"on\". A client that may do this can return a container to an older\n\
+             state."),
         key!("", "backup_targets", backup_targets, PLACES,
-            "Where backups are kept: a name, and a directory of root's own (\"local: /srv/backup\"), a disk that is\n\
-             mounted for it (\"usb: disk LABEL=backup\"), or a share (\"nas: smb //host/share credentials=/root/nas\"),\n\
-             or a repository of restic's (\"safe: restic /srv/restic password=/root/restic\", or sftp:, rest: or s3:, with\n\
-             \"credentials=/root/s3\" for what a server wants to know). A file with a password must be root's alone."),
+            "Where backups are stored: a name, and a directory that root owns (\"local: /srv/backup\"), a disk that is\n\
+             mounted for it (\"usb: disk LABEL=backup\"), a share (\"nas: smb //host/share credentials=/root/nas\"), or a\n\
+             restic repository (\"safe: restic /srv/restic password=/root/restic\", or sftp:, rest: or s3:, with\n\
+             \"credentials=/root/s3\" for the server's login). Only root may have access to files with passwords."),
         key!("", "backup_roots", backup_roots, DIRECTORIES,
-            "Directories of root's own below which clients may add places for backups, each a directory of its own."),
+            "Directories that root owns, in which clients may add backup targets, each a directory of its own."),
         key!("", "backup_paths", backup_paths, DIRECTORIES,
-            "Directories of the host of which backups may be made, with all that is below them on the same file\n\
-             system, as root. They are brought back only to a new directory below one of host_file_writes."),
+            "Directories of the host that may be backed up as root, with everything in them on the same file system.\n\
+             A backup is restored only to a new directory in one of host_file_writes."),
         key!("", "mail_to", mail_to, RECIPIENTS,
-            "Who is sent mail, with the box's own sendmail, by channels of kind \"mail\" in gatewren.toml: none, or addresses\n\
-             such as [\"me@example.org\"]. Nobody else can be sent any."),
+            "Recipients of mail from channels of kind \"mail\" in gatewren.toml, sent with the server's own sendmail:\n\
+             none, or addresses such as [\"me@example.org\"]. Mail to any other address is rejected."),
     ];
 }
 

@@ -80,7 +80,7 @@ pub(super) fn sample<S: Default>(introduction: &str, keys: &[Key<S>]) -> String 
         }
         lines.extend(commented(key.help));
         if key.needs_restart {
-            lines.push("# A new value waits for a restart.".to_owned());
+            lines.push("# A change needs a restart.".to_owned());
         }
         lines.push(format!("#{} = {}", key.name, (key.write)(&defaults)));
     }
