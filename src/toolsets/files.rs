@@ -26,47 +26,47 @@ pub fn tools(files: Arc<Files>) -> Toolset<Files> {
         .tool("file_list", Risk::Read, list)
         .about(Scope::Host)
         .through(HelperClass::HostFileReads)
-        .titled("List files of the host")
+        .titled("List host files")
         .tool("file_search", Risk::Read, search)
         .about(Scope::Host)
         .through(HelperClass::HostFileReads)
-        .titled("Search files of the host")
+        .titled("Search host files")
         .tool("file_read", Risk::Reveal, read)
         .about(Scope::Host)
         .through(HelperClass::HostFileReads)
-        .titled("Read a file of the host")
+        .titled("Read a host file")
         .tool("file_write", Risk::Persist, write)
         .about(Scope::Host)
         .through(HelperClass::HostFileWrites)
-        .titled("Write a file of the host")
+        .titled("Write a host file")
 }
 
-/// Lists a directory of the host, sorted by name: what each entry is, its size, permissions, owner and when it was
-/// written. Without `path` it tells the directories that the owner lets be read; nothing outside them can be seen.
-/// `file_read` reads a file, `file_search` looks for some.
+/// List a host directory, sorted by name: each entry's type, size, permissions, owner and modification time. Without
+/// `path`, lists the directories that the owner allows; paths outside them cannot be read. `file_read` reads a file;
+/// `file_search` finds files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
     /// The directory's absolute path.
     path: Option<String>,
-    /// How many entries to pass over: `next_offset` of the answer before.
+    /// Entries to skip: `next_offset` of the previous answer.
     #[serde(default)]
     offset: u32,
-    /// How many entries to tell, 1 to 200.
+    /// Maximum entries, 1 to 200.
     #[serde(default)]
     limit: Number<1, 200, 100>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Listed {
-    /// Where the directory is, links resolved; absent when none was named.
+    /// The resolved path of the directory; absent when none was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     /// Sorted by name.
     entries: Vec<FileEntry>,
-    /// How many there are in all.
+    /// Total number of entries.
     total: usize,
-    /// Where to go on; absent when this was the last.
+    /// The next offset; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u32>,
 }
@@ -85,29 +85,28 @@ async fn list(files: Arc<Files>, asked: List, cx: Cx) -> Result<Listed> {
     })
 }
 
-/// Looks for files and directories below a directory of the host, by name, by a text in them, or by both. It follows no
-/// link, stays on one file system, and looks only at the first MB of each file; `truncated` says that it ended before
-/// it had looked at everything. `file_read` reads what was found.
+/// Find files and directories below a host directory, by name, by text in them, or both. Does not follow links or leave
+/// the file system. Searches only the first MB of each file. `truncated` means that the search stopped early.
+/// `file_read` reads a result.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Search {
-    /// The absolute path of the directory to begin at.
+    /// The absolute path of the directory to search.
     path: String,
-    /// A pattern for the name, such as `*.conf`: `*` stands for any run of characters, `?` for one. Give this or `text`,
-    /// or both.
+    /// A name pattern, such as `*.conf`: `*` matches any characters, `?` one. Give this, `text` or both.
     name: Option<String>,
-    /// A text that stands in a line of the file, in this very writing.
+    /// Exact, case-sensitive text within one line of the file.
     text: Option<String>,
-    /// How many to tell, 1 to 200.
+    /// Maximum results, 1 to 200.
     #[serde(default)]
     limit: Number<1, 200, 50>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Found {
-    /// A directory's own files before what is below it, sorted by name.
+    /// A directory's own files before its subdirectories; by name.
     matches: Vec<FileMatch>,
-    /// How many files and directories were looked at.
+    /// How many files and directories were searched.
     looked_at: u32,
     /// Whether there may be more.
     truncated: bool,
@@ -128,17 +127,17 @@ async fn search(files: Arc<Files>, asked: Search, cx: Cx) -> Result<Found> {
     })
 }
 
-/// Reads a file of the host, or a part of it: text as `text`, anything else as `base64`. What is left is read with
-/// `next_offset`. What the owner does not let be read is refused. `file_list` and `file_search` find files.
+/// Read a host file, or a part of it: text as `text`, anything else as `base64`. Continue at `next_offset`. Paths that
+/// the owner does not allow are rejected. `file_list` and `file_search` find files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Read {
-    /// Its absolute path.
+    /// The absolute path.
     path: String,
-    /// The first byte to read: `next_offset` of the answer before.
+    /// First byte to read: `next_offset` of the previous answer.
     #[serde(default)]
     offset: u64,
-    /// How many bytes to read, 1 to 40000.
+    /// Maximum bytes, 1 to 40000.
     #[serde(default)]
     limit: Number<1, 40_000, 40_000>,
 }
@@ -150,13 +149,13 @@ struct Part {
     /// The bytes, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// Whether the text has control characters that are written out here, so that it is not what stands in the file.
+    /// Whether control characters were escaped, so that the text differs from the file.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     altered: bool,
-    /// The bytes in base64, when they are no text.
+    /// The bytes in base64, when not text.
     #[serde(skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
-    /// Where to go on; absent when this was the end.
+    /// The next offset; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
 }
@@ -192,20 +191,20 @@ fn as_text(part: FilePart, offset: u64) -> Part {
     }
 }
 
-/// Writes a file of the host as a whole, as root, in one step: whoever reads it finds the old version or the new one.
-/// The directory must exist. A file that was there keeps its owner and permissions, and its old version stays beside it
-/// with `~` behind its name, in the place of an older one; a new file belongs to root and others may read it. Links are
-/// not written through. To change a part, read it all first with `file_read`.
+/// Write a whole host file atomically, as root; readers never see a partial file. The directory must exist. An existing
+/// file keeps its owner and permissions; its old version is kept as the name plus `~`, replacing an older one. A new
+/// file is owned by root and readable by others. Does not write through links. To change a part, first read it all with
+/// `file_read`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Write {
-    /// Its absolute path.
+    /// The absolute path.
     path: String,
-    /// All that it is to hold. Give this or `base64`; at most 128 KiB.
+    /// The whole content. Give this or `base64`; at most 128 KiB.
     text: Option<String>,
-    /// The same for what is no text.
+    /// The content, if binary.
     base64: Option<String>,
-    /// Whether to write it only if there is no such file yet.
+    /// Write only if the file does not exist.
     #[serde(default)]
     only_new: bool,
 }

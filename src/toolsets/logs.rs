@@ -28,49 +28,49 @@ pub fn tools(journal: Arc<Journal>) -> Toolset<Journal> {
         .about(Scope::HostOr("container"))
         .through(HelperClass::HostLogs)
         .or_through(HelperClass::LxcReads)
-        .titled("Wait for a line in the logs")
+        .titled("Wait for a log line")
         .answering("kernel_logs", Risk::Read, kernel)
         .about(Scope::Host)
         .through(HelperClass::HostLogs)
-        .titled("Messages of the kernel")
+        .titled("Kernel messages")
         .returning::<LogPage>()
         .startos("server.kernel-logs", &[])
         .tool("boot_list", Risk::Read, boots)
         .about(Scope::HostOr("container"))
         .through(HelperClass::HostLogs)
         .or_through(HelperClass::LxcReads)
-        .titled("Boots that the logs know")
+        .titled("List boots")
 }
 
-/// How many lines an answer has at most; it has fewer where they are long.
+/// Maximum lines in an answer; long lines reduce it.
 type Limit = Number<1, 200, 50>;
 
-/// Searches the journal of the host, or of a container that runs systemd, and returns the newest lines that fit, the
-/// oldest of them first. `start_cursor` with `before: true` returns older ones, `end_cursor` newer ones. Secrets that
-/// can be recognised are left out. `logs_wait` waits for a line that is not there yet.
+/// Search the journal of the host, or of a container with systemd. Returns the newest matching lines, oldest first.
+/// Page to older lines with `start_cursor` and `before: true`, to newer ones with `end_cursor`. Recognised secrets are
+/// left out. `logs_wait` waits for a new line.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Query {
-    /// A running container; the host when absent.
+    /// A running container; default: the host.
     container: Option<ContainerName>,
-    /// Only lines of this unit and about it.
+    /// Only lines written by or about this unit.
     unit: Option<UnitName>,
-    /// Only lines at least as severe.
+    /// This severity or higher.
     priority: Option<LogPriority>,
-    /// From then on: a time such as `2026-07-28T09:30:00Z`, or how long ago: `30min`, `2h`, `7d`.
+    /// Start: a time such as `2026-07-28T09:30:00Z`, or an age such as `30min`, `2h` or `7d`.
     since: Option<LogMoment>,
-    /// Until then; the same.
+    /// End; same format.
     until: Option<LogMoment>,
-    /// A regular expression (PCRE2) for the message; lower case alone fits upper case too.
+    /// PCRE2 regular expression for the message; an all-lowercase one ignores case.
     grep: Option<LogPattern>,
-    /// Only this boot: `0` for this one, `-1` for the one before, or an id from `boot_list`.
+    /// Only this boot: `0` (current), `-1` (previous), or an id from `boot_list`.
     boot: Option<BootName>,
     /// A cursor from an earlier answer.
     cursor: Option<LogCursor>,
-    /// Lines before the cursor, and not those behind it.
+    /// Return lines before the cursor, not after.
     #[serde(default)]
     before: bool,
-    /// How many lines at most.
+    /// Maximum lines.
     #[serde(default)]
     limit: Limit,
 }
@@ -94,35 +94,35 @@ async fn query(journal: Arc<Journal>, asked: Query, cx: Cx) -> Result<Answer> {
     search_for(&journal, &search, &cx).await
 }
 
-/// Waits until a line is written that fits, at most 45 s, and returns it; or, with the cursor of an earlier answer,
-/// the first that fits behind it, so that none is missed in between. Without one in time it says so: call again with
-/// the same cursor. `logs_query` returns what was written before.
+/// Wait for a matching new line, at most 45 s, and return it. With a cursor from an earlier answer, returns the first
+/// match after it, so no line is missed. On timeout, says so: call again with the same cursor. `logs_query` returns
+/// earlier lines.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Wait {
-    /// A running container; the host when absent.
+    /// A running container; default: the host.
     container: Option<ContainerName>,
-    /// Only lines of this unit and about it.
+    /// Only lines written by or about this unit.
     unit: Option<UnitName>,
-    /// Only lines at least as severe.
+    /// This severity or higher.
     priority: Option<LogPriority>,
-    /// A regular expression (PCRE2) for the message; lower case alone fits upper case too.
+    /// PCRE2 regular expression for the message; an all-lowercase one ignores case.
     grep: Option<LogPattern>,
-    /// A cursor from an earlier answer: lines behind it count, and not only those from now on.
+    /// A cursor from an earlier answer: match lines after it, not only new ones.
     cursor: Option<LogCursor>,
-    /// Seconds to wait at most, 1 to 45.
+    /// Timeout in seconds, 1 to 45.
     #[serde(default)]
     timeout_s: Number<1, 45, 30>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Waited {
-    /// Whether a line came in time.
+    /// Whether a line matched.
     found: bool,
     /// The line.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<LogLine>,
-    /// Where to go on from: the line's place, or the cursor that was given.
+    /// Cursor to continue from: the line's, or the one given.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_cursor: Option<LogCursor>,
 }
@@ -150,24 +150,24 @@ async fn wait(journal: Arc<Journal>, asked: Wait, cx: Cx) -> Result<Waited> {
     })
 }
 
-/// Returns the newest messages of the host's kernel, the oldest of them first: disks and networks that fail, processes
-/// that were killed because memory was short. `start_cursor` with `before: true` returns older ones, `end_cursor`
-/// newer ones. What services write is not among them: `logs_query` searches that.
+/// Show the host's newest kernel messages, oldest first: disk and network failures, out-of-memory kills. Page to older
+/// lines with `start_cursor` and `before: true`, to newer ones with `end_cursor`. Messages of services are not
+/// included: use `logs_query`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Kernel {
-    /// Only lines at least as severe.
+    /// This severity or higher.
     priority: Option<LogPriority>,
-    /// A regular expression (PCRE2) for the message; lower case alone fits upper case too.
+    /// PCRE2 regular expression for the message; an all-lowercase one ignores case.
     grep: Option<LogPattern>,
-    /// Only this boot: `0` for this one, `-1` for the one before, or an id from `boot_list`.
+    /// Only this boot: `0` (current), `-1` (previous), or an id from `boot_list`.
     boot: Option<BootName>,
     /// A cursor from an earlier answer.
     cursor: Option<LogCursor>,
-    /// Lines before the cursor, and not those behind it.
+    /// Return lines before the cursor, not after.
     #[serde(default)]
     before: bool,
-    /// How many lines at most.
+    /// Maximum lines.
     #[serde(default)]
     limit: Limit,
 }
@@ -189,13 +189,12 @@ async fn kernel(journal: Arc<Journal>, asked: Kernel, cx: Cx) -> Result<Answer> 
     search_for(&journal, &search, &cx).await
 }
 
-/// Lists the boots that the journal of the host, or with `container` of a container, still has lines of, the newest
-/// first, each with the times of its first and its last line. Boots whose lines were dropped are not known any more.
-/// Their ids and numbers are what `boot` takes in `logs_query`.
+/// List the boots in the journal of the host, or of a `container`, newest first, with the times of their first and last
+/// lines. Boots without remaining lines are not listed. Pass a boot's id or number as `boot` to `logs_query`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Boots {
-    /// A running container; the host when absent.
+    /// A running container; default: the host.
     container: Option<ContainerName>,
 }
 
@@ -204,11 +203,11 @@ const MAX_BOOTS: usize = 100;
 
 #[derive(Serialize, JsonSchema)]
 struct KnownBoots {
-    /// The newest first.
+    /// Newest first.
     boots: Vec<Boot>,
-    /// How many there are in all.
+    /// Total number of boots.
     total: usize,
-    /// Whether some are not shown.
+    /// Whether some are left out.
     truncated: bool,
 }
 

@@ -23,33 +23,33 @@ pub fn tools() -> Toolset<()> {
         .tool("context", Risk::Read, context)
         .hears_offers()
         .about(Scope::Within)
-        .titled("What can be proposed")
+        .titled("Show what can be proposed")
         .answering("propose_change", Risk::Read, propose_change)
         .about(Scope::Within)
         .titled("Propose a change")
         .returning::<Proposed>()
 }
 
-/// Says which agent you are, which part of the box you see, and what you can propose to the owner and how. With
-/// `tool`, says everything about one of these tools, with the schema of its arguments; one that cannot be proposed
-/// is not there. Next: `propose_change`.
+/// Show which agent you are, which part of the box you see, and what you can propose to the owner, and how. With
+/// `tool`, returns that tool's details and argument schema, if it can be proposed; otherwise it fails. Next:
+/// `propose_change`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Context {
-    /// A tool that can be proposed, as the answer without this names it.
+    /// A proposable tool, as listed without this argument.
     #[serde(default)]
     tool: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Situation {
-    /// The agent's id, as it stands in the audit.
+    /// The agent's id, as in the audit.
     agent: String,
     /// The name that the owner gave it.
     name: String,
     /// Its policy.
     policy: String,
-    /// The space that it is kept in; `*` is the whole box.
+    /// Its space; `*` is the whole box.
     space: String,
     /// How to work here.
     how: String,
@@ -61,11 +61,11 @@ struct Situation {
 struct Proposable {
     /// The tool's name.
     tool: String,
-    /// What it can do to the box: `scan`, `write`, `disrupt`, `execute`, `reveal` or `persist`.
+    /// Its risk to the box: `scan`, `write`, `disrupt`, `execute`, `reveal` or `persist`.
     class: String,
     /// What it does.
     description: String,
-    /// The JSON Schema of its arguments, where one tool was asked for.
+    /// The JSON Schema of its arguments, if one tool was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<Value>,
 }
@@ -106,36 +106,36 @@ fn proposable(offered: Offer, in_full: bool) -> Proposable {
     }
 }
 
-/// Proposes to the owner of the box that a tool be called, and returns the change that waits in their inbox:
-/// nothing is done before they approve it. `context` names the tools and the schemas of their arguments.
+/// Propose a tool call to the owner. Returns the change, which waits in the owner's inbox: nothing is done before the
+/// owner approves it. `context` names the tools and their argument schemas.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ProposeChange {
     /// The tool, such as `container_restart`.
     tool: String,
-    /// Its arguments, as its own schema has them.
+    /// Its arguments, as in its schema.
     #[serde(default)]
     arguments: Map<String, Value>,
-    /// Why, for the owner: what you have seen, and what this is to bring about.
+    /// Why, for the owner: your findings and the goal.
     reason: String,
 }
 
-/// What is said of a proposal that is kept.
+/// The answer to a stored proposal.
 #[derive(Serialize, JsonSchema)]
 struct Proposed {
     /// The change's id.
     change: String,
-    /// How it stands: `pending`.
+    /// Its status: `pending`.
     status: String,
-    /// Whether it was done: it was not.
+    /// Always false: not applied yet.
     applied: bool,
     /// The tool.
     tool: String,
     /// The agent that proposes it.
     agent: String,
-    /// The space that it is kept in.
+    /// The agent's space.
     space: String,
-    /// Until when the owner can approve it.
+    /// When the proposal expires.
     expires: String,
 }
 

@@ -23,13 +23,13 @@ pub fn tools(views: Arc<Views>) -> Toolset<Views> {
         .startos("db.dump", &[])
         .tool("changes_since", Risk::Read, changes)
         .about(Scope::Within)
-        .titled("What has changed")
+        .titled("List state changes")
         .tool("state_blame", Risk::Read, blame)
         .about(Scope::Within)
-        .titled("Who wrote it")
+        .titled("Show who wrote a value")
 }
 
-/// A place in the public part of the state.
+/// A pointer into the public state.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 struct Public(Pointer);
@@ -73,22 +73,22 @@ impl JsonSchema for Public {
     }
 }
 
-/// Reads the description of the box that the server keeps up to date, or a part of it, with the revision that it is
-/// true for: /public/serverInfo is the host, /public/packageData the containers. Where nothing stands, the call
-/// fails. `changes_since` tells what has changed later.
+/// Read the state document, the server's current description of the box, or a part of it, with its revision:
+/// /public/serverInfo is the host, /public/packageData the containers. Fails if the path does not exist.
+/// `changes_since` shows later changes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Get {
-    /// JSON Pointer (RFC 6901) to the part to read; all of it when absent.
+    /// JSON Pointer (RFC 6901) to the part to read; default: all.
     #[serde(default)]
     pointer: Public,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Part {
-    /// The revision that the value is true for; `changes_since` takes it.
+    /// The value's revision, for `changes_since`.
     revision: u64,
-    /// The database in which revisions have these numbers; `changes_since` takes it.
+    /// The database of the revision, for `changes_since`.
     database: String,
     /// The pointer that was read.
     pointer: String,
@@ -113,46 +113,44 @@ fn seen_by(views: &Views, cx: &Cx) -> View {
     views.seen_by(&caller.agent, &caller.reach)
 }
 
-/// Says what has changed after a revision: who changed it, when, why, and the patch (RFC 6902). Instead of waiting
-/// for notifications keep the revision that it returns and ask again from there. What is no longer in the log is
-/// not told: then there is `resync`, and what `state_get` would answer.
+/// List changes after a revision: who, when, why, and the patch (RFC 6902). To poll instead of subscribing, save the
+/// returned revision and ask again from it. If the log does not go back that far, returns `resync` and the current
+/// value, as `state_get`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Since {
-    /// The revision after which to look, from `state_get` or an earlier answer.
+    /// The last revision you have, from `state_get` or an earlier answer.
     revision: u64,
-    /// Only changes at or below this JSON Pointer (RFC 6901); everywhere when absent.
+    /// Only changes at or below this JSON Pointer (RFC 6901); default: all.
     #[serde(default)]
     pointer: Public,
-    /// At most so many revisions; `more` says that there are further ones.
+    /// Maximum revisions; `more` means there are others.
     #[serde(default)]
     limit: Limit,
-    /// The database that the revision is of, from the same answer.
+    /// The database of that revision, from the same answer.
     #[serde(default)]
     database: String,
 }
 
-/// One answer holds so many revisions.
+/// The most revisions in an answer.
 type Limit = Number<1, 200, 200>;
 
 #[derive(Serialize, JsonSchema)]
 struct History {
-    /// The revision that this answer reaches to; ask from here next time.
+    /// The last revision in this answer; continue from here.
     revision: u64,
-    /// The database in which revisions have these numbers.
+    /// The database of the revisions.
     database: String,
-    /// Oldest first: `id`, `at_ms`, `actor`, `cause` (an audit id) and the `patch` as far as it is below
-    /// the pointer.
+    /// Oldest first: `id`, `at_ms`, `actor`, `cause` (an audit id) and the part of the `patch` below the pointer.
     revisions: Vec<Value>,
-    /// Whether there are further ones; ask again from `revision`.
+    /// Whether there are more; ask again from `revision`.
     more: bool,
-    /// True when the log does not reach back so far: `value` is then what stands at the pointer at
-    /// `revision`, absent when nothing does.
+    /// True when the log does not go back that far: `value` is then the value at `revision`, absent if none.
     resync: bool,
     /// The oldest revision in the log, for those who see all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     floor: Option<u64>,
-    /// With `resync`: what stands at the pointer now.
+    /// With `resync`: the value there now.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
 }
@@ -209,32 +207,32 @@ fn changes_in(view: &View, since: &Since) -> Result<History> {
     }
 }
 
-/// Says which revision wrote each value last, when, who it was (`observer`, `owner`, `agent:ID`, `local:PROGRAM`)
-/// and which call led to it; `claims to be` marks an unproven name. Values older than the log are left out.
-/// `changes_since` shows the other revisions.
+/// Show which revision last wrote each value, when, by whom (`observer`, `owner`, `agent:ID`, `local:PROGRAM`) and in
+/// which call. `claims to be` marks an unproven name. Values older than the log are left out. `changes_since` shows
+/// other revisions.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Blamed {
-    /// JSON Pointer (RFC 6901) to a value, or to a part with values below it.
+    /// JSON Pointer (RFC 6901) to a value, or to a part with values.
     pointer: Public,
 }
 
-/// One answer tells of so many values; `left_out` counts the others.
+/// The most values in an answer; `left_out` counts the others.
 const MOST_VALUES: usize = 200;
 
 #[derive(Serialize, JsonSchema)]
 struct Authors {
     /// The revision of the document.
     revision: u64,
-    /// The oldest revision in the log, for those who see all of it: what is older has no author.
+    /// The oldest revision in the log, if the caller sees all of it. Older values have no author.
     #[serde(skip_serializing_if = "Option::is_none")]
     floor: Option<u64>,
-    /// The last writing anywhere at or below the pointer: `revision`, `at_ms`, `actor`, `cause`.
+    /// The last write at or below the pointer: `revision`, `at_ms`, `actor`, `cause`.
     #[serde(skip_serializing_if = "Option::is_none")]
     last: Option<Value>,
-    /// Each value with its `pointer` and how it was `written` last, null when before the log begins.
+    /// Each value's `pointer` and how it was last `written`; null if before the log begins.
     leaves: Vec<Value>,
-    /// How many further values there are; ask for a part of them.
+    /// How many more values there are; ask for a part.
     left_out: usize,
 }
 

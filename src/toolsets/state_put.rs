@@ -16,26 +16,25 @@ pub fn tools(ui: Arc<Ui>) -> Toolset<Ui> {
         .tool("state_put", Risk::Write, put)
         // It belongs to no container: whoever shows the box shows all of it.
         .about(Scope::Box)
-        .titled("Write into the state")
+        .titled("Write to the state")
         .startos("db.put.ui", &[])
 }
 
-/// Writes a value into /public/ui, the part of the state for whoever shows the box to people, and returns the
-/// revision that has it; with neither `value` nor `json` removes what stands there. Any other place is refused, as
-/// is more than 256 KiB or 16 levels in all. It changes nothing on the box. `state_get` reads it.
+/// Write a value to /public/ui, the part of the state for user interfaces, and return its revision; without `value` and
+/// `json`, remove the value there. Other paths are rejected, as is more than 256 KiB or 16 levels in total. Does not
+/// change the box. `state_get` reads it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Put {
-    /// JSON Pointer (RFC 6901) to the place, such as /public/ui/notes, or /notes from there; objects above it that
-    /// are missing are made.
+    /// JSON Pointer (RFC 6901), such as /public/ui/notes, or /notes relative to it; missing parent objects are created.
     pointer: String,
-    /// The object that is to stand there.
+    /// The object to write.
     value: Option<Map<String, Value>>,
-    /// What is to stand there where it is no object, as JSON text.
+    /// Any other value to write, as JSON text.
     json: Option<Json>,
 }
 
-/// Text that is JSON.
+/// JSON text.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct Json(Value);
@@ -65,7 +64,7 @@ impl JsonSchema for Json {
 
 #[derive(Serialize, JsonSchema)]
 struct Written {
-    /// A revision that has it: the one that this call made, unless it stood there already.
+    /// The revision: a new one, unless the value was already there.
     revision: u64,
     /// The pointer, from the whole document.
     pointer: String,
