@@ -24,23 +24,22 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
         .startos("net.gateway.list", &[])
         .tool("network_routes", Risk::Read, routes)
         .about(Scope::Host)
-        .titled("Routes")
+        .titled("Network routes")
         .tool("network_addresses", Risk::Read, addresses)
         .about(Scope::Host)
-        .titled("Addresses of the host")
+        .titled("Host addresses")
         .startos("server.host.address.list", &[])
         .tool("network_listeners", Risk::Read, listeners)
         .about(Scope::Host)
-        .titled("Open ports of the host")
+        .titled("Open ports")
         .startos("server.host.binding.list", &[])
         .tool("network_neighbors", Risk::Read, neighbors)
         .about(Scope::Host)
-        .titled("Neighbours on the network")
+        .titled("Network neighbours")
 }
 
-/// Lists the host's network interfaces: what each is, whether it is up, its speed, hardware address and addresses,
-/// and what went through it since boot. What an interface does not have is left out. `network_routes` says where
-/// traffic goes.
+/// List the host's network interfaces: type, state, speed, hardware address, addresses, and traffic since boot. Values
+/// that an interface does not have are left out. `network_routes` shows where traffic goes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Interfaces {}
@@ -55,7 +54,7 @@ struct AllInterfaces {
 struct Counted {
     #[serde(flatten)]
     interface: Interface,
-    /// What went through it since boot; absent when it is too new to be counted.
+    /// Traffic since boot; absent if too new to be counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     traffic: Option<NetworkTraffic>,
 }
@@ -70,15 +69,15 @@ async fn interfaces(host: Arc<Host>, Interfaces {}: Interfaces, cx: Cx) -> Resul
     })
 }
 
-/// Lists the host's routes for IPv4 and IPv6, the default ones first. A route into a network at hand has no
-/// gateway, and none is told. `network_interfaces` describes the interfaces.
+/// List the host's IPv4 and IPv6 routes, default routes first. Routes to directly connected networks have no gateway.
+/// `network_interfaces` describes the interfaces.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Routes {}
 
 #[derive(Serialize, JsonSchema)]
 struct AllRoutes {
-    /// The default ones first, then sorted by destination.
+    /// Default routes first, then by destination.
     routes: Vec<Route>,
 }
 
@@ -88,9 +87,8 @@ async fn routes(host: Arc<Host>, Routes {}: Routes, _: Cx) -> Result<AllRoutes> 
     })
 }
 
-/// Tells how the host can be reached: its name, and its addresses with their interfaces and from where each can be
-/// reached. Loopback, link-local and temporary addresses are left out. `network_listeners` tells which ports are
-/// open.
+/// Show how to reach the host: its name, and its addresses with their interfaces and from where each is reachable.
+/// Loopback, link-local and temporary addresses are left out. `network_listeners` lists open ports.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Addresses {}
@@ -111,9 +109,9 @@ async fn addresses(host: Arc<Host>, Addresses {}: Addresses, _: Cx) -> Result<Al
     })
 }
 
-/// Lists the open ports of the host itself: TCP ports that are listened on and UDP ports that take from everybody,
-/// with the user and the systemd unit, container or program that opened each, left out where the kernel does not
-/// tell. `container_ports` tells those of containers.
+/// List the host's own open ports: listening TCP ports, and UDP ports that accept packets from any sender. Shows the
+/// user and the systemd unit, container or program of each, unless the kernel hides them. `container_ports` lists those
+/// of containers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Listeners {}
@@ -122,7 +120,7 @@ struct Listeners {}
 struct AllListeners {
     /// Sorted by protocol, port and address.
     listeners: Vec<HostListener>,
-    /// How many more there are.
+    /// How many are left out.
     left_out: usize,
 }
 
@@ -144,9 +142,9 @@ async fn listeners(host: Arc<Host>, Listeners {}: Listeners, cx: Cx) -> Result<A
     })
 }
 
-/// Lists the machines on the host's networks that it has met (ARP and IPv6 neighbour discovery): address, hardware
-/// address, interface, and whether each has answered lately. Who was never talked to is not among them.
-/// `network_interfaces` describes the interfaces.
+/// List neighbours on the host's networks (ARP and IPv6 neighbour discovery): address, hardware address, interface, and
+/// whether each answered recently. Machines that the host never contacted are not listed. `network_interfaces`
+/// describes the interfaces.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Neighbors {}
@@ -155,7 +153,7 @@ struct Neighbors {}
 struct AllNeighbors {
     /// Sorted by interface and address.
     neighbors: Vec<Neighbor>,
-    /// How many more there are.
+    /// How many are left out.
     left_out: usize,
 }
 

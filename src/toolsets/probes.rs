@@ -20,15 +20,15 @@ pub fn tools(network: Arc<Network>, with_firewall: bool) -> Toolset<Network> {
         .titled("Ping a machine")
         .tool("network_check_port", Risk::Scan, check_port)
         .about(Scope::Host)
-        .titled("Check a port of a machine")
+        .titled("Check a TCP port")
         .startos("net.gateway.check-port", &[("gateway", "host")])
         .tool("dns_query", Risk::Scan, query)
         .about(Scope::Host)
-        .titled("Ask a name server")
+        .titled("Query a name server")
         .startos("net.dns.query", &[("fqdn", "name")])
         .tool("dns_config", Risk::Read, config)
         .about(Scope::Host)
-        .titled("How names are looked up")
+        .titled("DNS configuration")
         .startos("net.dns.dump-table", &[])
         .startos("net.gateway.check-dns", &[("gateway", "interface")])
         .tool("dns_set_static", Risk::Disrupt, set_static)
@@ -43,18 +43,18 @@ pub fn tools(network: Arc<Network>, with_firewall: bool) -> Toolset<Network> {
     set.tool("firewall_rules", Risk::Read, firewall)
         .about(Scope::Host)
         .through(HelperClass::HostReads)
-        .titled("Rules of the firewall")
+        .titled("Firewall rules")
         .startos("net.forward.dump-table", &[])
 }
 
-/// Sends echo requests from the host to a machine, and tells how many were answered and how long that took. A machine
-/// that does not answer may still be there: many drop these. `network_check_port` tries a connection instead.
+/// Ping a machine from the host (ICMP echo). Returns the number of replies and their times. A machine that does not
+/// answer may still be up: many drop pings. `network_check_port` tries a TCP connection instead.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Ping {
     /// The machine's name or address.
     host: String,
-    /// How many requests to send, 1 to 10.
+    /// Number of requests, 1 to 10.
     #[serde(default)]
     count: Number<1, 10, 3>,
 }
@@ -64,9 +64,9 @@ async fn ping(network: Arc<Network>, asked: Ping, cx: Cx) -> Result<PingAnswer> 
     answer.await.map_err(failed)
 }
 
-/// Tries to open a TCP connection from the host to one port of a machine, and closes it again: `open`, `refused`
-/// (nobody listens there), `no_answer` (off, or dropped by a firewall) or `unreachable`. Nothing is sent over it.
-/// `network_ping` asks whether the machine answers at all.
+/// Check whether the host can connect to a machine's TCP port: `open`, `refused` (no listener), `no_answer` (off, or
+/// dropped by a firewall) or `unreachable`. Sends no data and closes the connection. `network_ping` checks whether the
+/// machine answers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CheckPort {
@@ -75,7 +75,7 @@ struct CheckPort {
     /// The port, 1 to 65535.
     #[schemars(range(max = 65_535))]
     port: NonZeroU16,
-    /// Seconds to wait for each of its addresses, 1 to 10.
+    /// Timeout for each address in seconds, 1 to 10.
     #[serde(default)]
     timeout_s: Number<1, 10, 5>,
 }
@@ -111,15 +111,14 @@ impl RecordType {
     }
 }
 
-/// Asks one name server one question, and tells its answer, status and time. Without `server` it is the first that the
-/// host asks itself, so that two calls show whether two servers agree. It goes straight to the server: `/etc/hosts` is
-/// not looked at, which `dns_config` shows.
+/// Query one name server, and return its answer, status and time. Default `server`: the host's first, so two calls can
+/// compare two servers. Queries the server directly, not `/etc/hosts`, which `dns_config` shows.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Query {
-    /// The full name; with the type PTR, an address may stand here.
+    /// The full name; for PTR, an address is allowed.
     name: String,
-    /// The type of the records.
+    /// The record type.
     #[serde(default, rename = "type")]
     kind: RecordType,
     /// The name server's address.
@@ -142,12 +141,12 @@ async fn query(network: Arc<Network>, asked: Query, cx: Cx) -> Result<DnsAnswer>
     answer.await.map_err(failed)
 }
 
-/// Tells how the host turns names into addresses: the name servers and search domains, who sets them, those of each
-/// interface where systemd-resolved runs, and what `/etc/hosts` says. `dns_query` asks one of the servers.
+/// Show how the host resolves names: name servers, search domains, who sets them, those of each interface (only with
+/// systemd-resolved), and the content of `/etc/hosts`. `dns_query` queries one of the servers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Config {
-    /// Of `links`, only that of this interface.
+    /// In `links`, only this interface.
     interface: Option<String>,
 }
 
@@ -158,13 +157,13 @@ async fn config(network: Arc<Network>, Config { interface }: Config, _: Cx) -> R
     }
 }
 
-/// Sets the name servers that the host asks, for good, or with none lets the network say them again, and returns what
-/// `dns_config` tells then. It fails when none of them answers; when the host gets no answer through them the former
-/// ones are put back, and the error says so. It fails, too, where a program like dhclient writes `/etc/resolv.conf`.
+/// Set the host's name servers permanently; without any, the network sets them again. Returns the same as `dns_config`.
+/// Fails if none answers, or if a program such as dhclient writes `/etc/resolv.conf`. If the host then gets no answer
+/// through them, the old ones are restored, and the error says so.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetStatic {
-    /// Addresses, in the order in which they are asked; none when absent, null or empty.
+    /// Addresses, in query order; none if absent, null or empty.
     servers: Option<NameServers>,
 }
 
@@ -178,15 +177,15 @@ async fn set_static(
     set.map_err(failed)
 }
 
-/// Tells the rules of the host's firewall as data, with tables and chains, as nftables has them; rules that were made
-/// with iptables-nft are among them, those of iptables-legacy are left out. Many rules come in parts: go on at
-/// `next_offset`. `network_listeners` tells which ports are open behind it.
+/// Show the host's firewall rules as data, with tables and chains, as nftables reports them. Includes rules made with
+/// iptables-nft, not those of iptables-legacy. Long lists continue at `next_offset`. `network_listeners` shows the open
+/// ports behind it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Rules {
-    /// Only those of the tables of this name.
+    /// Only rules of tables with this name.
     table: Option<String>,
-    /// How many rules to pass over: `next_offset` of the answer before.
+    /// Rules to skip: `next_offset` of the previous answer.
     #[serde(default)]
     offset: u32,
 }

@@ -21,25 +21,24 @@ pub fn tools(ssh: Arc<Ssh>) -> Toolset<Ssh> {
         .tool("ssh_key_add", Risk::Persist, add)
         .about(Scope::Host)
         .through(HelperClass::SshKeys)
-        .titled("Let an SSH key log in")
+        .titled("Add an SSH key")
         .startos("ssh.add", &[])
         .tool("ssh_key_remove", Risk::Persist, remove)
         .about(Scope::Host)
         .through(HelperClass::SshKeys)
-        .titled("Take an SSH key away")
+        .titled("Remove an SSH key")
         .startos("ssh.remove", &[])
 }
 
-/// Lists the keys that may log in over SSH, for each account that the owner lets be seen: fingerprint, type, comment,
-/// whether a key was added here, and whether its line bounds what it may do. Only those that were added here can be
-/// taken away, with `ssh_key_remove`; `ssh_key_add` adds one.
+/// List the SSH login keys of the accounts that the owner makes visible: fingerprint, type, comment, whether added with
+/// `ssh_key_add`, and whether its line restricts its use. Only keys added with it can be removed with `ssh_key_remove`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
 
 #[derive(Serialize, JsonSchema)]
 struct Listed {
-    /// In the order of the owner's file.
+    /// In the owner's file's order.
     accounts: Vec<SshAccount>,
 }
 
@@ -48,15 +47,14 @@ async fn list(ssh: Arc<Ssh>, List {}: List, cx: Cx) -> Result<Listed> {
     Ok(Listed { accounts })
 }
 
-/// Lets whoever has the private half of a key log in over SSH, for good, and returns its fingerprint. Options before
-/// the key are refused, and of a key that is there already nothing is changed. Ask whose key it is before; next comes
-/// `ssh_key_list`.
+/// Allow SSH login with a public key, permanently, and return its fingerprint. Options before the key are rejected; an
+/// existing key is not changed. Ask the user first whose key it is. Check with `ssh_key_list`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Add {
-    /// The public key as one line, such as `ssh-ed25519 AAAA... who@where`.
+    /// The public key in one line, such as `ssh-ed25519 AAAA... who@where`.
     key: PublicKey,
-    /// As whom, as `ssh_key_list` names the accounts; may be left out where there is one.
+    /// The account, as in `ssh_key_list`; optional if there is only one.
     account: Option<String>,
 }
 
@@ -65,14 +63,14 @@ async fn add(ssh: Arc<Ssh>, asked: Add, cx: Cx) -> Result<SshKeyChange> {
     done.map_err(failed)
 }
 
-/// Takes a key away that was added here, and returns what was done: it can no longer log in; who is logged in with it
-/// stays. Keys that the owner has put there are not touched. `ssh_key_list` shows what is left.
+/// Remove an SSH key that was added through this server, and return the result. Open sessions continue; new logins
+/// fail. Keys added by the owner are not changed. `ssh_key_list` shows the remaining keys.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Remove {
     /// The key's fingerprint, as `ssh_key_list` shows it.
     fingerprint: Fingerprint,
-    /// As whom, as `ssh_key_list` names the accounts; may be left out where there is one.
+    /// The account, as in `ssh_key_list`; optional if there is only one.
     account: Option<String>,
 }
 

@@ -16,7 +16,7 @@ pub fn tools(network: Arc<Network>) -> Toolset<Network> {
         .tool("tunnel_list", Risk::Read, list)
         .about(Scope::Host)
         .through(HelperClass::HostReads)
-        .titled("WireGuard tunnels")
+        .titled("List WireGuard tunnels")
         .tool("tunnel_up", Risk::Disrupt, up)
         .about(Scope::Host)
         .through(HelperClass::Network)
@@ -24,11 +24,11 @@ pub fn tools(network: Arc<Network>) -> Toolset<Network> {
         .tool("tunnel_down", Risk::Disrupt, down)
         .about(Scope::Host)
         .through(HelperClass::Network)
-        .titled("Take a tunnel down")
+        .titled("Bring a tunnel down")
 }
 
-/// Lists the host's `WireGuard` tunnels: which have a profile, which are up, and of each other end where it is, what is
-/// reached through it, when it was heard last, and how much went through. Keys are not told. `tunnel_up` brings one up.
+/// List the host's `WireGuard` tunnels: which have a profile, which are up, and each peer's endpoint, allowed
+/// addresses, last handshake and traffic. Keys are not shown. `tunnel_up` brings one up.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
@@ -44,28 +44,28 @@ async fn list(network: Arc<Network>, List {}: List, cx: Cx) -> Result<Tunnels> {
     Ok(Tunnels { tunnels })
 }
 
-/// Brings up a `WireGuard` tunnel of the host from its profile in `/etc/wireguard`, with the routes and commands that
-/// stand there, and returns that it is up. It fails where there is no such profile; one that takes all traffic may cut
-/// this connection off. `tunnel_list` names the profiles.
+/// Bring up a `WireGuard` tunnel of the host from its profile in `/etc/wireguard`, with its routes and commands, and
+/// return its state. Fails without a profile. A tunnel that takes all traffic may cut this connection. `tunnel_list`
+/// lists the profiles.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Up {
-    /// Its name.
+    /// The name.
     tunnel: String,
 }
 
-/// Takes down a `WireGuard` tunnel of the host, and returns that it is down. It fails where there is no such profile;
-/// whoever is reached through it, this client perhaps, is cut off. `tunnel_up` brings it up again.
+/// Bring down a `WireGuard` tunnel of the host, and return its state. Fails without a profile. Connections through it,
+/// perhaps this client's, are cut. `tunnel_up` brings it up again.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Down {
-    /// Its name.
+    /// The name.
     tunnel: String,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Switched {
-    /// Its name.
+    /// The name.
     tunnel: String,
     /// Whether it is up now.
     up: bool,

@@ -16,27 +16,27 @@ pub fn tools(network: Arc<Network>) -> Toolset<Network> {
         .tool("wifi_status", Risk::Read, status)
         .about(Scope::Host)
         .through(HelperClass::HostReads)
-        .titled("Wireless network")
+        .titled("Wi-Fi status")
         .startos("wifi.get", &[])
         .tool("wifi_scan", Risk::Read, scan)
         .about(Scope::Host)
         .through(HelperClass::HostReads)
-        .titled("Wireless networks around")
+        .titled("Scan for Wi-Fi networks")
         .startos("wifi.available.get", &[])
         .tool("wifi_connect", Risk::Disrupt, connect)
         .about(Scope::Host)
         .through(HelperClass::Network)
-        .titled("Join a wireless network")
+        .titled("Connect to a Wi-Fi network")
         .startos("wifi.connect", &[])
         .tool("wifi_forget", Risk::Disrupt, forget)
         .about(Scope::Host)
         .through(HelperClass::Network)
-        .titled("Forget a wireless network")
+        .titled("Forget a Wi-Fi network")
         .startos("wifi.remove", &[])
         .tool("wifi_enable", Risk::Disrupt, enable)
         .about(Scope::Host)
         .through(HelperClass::Network)
-        .titled("Switch the radio")
+        .titled("Turn Wi-Fi on or off")
         .startos("wifi.set-enabled", &[])
 }
 
@@ -47,17 +47,16 @@ pub fn country_tools(network: Arc<Network>) -> Toolset<Network> {
         .tool("wifi_country", Risk::Write, country)
         .about(Scope::Host)
         .through(HelperClass::Network)
-        .titled("Country of the radio")
+        .titled("Set the Wi-Fi country")
         .startos("wifi.country.set", &[])
 }
 
-/// Tells how the host's radio is, which wireless network it is joined to and how well that is heard, which are saved,
-/// and for which the owner's file has a password. It fails where `NetworkManager` does not run. `wifi_scan` tells those
-/// around.
+/// Show the host's Wi-Fi radio, the connected network and its signal, the saved networks, and those with a password in
+/// the owner's file. Fails if `NetworkManager` does not run. `wifi_scan` lists networks in range.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Status {
-    /// Of what is saved, only this network.
+    /// Only this saved network.
     ssid: Option<Ssid>,
 }
 
@@ -66,15 +65,15 @@ async fn status(network: Arc<Network>, Status { ssid }: Status, cx: Cx) -> Resul
     status.map_err(failed)
 }
 
-/// Listens for wireless networks, and tells the 64 strongest, with what they ask for; names are what strangers chose.
-/// It takes some seconds, and fails where the radio is off. `wifi_connect` joins one.
+/// Scan for Wi-Fi networks, and list the 64 strongest with their security. Names are chosen by strangers. Takes some
+/// seconds; fails if the radio is off. `wifi_connect` connects to one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Scan {}
 
 #[derive(Serialize, JsonSchema)]
 struct Heard {
-    /// The strongest first.
+    /// Strongest first.
     networks: Vec<WifiNetwork>,
 }
 
@@ -83,14 +82,13 @@ async fn scan(network: Arc<Network>, Scan {}: Scan, cx: Cx) -> Result<Heard> {
     Ok(Heard { networks })
 }
 
-/// Joins a wireless network that `wifi_scan` tells, for good, and returns how the radio is then. It must be saved, ask
-/// for no password, or stand with its password in the owner's `helper.toml` (`wifi_networks`): passwords are no
-/// arguments. When it does not let the host in within 30 s, the former network is joined again, and the error says so.
-/// This connection may be cut off.
+/// Connect permanently to a Wi-Fi network from `wifi_scan`, and return the status. It must be saved, open, or have a
+/// password in the owner's `helper.toml` (`wifi_networks`); passwords are not arguments. If the host is not connected
+/// within 30 s, the previous network is restored, and the error says so. This connection may be cut.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Connect {
-    /// Its name, as `wifi_scan` tells it.
+    /// The name, as in `wifi_scan`.
     ssid: Ssid,
 }
 
@@ -98,12 +96,12 @@ async fn connect(network: Arc<Network>, Connect { ssid }: Connect, cx: Cx) -> Re
     change(&network, WifiDeed::Connect { ssid }, &cx).await
 }
 
-/// Removes what the host has saved of a wireless network, leaves it if it is joined, and returns how the radio is then.
-/// One that is joined is forgotten only while a cable is plugged in. `wifi_connect` joins another one.
+/// Forget a saved Wi-Fi network, disconnect from it if connected, and return the status. The connected network can only
+/// be forgotten while a cable is plugged in. `wifi_connect` connects to another.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Forget {
-    /// Its name, as `wifi_status` tells it.
+    /// The name, as in `wifi_status`.
     ssid: Ssid,
 }
 
@@ -111,12 +109,12 @@ async fn forget(network: Arc<Network>, Forget { ssid }: Forget, cx: Cx) -> Resul
     change(&network, WifiDeed::Forget { ssid }, &cx).await
 }
 
-/// Switches the host's radio for wireless networks on or off, for good, and returns how it is then. Off is refused
-/// while no cable is plugged in; whoever is connected over it, this client perhaps, is cut off. `wifi_status` shows it.
+/// Turn the host's Wi-Fi radio on or off, permanently, and return the status. Turning it off fails while no cable is
+/// plugged in. Clients on Wi-Fi, perhaps this one, are disconnected. `wifi_status` shows it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Enable {
-    /// Whether it is to be on.
+    /// Turn it on or off.
     enabled: bool,
 }
 
@@ -124,9 +122,9 @@ async fn enable(network: Arc<Network>, Enable { enabled }: Enable, cx: Cx) -> Re
     change(&network, WifiDeed::Enable { enabled }, &cx).await
 }
 
-/// Says in which country the host is, whose rules for channels and power its radio keeps to, for good, and returns how
-/// the radio is then. It fails for a country that the kernel has no rules for; then nothing is changed. A country on the
-/// kernel's command line comes again at the next start. `wifi_scan` hears what is allowed then.
+/// Set the Wi-Fi country, which defines the allowed channels and power, permanently, and return the status. Fails
+/// without a change if the kernel has no rules for the country. A country on the kernel command line returns at the
+/// next boot. `wifi_scan` then lists what is allowed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Country {
