@@ -16,20 +16,19 @@ pub fn tools(processes: Arc<Processes>) -> Toolset<Processes> {
         .tool("server_processes", Risk::Read, top)
         .about(Scope::Host)
         .through(HelperClass::HostReads)
-        .titled("Processes of the server")
+        .titled("Top processes")
 }
 
-/// Lists the processes of the host that use most of the processor, measured over a third of a second, or of the
-/// memory, each with its user, command line, age, and the container or the systemd unit that it belongs to: those in
-/// containers are among them. Secrets in command lines are left out. `container_stats` sums up containers,
-/// `unit_status` a unit.
+/// List the host's processes that use the most CPU, measured over a third of a second, or memory. Each has its user,
+/// command line, age, and container or systemd unit. Includes processes in containers. Secrets in command lines are
+/// left out. `container_stats` sums up containers, `unit_status` a unit.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Top {
-    /// Of what they use most.
+    /// The sort order.
     #[serde(default)]
     order: ProcessOrder,
-    /// How many at most, 1 to 50.
+    /// Maximum, 1 to 50.
     #[serde(default)]
     limit: Number<1, 50, 15>,
 }

@@ -16,22 +16,22 @@ pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
         .tool("disk_repair", Risk::Disrupt, repair)
         .about(Scope::Host)
         .through(HelperClass::Storage)
-        .titled("Look for damage and repair it")
+        .titled("Check and repair storage")
         .startos("disk.repair", &[])
         .without_arguments("path", "/")
         .long()
 }
 
-/// Looks through one thing for damage, repairs what can be repaired, and returns how it stands. A mounted btrfs is read
-/// whole, which takes hours on a large disk; a mounted ext4 is checked when the box boots next (`server_restart`). What
-/// is not mounted is checked at once, and files that cannot be saved may be given up. An md array and a ZFS pool go on
-/// after the answer: `disk_health` tells what they find. What is in use, or has no such check, is refused.
+/// Check one file system, disk, array or pool for damage, repair it if possible, and return its state. A mounted btrfs
+/// is read completely: hours on a large disk. A mounted ext4 is checked at the next boot (`server_restart`). An
+/// unmounted disk is checked at once; unrecoverable files may be lost. An md array or ZFS pool continues after the
+/// answer: see `disk_health`. Fails if it is in use or has no such check.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Repair {
-    /// Where a file system is mounted, such as `/` or `/srv`.
+    /// A mount point, such as `/` or `/srv`.
     path: Option<String>,
-    /// A disk or partition that is not mounted, such as `sdb1`.
+    /// An unmounted disk or partition, such as `sdb1`.
     disk: Option<String>,
     /// An md array, such as `md0`.
     array: Option<String>,

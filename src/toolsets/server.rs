@@ -27,9 +27,9 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
         .startos("server.time", &[])
 }
 
-/// Describes the host: operating system, kernel, architecture, virtualization, hardware, CPU, memory, GPUs,
-/// addresses, boot time, and whether an update waits for a reboot. What is not known is left out. What changes from
-/// second to second is in `server_metrics`.
+/// Describe the host: operating system, kernel, architecture, virtualization, hardware, CPU, memory, GPUs, addresses,
+/// boot time, and whether an update needs a reboot. Unknown values are left out. `server_metrics` has the values that
+/// change every second.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Info {}
@@ -38,9 +38,9 @@ async fn info(host: Arc<Host>, Info {}: Info, _: Cx) -> Result<ServerInfo> {
     host.info().await.map_err(failed)
 }
 
-/// Measures the host now: CPU use over a fifth of a second, load, pressure, memory, swap, mounted file systems,
-/// temperatures, and network and disk counters since boot. What this machine cannot measure is left out.
-/// `server_info` describes it.
+/// Measure the host now: CPU use over a fifth of a second, load, pressure, memory, swap, mounted file systems,
+/// temperatures, and network and disk counters since boot. Unavailable values are left out. `server_info` describes the
+/// host.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Measure {}
@@ -49,9 +49,8 @@ async fn metrics(host: Arc<Host>, Measure {}: Measure, _: Cx) -> Result<Metrics>
     host.metrics().await.map_err(failed)
 }
 
-/// Tells the host's clock: the time in UTC, the time zone, whether NTP keeps it right, when the host was booted,
-/// and for how long it and gatewren have been running. What is not known is left out. `server_info` tells more of
-/// the host.
+/// Show the host's clock: UTC time, time zone, NTP synchronisation, boot time, and the uptime of the host and of
+/// gatewren. Unknown values are left out. `server_info` describes the host.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Time {}

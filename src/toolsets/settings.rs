@@ -19,7 +19,7 @@ pub fn tools(settings: Arc<Setup>) -> Toolset<Setup> {
         .tool("server_set_hostname", Risk::Write, set_hostname)
         .about(Scope::Host)
         .through(HelperClass::HostSettings)
-        .titled("Name the server")
+        .titled("Set the host name")
         .startos("server.set-hostname", &[("name", "pretty_name")])
         .syncs_state()
         .tool("server_set_timezone", Risk::Write, set_timezone)
@@ -30,7 +30,7 @@ pub fn tools(settings: Arc<Setup>) -> Toolset<Setup> {
         .tool("server_set_language", Risk::Write, set_language)
         .about(Scope::Host)
         .through(HelperClass::HostSettings)
-        .titled("Set the language")
+        .titled("Set the locale")
         .startos("server.set-language", &[])
 }
 
@@ -41,7 +41,7 @@ pub fn keyboard_tools(settings: Arc<Setup>) -> Toolset<Setup> {
         .tool("server_set_keyboard", Risk::Write, set_keyboard)
         .about(Scope::Host)
         .through(HelperClass::HostSettings)
-        .titled("Set the keyboard")
+        .titled("Set the keyboard layout")
         .startos("server.set-keyboard", &[])
         .leaving_aside(&[("keymap", "string")])
 }
@@ -53,7 +53,7 @@ pub fn governor_tools(settings: Arc<Setup>) -> Toolset<Setup> {
         .tool("server_governor", Risk::Write, governor)
         .about(Scope::Host)
         .through(HelperClass::HostSettings)
-        .titled("CPU governor")
+        .titled("Set the CPU governor")
         .startos("server.experimental.governor", &[])
 }
 
@@ -68,15 +68,15 @@ pub fn zram_tools(settings: Arc<Setup>) -> Toolset<Setup> {
         .startos("server.experimental.zram", &[])
 }
 
-/// Gives the host a name, in the network, for people, or both, and returns how it is set then. `/etc/hosts` gets the
-/// name too. It fails for what cannot be a host name. Programs that run keep the old one until they start again;
-/// certificates and other machines do not hear of it. `server_info` shows it.
+/// Set the host's network name, display name, or both, and return the settings. Also updates `/etc/hosts`. Fails for an
+/// invalid host name. Running programs keep the old name until they restart; certificates and other machines are not
+/// updated. `server_info` shows it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetHostname {
-    /// The name in the network, such as `nas` or `nas.home.arpa`; as it is when absent.
+    /// The network name, such as `nas` or `nas.home.arpa`; unchanged if absent.
     hostname: Option<HostName>,
-    /// The name for people, in one line, at most 128 bytes; as it is when absent, none when empty.
+    /// The display name, one line, at most 128 bytes; unchanged if absent, removed if empty.
     pretty_name: Option<String>,
 }
 
@@ -92,12 +92,12 @@ async fn set_hostname(settings: Arc<Setup>, asked: SetHostname, cx: Cx) -> Resul
     settings.set(setting, cx.reference()).await.map_err(failed)
 }
 
-/// Sets the host's time zone, and returns how it is set then. It fails for a zone that the host does not know. The
-/// clock itself stays as it is. `server_time` shows both.
+/// Set the host's time zone, and return the settings. Fails for an unknown zone. Does not change the clock.
+/// `server_time` shows both.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetTimezone {
-    /// A name of the tz database, such as `Europe/Vienna` or `UTC`.
+    /// A tz database name, such as `Europe/Vienna` or `UTC`.
     timezone: SettingWord,
 }
 
@@ -110,8 +110,8 @@ async fn set_timezone(
     settings.set(setting, cx.reference()).await.map_err(failed)
 }
 
-/// Sets the locale of the host's programs, which is made first where it is not there, and returns how it is set then.
-/// It fails for one that the host does not know. Programs that run keep theirs: `unit_restart` or `server_restart`.
+/// Set the host's locale, generating it first if missing, and return the settings. Fails for an unknown locale. Running
+/// programs keep theirs until restarted: `unit_restart` or `server_restart`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetLanguage {
@@ -128,16 +128,16 @@ async fn set_language(
     settings.set(setting, cx.reference()).await.map_err(failed)
 }
 
-/// Sets what the keys of the host's own keyboard mean, and returns how it is set then. It fails for what the host does
-/// not know. The console has it when the host has started again (`server_restart`).
+/// Set the host's keyboard layout, and return the settings. Fails for an unknown layout. The console uses it after a
+/// restart of the host (`server_restart`).
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetKeyboard {
-    /// A layout of XKB's, such as `de`.
+    /// An XKB layout, such as `de`.
     layout: SettingWord,
-    /// A variant of it, such as `nodeadkeys`.
+    /// A variant, such as `nodeadkeys`.
     variant: Option<SettingWord>,
-    /// A model, such as `pc105`; as it is when absent.
+    /// A model, such as `pc105`; unchanged if absent.
     model: Option<SettingWord>,
     /// Options, such as `ctrl:nocaps`.
     #[serde(default)]
@@ -154,13 +154,12 @@ async fn set_keyboard(settings: Arc<Setup>, asked: SetKeyboard, cx: Cx) -> Resul
     settings.set(setting, cx.reference()).await.map_err(failed)
 }
 
-/// Chooses how the processors choose their frequency, until the host starts again, and returns what is chosen and what
-/// can be; without `set` nothing is changed. It fails for what the host does not know. `server_metrics` shows
-/// temperatures.
+/// Set the CPU frequency governor until the next boot, and return the current and the available ones; without `set`,
+/// only show them. Fails for an unknown governor. `server_metrics` shows temperatures.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Governor {
-    /// A governor of the kernel's, such as `powersave` or `performance`.
+    /// A kernel governor, such as `powersave` or `performance`.
     set: Option<SettingWord>,
 }
 
@@ -170,13 +169,13 @@ async fn governor(settings: Arc<Setup>, Governor { set }: Governor, cx: Cx) -> R
     governors.map_err(failed)
 }
 
-/// Switches compressed swap in memory on, a device of half the memory's size, or off, until the host starts again, and
-/// returns what there is of it; without `enable` nothing is changed. It fails where another program has made it, which
-/// is left as it is, and where what is swapped out would find no room. `server_metrics` shows memory and swap.
+/// Turn compressed swap (zram) on or off until the next boot, and return its state; without `enable`, only show it. The
+/// device has half the memory's size. Fails if another program made it (left as it is), or if swapped-out data does not
+/// fit in memory. `server_metrics` shows memory and swap.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Zram {
-    /// Whether there is to be some.
+    /// Turn it on or off.
     enable: Option<bool>,
 }
 

@@ -16,7 +16,7 @@ pub fn tools(storage: Arc<Storage>, with_health: bool) -> Toolset<Storage> {
         .tool("disk_usage", Risk::Read, usage)
         .about(Scope::Host)
         .through(HelperClass::HostReads)
-        .titled("Biggest directories")
+        .titled("Largest directories")
         .offers_task();
     if !with_health {
         return set;
@@ -24,21 +24,21 @@ pub fn tools(storage: Arc<Storage>, with_health: bool) -> Toolset<Storage> {
     set.tool("disk_health", Risk::Read, health)
         .about(Scope::Host)
         .through(HelperClass::HostReads)
-        .titled("How the disks are")
+        .titled("Disk health")
         .offers_task()
 }
 
-/// Counts what a directory of the host holds, on its own file system, and tells the biggest directories below it. A
-/// large disk takes minutes; after two it gives up: begin deeper then. `disk_list` tells how full the file systems are.
+/// Show the size of a host directory and its largest subdirectories, on its own file system. Takes minutes on a large
+/// disk, and gives up after two: start deeper then. `disk_list` shows how full file systems are.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Usage {
     /// The directory's absolute path, such as `/var`.
     path: String,
-    /// How many levels of directories to tell apart, 1 to 8.
+    /// Directory levels to show, 1 to 8.
     #[serde(default)]
     depth: Number<1, 8, 2>,
-    /// How many directories to tell, 1 to 200.
+    /// Maximum directories, 1 to 200.
     #[serde(default)]
     limit: Number<1, 200, 30>,
 }
@@ -53,8 +53,8 @@ async fn usage(storage: Arc<Storage>, asked: Usage, cx: Cx) -> Result<DiskUsage>
     told.await.map_err(failed)
 }
 
-/// Tells how the host's disks are: what each says of itself (SMART, through smartctl; one that sleeps is not woken), and
-/// what md, ZFS and btrfs say of theirs. `problems` says in sentences what is wrong. `disk_list` tells what they hold.
+/// Show the health of the host's disks: SMART data (through smartctl; sleeping disks are not woken), and md, ZFS and
+/// btrfs status. `problems` describes faults in sentences. `disk_list` lists partitions and file systems.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Health {}

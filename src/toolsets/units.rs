@@ -25,7 +25,7 @@ pub fn tools(units: Arc<SystemdUnits>) -> Toolset<SystemdUnits> {
         .titled("List systemd units")
         .tool("unit_status", Risk::Read, status)
         .about(Scope::HostOr("container"))
-        .titled("About a systemd unit");
+        .titled("Systemd unit status");
     let starting = looking
         // As unit_restart, which starts a unit that does not run too: a unit is a program, and a start can also
         // stop the units that it conflicts with (systemd.unit(5), Conflicts=).
@@ -34,7 +34,7 @@ pub fn tools(units: Arc<SystemdUnits>) -> Toolset<SystemdUnits> {
         .tool("unit_reload", Risk::Write, reload)
         .changes("Reload a systemd unit")
         .tool("unit_reset_failed", Risk::Write, reset_failed)
-        .changes("Forget that a systemd unit failed");
+        .changes("Reset a failed systemd unit");
     starting
         .tool("unit_stop", Risk::Disrupt, stop)
         .changes("Stop a systemd unit")
@@ -61,24 +61,23 @@ impl Changing for Toolset<SystemdUnits> {
     }
 }
 
-/// Lists systemd units that are loaded, of the host or of a container that runs systemd, with their states, sorted by
-/// name; at most 200 at once. `unit_status` tells more of one, `logs_query` what it wrote.
+/// List the loaded systemd units of the host or of a container with systemd, with their states, sorted by name; at most
+/// 200 a page. `unit_status` describes one, `logs_query` shows its logs.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
-    /// A running container; the host when absent.
+    /// A running container; default: the host.
     container: Option<ContainerName>,
-    /// Only units whose name fits this pattern, such as `*.timer` or `docker-*`; * stands for any run of
-    /// characters, ? for one.
+    /// Only unit names that match this pattern, such as `*.timer` or `docker-*`; * matches any characters, ? one.
     name: Option<Pattern>,
     /// Only units in this state.
     state: Option<State>,
-    /// How many of the first are left out: `next_offset` of the page before.
+    /// Units to skip: `next_offset` of the previous page.
     #[serde(default)]
     offset: Number<0, 100_000, 0>,
 }
 
-/// A state that all kinds of units have.
+/// A state that every unit type has.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum State {
@@ -95,11 +94,11 @@ enum State {
 struct Listed {
     /// Sorted by name.
     units: Vec<UnitLine>,
-    /// How many fit in all.
+    /// Total matches.
     total: usize,
-    /// Whether some that fit come after these.
+    /// Whether more match after these.
     truncated: bool,
-    /// The `offset` of the rest.
+    /// The next `offset`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
 }
@@ -129,15 +128,15 @@ async fn list(units: Arc<SystemdUnits>, asked: List, cx: Cx) -> Result<Listed> {
     })
 }
 
-/// Describes one systemd unit, of the host or of a container that runs systemd: states and since when, whether it is
-/// enabled, main process, last result, restarts, memory, CPU, tasks, and for timers of the host when they are due.
-/// What a unit of its kind lacks is left out. `logs_query` shows what it wrote.
+/// Describe a systemd unit of the host or of a container with systemd: states and since when, enabled, main process,
+/// last result, restarts, memory, CPU, tasks, and when host timers are due. Fields that a unit type does not have are
+/// left out. `logs_query` shows its logs.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Status {
-    /// The unit's name with its kind, such as `nginx.service`.
+    /// The unit's full name, such as `nginx.service`.
     unit: UnitName,
-    /// A running container; the host when absent.
+    /// A running container; default: the host.
     container: Option<ContainerName>,
 }
 
@@ -151,11 +150,10 @@ async fn status(
     status.map_err(failed_unit)
 }
 
-/// How a unit stands after a change.
+/// A unit's state after a change.
 #[derive(Serialize, JsonSchema)]
 struct Changed {
-    /// `done`; `skipped`, if a condition of the unit says that there is nothing to do; or `running`, if it takes longer
-    /// than 45 s.
+    /// `done`; `skipped`, if a condition of the unit was not met; or `running`, if it takes longer than 45 s.
     outcome: String,
     /// The unit.
     #[serde(flatten)]
@@ -183,9 +181,9 @@ macro_rules! change {
         #[derive(Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         struct $asked {
-            /// The unit's name with its kind, such as `nginx.service`.
+            /// The unit's full name, such as `nginx.service`.
             unit: UnitName,
-            /// A running container; the host when absent.
+            /// A running container; default: the host.
             container: Option<ContainerName>,
         }
 
@@ -196,50 +194,51 @@ macro_rules! change {
 }
 
 change!(
-    /// Starts a systemd unit and waits until it runs, or has failed to, at most 45 s; says how it stands then. One that runs
-    /// already is left as it is. After a failure `logs_query` with the unit tells why.
+    /// Start a systemd unit, wait until it runs or fails, at most 45 s, and return its state. A running unit is not
+    /// changed. After a failure, read `logs_query` with the unit.
     Start,
     start
 );
 
 change!(
-    /// Has a running service read its configuration again without ending, where it can (`systemctl reload`); says how it
-    /// stands then. One that cannot is refused: `unit_restart` it.
+    /// Reload a running service's configuration without stopping it (`systemctl reload`), and return its state. Fails
+    /// if the unit cannot reload: use `unit_restart`.
     Reload,
     reload
 );
 
 change!(
-    /// Forgets that a systemd unit failed, or was restarted too often, so that it can be started again, and says how
-    /// it stands. It is not started: `unit_start` does that.
+    /// Reset a systemd unit that failed or restarted too often, so that it can be started again, and return its state.
+    /// Does not start it: use `unit_start`.
     ResetFailed,
     reset_failed
 );
 
 change!(
-    /// Stops a systemd unit, waits until it has ended, at most 45 s, and says how it stands: what it serves is no
-    /// longer there, and units that need it stop too. It starts again at the next boot if it is enabled:
-    /// `unit_disable` keeps it from that. gatewren's own units, and those that take the box down, are refused.
+    /// Stop a systemd unit, wait until it has ended, at most 45 s, and return its state. Its service becomes
+    /// unavailable, and units that require it stop too. An enabled unit starts again at boot: `unit_disable` prevents
+    /// that. Not allowed: gatewren's own units, and units that shut the box down.
     Stop,
     stop
 );
 
 change!(
-    /// Stops a systemd unit, if it runs, and starts it: what it serves is interrupted. Waits until it runs, or has failed to,
-    /// at most 45 s, and says how it stands then. After a failure `logs_query` with the unit tells why.
+    /// Restart a systemd unit, or start it if stopped; its service is interrupted. Waits until it runs or fails, at
+    /// most 45 s, and returns its state. After a failure, read `logs_query` with the unit.
     Restart,
     restart
 );
 
 change!(
-    /// Keeps a systemd unit from being started at boot, and says how it stands. One that runs goes on, and is not
-    /// stopped: `unit_stop` does that.
+    /// Disable a systemd unit, so that it does not start at boot, and return its state. A running unit continues:
+    /// `unit_stop` stops it.
     Disable,
     disable
 );
 
 change!(
-    /// Has a systemd unit started at every boot from now on, as its file says. It is not started now: `unit_start` does that.
+    /// Enable a systemd unit to start at boot, as its file defines; returns its state. Does not start it: use
+    /// `unit_start`.
     Enable,
     enable
 );

@@ -19,29 +19,29 @@ pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
         .tool("update_check", Risk::Read, check)
         .about(Scope::HostOr("container"))
         .through(HelperClass::Updates)
-        .titled("Updates of packages")
+        .titled("Check for package updates")
         .long()
         .tool("update_apply", Risk::Disrupt, apply)
         .about(Scope::HostOr("container"))
         .through(HelperClass::UpdatesApply)
-        .titled("Install updates")
+        .titled("Install package updates")
         .startos("server.update", &[])
         .leaving_aside(&[("registry", "string"), ("target", "string")])
         .long()
         .tool("update_history", Risk::Read, history)
         .about(Scope::HostOr("container"))
         .through(HelperClass::Updates)
-        .titled("Updates that were installed")
+        .titled("Package update history")
 }
 
-/// Lists what apt could upgrade, security updates first, how old its lists are, and whether a reboot waits. Nothing is
-/// installed: `update_apply` does that.
+/// List available apt upgrades, security updates first, the age of the package lists, and whether a reboot is needed.
+/// Does not install: use `update_apply`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Check {
-    /// Running; the host when absent.
+    /// A running container; default: the host.
     container: Option<ContainerName>,
-    /// Fetch the lists first, where that is allowed; the host's alone.
+    /// Refresh the lists first, if allowed; host only.
     #[serde(default)]
     refresh: bool,
 }
@@ -54,24 +54,24 @@ async fn check(updates: Arc<Updates>, asked: Check, cx: Cx) -> Result<UpdateChec
     checked.map_err(failed)
 }
 
-/// Upgrades packages of the host, or of a running container with apt: all, security updates only, or those that are
-/// named. Refreshes the lists first; keeps changed configuration files, and never downgrades, or removes what is
-/// essential. Services restart with it. Returns what is different, and whether a reboot waits (`server_restart`). It
-/// can be cancelled (`job_cancel`) until all is fetched; after that it goes to its end, so that no package stays half
-/// installed; only in a container without systemd it ends with gatewren, and the next one finishes it. Waits up to
-/// five minutes for another apt, and says which process that is. Look first with `update_check`.
+/// Upgrade apt packages of the host or of a running container: all, security updates only, or named ones. Refreshes the
+/// lists first. Keeps changed configuration files; never downgrades, and never removes essential packages. Services
+/// restart. Returns the changes, and whether a reboot is needed (`server_restart`). Can be cancelled (`job_cancel`)
+/// until all packages are fetched; then it finishes, so that none is half installed. Only in a container without
+/// systemd does it stop with gatewren; the next run finishes it. Waits up to five minutes for another apt and names its
+/// process. First call `update_check`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Apply {
-    /// A running container; the host when absent.
+    /// A running container; default: the host.
     container: Option<ContainerName>,
-    /// Whether only security updates are installed.
+    /// Install only security updates.
     #[serde(default)]
     security_only: bool,
-    /// Only these packages, of those that are installed; at most 200.
+    /// Only these installed packages; at most 200.
     #[serde(default)]
     packages: Vec<PackageName>,
-    /// Whether other packages may be removed for it; those that need it stay as they are otherwise.
+    /// Allow removal of other packages; otherwise upgrades that need it are skipped.
     #[serde(default)]
     allow_removal: bool,
 }
@@ -96,18 +96,18 @@ async fn apply(updates: Arc<Updates>, asked: Apply, cx: Cx) -> Result<UpdateAppl
     view.apply(wanted, keep(&cx)).await.map_err(failed)
 }
 
-/// Lists what apt has done on the host, or in a running container: what was installed, upgraded and removed, when,
-/// with which command, and by whom where that is known; the newest first. What was done by dpkg alone is not in it.
-/// `update_check` tells what is to be done.
+/// List past apt runs on the host or in a running container, newest first: packages installed, upgraded and removed,
+/// when, the command, and the user if known. Changes by dpkg alone are not included. `update_check` lists available
+/// updates.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct History {
-    /// A running container; the host when absent.
+    /// A running container; default: the host.
     container: Option<ContainerName>,
-    /// How many runs of apt, 1 to 50.
+    /// Maximum apt runs, 1 to 50.
     #[serde(default)]
     limit: Number<1, 50, 10>,
-    /// How many of the newest are left out: `next_offset` of the page before.
+    /// Newest runs to skip: `next_offset` of the previous page.
     #[serde(default)]
     offset: Number<0, 100_000, 0>,
 }
