@@ -193,7 +193,7 @@ async fn test(mail: &Mail, settings: &Settings, (channel, json): (Option<&str>, 
             (Some(error), _) => format!("{name} did not take it: {error}"),
             (None, Some(false)) => format!(
                 "{name} took it, at an address outside the local network, which the service reaches only if its unit \
-                 was changed: gatewren(8), \"Telling the owner\""
+                 was changed: gatewren(8), \"Notifications\""
             ),
             _ => format!("{name} took it"),
         })

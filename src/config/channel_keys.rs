@@ -21,7 +21,7 @@ pub(super) const FAMILY: Family<Settings> = Family {
 pub(super) const EXAMPLE: &str = "\
 Channels: where the owner hears of things, 8 at most. Each has a name of its owner's choosing;
 `gatewren notify test NAME` sends something there. The service reaches the local network only, unless its
-unit is changed: gatewren(8), \"Telling the owner\".
+unit is changed: gatewren(8), \"Notifications\".
 kind: \"ntfy\", \"webhook\", which is sent one JSON object for each, or \"mail\", which has no url and goes to whom
 mail_to in helper.toml names, with the box's own sendmail.
 url: the server of ntfy, or the whole address of a web-hook. https:// is trusted as this box trusts it; plain

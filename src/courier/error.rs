@@ -50,7 +50,7 @@ impl fmt::Display for Undelivered {
             Self::Refused(cause @ (OutwardError::Slow | OutwardError::Connection(_))) => write!(
                 f,
                 "{cause}; the service reaches the local network only, unless its unit was changed: gatewren(8), \
-                 \"Telling the owner\""
+                 \"Notifications\""
             ),
             Self::Refused(cause) => cause.fmt(f),
             Self::Token(cause) => cause.fmt(f),
