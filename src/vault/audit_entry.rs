@@ -38,7 +38,7 @@ pub struct Entry<'a> {
 /// What came of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
-    /// One word, such as `ok`, `error`, `denied`, `cancelled`.
+    /// One word, such as `ok`, `failed`, `refused`, `cancelled`.
     pub status: &'static str,
     /// How long it took.
     pub duration_ms: u64,
