@@ -32,18 +32,18 @@ pub trait OpenSessions: Send + Sync {
 /// A session of a client of the revisions that have sessions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct OpenSession {
-    /// Its name here, in the audit and for `session_kill`. It is not the id that its client sends, and lets nobody
-    /// into it.
+    /// Its name here, in the audit log and for `session_kill`. It is not the id that its client sends, and gives no
+    /// access to it.
     #[schemars(with = "String")]
     pub session: Uuid,
-    /// Whether this call comes from it.
+    /// Whether this call belongs to it.
     pub current: bool,
     /// Whether a call or a stream of it is open.
     pub in_use: bool,
     /// Seconds since it was last used; absent while it is in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_s: Option<u64>,
-    /// The revision of MCP that its client speaks; absent where the client has not come back since the server started.
+    /// The MCP revision of its client; absent if the client has not returned since the server started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
 }
@@ -68,15 +68,15 @@ pub fn session_tools(sessions: Arc<SessionDesk>) -> Toolset<Desk> {
 /// What the tools stand on.
 pub struct Desk(Arc<SessionDesk>);
 
-/// Lists the sessions that your own clients have open, by name; those of other agents are not shown, and clients of
-/// the stateless revision have none. `session_kill` ends one that was left behind.
+/// List the open sessions of your own clients, by name. Sessions of other agents are not shown, and clients of the
+/// stateless revision have none. `session_kill` ends one that was left open.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
 
 #[derive(Serialize, JsonSchema)]
 struct Listed {
-    /// By name.
+    /// The sessions, sorted by name.
     sessions: Vec<OpenSession>,
 }
 
@@ -90,12 +90,12 @@ async fn list(desk: Arc<Desk>, List {}: List, cx: Cx) -> Result<Listed> {
     Ok(Listed { sessions })
 }
 
-/// Ends sessions of your own clients with everything that they have under way, and returns which were ended. The one
-/// that this call comes from is left as it is: its client ends that with DELETE. `session_list` names them.
+/// End sessions of your own clients, with all their calls in progress, and return which were ended. Fails for the
+/// session of this call, which its client ends with DELETE. `session_list` lists them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Kill {
-    /// The names of the sessions, as `session_list` shows them.
+    /// The sessions' names, as `session_list` shows them.
     sessions: Vec<Name>,
 }
 
@@ -144,7 +144,7 @@ struct Ended {
     /// Those that were ended, in the order of the call.
     #[schemars(with = "Vec<String>")]
     ended: Vec<Uuid>,
-    /// Those that there were not: over already, or never yours.
+    /// Those that were not found: already ended, or never yours.
     #[schemars(with = "Vec<String>")]
     not_found: Vec<Uuid>,
 }

@@ -18,25 +18,24 @@ pub fn tools(bounds: Arc<Bounds>) -> Toolset<Bounds> {
         .startos("auth.get-pubkey", &[])
 }
 
-/// Says which agent you are on this server, which policy applies to you, which part of the box you may see, and
-/// what is off on this box for everybody. Call it when a tool is missing or refused. `state_get` describes what you
-/// may see.
+/// Show which agent you are on this server, your policy, which part of the server you may see, and what is disabled for
+/// all agents. Call it when a tool is missing or rejected. `state_get` describes what you may see.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WhoAmI {}
 
 #[derive(Serialize, JsonSchema)]
 struct Identity {
-    /// The agent's id, as it stands in the audit.
+    /// The agent's id, as in the audit log.
     agent: Arc<str>,
     /// The name that the owner gave it.
     name: Arc<str>,
     /// `observe`, `suggest`, `operate` or `admin`.
     policy: &'static str,
-    /// The space that it is bound to; `*` is the whole box.
+    /// The space that it is limited to; `*` is the whole server.
     space: Arc<str>,
-    /// What the owner has switched off on this box for everybody, whatever a policy says, by the keys of
-    /// /etc/gatewren/helper.toml; the tools that need it are not there, and only the owner can change that.
+    /// Keys of /etc/gatewren/helper.toml that the owner has disabled for all agents, regardless of policy. The tools
+    /// that need them are missing, and only the owner can change that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     off_on_this_box: Vec<String>,
 }

@@ -24,7 +24,7 @@ pub fn tools(backups: Arc<Backups>) -> Toolset<Backups> {
         .tool("backup_create", Risk::Write, create)
         .about(Scope::HostOr("container"))
         .through(HelperClass::Backup)
-        .titled("Make a backup")
+        .titled("Create a backup")
         .startos("backup.create", OF_PACKAGE)
         .refusing_secrets(&["password", "oldPassword"])
         .long()
@@ -32,7 +32,7 @@ pub fn tools(backups: Arc<Backups>) -> Toolset<Backups> {
         .about(Scope::HostOr("container"))
         .makes_target()
         .through(HelperClass::Backup)
-        .titled("Bring a backup back")
+        .titled("Restore a backup")
         .startos("package.backup.restore", OF_PACKAGE)
         .refusing_secrets(PASSWORD)
         .syncs_state()
@@ -47,7 +47,7 @@ pub fn tools(backups: Arc<Backups>) -> Toolset<Backups> {
         .tool("backup_verify", Risk::Read, verify)
         .about(Scope::Within)
         .through(HelperClass::Backup)
-        .titled("Check a backup")
+        .titled("Verify a backup")
         .long();
     with_places(copies)
 }
@@ -57,28 +57,28 @@ fn with_places(copies: Toolset<Backups>) -> Toolset<Backups> {
         .tool("backup_target_list", Risk::Read, targets)
         .about(Scope::Within)
         .through(HelperClass::Backup)
-        .titled("Places for backups")
+        .titled("List backup targets")
         .startos("backup.target.list", &[])
         .tool("backup_target_add", Risk::Persist, add)
         .about(Scope::Host)
         .through(HelperClass::Backup)
-        .titled("Add a place for backups")
+        .titled("Add a backup target")
         .tool("backup_target_remove", Risk::Disrupt, remove)
         .about(Scope::Host)
         .through(HelperClass::Backup)
-        .titled("Forget a place for backups")
+        .titled("Remove a backup target")
         .startos("backup.target.cifs.remove", &[("id", "target")])
         .tool("backup_target_mount", Risk::Write, mount)
         .about(Scope::Host)
         .through(HelperClass::Backup)
-        .titled("Mount a place for backups")
+        .titled("Mount a backup target")
         .startos("backup.target.mount", TARGET)
         .leaving_aside(&[("serverId", "string"), ("allowPartial", "boolean")])
         .refusing_secrets(PASSWORD)
         .tool("backup_target_umount", Risk::Write, umount)
         .about(Scope::Host)
         .through(HelperClass::Backup)
-        .titled("Unmount a place for backups")
+        .titled("Unmount a backup target")
         .startos("backup.target.umount", TARGET)
 }
 
@@ -86,21 +86,20 @@ fn view(backups: &Backups, cx: &Cx) -> BackupsView {
     backups.seen_by(&cx.caller().reach, cx.reference())
 }
 
-/// Backs up a container, files and settings, or a directory of the host that the owner lets be backed up, to a target,
-/// and returns what was made. A container that runs stands still meanwhile and goes on afterwards; what is mounted into
-/// it is not part of it. A backup that is broken off leaves nothing behind. `backup_target_list` names the targets,
-/// `backup_verify` checks a backup, `backup_restore` brings it back.
+/// Back up a container (files and settings) or a host directory that the owner allows, and return the backup. A running
+/// container is frozen during the backup; what is mounted into it is not included. An interrupted backup leaves nothing
+/// behind. `backup_target_list` lists targets, `backup_verify` checks a backup, `backup_restore` restores it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Create {
-    /// Where it is kept.
+    /// The target to store the backup on.
     target: TargetName,
-    /// The container. Give this or `path`.
+    /// The container to back up. Give this or `path`.
     #[serde(default, deserialize_with = "one_alone")]
     container: Option<ContainerName>,
-    /// The absolute path of the directory or file of the host.
+    /// The absolute path of the host directory or file to back up.
     path: Option<String>,
-    /// Whether a container that runs stands still meanwhile. Without it files may be half old and half new.
+    /// Whether to freeze a running container for the backup. Without it, files may be half old and half new.
     #[serde(default = "yes")]
     freeze: bool,
 }
@@ -132,32 +131,32 @@ async fn create(backups: Arc<Backups>, asked: Create, cx: Cx) -> Result<Backup> 
     made.await.map_err(failed)
 }
 
-/// Brings a backup back, once every byte of it is found as it was written: as the container that it is of, which must be
-/// stopped (`container_stop`) and loses what came later; as a new container with a free `container` name, with hardware
-/// addresses and a host name of its own; or one of the host to a new directory. Nothing is changed before the copy is
-/// whole, and a damaged backup is refused. Returns what was brought back; `container_start` starts the container.
+/// Restore a backup after checking every byte. A container backup replaces its stopped container (`container_stop`),
+/// which loses later changes. With an unused `container` name it creates a new one with its own hardware addresses and
+/// host name. A host backup restores to a new directory. Nothing changes until the copy is complete; a damaged backup
+/// is rejected. Returns what was restored; `container_start` starts the container.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restore {
-    /// Where the backup is.
+    /// The target that holds the backup.
     target: TargetName,
-    /// Its id, as `backup_list` shows it; the newest of the container there when absent.
+    /// The backup's id, as `backup_list` shows it; default: the container's newest on that target.
     backup: Option<BackupId>,
-    /// The container that it becomes. Give this or `path`.
+    /// The container to restore to. Give this or `path`.
     #[serde(default, deserialize_with = "one_alone")]
     container: Option<ContainerName>,
-    /// The absolute path of the new directory of the host that it becomes, where the owner lets files be written.
+    /// The absolute path of the new host directory to restore to, where the owner allows writing.
     path: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Restored {
-    /// What was brought back.
+    /// The backup that was restored.
     backup: BackupId,
-    /// The container that it is now.
+    /// The container that it was restored to.
     #[serde(skip_serializing_if = "Option::is_none")]
     container: Option<ContainerName>,
-    /// The directory that it is now.
+    /// The directory that it was restored to.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
 }
@@ -219,35 +218,35 @@ fn subject(
     }
 }
 
-/// Lists backups, the newest first: what each is of, when it was made, its size, and whether the container was running.
-/// Only whole ones are listed. `backup_verify` checks one, `backup_restore` brings it back.
+/// List backups, newest first: the container or path, the time, the size, and whether the container was running. Only
+/// complete backups are listed. `backup_verify` checks one, `backup_restore` restores it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
-    /// Only those on this target.
+    /// Only backups on this target.
     target: Option<TargetName>,
-    /// Only those of this container.
+    /// Only backups of this container.
     container: Option<ContainerName>,
-    /// How many to pass over: `next_offset` of the answer before.
+    /// How many to skip: `next_offset` of the previous answer.
     #[serde(default)]
     offset: u32,
-    /// How many to tell, 1 to 100.
+    /// How many to return, 1 to 100.
     #[serde(default)]
     limit: Number<1, 100, 50>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Listed {
-    /// The newest first.
+    /// The backups, newest first.
     backups: Vec<Backup>,
-    /// How many there are in all.
+    /// The total number of backups.
     total: usize,
-    /// Where to go on; absent when this was the last.
+    /// The offset of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u32>,
-    /// Whether there are older ones that are not even counted.
+    /// Whether there are older backups that `total` does not count.
     truncated: bool,
-    /// Targets that could not be looked at.
+    /// Targets that could not be read.
     unseen: Vec<UnseenTarget>,
 }
 
@@ -270,15 +269,15 @@ async fn list(backups: Arc<Backups>, asked: List, cx: Cx) -> Result<Listed> {
     })
 }
 
-/// Reads a backup from beginning to end, and says whether every byte is as it was written and the archive can be read;
-/// where not, `problem` says what is wrong. Nothing is changed, and large ones take their time. `backup_list` names the
-/// backups, `backup_restore` brings one back.
+/// Verify a backup: read all of it and return whether every byte is as written and the archive is readable. If not,
+/// `problem` has the reason. Nothing is changed; a large backup takes time. `backup_list` lists backups,
+/// `backup_restore` restores one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Verify {
-    /// Where it is.
+    /// The target that holds the backup.
     target: TargetName,
-    /// Its id, as `backup_list` shows it.
+    /// The backup's id, as `backup_list` shows it.
     backup: BackupId,
 }
 
@@ -288,15 +287,15 @@ async fn verify(backups: Arc<Backups>, asked: Verify, cx: Cx) -> Result<Verified
     verified.await.map_err(failed)
 }
 
-/// Lists the places where backups may be kept, with what is free there, and what is in the way of those that cannot be
-/// used. `backup_target_mount` mounts a disk or a share.
+/// List the backup targets with their free space, and for each that cannot be used, the reason. `backup_target_mount`
+/// mounts a disk or a share.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Targets {}
 
 #[derive(Serialize, JsonSchema)]
 struct AllTargets {
-    /// Sorted by name.
+    /// The targets, sorted by name.
     targets: Vec<BackupTarget>,
 }
 
@@ -305,14 +304,14 @@ async fn targets(backups: Arc<Backups>, Targets {}: Targets, cx: Cx) -> Result<A
     Ok(AllTargets { targets })
 }
 
-/// Adds a place for backups: a directory of the target's name below one that the owner names for this. The owner's own
-/// places stand in a file that this server cannot write. Returns it as `backup_target_list` does.
+/// Add a backup target: a directory with the target's name below one that the owner configured. The owner's own targets
+/// are in a file that this server cannot write. Returns it as `backup_target_list` does.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Add {
-    /// Its name, and the directory's.
+    /// The target's name, also the directory's.
     target: TargetName,
-    /// Below which of the owner's directories; the first when absent.
+    /// The owner's directory to create it in; default: the first.
     root: Option<String>,
 }
 
@@ -325,18 +324,18 @@ async fn add(backups: Arc<Backups>, asked: Add, cx: Cx) -> Result<BackupTarget> 
     one(&view, &target).await
 }
 
-/// Forgets a place for backups that was added here; the backups in it stay where they are, and `backup_target_add` of the
-/// same name shows them again. The owner's own places cannot be removed. Returns the name.
+/// Remove a backup target that was added here. Its backups stay where they are; `backup_target_add` with the same name
+/// shows them again. The owner's own targets cannot be removed. Returns the name.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Remove {
-    /// Its name.
+    /// The target's name.
     target: TargetName,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Removed {
-    /// What is no target any more.
+    /// The target that was removed.
     target: TargetName,
 }
 
@@ -346,12 +345,12 @@ async fn remove(backups: Arc<Backups>, Remove { target }: Remove, cx: Cx) -> Res
     Ok(Removed { target })
 }
 
-/// Mounts the disk or the share of a backup target, where only root sees it; one that is mounted stays so, and what is
-/// not there cannot be mounted. Returns the target as `backup_target_list` does.
+/// Mount the disk or share of a backup target where only root sees it. Fails if the disk or share is missing; a mounted
+/// one stays mounted. Returns the target as `backup_target_list` does.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Mount {
-    /// Its name.
+    /// The target's name.
     target: TargetName,
 }
 
@@ -359,12 +358,12 @@ async fn mount(backups: Arc<Backups>, Mount { target }: Mount, cx: Cx) -> Result
     switch(&view(&backups, &cx), target, true).await
 }
 
-/// Unmounts the disk or the share of a backup target, so that it can be taken away; it fails while a backup is written or
+/// Unmount the disk or share of a backup target, so that it can be disconnected. Fails while a backup is written or
 /// read there. Returns the target as `backup_target_list` does; `backup_target_mount` mounts it again.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Umount {
-    /// Its name.
+    /// The target's name.
     target: TargetName,
 }
 

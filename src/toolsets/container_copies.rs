@@ -18,15 +18,15 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .tool("container_snapshot_list", Risk::Read, list)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcReads)
-        .titled("Snapshots of a container")
+        .titled("List container snapshots")
         .tool("container_snapshot_create", Risk::Write, keep)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcManage)
-        .titled("Make a snapshot")
+        .titled("Create a snapshot")
         .tool("container_snapshot_restore", Risk::Disrupt, restore)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcManage)
-        .titled("Go back to a snapshot")
+        .titled("Restore a snapshot")
         .syncs_state()
         .tool("container_snapshot_delete", Risk::Disrupt, forget)
         .about(Scope::Container("container"))
@@ -41,7 +41,7 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .tool("container_clone", Risk::Write, clone)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcManage)
-        .titled("Copy a container")
+        .titled("Clone a container")
         .syncs_state()
         .tool("container_create", Risk::Disrupt, create)
         .about(Scope::Container("container"))
@@ -59,8 +59,8 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .syncs_state()
 }
 
-/// Lists the snapshots of a container, the oldest first; those that other programs made by other means are not known.
-/// `container_snapshot_restore` goes back to one.
+/// List the snapshots of a container, oldest first. Snapshots that other programs made by other means are not listed.
+/// `container_snapshot_restore` restores one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -70,7 +70,7 @@ struct List {
 
 #[derive(Serialize, JsonSchema)]
 struct Snapshots {
-    /// Sorted by number.
+    /// The snapshots, sorted by number.
     snapshots: Vec<Snapshot>,
 }
 
@@ -80,20 +80,20 @@ async fn list(lxc: Arc<Lxc>, List { container }: List, cx: Cx) -> Result<Snapsho
     Ok(Snapshots { snapshots })
 }
 
-/// Keeps a container as it is now, files and settings, as a snapshot, and returns the snapshot's name. The container
-/// must be stopped (`container_stop`). It is a whole copy where the storage has nothing better, and takes its time.
+/// Save a container's files and settings as a snapshot and return its name. The container must be stopped
+/// (`container_stop`). On storage that cannot make snapshots, a full copy is made, which takes time.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Keep {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
-    /// What it is kept for, in one line.
+    /// The purpose of the snapshot, in one line.
     comment: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Kept {
-    /// Whose.
+    /// The container's name.
     container: ContainerName,
     /// The snapshot's name.
     snapshot: SnapshotName,
@@ -108,9 +108,8 @@ async fn keep(lxc: Arc<Lxc>, Keep { container, comment }: Keep, cx: Cx) -> Resul
     })
 }
 
-/// Brings a container back to a snapshot and says how it stands: files and settings are as they were then, and what
-/// came later is lost. The container must be stopped (`container_rebuild` stops and starts it). Until the copy is
-/// whole nothing is changed.
+/// Restore a container's files and settings from a snapshot and return its details. Later changes are lost. The
+/// container must be stopped (`container_rebuild` stops and starts it). Nothing is changed until the copy is complete.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restore {
@@ -133,8 +132,8 @@ async fn restore(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Deletes a snapshot of a container, and says so: nothing brings it back. The container itself is left as it is.
-/// `container_snapshot_list` names its snapshots.
+/// Delete a snapshot and return the remaining ones. This cannot be undone. The container itself is unchanged.
+/// `container_snapshot_list` lists its snapshots.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Forget {
@@ -161,9 +160,9 @@ async fn forget(
 /// How long a container is asked to end by itself before it is forced to.
 type Grace = Number<0, 40, 10>;
 
-/// Brings a container back to a snapshot, the newest if none is named: stops it if it runs, restores its files and
-/// settings, starts it again if it ran, and says how it stands. What came after the snapshot is lost. One without
-/// snapshots is left as it is: `container_snapshot_create` makes one.
+/// Restore a container from a snapshot, by default the newest, and return its details. A running container is stopped
+/// and then started again. Files and settings are restored; later changes are lost. Without a snapshot it fails and
+/// changes nothing; `container_snapshot_create` creates one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Rebuild {
@@ -171,14 +170,14 @@ struct Rebuild {
     container: ContainerName,
     /// The snapshot's name, as `container_snapshot_list` shows it.
     snapshot: Option<SnapshotName>,
-    /// Seconds to wait for an orderly end, at most 40; 0 forces at once.
+    /// Seconds to wait for a clean shutdown, at most 40; 0 forces it at once.
     #[serde(default)]
     grace_s: Grace,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Rebuilt {
-    /// What it was brought back to.
+    /// The snapshot that was restored.
     snapshot: SnapshotName,
     #[serde(flatten)]
     details: ContainerDetails,
@@ -194,14 +193,14 @@ async fn rebuild(lxc: Arc<Lxc>, asked: Rebuild, cx: Cx) -> Result<Rebuilt> {
     })
 }
 
-/// Copies a stopped container under a new name, with hardware addresses and a host name of its own, and says how the
-/// copy stands: stopped, until `container_start`. One that runs is refused. What is broken off leaves nothing behind.
+/// Clone a stopped container under a new name, with its own hardware addresses and host name, and return its details.
+/// Fails if it is running. The clone is stopped until `container_start`. An interrupted clone leaves nothing behind.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Clone {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
-    /// The copy's name; it must be free.
+    /// The clone's name; it must not be in use.
     new_name: ContainerName,
 }
 
@@ -218,19 +217,19 @@ async fn clone(
     lxc.info(&new_name).await.map_err(failed)
 }
 
-/// Creates a container from one of the templates that the owner of this box allows; with a name that is not among
-/// them the answer says which are. It is stopped then; `container_start` starts it. Many templates fetch what they
-/// need from the network, which takes its time.
+/// Create a container from a template that the owner allows. If the template is not allowed, the error lists the
+/// allowed ones. The new container is stopped; `container_start` starts it. Many templates download from the network,
+/// which takes time.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Create {
-    /// The new container's name; it must be free.
+    /// The new container's name; it must not be in use.
     container: ContainerName,
     /// The template's name.
     template: TemplateName,
 }
 
-/// What the owner calls a template: 1 to 64 letters, digits, `.`, `_` and `-`, beginning with a letter or digit.
+/// A template's name: 1 to 64 letters, digits, `.`, `_` and `-`, beginning with a letter or digit.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct TemplateName(String);
@@ -277,30 +276,30 @@ async fn create(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Destroys a container with all its files, and says so: nothing brings them back. One that runs, or that has
-/// snapshots, is kept unless the call says otherwise. With `soft` it is only stopped and no longer starts with the
-/// box. `container_snapshot_list` tells of its snapshots.
+/// Destroy a container with all its files; this cannot be undone. Fails if it is running or has snapshots, unless
+/// `force` or `with_snapshots` is set. With `soft` it is only stopped and no longer starts at boot.
+/// `container_snapshot_list` lists its snapshots.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Destroy {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
-    /// Whether it is stopped and kept instead.
+    /// Only stop it and turn autostart off; the container is kept.
     #[serde(default)]
     soft: bool,
-    /// Whether one that runs is stopped for it, at once.
+    /// Stop it at once if it is running.
     #[serde(default)]
     force: bool,
-    /// Whether its snapshots are deleted too.
+    /// Also delete its snapshots.
     #[serde(default)]
     with_snapshots: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Destroyed {
-    /// Which.
+    /// The container's name.
     container: ContainerName,
-    /// Whether it is gone; one that was only stopped is not.
+    /// Whether it was destroyed; false if it was only stopped.
     destroyed: bool,
 }
 

@@ -33,18 +33,18 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .titled("Write a file in a container")
 }
 
-/// Lists a directory in a container's root file system, whether it runs or not, sorted by name. Links are followed as
-/// they are inside; mounts of their own are not entered. `container_file_read` reads a file.
+/// List a directory in the root file system of a running or stopped container, sorted by name. Links are resolved
+/// inside the container; separate mounts are not entered. `container_file_read` reads a file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
-    /// The directory as it is named inside, such as `/etc`.
+    /// The directory's path inside the container, such as `/etc`.
     path: InsidePath,
-    /// Only names behind this one: the last of the page before.
+    /// Only names after this one: the last name of the previous page.
     after: Option<String>,
-    /// The most entries.
+    /// The maximum number of entries.
     #[serde(default)]
     limit: Number<1, 500, 200>,
 }
@@ -56,20 +56,20 @@ async fn list(lxc: Arc<Lxc>, asked: List, cx: Cx) -> Result<DirectoryPage> {
     listed.map_err(failed)
 }
 
-/// Reads a file in a container's root file system, whether it runs or not: text as it is, everything else as base64. A
-/// long file comes in parts; `next_offset` is where the next begins. No link leads out of the container.
-/// `container_file_list` names files.
+/// Read a file in the root file system of a running or stopped container: text as it is, other content as base64. A
+/// long file comes in parts; `next_offset` starts the next one. No link leads out of the container.
+/// `container_file_list` lists files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Read {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
-    /// The file as it is named inside, such as `/etc/hosts`.
+    /// The file's path inside the container, such as `/etc/hosts`.
     path: InsidePath,
-    /// Where to begin.
+    /// The byte to start at.
     #[serde(default)]
     offset: u64,
-    /// The most bytes of it.
+    /// The maximum number of bytes to return.
     #[serde(default)]
     bytes: Number<1, PART_BYTES, PART_BYTES>,
 }
@@ -81,27 +81,27 @@ async fn read(lxc: Arc<Lxc>, asked: Read, cx: Cx) -> Result<InsidePart> {
     read.map_err(failed)
 }
 
-/// Writes a file in a container's root file system, whether it runs or not, whole or not at all, and says what stands
-/// there now; what it held before is lost (`container_file_read` shows it first). Its directory must be there. Owner
-/// and permissions stay; a new file belongs to whom the directory belongs to. Links are not written through.
+/// Write a file in the root file system of a running or stopped container, completely or not at all, and return its
+/// size. The old content is lost; `container_file_read` shows it. The directory must exist. Owner and permissions are
+/// kept; a new file gets the directory's owner. Links are not followed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Write {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
-    /// The file as it is named inside, such as `/etc/hosts`.
+    /// The file's path inside the container, such as `/etc/hosts`.
     path: InsidePath,
-    /// What it holds then, as text.
+    /// The new content as text. Give this or `base64`.
     text: Option<String>,
-    /// What it holds then, in base64, for what is no text.
+    /// The new content in base64, for binary files.
     base64: Option<String>,
-    /// Its permissions in octal, such as `0644`.
+    /// The file's permissions in octal, such as `0644`.
     mode: Option<FileMode>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Written {
-    /// How many bytes the file has now.
+    /// The file's new size in bytes.
     size_bytes: usize,
 }
 
@@ -124,7 +124,7 @@ async fn write(lxc: Arc<Lxc>, asked: Write, cx: Cx) -> Result<Written> {
     })
 }
 
-/// Permissions, as `chmod` takes them in octal.
+/// Permissions in octal, as `chmod` accepts them.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct FileMode(u32);

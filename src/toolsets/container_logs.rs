@@ -26,31 +26,31 @@ pub fn tools(lxc: Arc<Lxc>, journal: Arc<Journal>) -> Toolset<ContainerLogs> {
         .tool("container_logs", Risk::Read, logs)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcReads)
-        .titled("Logs of a container")
+        .titled("Container logs")
         .startos("package.logs", &[("id", "container"), ("limit", "lines")])
 }
 
-/// Shows the last lines of a container's log: of the journal inside while it runs and has one, else of its console,
-/// else of what LXC says of it. With the `cursor` or `next_offset` of one answer the next shows only what is newer;
-/// with `start_cursor` and `before: true`, what is older. `logs_query` searches the journal.
+/// Show the last lines of a container's log: its journal if it runs and has one, else its console, else LXC's log. Pass
+/// an answer's `cursor` or `next_offset` to get only newer lines, or its `start_cursor` and `before: true` for older
+/// ones. `logs_query` searches the journal.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Logs {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
-    /// Which log; the first that there is when absent. LXC's tells why a start failed.
+    /// The log to read; default: the first available. LXC's log shows why a start failed.
     source: Option<LogSource>,
-    /// How many lines, at most 1000.
+    /// The number of lines, at most 1000.
     #[serde(default)]
     lines: Number<1, 1000, 100>,
-    /// Of a journal: only lines behind this one, as an answer named it.
+    /// Journal only: return lines after this cursor of an earlier answer.
     cursor: Option<LogCursor>,
-    /// Of a journal: lines before the cursor, and not those behind it.
+    /// Journal only: return lines before the cursor, not after it.
     #[serde(default)]
     before: bool,
-    /// Of a journal: only this boot, as in `logs_query`.
+    /// Journal only: the boot, as in `logs_query`.
     boot: Option<BootName>,
-    /// Of a file: from this byte on.
+    /// Console and LXC logs only: the byte to start at.
     offset: Option<u64>,
 }
 

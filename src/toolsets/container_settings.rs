@@ -28,21 +28,21 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .tool("container_autostart", Risk::Write, autostart)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcWrites)
-        .titled("Start a container with the box")
+        .titled("Set container autostart")
         .syncs_state()
         .tool("container_config_get", Risk::Read, config_get)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcReads)
-        .titled("A container's settings")
+        .titled("Container settings")
         .tool("container_config_set", Risk::Persist, config_set)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcManage)
-        .titled("Change a container's settings")
+        .titled("Change container settings")
         .syncs_state()
 }
 
-/// Freezes a running container: all its processes stand still and keep their memory, until `container_unfreeze`.
-/// Nothing in it answers meanwhile. One that is frozen already is left as it is.
+/// Freeze a running container and return its details. Its processes pause and keep their memory until
+/// `container_unfreeze`; nothing in it responds. A frozen container is left as it is.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Freeze {
@@ -56,8 +56,8 @@ async fn freeze(lxc: Arc<Lxc>, Freeze { container }: Freeze, cx: Cx) -> Result<C
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Lets a frozen container go on where it stood still, and says how it stands. One that is not frozen is left as it
-/// is. `container_freeze` froze it.
+/// Resume a frozen container and return its details. A container that is not frozen is left as it is.
+/// `container_freeze` freezes one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Unfreeze {
@@ -75,14 +75,14 @@ async fn unfreeze(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Sets whether a container starts when the box does, and says how it is set. Nothing is started or stopped now:
-/// `container_start` and `container_stop` do that.
+/// Set whether a container starts at boot and return its details. Nothing is started or stopped now: `container_start`
+/// and `container_stop` do that.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Autostart {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
-    /// Whether it starts with the box.
+    /// Whether it starts when the host boots.
     on: bool,
 }
 
@@ -96,8 +96,8 @@ async fn autostart(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Shows what a container's definition says: host name, autostart, limits, networks, mounts and where its files are.
-/// Only known keys are shown. `container_config_set` changes some of them.
+/// Show a container's configuration: host name, autostart, limits, networks, mounts and the location of its files. Only
+/// known keys are shown. `container_config_set` changes some of them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ConfigGet {
@@ -114,24 +114,24 @@ async fn config_get(
     lxc.definition(&container).await.map_err(failed)
 }
 
-/// Changes a container's settings and shows them all; what is not named stays. They count from its next start on
-/// (`container_restart`). The definition before stays beside it as `config.old`.
+/// Change a container's settings and return all of them; omitted settings do not change. They apply at its next start
+/// (`container_restart`). The old configuration is kept as `config.old`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ConfigSet {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
-    /// Its own host name.
+    /// The container's host name.
     hostname: Option<HostName>,
-    /// The most memory that it may use, in bytes; 0 for no limit.
+    /// The memory limit in bytes; 0 for no limit.
     memory_limit_bytes: Option<u64>,
-    /// The most processor time that it may use, in percent of one processor; 0 for no limit.
+    /// The CPU limit in percent of one CPU; 0 for no limit.
     cpu_limit_percent: Option<u32>,
-    /// The most processes that it may have; 0 for no limit.
+    /// The process limit; 0 for no limit.
     processes_limit: Option<u32>,
-    /// Seconds to wait after its start before the next one starts with the box.
+    /// Seconds to wait at boot after its start, before the next container starts.
     start_delay_s: Option<u32>,
-    /// Its place among those that start with the box, the highest first.
+    /// Its position in the start order at boot, highest first.
     start_order: Option<u32>,
 }
 

@@ -25,17 +25,17 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .tool("container_info", Risk::Read, info)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcReads)
-        .titled("About a container")
+        .titled("Container details")
         .startos("package.installed-version", ID)
         .tool("container_stats", Risk::Read, stats)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcReads)
-        .titled("What containers use")
+        .titled("Container resource usage")
         .startos("package.stats", ID)
         .tool("container_ports", Risk::Read, ports)
         .about(Scope::Container("container"))
         .through(HelperClass::LxcReads)
-        .titled("Addresses and ports of a container")
+        .titled("Container addresses and ports")
         .startos("package.host.list", ID)
         .tool("container_start", Risk::Write, start)
         .about(Scope::Container("container"))
@@ -58,15 +58,15 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .syncs_state()
 }
 
-/// Lists the LXC containers that you may see, with state, addresses, operating system, autostart, memory and CPU
-/// use. `container_info` tells more of one, also where it has no address.
+/// List the LXC containers that you may see, with state, addresses, operating system, autostart, memory and CPU use.
+/// `container_info` shows more of one, even if it has no address.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
 
 #[derive(Serialize, JsonSchema)]
 struct Containers {
-    /// Sorted by name.
+    /// The containers, sorted by name.
     containers: Vec<ContainerDetails>,
 }
 
@@ -77,9 +77,9 @@ async fn list(lxc: Arc<Lxc>, List {}: List, cx: Cx) -> Result<Containers> {
     })
 }
 
-/// Describes one container: state, init process, addresses, operating system, autostart, memory, CPU, processes,
-/// disk use, and networks, mounts and limits as defined. What only a running one has is left out of others.
-/// `container_stats` measures what it uses.
+/// Describe one container: state, init process, addresses, operating system, autostart, memory, CPU, processes, disk
+/// use, and configured networks, mounts and limits. Values of running containers are left out for others.
+/// `container_stats` measures its usage.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Info {
@@ -99,27 +99,27 @@ async fn info(lxc: Arc<Lxc>, Info { container }: Info, cx: Cx) -> Result<Contain
 /// How long containers are watched for the processor time that they use.
 const SAMPLE: Duration = Duration::from_millis(200);
 
-/// Measures what running containers use and may use: memory, processor, processes, disk and network traffic. One
-/// that does not run is refused; `container_list` says which do.
+/// Measure usage and limits of running containers: memory, CPU, processes, disk and network traffic. Fails for a
+/// stopped container; `container_list` shows which ones run.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Stats {
-    /// The container's name, as `container_list` shows it; all that run when absent.
+    /// The container's name, as `container_list` shows it; default: all running ones.
     #[serde(default)]
     container: Option<ContainerName>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Measured {
-    /// Those that run, sorted by name.
+    /// The running containers, sorted by name.
     containers: Vec<Use>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Use {
-    /// Whose.
+    /// The container's name.
     container: ContainerName,
-    /// Processor time used in the last moment, in percent of one processor.
+    /// CPU use during the measurement, in percent of one CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_percent: Option<f64>,
     #[serde(flatten)]
@@ -152,9 +152,8 @@ fn cpu_percent(before: &Usage, after: &Usage, time: Duration) -> Option<f64> {
     Some((share * 1000.0).round() / 10.0)
 }
 
-/// Shows the addresses of a running container and the ports that are open in it; one that does not run is refused.
-/// Whether something outside can reach them depends on the network in between: `network_addresses` tells how the
-/// host is reached.
+/// Show the addresses and open ports of a running container. Fails if it is not running. Whether other machines can
+/// reach them depends on the network between; `network_addresses` shows how the host is reached.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Ports {
@@ -164,11 +163,11 @@ struct Ports {
 
 #[derive(Serialize, JsonSchema)]
 struct OpenPorts {
-    /// Its addresses but for loopback and link-local ones, sorted.
+    /// Its addresses, sorted, except loopback and link-local ones.
     addresses: Vec<IpAddr>,
-    /// Whether it has no network of its own: addresses and ports are then the host's.
+    /// Whether it shares the host's network: addresses and ports are then the host's.
     shares_host_network: bool,
-    /// Sorted by protocol and port.
+    /// The open ports, sorted by protocol and port.
     ports: Vec<Listener>,
 }
 
@@ -182,8 +181,8 @@ async fn ports(lxc: Arc<Lxc>, Ports { container }: Ports, cx: Cx) -> Result<Open
     })
 }
 
-/// Starts a container and says how it stands afterwards. One that runs already is left as it is. Then
-/// `container_shell` can look inside.
+/// Start a container and return its details. A running container is left as it is. `container_shell` runs commands
+/// inside.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Start {
@@ -201,14 +200,14 @@ async fn start(lxc: Arc<Lxc>, Start { container }: Start, cx: Cx) -> Result<Cont
 /// come after most clients have given up.
 type Grace = Number<0, 40, 10>;
 
-/// Stops a container: asks it to shut down, forces it when the grace is over, and says how it stands then. Whatever
-/// runs in it ends. One that is stopped already is left as it is. `container_start` starts it again.
+/// Stop a container: request a shutdown, force it after the grace period, and return its details. All its processes
+/// end. A stopped container is left as it is. `container_start` starts it again.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Stop {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
-    /// Seconds to wait for an orderly end, at most 40; 0 forces at once.
+    /// Seconds to wait for a clean shutdown, at most 40; 0 forces it at once.
     #[serde(default)]
     grace_s: Grace,
 }
@@ -225,14 +224,14 @@ async fn stop(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Stops a container, starts it again, and says how it stands then. Whatever runs in it is interrupted.
-/// `container_info` tells more of it.
+/// Restart a container: stop it, start it and return its details. Whatever runs in it is interrupted. `container_info`
+/// shows more.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restart {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
-    /// Seconds to wait for an orderly end, at most 40; 0 forces at once.
+    /// Seconds to wait for a clean shutdown, at most 40; 0 forces it at once.
     #[serde(default)]
     grace_s: Grace,
 }

@@ -15,20 +15,19 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
         .named("storage")
         .tool("disk_list", Risk::Read, list)
         .about(Scope::Host)
-        .titled("Disks")
+        .titled("List disks and file systems")
         .startos("disk.list", &[])
 }
 
-/// Lists the host's disks with model, size and partitions, and the mounted file systems with how full they are.
-/// Those on other machines are listed without sizes, and what is not known is left out. `server_metrics` measures
-/// what is read and written.
+/// List the host's disks with model, size and partitions, and the mounted file systems with their space. File systems
+/// on other machines are listed without sizes; unknown values are left out. `server_metrics` measures reads and writes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
 
 #[derive(Serialize, JsonSchema)]
 struct Disks {
-    /// Sorted by name.
+    /// The disks, sorted by name.
     disks: Vec<Disk>,
     /// The mounted file systems that hold data, sorted by path.
     filesystems: Vec<FileSystem>,
@@ -38,11 +37,11 @@ struct Disks {
 struct FileSystem {
     /// Where it is mounted.
     path: String,
-    /// Its kind, such as `ext4`.
+    /// The type of file system, such as `ext4`.
     filesystem: String,
-    /// What is mounted there, such as `/dev/sda1`.
+    /// The mounted device or share, such as `/dev/sda1`.
     source: String,
-    /// Whether nothing can be written, by order or after an error.
+    /// Whether it is read-only, by configuration or after an error.
     read_only: bool,
     /// Its size in bytes; absent when its data is on another machine.
     #[serde(skip_serializing_if = "Option::is_none")]

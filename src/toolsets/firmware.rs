@@ -16,22 +16,22 @@ pub fn tools(firmware: Arc<Firmware>) -> Toolset<Firmware> {
         .tool("firmware_check", Risk::Read, check)
         .about(Scope::Host)
         .through(HelperClass::Updates)
-        .titled("Updates of firmware")
+        .titled("Check for firmware updates")
         .long()
         .tool("firmware_update", Risk::Disrupt, update)
         .about(Scope::Host)
         .through(HelperClass::UpdatesApply)
-        .titled("Install firmware")
+        .titled("Install firmware updates")
         .startos("server.update-firmware", &[])
         .long()
 }
 
-/// Lists the devices of the host whose firmware fwupd can renew, those with newer firmware first, and whether a restart
-/// waits. Nothing is installed: `firmware_update` does that.
+/// List the host's devices whose firmware fwupd can update, those with newer firmware first, and whether a restart is
+/// pending. Nothing is installed: `firmware_update` does that.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Check {
-    /// Fetch the lists of firmware first, where that is allowed.
+    /// Fetch the lists of firmware first, if that is allowed.
     #[serde(default)]
     refresh: bool,
 }
@@ -41,13 +41,13 @@ async fn check(firmware: Arc<Firmware>, asked: Check, cx: Cx) -> Result<Firmware
     checked.await.map_err(failed)
 }
 
-/// Installs newer firmware on one device of the host, or on all that there is some for, and returns what is different.
-/// It cannot be cancelled, and the host must not lose power meanwhile. The host is never restarted: where firmware waits
-/// for that, it is said (`server_restart`). Look first with `firmware_check`.
+/// Install newer firmware on one device of the host, or on all that have it, and return the changes. It cannot be
+/// cancelled; the host must not lose power during it. The host is never restarted: the answer says if firmware needs
+/// that (`server_restart`). Check first with `firmware_check`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Update {
-    /// The `device` that `firmware_check` names; all of them when absent.
+    /// The `device` that `firmware_check` shows; default: all devices.
     device: Option<FirmwareId>,
 }
 

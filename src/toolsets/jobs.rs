@@ -28,17 +28,17 @@ pub fn tools(jobs: Arc<Jobs>) -> Toolset<Jobs> {
         .titled("List your jobs")
         .tool("job_get", Risk::Read, look)
         .about(Scope::Within)
-        .titled("Look at a job")
+        .titled("Show a job")
         .tool("job_wait", Risk::Read, wait)
         .about(Scope::Within)
         .titled("Wait for a job")
         .answering("job_output", Risk::Read, output)
         .about(Scope::Within)
-        .titled("Read what a job printed")
+        .titled("Read a job's output")
         .returning::<JobOutput>()
         .tool("job_cancel", Risk::Write, cancel)
         .about(Scope::Within)
-        .titled("End a job")
+        .titled("Cancel a job")
         .startos("package.cancel-install", &[("id", "job")])
 }
 
@@ -51,26 +51,25 @@ type Wait = Number<1, 45, 45>;
 /// Bytes of output in one answer.
 type Most = Number<1, 40_960, 16_384>;
 
-/// Runs a command in the background, on the host (`/bin/bash -c`) or in a running container (`/bin/sh -c`), and answers
-/// with a job id. It goes on when this call, its client and this server have ended, until it ends by itself, its time
-/// is up, or `job_cancel` ends it; then everything that it has started is killed, background processes too. Ask
-/// `job_wait` for its end and `job_output` for what it prints; the answer tells only that it began. What takes less
-/// than a minute is better run without a job.
+/// Run a command in the background, on the host (`/bin/bash -c`) or in a running container (`/bin/sh -c`), and return a
+/// job id. It survives this call, its client and this server. When it ends, times out or `job_cancel` ends it, all
+/// processes that it started are killed, including background ones. The answer only confirms the start: `job_wait`
+/// waits for its end, `job_output` reads its output. If it takes less than a minute, run it without a job.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Start {
-    /// The container to run it in, as `container_list` shows it; the host when absent.
+    /// The container to run it in, as `container_list` shows it; default: the host.
     container: Option<ContainerName>,
     /// The command line for the shell. Give this or `argv`.
     command: Option<String>,
     /// A program and its arguments, run without a shell. Give this or `command`.
     argv: Option<Vec<String>>,
-    /// Seconds until it is killed, 1 to 86400.
+    /// The timeout in seconds, after which it is killed, 1 to 86400.
     #[serde(default)]
     timeout_s: Timeout,
-    /// The user to run as; root when absent.
+    /// The user to run as; default: root.
     user: Option<String>,
-    /// The directory to start in; the user's home when absent.
+    /// The directory to start in; default: the user's home.
     cwd: Option<String>,
     /// Environment variables to add.
     #[serde(default)]
@@ -90,8 +89,8 @@ async fn start(jobs: Arc<Jobs>, asked: Start, cx: Cx) -> Result<JobStanding> {
     started.map_err(failed)
 }
 
-/// Lists your jobs, the newest first: those that run and those that have ended, as far as they are still kept.
-/// `job_output` reads what one printed.
+/// List your jobs, newest first: those that run, and those that have ended, as far as they are still kept. `job_output`
+/// reads a job's output.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
@@ -100,12 +99,12 @@ async fn list(jobs: Arc<Jobs>, List {}: List, cx: Cx) -> Result<JobStandings> {
     own(&jobs, &cx).all().await.map_err(failed)
 }
 
-/// Tells how one of your jobs stands: whether it runs, or how it ended, and how much it has printed. One that is not
-/// yours, or no longer kept, is not found. `job_output` reads what it printed.
+/// Show the state of one of your jobs: whether it runs or how it ended, and how much it has printed. A job that is not
+/// yours or no longer kept is not found. `job_output` reads its output.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Look {
-    /// The job's id, as it was answered or as `job_list` shows it.
+    /// The job's id, from the answer that started it or from `job_list`.
     job: JobId,
 }
 
@@ -113,12 +112,12 @@ async fn look(jobs: Arc<Jobs>, asked: Look, cx: Cx) -> Result<JobStanding> {
     own(&jobs, &cx).one(&asked.job).await.map_err(failed)
 }
 
-/// Waits until one of your jobs has ended, 45 seconds at most, and tells how it stands then. While it still runs, call
-/// this again, or read with `job_output` what it has printed.
+/// Wait until one of your jobs ends, at most 45 seconds, and return its state. If it still runs, call this again, or
+/// read its output so far with `job_output`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WaitFor {
-    /// The job's id, as it was answered or as `job_list` shows it.
+    /// The job's id, from the answer that started it or from `job_list`.
     job: JobId,
     /// Seconds to wait, 1 to 45.
     #[serde(default)]
@@ -131,18 +130,17 @@ async fn wait(jobs: Arc<Jobs>, asked: WaitFor, cx: Cx) -> Result<JobStanding> {
     waited.map_err(failed)
 }
 
-/// Reads a piece of what one of your jobs printed, standard output and standard error in the order in which they came:
-/// from `offset` on, or the end of it without one. Go on at `next_offset` to follow it. Of a long output the first
-/// 2 MiB and at least the last 6 MiB are kept; what lies between is left out, and `skipped_bytes` says how much.
-/// `job_wait` waits for its end.
+/// Read part of the output of one of your jobs, stdout and stderr in order of arrival, from `offset` or, by default,
+/// its end. Continue at `next_offset`. Of a long output, the first 2 MiB and at least the last 6 MiB are kept. The rest
+/// is left out; `skipped_bytes` counts it. `job_wait` waits for the job to end.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Output {
-    /// The job's id, as it was answered or as `job_list` shows it.
+    /// The job's id, from the answer that started it or from `job_list`.
     job: JobId,
-    /// Where to begin, in bytes from the beginning; the last `limit_bytes` when absent.
+    /// The byte to start at, counted from the beginning; default: the last `limit_bytes`.
     offset: Option<u64>,
-    /// The most bytes to return, 1 to 40960.
+    /// The maximum number of bytes to return, 1 to 40960.
     #[serde(default)]
     limit_bytes: Most,
 }
@@ -170,13 +168,12 @@ async fn output(jobs: Arc<Jobs>, asked: Output, cx: Cx) -> Result<Answer> {
     Ok(Answer::text(text).with_data(&data))
 }
 
-/// Ends one of your jobs: everything that it has started is killed at once, background processes too, and what it was
-/// about may be left half done. Tells how it has ended; one that had ended before is left as it is. `job_output` reads
-/// what it had printed.
+/// Cancel one of your jobs: kill all processes that it started, including background ones, at once. Its work may be
+/// left half done. Returns how it ended; a job that has already ended is left as it is. `job_output` reads its output.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Cancel {
-    /// The job's id, as it was answered or as `job_list` shows it.
+    /// The job's id, from the answer that started it or from `job_list`.
     job: JobId,
 }
 

@@ -37,21 +37,21 @@ pub fn tools(source: Arc<dyn ResourceSource>) -> Toolset<Library> {
         .named("suggest")
         .tool("search", Risk::Read, search)
         .about(Scope::Within)
-        .titled("Search the box")
+        .titled("Search the server")
         .answering("read", Risk::Read, read)
         .about(Scope::Within)
         .returning::<Entry>()
-        .titled("Read what was found")
+        .titled("Read an entry")
 }
 
-/// Finds what is known of this box by words: containers, addresses, units, disks, settings. Every word must occur
-/// in an entry's place or value; where none fits, nothing is found. Pass the `id` of a result to `read`.
+/// Search this server's state by words: containers, addresses, units, disks, settings. Every word must occur in an
+/// entry's path or value; otherwise nothing is found. Pass the `id` of a result to `read`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Search {
-    /// Words to look for, such as `jellyfin address`.
+    /// Words to search for, such as `jellyfin address`.
     query: String,
-    /// At most so many results; `more` says that there are further ones.
+    /// The maximum number of results; `more` reports whether there are others.
     #[serde(default)]
     limit: Limit,
 }
@@ -60,19 +60,19 @@ type Limit = Number<1, 50, 20>;
 
 #[derive(Serialize, JsonSchema)]
 struct Found {
-    /// The widest entries that fit, in the order of their places.
+    /// The widest entries that match, in the order of their paths.
     results: Vec<Hit>,
-    /// Whether there are further ones.
+    /// Whether there are more results.
     more: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Hit {
-    /// The resource's URI; `read` takes it.
+    /// The resource's URI, for `read`.
     id: String,
-    /// Its place, from the widest word to the narrowest.
+    /// Its path, from the widest word to the narrowest.
     title: String,
-    /// How what stands there begins.
+    /// The beginning of its value.
     text: String,
 }
 
@@ -191,15 +191,14 @@ fn below(uri: &str, place: &[String]) -> String {
     uri
 }
 
-/// Reads one entry: what a result of `search` names, or what stands at a place of the state such as
-/// /public/serverInfo; where there is nothing, the call fails. What is too long for an answer is told in parts:
-/// pass one of `parts` as `id`, or `next_offset` as `offset`.
+/// Read one entry: a result of `search`, or a path of the state such as /public/serverInfo. Fails if the path is not
+/// found. A long entry is returned in parts: pass one of `parts` as `id`, or `next_offset` as `offset`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Read {
-    /// The `id` of a result of `search`, the URI of a resource, or a JSON Pointer that begins with /public.
+    /// The `id` of a `search` result, the URI of a resource, or a JSON Pointer that begins with /public.
     id: String,
-    /// Where to go on: the `next_offset` of the answer before.
+    /// Where to continue: the `next_offset` of the previous answer.
     #[serde(default)]
     offset: u64,
 }
@@ -208,21 +207,21 @@ struct Read {
 struct Entry {
     /// The resource's URI.
     id: String,
-    /// The revision of the state that it is true for.
+    /// The revision of the state that it was read from.
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<u64>,
-    /// What stands there.
+    /// The value.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
-    /// What stands there, where it is a text of its own.
+    /// The text, for an entry that is plain text.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// Where the value is too large for an answer: the ids of its parts, to be read one by one.
+    /// If the value is too large for an answer: the ids of its parts, to read one by one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<String>,
-    /// Whether there is more of the text, or further parts.
+    /// Whether there is more text, or more parts.
     truncated: bool,
-    /// The `offset` that those begin at.
+    /// The `offset` at which they begin.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
 }
@@ -260,7 +259,7 @@ fn shown(
         };
         answer = answer.with_resource(resource);
     } else if entry.truncated || !entry.parts.is_empty() {
-        answer = answer.with_link(id, &entry.id, "The whole of it");
+        answer = answer.with_link(id, &entry.id, "The whole entry");
     }
     Ok(answer)
 }

@@ -35,43 +35,43 @@ pub fn tools(notifications: Arc<Notifications>) -> Toolset<Notifications> {
         .startos("notification.remove-before", &[("before", "below")])
 }
 
-/// Lists what the owner of this box should hear of, the newest first: a container that stopped by itself, a job that
-/// failed in the background, a file system that is full, a change that waits in the inbox. At most 200 are kept. `notification_mark` marks them as seen, `notification_remove` takes
-/// them away.
+/// List the owner's notifications, newest first. Examples: a container that stopped by itself, a failed background job,
+/// a full file system, a change that waits in the inbox. At most 200 are kept. `notification_mark` marks them as seen,
+/// `notification_remove` removes them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
-    /// Only those with a smaller id: to go on from the last one of an answer.
+    /// Only smaller ids: continues after the last one of an answer.
     below: Option<u64>,
-    /// At most so many, 1 to 100.
+    /// The maximum number to return, 1 to 100.
     #[serde(default)]
     limit: Number<1, 100, 40>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Notification {
-    /// Its number: later ones have larger ones.
+    /// Its id; later notifications have larger ids.
     id: u64,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     at_ms: u64,
-    /// The container that it is about; the host when absent.
+    /// The container that it is about; absent for the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     container: Option<String>,
     /// `info`, `warning` or `error`.
     level: String,
-    /// A few words.
+    /// The title, in a few words.
     title: String,
-    /// What happened, and where to look.
+    /// The event, and where to look.
     message: String,
-    /// Whether somebody has seen it.
+    /// Whether it was marked as seen.
     seen: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Listed {
-    /// The newest first.
+    /// The notifications, newest first.
     notifications: Vec<Notification>,
-    /// Whether there are older ones.
+    /// Whether there are older notifications.
     more: bool,
 }
 
@@ -103,17 +103,17 @@ fn shown(one: Kept) -> Notification {
     }
 }
 
-/// Marks notifications as seen or not, for everybody who sees them, and returns how many were changed: those of `ids`,
-/// or all up to one. Ids that there are not are passed over. `notification_list` names them.
+/// Mark notifications as seen or unseen, for all who see them, and return how many were changed: those in `ids`, or all
+/// up to an id. Ids that do not exist are ignored. `notification_list` lists them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Mark {
-    /// Which.
+    /// The ids of the notifications.
     #[serde(default)]
     ids: Vec<u64>,
     /// All with this id or a smaller one.
     up_to: Option<u64>,
-    /// Whether they are seen now.
+    /// Whether to mark them as seen; false marks them as unseen.
     #[serde(default = "yes")]
     seen: bool,
 }
@@ -122,12 +122,12 @@ fn yes() -> bool {
     true
 }
 
-/// Takes notifications away, for everybody, and returns how many: those of `ids`, or all below one. Ids that there are
-/// not are passed over. `notification_list` names them.
+/// Remove notifications for all who see them and return how many: those in `ids`, or all below an id. Ids that do not
+/// exist are ignored. `notification_list` lists them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Remove {
-    /// Which.
+    /// The ids of the notifications.
     #[serde(default)]
     ids: Vec<u64>,
     /// All with a smaller id.
@@ -136,9 +136,9 @@ struct Remove {
 
 #[derive(Serialize, JsonSchema)]
 struct Done {
-    /// How many were changed.
+    /// The number of changed notifications.
     changed: usize,
-    /// The revision of the state from which on it shows.
+    /// The first revision of the state with the change.
     revision: u64,
 }
 

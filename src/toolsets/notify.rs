@@ -18,24 +18,24 @@ pub fn tools(courier: Arc<Courier>) -> Toolset<Courier> {
         .titled("Send the owner a message")
 }
 
-/// Sends the owner a message, to a phone or wherever they chose, marked as yours, and returns the channel that took it.
-/// Fails when the channel does not, and when you have sent as many within the hour as you may. For what cannot wait
-/// until the owner looks at `notification_list`; no secrets.
+/// Send the owner a message, marked as yours, to their phone or another channel, and return the channel that accepted
+/// it. Fails if the channel rejects it or your hourly limit is reached. Use it if the owner must know before reading
+/// `notification_list`; send no secrets.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Send {
-    /// A few words.
+    /// The title, in a few words.
     title: Option<Words<120>>,
-    /// What the owner should know.
+    /// The message for the owner.
     message: Words<1000>,
-    /// How soon the owner should look.
+    /// How soon the owner should read it.
     #[serde(default)]
     priority: Asked,
-    /// The channel, by the name that its owner gave it; the first by name when absent.
+    /// The channel's name, as the owner set it; default: the first by name.
     channel: Option<String>,
 }
 
-/// How soon the owner should look.
+/// How soon the owner should read it.
 #[derive(Deserialize, JsonSchema, Clone, Copy, Default)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -48,9 +48,9 @@ enum Asked {
 
 #[derive(Serialize, JsonSchema)]
 struct Sent {
-    /// The channel that took it.
+    /// The channel that accepted it.
     channel: String,
-    /// Whether it did: what did not go well is an error.
+    /// Whether it was delivered; a failure is an error.
     delivered: bool,
 }
 

@@ -21,48 +21,48 @@ pub fn tools(power: Arc<Power>) -> Toolset<Power> {
         .tool("server_shutdown", Risk::Disrupt, shutdown)
         .about(Scope::Host)
         .through(HelperClass::Power)
-        .titled("Switch the server off")
+        .titled("Shut down the server")
         .startos("server.shutdown", &[])
         .tool("server_cancel_shutdown", Risk::Write, cancel)
         .about(Scope::Host)
         .through(HelperClass::Power)
-        .titled("Call off a restart or shutdown")
+        .titled("Cancel a restart or shutdown")
 }
 
 /// How long until the box goes down: long enough for the answer to go out first, a day at most.
 type Delay = Number<5, 86_400, 15>;
 
-/// Restarts the host, some seconds after the answer, in the place of an earlier plan, and returns what is planned:
-/// everything that runs on it ends, containers too, and starts again as far as it is set to. It is not done while a
-/// program holds an inhibitor lock against it, such as an upgrade under way. `server_cancel_shutdown` calls it off.
+/// Restart the host some seconds after the answer, and return the plan, which replaces an earlier one. Everything on it
+/// ends, containers too, and starts again if set to. Fails while a program holds an inhibitor lock, such as a running
+/// upgrade. `server_cancel_shutdown` cancels it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restart {
-    /// Seconds until it begins, 5 to 86400.
+    /// The delay in seconds, 5 to 86400.
     #[serde(default)]
     delay_s: Delay,
-    /// Why, in one line: those who are logged in are told.
+    /// The reason, in one line; logged-in users see it.
     reason: Option<String>,
 }
 
-/// Switches the host off, some seconds after the answer, in the place of an earlier plan, and returns what is
-/// planned: nobody can switch it on again through this server. It is not done while a program holds an inhibitor
-/// lock against it, such as an upgrade under way. `server_cancel_shutdown` calls it off.
+/// Shut down the host some seconds after the answer, and return the plan, which replaces an earlier one. The host
+/// cannot be switched on again through this server. Fails while a program holds an inhibitor lock, such as a running
+/// upgrade. `server_cancel_shutdown` cancels it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Shutdown {
-    /// Seconds until it begins, 5 to 86400.
+    /// The delay in seconds, 5 to 86400.
     #[serde(default)]
     delay_s: Delay,
-    /// Why, in one line: those who are logged in are told.
+    /// The reason, in one line; logged-in users see it.
     reason: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Planned {
-    /// What is planned: `restart` or `shutdown`.
+    /// The plan: `restart` or `shutdown`.
     planned: &'static str,
-    /// Seconds from now on.
+    /// Seconds from now.
     in_s: u64,
 }
 
@@ -92,15 +92,15 @@ async fn plan(
     })
 }
 
-/// Calls off a restart or a shutdown that is planned, by `server_restart` or by whomever. Returns whether one was
-/// planned; where there was none, nothing is done.
+/// Cancel a restart or shutdown that was planned with `server_restart` or otherwise. Returns whether one was planned;
+/// if not, nothing is done.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Cancel {}
 
 #[derive(Serialize, JsonSchema)]
 struct Cancelled {
-    /// Whether something was planned.
+    /// Whether a restart or shutdown was planned.
     cancelled: bool,
 }
 

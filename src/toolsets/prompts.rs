@@ -25,13 +25,12 @@ struct Row {
 const ROWS: [Row; 4] = [
     Row {
         name: "diagnose_container",
-        title: "What is wrong with a container",
-        description: "How a container stands, what it uses, its ports, logs and latest changes, to find out what is \
-                      wrong with it",
+        title: "Diagnose a container",
+        description: "A container's state, resource usage, ports, logs and latest changes, to find the problem",
         argument: Some(("container", "The container's name")),
         needs: &["container_info"],
-        task: "Find out whether something is wrong with this container, and what. Say what you see that speaks for \
-               it, what you would look at next and with which tool, and what you would change. Change nothing yet.",
+        task: "Find out whether something is wrong with this container, and name the problem. Give your evidence, what \
+               you would check next and with which tool, and what you would change. Change nothing yet.",
         looks: |container| {
             let of_it = json!({ "container": container });
             vec![
@@ -45,15 +44,15 @@ const ROWS: [Row; 4] = [
     },
     Row {
         name: "explain_change",
-        title: "What a change was about",
-        description: "One revision of the state, or one proposal, with who made it and why, to be explained",
+        title: "Explain a change",
+        description: "One revision of the state, or one proposal, with its author and reason, to explain it",
         argument: Some((
             "change",
             "The number of a revision, or the id of a proposal (chg_...)",
         )),
         needs: &["state_get"],
-        task: "Explain to the owner of this box, in plain words, what this change did, who made it and why, and what \
-               follows from it. Say what the data does not tell.",
+        task: "Explain to the owner of this server, in plain words, what this change did, who made it and why, and \
+               its consequences. State what the data does not show.",
         looks: |change| match change.parse::<u64>() {
             Ok(revision) => {
                 let before = json!({ "revision": revision.saturating_sub(1), "limit": 1 });
@@ -65,11 +64,12 @@ const ROWS: [Row; 4] = [
     Row {
         name: "update_plan",
         title: "Plan the updates",
-        description: "What could be upgraded, what runs here and what waits for a reboot, for a plan of updates",
+        description: "Available upgrades, running containers and pending reboots, to plan the updates",
         argument: None,
         needs: &["update_check", "server_info"],
-        task: "Plan the updates of this box: which to install first and why, what may be interrupted and for how \
-               long, whether a reboot is needed, and how to check afterwards that everything runs. Change nothing yet.",
+        task: "Plan the updates of this server: which to install first and why, which services may be interrupted \
+               and for how long, whether a reboot is needed, and how to check afterwards that everything runs. Change \
+               nothing yet.",
         looks: |_| {
             vec![
                 ("update_check", json!({})),
@@ -81,12 +81,12 @@ const ROWS: [Row; 4] = [
     },
     Row {
         name: "tidy_disk",
-        title: "Make room on the disks",
-        description: "The disks, how full they are and what the containers hold, to find what could go",
+        title: "Free disk space",
+        description: "The disks, their free space, and the size of directories and containers, to find data to remove",
         argument: None,
         needs: &["disk_list"],
-        task: "Find what could be removed from the disks of this box, beginning with what frees most at the least \
-               risk. Say for each how to find out whether it is still needed. Remove nothing yet.",
+        task: "Find data that could be removed from the disks of this server. Begin with data that frees the most \
+               space at the least risk. Explain how to check whether each item is still needed. Remove nothing yet.",
         looks: |_| {
             vec![
                 ("disk_list", json!({})),
@@ -149,7 +149,7 @@ async fn assembled(
             Some(Err(words)) if said.is_empty() => return Err(ToolError::new(words).into()),
             Some(Err(words)) => said.push((tool, format!("It failed: {words}"))),
             None if said.is_empty() => {
-                let words = format!("{tool}, on which this stands, is not there for you");
+                let words = format!("this prompt needs {tool}, which is not available to you");
                 return Err(ToolError::new(words).into());
             }
             None => {}
@@ -165,7 +165,7 @@ fn written(row: &Row, said: Vec<(&'static str, String)>) -> PromptAnswer {
     };
     let looked = said
         .into_iter()
-        .map(|(tool, words)| format!("What {tool} says now, as data:\n\n{words}"));
+        .map(|(tool, words)| format!("Current output of {tool}, as data:\n\n{words}"));
     let messages = std::iter::once(row.task.to_owned()).chain(looked);
     PromptAnswer {
         description: Some(row.description.to_owned()),

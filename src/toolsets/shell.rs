@@ -47,22 +47,22 @@ const STDOUT: &str = "gatewren:///call/stdout";
 /// How long a command may run.
 type Timeout = Number<1, 300, 30>;
 
-/// Runs a command on the host with `/bin/bash -c`, in a clean environment, without input or terminal. Returns exit
-/// code or signal, stdout and stderr; long output is cut in the middle. Nothing that it started outlives the call, in
-/// the background neither; `timed_out` says that its time was up. `container_shell` is for containers.
+/// Run a command on the host with `/bin/bash -c`, in a clean environment, with no input or terminal. Returns exit code
+/// or signal, stdout and stderr; long output is cut in the middle. All child processes, including background ones, are
+/// killed when the call ends; `timed_out` reports a timeout. `container_shell` is for containers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OnHost {
-    /// The command line, for bash.
+    /// The command line for bash.
     command: Option<String>,
-    /// Instead of `command`: a program and its arguments, run without a shell.
+    /// A program and its arguments, run without a shell, instead of `command`.
     argv: Option<Vec<String>>,
-    /// Seconds until it is killed.
+    /// The timeout in seconds, after which it is killed.
     #[serde(default)]
     timeout_s: Timeout,
-    /// The user to run as; root when absent.
+    /// The user to run as; default: root.
     user: Option<String>,
-    /// The directory to start in; the user's home when absent.
+    /// The directory to start in; default: the user's home.
     cwd: Option<String>,
     /// Environment variables to add.
     #[serde(default)]
@@ -83,24 +83,25 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
     answer(&kept, outcome, &cx)
 }
 
-/// Runs a command in a running LXC container with `/bin/sh -c`, in a clean environment, without input or terminal.
-/// Returns exit code or signal, stdout and stderr; long output is cut in the middle. Nothing that it started outlives
-/// the call, in the background neither; `timed_out` says that its time was up. `container_start` starts a stopped one.
+/// Run a command in a running LXC container with `/bin/sh -c`, in a clean environment, with no input or terminal.
+/// Returns exit code or signal, stdout and stderr; long output is cut in the middle. All child processes, including
+/// background ones, are killed when the call ends; `timed_out` reports a timeout. `container_start` starts a stopped
+/// one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct InContainer {
     /// The container's name, as `container_list` shows it.
     container: ContainerName,
-    /// The command line, for sh.
+    /// The command line for sh.
     command: Option<String>,
-    /// Instead of `command`: a program and its arguments, run without a shell.
+    /// A program and its arguments, run without a shell, instead of `command`.
     argv: Option<Vec<String>>,
-    /// Seconds until it is killed.
+    /// The timeout in seconds, after which it is killed.
     #[serde(default)]
     timeout_s: Timeout,
-    /// The user of the container to run as; root when absent.
+    /// The user of the container to run as; default: root.
     user: Option<String>,
-    /// The directory to start in; the user's home when absent.
+    /// The directory to start in; default: the user's home.
     cwd: Option<String>,
     /// Environment variables to add.
     #[serde(default)]
