@@ -37,22 +37,22 @@ const FAILED: u64 = 3;
 const NEEDS_REBOOT: u64 = 4;
 const FAILED_FOR_NOW: u64 = 5;
 
-/// The devices whose firmware can be renewed.
+/// The devices whose firmware can be updated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FirmwareCheck {
-    /// Those that there is newer firmware for first, then by name.
+    /// The devices, those with newer firmware first, then by name.
     pub devices: Vec<FirmwareDevice>,
-    /// How many there are in all.
+    /// The total number of devices.
     pub total: usize,
-    /// How many of them have newer firmware.
+    /// The number of devices with newer firmware.
     pub updates: usize,
-    /// Whether some of them are not shown.
+    /// Whether some devices are not shown.
     pub truncated: bool,
-    /// Devices whose firmware fwupd sees and cannot renew.
+    /// The number of devices whose firmware fwupd detects but cannot update.
     pub fixed: usize,
-    /// Whether firmware that was installed waits for a restart of the host.
+    /// Whether installed firmware waits for a restart of the host.
     pub restart_required: bool,
-    /// What went wrong while the lists were refreshed, where that was asked for: they are as before.
+    /// Why the requested refresh of the lists failed; they are unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_problem: Option<String>,
 }
@@ -60,48 +60,48 @@ pub struct FirmwareCheck {
 /// One device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FirmwareDevice {
-    /// What `firmware_update` takes.
+    /// The id for `firmware_update`.
     pub device: String,
-    /// What it is called.
+    /// The device's name.
     pub name: String,
-    /// Who makes it.
+    /// The vendor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vendor: Option<String>,
-    /// The version of its firmware.
+    /// The current firmware version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The newest version, where that is newer.
+    /// The newest version, if it is newer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate: Option<String>,
-    /// What its maker says about that one.
+    /// The vendor's description of that version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// How urgent its maker finds it, such as `high` or `critical`.
+    /// The urgency that the vendor gives it, such as `high` or `critical`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub urgency: Option<String>,
-    /// Whether it takes effect at a restart of the host alone.
+    /// Whether it takes effect only after a restart of the host.
     pub needs_restart: bool,
-    /// Why the last update of it failed, where it did.
+    /// Why its last update failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_problem: Option<String>,
 }
 
-/// What an update of firmware has changed.
+/// The changes of a firmware update.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FirmwareUpdated {
-    /// Whether all of it was done; what was done of it otherwise stands here as well.
+    /// Whether all updates were done; otherwise the answer lists those that were.
     pub completed: bool,
-    /// The devices that have another version now.
+    /// The devices with a new version.
     pub updated: Vec<FirmwareChange>,
-    /// Those that have it when the host has started again.
+    /// The devices that get it after a restart of the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<FirmwareChange>,
-    /// Those that have what they had.
+    /// The devices whose version is unchanged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FirmwareChange>,
     /// Whether firmware waits for a restart of the host now.
     pub restart_required: bool,
-    /// What fwupd says is wrong, where not all was done.
+    /// fwupd's error, if not all updates were done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -109,17 +109,17 @@ pub struct FirmwareUpdated {
 /// A device's firmware before and after.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FirmwareChange {
-    /// Which device.
+    /// The device's id.
     pub device: String,
-    /// What it is called.
+    /// The device's name.
     pub name: String,
     /// The version before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The version now; of one that waits or failed, the one that it was to have.
+    /// The version now; for a waiting or failed update, the intended version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// What fwupd says of it: what a person has to do with the device, or what went wrong.
+    /// fwupd's message: a manual step for the device, or the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

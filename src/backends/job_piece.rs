@@ -14,20 +14,20 @@ pub const PIECE: Capture = Capture {
     tail: 0,
 };
 
-/// A piece of what a job has printed: standard output and standard error, in the order in which it came.
+/// A part of a job's output: stdout and stderr, in the order of arrival.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JobOutput {
-    /// Where it begins, in bytes of the whole output.
+    /// The byte of the whole output at which it begins.
     pub offset: u64,
-    /// Where the next piece begins.
+    /// The byte at which the next part begins.
     pub next_offset: u64,
-    /// Bytes that the job has printed until now.
+    /// The number of bytes that the job has printed so far.
     pub output_bytes: u64,
-    /// Whether there is more of it than this piece, now.
+    /// Whether there is more output after this part now.
     pub truncated: bool,
-    /// Whether the job has ended, so that nothing will be added.
+    /// Whether the job has ended; then no output is added.
     pub ended: bool,
-    /// Bytes between the offset that was asked for and `offset`, which are kept no more.
+    /// Bytes between the requested offset and `offset`, which are no longer kept.
     #[serde(skip_serializing_if = "is_zero")]
     pub skipped_bytes: u64,
     /// The text; bytes that are not UTF-8 are replaced.

@@ -11,50 +11,49 @@ use super::outcome::killed_word;
 /// The state of a job that has not ended.
 pub const RUNNING: &str = "running";
 
-/// How a job stands.
+/// The state of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JobStanding {
-    /// Its id.
+    /// The job's id.
     pub job: JobId,
     /// `running`; or, when it has ended: `done`, `failed`, `killed`, or `lost` if the helper ended before it.
     pub state: &'static str,
-    /// The tool that began it.
+    /// The tool that started it.
     pub tool: String,
     /// The container that it is about; absent for the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<ContainerName>,
-    /// The beginning of its command, where it is one.
+    /// The beginning of its command, if it runs one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Exit code, when it ended by itself.
+    /// The exit code, if it ended by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Number of the signal that ended it, when one did that was not ours.
+    /// The number of the signal that ended it, if this server did not send it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// Why it was killed, when it was: `timeout`, `output`, `cancelled`, `shutdown`, `memory`,
-    /// `reaper lost` or `lost`.
+    /// Why it was killed, if it was: `timeout`, `output`, `cancelled`, `shutdown`, `memory`, `reaper lost` or `lost`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed_because: Option<&'static str>,
-    /// Why it never began, when it did not.
+    /// Why it did not start, if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When it began, RFC 3339.
+    /// The start time, RFC 3339.
     pub began_at: String,
-    /// When it ended, RFC 3339.
+    /// The end time, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// Bytes that it has printed until now.
+    /// The number of bytes that it has printed so far.
     pub output_bytes: u64,
-    /// Bytes of it that the disk did not take.
+    /// The number of those bytes that could not be written to disk.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost_bytes: u64,
 }
 
-/// Jobs of somebody.
+/// The jobs of an agent.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct JobStandings {
-    /// The newest first.
+    /// The jobs, newest first.
     pub jobs: Vec<JobStanding>,
 }
 

@@ -16,29 +16,28 @@ const INLINE: Capture = Capture {
 /// How a command ended and what it printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ShellOutcome {
-    /// Exit code, when the command ended by itself.
+    /// The exit code, if the command ended by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Number of the signal that ended it, when one did that was not ours.
+    /// The number of the signal that ended it, if this server did not send it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// Whether it was killed because its time was up, with everything it had started.
+    /// Whether it hit the timeout and was killed with all processes that it started.
     pub timed_out: bool,
-    /// Why it was killed, when it was: `timeout`, `output`, `cancelled`, `shutdown`, `memory` or
-    /// `reaper lost`.
+    /// Why it was killed, if it was: `timeout`, `output`, `cancelled`, `shutdown`, `memory` or `reaper lost`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed_because: Option<&'static str>,
-    /// Milliseconds it took.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
     /// Standard output; bytes that are not UTF-8 are replaced.
     pub stdout: String,
     /// Standard error, in the same way.
     pub stderr: String,
-    /// Whether the middle of an output was left out.
+    /// Whether the middle of an output was cut.
     pub truncated: bool,
-    /// Bytes printed to standard output in all.
+    /// The total bytes printed to standard output.
     pub stdout_bytes: u64,
-    /// Bytes printed to standard error in all.
+    /// The total bytes printed to standard error.
     pub stderr_bytes: u64,
     /// Standard output as it was printed, where all of it is here and it is not UTF-8.
     #[serde(skip)]

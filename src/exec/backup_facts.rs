@@ -8,38 +8,38 @@ use super::{
     name::ContainerName,
 };
 
-/// How a target keeps its backups.
+/// The kind of a backup target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetKind {
     /// A directory.
     Directory,
-    /// A disk that is mounted for it.
+    /// A disk that is mounted for backups.
     Disk,
-    /// A share of another machine's (SMB) that is mounted for it.
+    /// A share of another machine (SMB) that is mounted for backups.
     Share,
-    /// A repository of restic's.
+    /// A restic repository.
     Restic,
 }
 
-/// Where backups may be kept.
+/// A backup target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BackupTarget {
     /// Its name.
     pub target: TargetName,
-    /// How it keeps them.
+    /// The kind of target.
     pub kind: TargetKind,
-    /// Its directory, device or share; told to those who reach the host.
+    /// Its directory, device or share; shown only to agents with access to the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// Whether the owner of this box has named it, so that it cannot be removed here.
+    /// Whether the owner configured it; it cannot be removed here then.
     pub of_the_owner: bool,
     /// Whether it can be used now.
     pub ready: bool,
-    /// Why not, and what to do.
+    /// The reason if it cannot be used, and the remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
-    /// What is free on it, in bytes.
+    /// Its free space in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_bytes: Option<u64>,
     /// Its size in bytes.
@@ -47,58 +47,58 @@ pub struct BackupTarget {
     pub total_bytes: Option<u64>,
 }
 
-/// What a backup says of itself: its manifest, written when all else of it is.
+/// The manifest of a backup, written last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(clippy::struct_field_names, reason = "the tools take it as `backup`")]
 pub struct Backup {
     /// Its id.
     pub backup: BackupId,
-    /// The target that it is on.
+    /// The target that holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<TargetName>,
-    /// The container that it is of.
+    /// The container that was backed up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<ContainerName>,
-    /// The directory or file of the host that it is of.
+    /// The host directory or file that was backed up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// When it was made.
     pub made: String,
     /// The host name of the box that made it.
     pub host: String,
-    /// The archive's size in bytes; of restic's, what a new one has added to the repository.
+    /// The archive's size in bytes; for restic, the bytes that a new backup added to the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive_bytes: Option<u64>,
-    /// How many files and directories are in it; restic does not say.
+    /// The number of files and directories in it; unknown for restic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entries: Option<u64>,
-    /// Whether the container was running then.
+    /// Whether the container was running at that time.
     #[serde(default)]
     pub was_running: bool,
-    /// Whether its processes stood still meanwhile.
+    /// Whether the container was frozen during the backup.
     #[serde(default)]
     pub was_frozen: bool,
-    /// Whether files changed while they were read, so that they may be half old and half new.
+    /// Whether files changed while they were read; they may be half old and half new.
     #[serde(default)]
     pub changed_meanwhile: bool,
-    /// What its bytes and places are known by.
+    /// How it is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<ArchiveFormat>,
 }
 
-/// How a backup is stored; not told to clients.
+/// How a backup is stored; not sent to clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArchiveFormat {
-    /// 1: a tar archive compressed with zstd, and beside it the container's definition; 2: the same files in a snapshot of
-    /// restic's.
+    /// 1: a tar archive compressed with zstd, and beside it the container's definition; 2: the same files in a restic
+    /// snapshot.
     pub version: u32,
-    /// The archive's SHA-256, in hexadecimal digits; nothing where restic has its own.
+    /// The archive's SHA-256 in hexadecimal digits; empty for restic, which has its own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sha256: String,
-    /// The same of the container's definition.
+    /// The SHA-256 of the container's definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_sha256: Option<String>,
-    /// Where the container's directory was.
+    /// The path of the container's directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
     /// Its permissions.
@@ -117,29 +117,29 @@ pub struct BackupList {
     pub unseen: Vec<UnseenTarget>,
 }
 
-/// A target that could not be looked at.
+/// A target that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnseenTarget {
-    /// Which.
+    /// The target's name.
     pub target: TargetName,
     /// Why, and what to do.
     pub obstacle: String,
 }
 
-/// What came of reading a backup from beginning to end.
+/// The result of verifying a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verified {
-    /// Which.
+    /// The backup's id.
     pub backup: BackupId,
-    /// Where.
+    /// The target that holds it.
     pub target: TargetName,
-    /// Whether every byte is as it was written, and the archive can be read to its end.
+    /// Whether every byte is as it was written, and the archive is readable to its end.
     pub whole: bool,
-    /// What is wrong with it.
+    /// The problem, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// How many files and directories were found in it.
+    /// The number of files and directories found in it.
     pub entries: u64,
-    /// The archive's size in bytes; of restic's, what was read of it.
+    /// The archive's size in bytes; for restic, the bytes that were read.
     pub archive_bytes: u64,
 }

@@ -91,27 +91,27 @@ impl schemars::JsonSchema for InsidePath {
     }
 }
 
-/// What stands in a directory.
+/// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InsideEntry {
     /// Its name; bytes that are not UTF-8 are replaced.
     pub name: String,
-    /// What it is.
+    /// The kind of entry.
     pub kind: InsideKind,
-    /// How long a file is.
+    /// A file's size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
     /// Its permissions in octal, such as `0644`.
     pub mode: String,
-    /// The number of the user it belongs to, as the host counts.
+    /// The owner's user id on the host.
     pub uid: u32,
-    /// The number of the group, as the host counts.
+    /// The group id on the host.
     pub gid: u32,
-    /// When it was changed last, seconds since 1970.
+    /// The time of the last change, in seconds since 1970.
     pub changed_s: i64,
 }
 
-/// What a name in a directory stands for.
+/// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InsideKind {

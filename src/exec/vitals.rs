@@ -27,48 +27,48 @@ pub struct Vitals {
     pub usage: Usage,
 }
 
-/// A port that is open for others.
+/// An open port.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub struct Listener {
-    /// How it is spoken to.
+    /// The transport protocol.
     pub protocol: Transport,
-    /// Its number.
+    /// The port number.
     pub port: u16,
     /// The address it is bound to; `0.0.0.0` or `::` for all.
     pub address: IpAddr,
 }
 
-/// How a port is spoken to.
+/// A transport protocol.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
-    /// By connections.
+    /// TCP.
     Tcp,
-    /// By datagrams.
+    /// UDP.
     Udp,
 }
 
-/// What a container uses and may use; absent is what the kernel does not count or limit.
+/// A container's usage and limits; values that the kernel does not count or limit are absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Usage {
-    /// Memory in use in bytes, files that the kernel keeps in memory among it.
+    /// Memory in use in bytes, including the kernel's file cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// The part of it that holds files and can mostly be had back, in bytes.
+    /// The part that is file cache and can mostly be reclaimed, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_cache_bytes: Option<u64>,
-    /// The most memory that it may use, in bytes.
+    /// The memory limit in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit_bytes: Option<u64>,
     /// Swap space in use, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swap_bytes: Option<u64>,
-    /// Processor time used since it started, in microseconds.
+    /// CPU time used since it started, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_usage_us: Option<u64>,
     /// The part of it spent in programs, in microseconds.
@@ -77,13 +77,13 @@ pub struct Usage {
     /// The part of it spent in the kernel, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_system_us: Option<u64>,
-    /// The most processor time that it may use, in percent of one processor.
+    /// The CPU limit in percent of one CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_limit_percent: Option<u64>,
     /// Processes and threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pids: Option<u64>,
-    /// The most processes and threads that it may have.
+    /// The limit of processes and threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pids_limit: Option<u64>,
     /// Bytes read from disks since it started.

@@ -9,30 +9,30 @@ use super::mounts::{Fullness, Mount, Mounted};
 /// Bytes in a sector of sysfs, whatever the disk's own are.
 const SECTOR_BYTES: u64 = 512;
 
-/// A disk, or what works like one.
+/// A disk or a device that works like one.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Disk {
     /// Its name, such as `sda`.
     pub name: String,
-    /// What it is.
+    /// The kind of disk.
     pub kind: DiskKind,
-    /// What it calls itself.
+    /// The model that it reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Its size in bytes.
     pub size_bytes: u64,
-    /// Whether it can be taken out.
+    /// Whether it is removable.
     pub removable: bool,
-    /// Whether it cannot be written.
+    /// Whether it is read-only.
     pub read_only: bool,
-    /// Whether it is plugged in by USB.
+    /// Whether it is connected by USB.
     pub usb: bool,
-    /// Of a volume its name, such as `vg0-root`; of a loop device its file.
+    /// The name of a volume, such as `vg0-root`, or the file of a loop device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
-    /// The disks or partitions that it is made of, sorted.
+    /// The underlying disks or partitions, sorted.
     pub made_of: Vec<String>,
-    /// What is on it, if it has no partitions.
+    /// Its content, if it has no partitions.
     #[serde(flatten)]
     pub content: Content,
     /// Its partitions, sorted by name.
@@ -46,53 +46,53 @@ pub struct Partition {
     pub name: String,
     /// Its size in bytes.
     pub size_bytes: u64,
-    /// What is on it.
+    /// Its content.
     #[serde(flatten)]
     pub content: Content,
 }
 
-/// What is on a disk or a partition.
+/// The content of a disk or partition.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Content {
-    /// What it holds, such as `ext4`, `swap` or `LVM2_member`; absent when it is not known.
+    /// The type of content, such as `ext4`, `swap` or `LVM2_member`; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<String>,
-    /// The name that somebody gave it.
+    /// Its label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Where it is mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mounted_at: Option<String>,
-    /// How full it is there.
+    /// Its space there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub space: Option<Fullness>,
 }
 
-/// What a disk is.
+/// The kind of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DiskKind {
-    /// A disk that spins.
+    /// A rotating disk.
     Hdd,
-    /// A disk that does not.
+    /// A solid-state disk.
     Ssd,
     /// A disk on PCI Express.
     Nvme,
     /// A memory card, or flash memory on the board.
     Mmc,
-    /// A drive for CDs and the like, with one inside.
+    /// An optical drive with a disc inside.
     Optical,
     /// A virtual machine's disk.
     Virtual,
-    /// A disk that is on another machine.
+    /// A disk on another machine.
     Network,
-    /// Several disks that work as one.
+    /// A RAID array: several disks that work as one.
     Raid,
     /// A volume of LVM.
     Lvm,
-    /// What is inside an encrypted disk or partition.
+    /// The decrypted content of a disk or partition.
     Encrypted,
-    /// Something else that is made of other disks.
+    /// Another device made of other disks.
     Mapped,
     /// A file that works as a disk.
     Loop,

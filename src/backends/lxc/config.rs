@@ -8,43 +8,43 @@ use serde::Serialize;
 /// Mounts and networks that are told of, each; a definition may hold any number.
 const MOST: usize = 64;
 
-/// What a container's definition says: known keys alone, none that may hold a secret.
+/// A container's configuration: only known keys, none that may hold a secret.
 ///
 /// Files that it includes are not followed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct ContainerConfig {
-    /// Whether it starts with the box.
+    /// Whether it starts when the host boots.
     #[serde(skip)]
     pub autostart: bool,
-    /// Whether its root is an ordinary user outside.
+    /// Whether its root is an unprivileged user on the host.
     #[serde(skip)]
     pub unprivileged: bool,
-    /// Its own host name.
+    /// The container's host name.
     #[serde(skip)]
     pub hostname: Option<String>,
-    /// What it is built for, such as `amd64`.
+    /// The architecture, such as `amd64`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub architecture: Option<String>,
-    /// Where its root file system is, such as `dir:/var/lib/lxc/web/rootfs` or `local-lvm:vm-101-disk-0`.
+    /// The location of its root file system, such as `dir:/var/lib/lxc/web/rootfs` or `local-lvm:vm-101-disk-0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rootfs: Option<String>,
     /// Its networks, in their order.
     pub networks: Vec<ContainerNetwork>,
-    /// What of the box is mounted inside, sorted by the place inside.
+    /// Host paths mounted inside, sorted by the path inside.
     pub mounts: Vec<ContainerMount>,
-    /// The most memory that it may use, in bytes.
+    /// The memory limit in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit_bytes: Option<u64>,
-    /// The most processor time that it may use, in percent of one processor.
+    /// The CPU limit in percent of one CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_limit_percent: Option<u64>,
-    /// The most processes that it may have.
+    /// The process limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes_limit: Option<u64>,
-    /// Seconds after its start before the next one starts with the box.
+    /// Seconds to wait at boot after its start, before the next container starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_delay_s: Option<u64>,
-    /// Its place among those that start with the box, the highest first.
+    /// Its position in the start order at boot, highest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_order: Option<i64>,
 }
@@ -52,27 +52,27 @@ pub struct ContainerConfig {
 /// A network of a container, as it is defined.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct ContainerNetwork {
-    /// Its kind, such as `veth`; `none` shares the box's network, `empty` is the loopback alone.
+    /// Its kind, such as `veth`; `none` shares the host's network, `empty` has only the loopback.
     pub kind: String,
     /// The interface inside, such as `eth0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
-    /// The bridge or interface of the box that it is connected to.
+    /// The host's bridge or interface that it is connected to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
     /// Its hardware address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hardware_address: Option<String>,
-    /// Addresses that are set outside, such as `10.0.3.5/24` or `dhcp`.
+    /// Addresses set in the configuration, such as `10.0.3.5/24` or `dhcp`.
     pub addresses: Vec<String>,
 }
 
-/// Something of the box inside a container.
+/// A mount of the host inside a container.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct ContainerMount {
-    /// Where inside.
+    /// The path inside.
     pub target: String,
-    /// What: a path of the box, or a volume.
+    /// The source: a path of the host, or a volume.
     pub source: String,
 }
 

@@ -22,29 +22,29 @@ const LONG: Duration = Duration::from_hours(2);
 /// A snapshot of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Snapshot {
-    /// Its name.
+    /// The snapshot's name.
     pub name: SnapshotName,
-    /// When it was made, in the box's time zone: `2026-11-22 15:51:20`.
+    /// When it was created, in the host's time zone: `2026-11-22 15:51:20`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made: Option<String>,
-    /// What it is kept for.
+    /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// Whether it was finished: to one that was not, nothing can be brought back.
+    /// Whether it is complete; an incomplete one cannot be restored.
     pub complete: bool,
 }
 
-/// What a container's definition says, in full.
+/// A container's full configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ContainerDefinition {
-    /// Whose.
+    /// The container's name.
     pub container: ContainerName,
-    /// Its own host name.
+    /// The container's host name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
-    /// Whether it starts with the box.
+    /// Whether it starts when the host boots.
     pub autostart: bool,
-    /// Whether its root is an ordinary user outside.
+    /// Whether its root is an unprivileged user on the host.
     pub unprivileged: bool,
     #[serde(flatten)]
     pub config: ContainerConfig,

@@ -11,26 +11,26 @@ use super::super::os_release::OsRelease;
 use super::super::source::field;
 use super::config::ContainerConfig;
 
-/// How a container stands.
+/// The state of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ContainerState {
-    /// It runs.
+    /// It is running.
     Running,
-    /// It does not.
+    /// It is stopped.
     Stopped,
-    /// Its processes are there but stand still.
+    /// Its processes are paused.
     Frozen,
-    /// On its way up.
+    /// It is starting.
     Starting,
-    /// On its way down.
+    /// It is stopping.
     Stopping,
 }
 
 /// What `lxc-info` says that rarely changes while a container's state stays the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerStatus {
-    /// How it stands.
+    /// Its state.
     pub state: ContainerState,
     /// Its first process as the host numbers it, while it runs.
     pub init_pid: Option<u32>,
@@ -43,36 +43,36 @@ pub struct ContainerStatus {
 pub struct ContainerDetails {
     /// Its name; on Proxmox its number.
     pub name: ContainerName,
-    /// Its own host name, where its definition says one.
+    /// Its host name, if its configuration sets one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
-    /// How it stands.
+    /// Its state.
     pub state: ContainerState,
     /// Its first process as the host numbers it, while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init_pid: Option<u32>,
     /// Its addresses, sorted.
     pub addresses: Vec<IpAddr>,
-    /// Its operating system; absent when its root file system does not say.
+    /// Its operating system; absent if its root file system does not name one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub os: Option<OsRelease>,
-    /// Whether it starts with the box.
+    /// Whether it starts when the host boots.
     pub autostart: bool,
-    /// Whether its root is an ordinary user outside.
+    /// Whether its root is an unprivileged user on the host.
     pub unprivileged: bool,
     /// Memory in use, in bytes, while it runs and the kernel counts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Processor time used since it started, in microseconds, while it runs and the kernel counts it.
+    /// CPU time used since it started, in microseconds, while it runs and the kernel counts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_usage_us: Option<u64>,
     /// Processes in it, while it runs and the kernel counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pids: Option<u64>,
-    /// What its root file system holds, in bytes; absent in a list, and when it takes too long to count.
+    /// The size of its root file system's content in bytes; absent in a list, and if counting takes too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
-    /// What its definition says; absent in a list.
+    /// Its configuration; absent in a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<ContainerConfig>,
 }

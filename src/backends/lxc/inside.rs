@@ -30,37 +30,37 @@ const CAPTURE: Capture = Capture {
     tail: 0,
 };
 
-/// Where a log is from.
+/// The source of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogSource {
     /// The journal that systemd keeps inside, while it runs.
     Journal,
-    /// What was written to its console, where its definition has that kept.
+    /// The console's output, if the configuration has it logged.
     Console,
-    /// What LXC says of it, mostly of its starts.
+    /// LXC's own log, mostly of starts.
     Lxc,
 }
 
 /// A part of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LogPart {
-    /// Where it is from.
+    /// The source of the log.
     pub source: LogSource,
-    /// The lines, the oldest first; control characters are shown and not sent.
+    /// The lines, oldest first; control characters are escaped.
     pub text: String,
-    /// Whether there was more than one answer holds: lines are missing before these, or behind those behind a cursor.
+    /// Whether lines were left out: before these, or, after a cursor, behind them.
     pub truncated: bool,
-    /// Before the first line of a journal: earlier lines are asked for with it.
+    /// The cursor before the first journal line, to request earlier lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_cursor: Option<LogCursor>,
-    /// Behind the last line of a journal: later lines are asked for with it.
+    /// The cursor after the last journal line, to request later lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<LogCursor>,
-    /// Where in the file the part begins.
+    /// The offset in the file at which the part begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// Where in the file it goes on: what is written later is asked for with it.
+    /// The offset in the file after the part, to request later output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<u64>,
 }
@@ -68,19 +68,19 @@ pub struct LogPart {
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InsidePart {
-    /// What it holds, if that is text; nothing in it is changed.
+    /// The content, if it is text, unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What it holds otherwise, in base64.
+    /// The content in base64, if it is not text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
-    /// Where the part begins.
+    /// The offset at which the part begins.
     pub offset: u64,
-    /// How long the file is.
+    /// The file's size in bytes.
     pub size_bytes: u64,
-    /// Whether there is more behind it.
+    /// Whether there is more after it.
     pub truncated: bool,
-    /// Where it goes on, if there is more.
+    /// The offset of the next part, if there is more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<u64>,
 }
@@ -88,9 +88,9 @@ pub struct InsidePart {
 /// A page of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DirectoryPage {
-    /// What is in it, sorted by name.
+    /// The entries, sorted by name.
     pub entries: Vec<InsideEntry>,
-    /// Whether there is more behind it; `after` with its last name shows that.
+    /// Whether there are more entries; pass the last name as `after` to get them.
     pub truncated: bool,
 }
 
