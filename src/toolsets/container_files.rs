@@ -82,8 +82,8 @@ async fn read(lxc: Arc<Lxc>, asked: Read, cx: Cx) -> Result<InsidePart> {
 }
 
 /// Write a file in the root file system of a running or stopped container, completely or not at all, and return its
-/// size. The old content is lost; `container_file_read` shows it. The directory must exist. Owner and permissions are
-/// kept; a new file gets the directory's owner. Links are not followed.
+/// size. The old content is lost; `container_file_read` shows it first. The directory must exist. Owner and permissions
+/// are kept; a new file gets the directory's owner. Fails for a link.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Write {

@@ -63,7 +63,7 @@ struct Notification {
     title: String,
     /// The event, and where to look.
     message: String,
-    /// Whether it was marked as seen.
+    /// Whether it has been seen.
     seen: bool,
 }
 
