@@ -131,7 +131,7 @@ async fn create(backups: Arc<Backups>, asked: Create, cx: Cx) -> Result<Backup> 
     made.await.map_err(failed)
 }
 
-/// Restore a backup after checking every byte. A container backup replaces its stopped container (`container_stop`),
+/// Restore a backup; every byte is checked. A container backup replaces its stopped container (`container_stop`),
 /// which loses later changes. With an unused `container` name it creates a new one with its own hardware addresses and
 /// host name. A host backup restores to a new directory. Nothing changes until the copy is complete; a damaged backup
 /// is rejected. Returns what was restored; `container_start` starts the container.
