@@ -286,6 +286,8 @@ fn contains(processes: &[Process], wanted: &Process) -> bool {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+    use std::thread;
+    use std::time::Instant;
 
     use super::*;
 
@@ -311,6 +313,13 @@ mod tests {
             .spawn()
             .unwrap();
         let mut other = sleeper();
+        let variable = format!("{name}={value}");
+        // In the middle of execve it has no environment for a moment.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !has_in_environment(number(&marked), &variable) {
+            assert!(Instant::now() < deadline, "it has no such variable");
+            thread::sleep(Duration::from_millis(1));
+        }
         let killed = call.kill_round(true);
         assert!(!marked.wait().unwrap().success());
         assert_eq!(killed.len(), 1, "{killed:?}");

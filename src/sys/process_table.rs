@@ -213,6 +213,9 @@ fn parse(pid: i32, stat: &str) -> Option<Process> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
@@ -259,7 +262,12 @@ mod tests {
             .unwrap();
         let started = process(i32::try_from(child.id()).unwrap()).unwrap();
         assert_eq!(process_name(started.pid), "sleep");
-        assert!(has_in_environment(started.pid, "GATEWREN_TEST_CALL=a1"));
+        // In the middle of execve it has no environment for a moment.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !has_in_environment(started.pid, "GATEWREN_TEST_CALL=a1") {
+            assert!(Instant::now() < deadline, "it has no such variable");
+            sleep(Duration::from_millis(1));
+        }
         assert!(!has_in_environment(started.pid, "GATEWREN_TEST_CALL=a"));
         let another = Process {
             started: started.started + 1,
