@@ -29,7 +29,7 @@ use super::{
     stage::Stage,
 };
 
-/// How long its processes may take to stand still; then they go on.
+/// How long freezing a container may take; then its processes continue and the backup fails.
 const FREEZE_TIME: Duration = Duration::from_secs(10);
 
 /// What a backup is made of.
@@ -128,7 +128,7 @@ pub fn begun(subject: &Subject) -> Backup {
     }
 }
 
-/// Has a container's processes stand still; nothing where they do already, or where that cannot be had.
+/// Freezes a container; `None` if it is frozen already or has no freezer.
 async fn frozen(work: &mut Work<'_>, running: &Running) -> Result<Option<Frost>, Halt> {
     let begun = Frost::begin(work.house, running);
     let begun = begun
@@ -139,7 +139,7 @@ async fn frozen(work: &mut Work<'_>, running: &Running) -> Result<Option<Frost>,
     match work.pump.wait(timeout(FREEZE_TIME, still(running))).await {
         Ok(Ok(())) => Ok(Some(frost)),
         Ok(Err(_)) => {
-            let message = "the container's processes do not stand still; let them run meanwhile (freeze: false)";
+            let message = "the container could not be frozen in 10 s; back it up while it runs (freeze: false)";
             Err(Refusal::failed(message).into())
         }
         Err(why) => Err(Halt::Killed(why)),

@@ -44,7 +44,7 @@ impl Frost {
     }
 }
 
-/// Waits until a container's processes stand still.
+/// Waits until a container is frozen.
 pub async fn still(running: &Running) {
     while !running.is_frozen() {
         sleep(LOOK).await;
@@ -89,7 +89,7 @@ pub async fn kill_frozen(
     };
     let is_dead = timeout(FROZEN_TIME, killing).await.is_ok();
     if !is_dead {
-        tracing::warn!("a container did not stand still for the end of a call");
+        tracing::warn!("a container could not be frozen at the end of a call");
     }
     drop(frost);
     is_dead
