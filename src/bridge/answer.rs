@@ -1,4 +1,4 @@
-//! Brings the server's answer to a request to the client, whole or event by event.
+//! Forwards the server's response to the client, as a whole or event by event.
 
 use hyper::header::HeaderMap;
 use serde_json::Value;
@@ -9,30 +9,30 @@ use super::server::{Answer, Server};
 use super::trouble::{Standing, Trouble};
 use crate::protocol::{Id, RpcError};
 
-/// So much of what a server says beside the protocol goes into an error.
+/// How many characters of a non-protocol response go into an error.
 const MAX_SAID: usize = 300;
 
-/// How it ended.
+/// How forwarding a response ended.
 pub enum Carried {
-    /// The client has the answer. The message itself, where it is wanted.
+    /// The client has the response. Holds the message itself if it was requested.
     Answered(Option<Vec<u8>>),
-    /// The answer did not come.
+    /// The response did not arrive.
     Cut {
-        /// The last event, behind which its stream can be resumed.
+        /// The id of the last event, after which the stream can be resumed.
         last: Option<String>,
-        /// Why.
+        /// The reason.
         why: Trouble,
     },
 }
 
-/// Where an answer goes.
+/// Where a response goes.
 #[derive(Clone, Copy)]
 pub struct Way<'a> {
     /// The server.
     pub server: &'a Server,
-    /// The client; nobody for what the bridge itself has asked.
+    /// The client; `None` for requests of the bridge itself.
     pub output: Option<&'a Output>,
-    /// Whether whoever carries it wants to see it too.
+    /// Whether the response is also returned to the caller.
     pub keeps: bool,
 }
 
@@ -43,7 +43,7 @@ impl Way<'_> {
         }
     }
 
-    /// Brings all that comes until the answer to this request.
+    /// Forwards all messages up to the response to this request.
     pub async fn carry(self, answer: Answer, id: &Id) -> Carried {
         let cut = |why| Carried::Cut { last: None, why };
         if answer.is_stream() {
@@ -96,7 +96,7 @@ impl Way<'_> {
     }
 }
 
-/// What a refusal says, in words for the client.
+/// Returns the error text of a rejected request, for the client.
 pub fn said(headers: &HeaderMap, status: &str, body: &[u8]) -> String {
     let value: Option<Value> = serde_json::from_slice(body).ok();
     let said = value.as_ref().and_then(|value| {
@@ -113,7 +113,7 @@ pub fn said(headers: &HeaderMap, status: &str, body: &[u8]) -> String {
     format!("the server refused this ({status}){colon}{said}{hint}")
 }
 
-/// What a client is told of a request that has no answer.
+/// Returns the error that the client gets for a request without a response.
 pub fn words(trouble: &Trouble, repeatable: bool) -> RpcError {
     let unknown = trouble.standing == Standing::Unknown && !repeatable;
     let hint = if unknown {
@@ -125,8 +125,9 @@ pub fn words(trouble: &Trouble, repeatable: bool) -> RpcError {
     RpcError::new(crate::protocol::code::INTERNAL, words)
 }
 
-/// Whether a request may be made again when nobody knows whether it was heard: it changes nothing, or nothing more the
-/// second time. A call of a tool may do anything.
+/// Whether a request may be repeated when it is unknown whether the server received it: it changes
+/// nothing, or repeating it changes nothing more. A tool call may do anything, so it is not
+/// repeatable.
 pub fn is_repeatable(method: &str) -> bool {
     matches!(
         method,

@@ -1,4 +1,4 @@
-//! What a client is told to fetch its token with: a secret, where to bring it, and what to know the server by.
+//! The pairing code of a client: a secret, the server's address, and the start of the server's pin.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,39 +6,39 @@ use std::str::FromStr;
 use crate::http::{Pin, PinStart};
 use crate::sys::{Secret, from_letters, meant_letters, to_letters};
 
-/// Letters of the secret, 60 bits.
+/// Letters of the secret: 60 bits.
 const SECRET: usize = 12;
 
-/// Letters of the beginning of the pin, 80 bits.
+/// Letters of the start of the pin: 80 bits.
 const PIN: usize = 16;
 
-/// So many letters stand together.
+/// Letters per group.
 const GROUP: usize = 4;
 
-/// Where gatewren listens, where nothing else is said.
+/// The default port of gatewren.
 const PORT: u16 = 8443;
 
-/// A one-time code. The secret is told to nobody but the server whose pin begins as the code says.
+/// A one-time code. The secret is sent only to a server whose pin starts as the code states.
 #[derive(Debug, Clone)]
 pub struct PairingCode {
-    /// What the server gives the token for.
+    /// The secret that the server exchanges for a token.
     pub secret: Secret,
-    /// What the pin begins with.
+    /// The start of the server's pin.
     pub pin: PinStart,
     letters: String,
 }
 
-/// A code and the server that it is for, `CODE@HOST:PORT`.
+/// A code and its server, `CODE@HOST:PORT`.
 #[derive(Debug, Clone)]
 pub struct Invitation {
     /// The code.
     pub code: PairingCode,
-    /// The server, as `HOST:PORT`; an IPv6 address in brackets.
+    /// The server as `HOST:PORT`; an IPv6 address is in brackets.
     pub host: String,
 }
 
 impl PairingCode {
-    /// The code of a secret and a server.
+    /// Returns the code for a secret and a server's pin.
     pub fn new(secret: &Secret, pin: &Pin) -> Option<Self> {
         let start = pin.bytes().get(..PinStart::SHORT).unwrap_or_default();
         format!("{}{}", secret.expose(), to_letters(start))
@@ -46,20 +46,20 @@ impl PairingCode {
             .ok()
     }
 
-    /// As it is shown and typed.
+    /// Returns the code in groups, as users see and type it.
     pub fn shown(&self) -> String {
         let letters: Vec<char> = self.letters.chars().collect();
         let groups = letters.chunks(GROUP).map(String::from_iter);
         groups.collect::<Vec<_>>().join("-")
     }
 
-    /// Its letters alone.
+    /// Returns the letters without separators.
     pub fn letters(&self) -> &str {
         &self.letters
     }
 }
 
-/// A text that is no code, or names no server.
+/// The text is no code, or names no server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoCode;
 
@@ -82,7 +82,7 @@ impl FromStr for PairingCode {
         let (secret, pin) = letters.split_at_checked(SECRET).ok_or(NoCode)?;
         let pin = from_letters(pin).and_then(|start| PinStart::of(&start));
         Ok(Self {
-            // One that is mistyped here the server refuses.
+            // The server rejects a mistyped secret.
             secret: Secret::new(secret),
             pin: pin.ok_or(NoCode)?,
             letters,
@@ -102,13 +102,13 @@ impl FromStr for Invitation {
     }
 }
 
-/// A host with its port; gatewren's own where none is named.
+/// Returns the host with its port; the default port is gatewren's.
 pub fn with_port(host: &str) -> Option<String> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]%".contains(&byte);
     if host.is_empty() || !host.bytes().all(good) {
         return None;
     }
-    // An address of IPv6, with its brackets or without.
+    // An IPv6 address, with or without brackets.
     if let Ok(address) = host.parse::<std::net::Ipv6Addr>() {
         return Some(format!("[{address}]:{PORT}"));
     }

@@ -1,4 +1,4 @@
-//! Reads server-sent events (WHATWG HTML, 9.2) as they arrive.
+//! Parses server-sent events (WHATWG HTML, 9.2) as they arrive.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,37 +8,37 @@ use hyper::body::Incoming;
 
 use super::trouble::{Standing, Trouble};
 
-/// The largest message that is carried to the client; a larger one ends its stream.
+/// The largest message that is forwarded to the client; a larger one ends its stream.
 pub const MAX_MESSAGE: usize = 32 << 20;
 
-/// A stream on which nothing came for so long is dead: gatewren sends a comment every 15 s.
+/// A stream without data for this long is dead: gatewren sends a comment every 15 s.
 const SILENT: Duration = Duration::from_mins(1);
 
 /// An event.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Its id, where it has one.
+    /// Its id, if any.
     pub id: Option<String>,
-    /// How long the server asks to wait before coming back.
+    /// The server's reconnection delay.
     pub retry: Option<Duration>,
-    /// The message; empty where there is none.
+    /// The message; empty if there is none.
     pub data: Vec<u8>,
 }
 
-/// A body that is a stream of events.
+/// A response body that is a stream of events.
 pub struct Events {
     body: Incoming,
     reader: Reader,
 }
 
 impl Events {
-    /// The events of a body.
+    /// Returns the events of a body.
     pub fn of(body: Incoming) -> Self {
         let reader = Reader::default();
         Self { body, reader }
     }
 
-    /// The next one; none at the end.
+    /// Returns the next event; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Event>, Trouble> {
         let broke = |words: String| Trouble::new(Standing::Unknown, words);
         loop {
@@ -64,7 +64,7 @@ impl Events {
     }
 }
 
-/// What was read so far.
+/// The parser's state.
 #[derive(Default)]
 struct Reader {
     line: Vec<u8>,
@@ -73,7 +73,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads on; false if there is too much of one event.
+    /// Parses more bytes. Returns false if an event is too large.
     fn read(&mut self, mut bytes: &[u8]) -> bool {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             let (part, rest) = bytes.split_at(end);
@@ -120,7 +120,7 @@ impl Reader {
                 let ms = text().and_then(|text| text.parse().ok());
                 self.begun.retry = ms.map(Duration::from_millis);
             }
-            // Comments have an empty name; nobody here sends kinds.
+            // Comments have an empty name. Event types are ignored: gatewren sends none.
             _ => {}
         }
     }

@@ -1,4 +1,5 @@
-//! The headers of a request that stands alone: they repeat what its body says (2026-07-28, streamable HTTP).
+//! The headers of a stateless request, which repeat parts of its body (2026-07-28, streamable
+//! HTTP).
 
 use std::collections::HashMap;
 
@@ -10,16 +11,18 @@ use serde_json::{Map, Value};
 
 use crate::protocol::{Request, Tool, header_parameters};
 
-/// The protocol version that a request's headers name.
+/// The header with the protocol version of a request.
 pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// The most tools whose marks are remembered; those of the others are not repeated.
+/// How many tools with marked arguments are remembered; arguments of further tools are not repeated
+/// in headers.
 const MAX_MARKED: usize = 1024;
 
-/// The arguments that tools want repeated as `Mcp-Param-*`, by the tool's name; most tools mark none.
+/// The arguments that tools want repeated as `Mcp-Param-*`, by the tool's name. Most tools mark
+/// none.
 pub type Marked = HashMap<String, Vec<(String, Vec<String>)>>;
 
-/// The headers of a request.
+/// Returns the headers of a request.
 pub fn of(request: &Request, version: &str, marked: &Marked) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(VERSION, value(version));
@@ -59,7 +62,7 @@ fn repeat(headers: &mut HeaderMap, request: &Request, marks: &[(String, Vec<Stri
     }
 }
 
-/// A text as a header has it: as it is where that can be, as marked base64 where not.
+/// Encodes text as a header value: unchanged if possible, otherwise as marked base64.
 fn value(text: &str) -> HeaderValue {
     let plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
         && text.trim_matches([' ', '\t']) == text
@@ -71,7 +74,7 @@ fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(&written).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Learns what a list of tools marks.
+/// Remembers which arguments a list of tools marks.
 pub fn learn(marked: &mut Marked, result: &str) {
     #[derive(Deserialize)]
     struct List {
@@ -83,7 +86,7 @@ pub fn learn(marked: &mut Marked, result: &str) {
         #[serde(rename = "inputSchema")]
         schema: Value,
     }
-    // Most lists mark nothing, and are not read.
+    // Most lists mark nothing and need no parsing.
     if !result.contains("x-mcp-header") {
         return;
     }
@@ -91,7 +94,7 @@ pub fn learn(marked: &mut Marked, result: &str) {
         return;
     };
     for Listed { name, schema } in list.tools {
-        // A tool whose marks are wrong is one that clients must not call.
+        // Clients must not call a tool whose marks are invalid.
         let marks = header_parameters(&schema).unwrap_or_default();
         if marks.is_empty() {
             marked.remove(&name);

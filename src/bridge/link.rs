@@ -1,4 +1,4 @@
-//! What the parts of the bridge share: the server, the client, the session, and what is under way.
+//! The shared state of the bridge: the server, the client, the session and the requests in flight.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,61 +13,62 @@ use super::output::Output;
 use super::server::{Asking, Server};
 use crate::protocol::{Id, Level};
 
-/// The most resources whose subscriptions are made anew in a new session; the client must subscribe to others itself.
+/// How many resource subscriptions are renewed in a new session; the client must renew others
+/// itself.
 pub const MAX_URIS: usize = 256;
 
-/// The session's header.
+/// The header with the session id.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// What the parts share.
+/// The shared state of the bridge.
 pub struct Link {
-    /// The other side.
+    /// The server.
     pub server: Server,
-    /// This side.
+    /// The client.
     pub output: Output,
-    /// Held while a session is made anew: one does it, the others wait for it.
+    /// Held while the session is renewed: one task renews it, the others wait.
     pub renewing: tokio::sync::Mutex<()>,
     session: Mutex<Session>,
-    /// What the client said that a new session must hear as well.
+    /// Messages of the client that a new session must receive as well.
     kept: Mutex<Kept>,
-    /// Requests that the client may give up.
+    /// Requests that the client may cancel.
     under_way: Mutex<HashMap<Id, UnderWay>>,
-    /// What tools want repeated in headers.
+    /// Arguments that tools want repeated in headers.
     pub marked: Mutex<Marked>,
 }
 
-/// A request that the client may give up.
+/// A request that the client may cancel.
 pub struct UnderWay {
-    /// Whether it stands alone: closing its stream is how the server hears that it was given up.
+    /// Whether it is stateless: closing its stream tells the server that it was cancelled.
     pub alone: bool,
-    /// What carries it.
+    /// The task that forwards it.
     pub carrier: AbortHandle,
 }
 
 /// The session with the server.
 #[derive(Debug, Clone, Default)]
 pub struct Session {
-    /// Counts the sessions there were.
+    /// The number of sessions so far.
     pub number: u64,
-    /// What the server calls it; none before there is one, and where it keeps none.
+    /// The session id; `None` before the session begins, and if the server keeps no sessions.
     pub id: Option<HeaderValue>,
-    /// The version that was agreed on.
+    /// The negotiated protocol version.
     pub version: Option<String>,
 }
 
-/// What a new session must hear.
+/// What a new session must be sent again.
 #[derive(Debug, Clone, Default)]
 pub struct Kept {
-    /// The client's `initialize` and its id.
+    /// The client's `initialize` request and its id.
     pub hello: Option<(Id, Bytes)>,
-    /// What it set as the least serious message of the log.
+    /// The minimum level of log messages that the client set.
     pub level: Option<Level>,
-    /// What it has subscribed to.
+    /// The resources that the client has subscribed to.
     pub uris: BTreeSet<String>,
 }
 
 impl Link {
-    /// Between a server and a client.
+    /// Returns the state of a bridge between a server and a client.
     pub fn new(server: Server, output: Output) -> Self {
         Self {
             server,
@@ -80,46 +81,46 @@ impl Link {
         }
     }
 
-    /// The session as it is now.
+    /// Returns the current session.
     pub fn session(&self) -> Session {
         lock(&self.session).clone()
     }
 
-    /// Puts a session in the place of the one before.
+    /// Replaces the session by a new one.
     pub fn begin_session(&self, answer: &HeaderMap) {
         let mut session = lock(&self.session);
         session.number += 1;
         session.id = answer.get(SESSION).cloned();
     }
 
-    /// Notes what was agreed on.
+    /// Stores the negotiated protocol version.
     pub fn agree(&self, version: String) {
         lock(&self.session).version = Some(version);
     }
 
-    /// What the client said that must be heard again.
+    /// Returns the client's messages that a new session needs.
     pub fn kept(&self) -> MutexGuard<'_, Kept> {
         lock(&self.kept)
     }
 
-    /// Notes a request.
+    /// Registers a request.
     pub fn began(&self, id: Id, request: UnderWay) {
         lock(&self.under_way).insert(id, request);
     }
 
-    /// Takes it out again.
+    /// Removes a request.
     pub fn ended(&self, id: &Id) -> Option<UnderWay> {
         lock(&self.under_way).remove(id)
     }
 
-    /// Whether a request of this id is under way.
+    /// Whether a request with this id is in flight.
     pub fn has(&self, id: &Id) -> bool {
         lock(&self.under_way).contains_key(id)
     }
 }
 
 impl Session {
-    /// A request in this session.
+    /// Returns an HTTP request in this session.
     pub fn asking(&self, method: Method, body: Bytes, repeatable: bool) -> Asking {
         let mut headers = HeaderMap::new();
         if let Some(id) = &self.id {
@@ -137,13 +138,15 @@ impl Session {
         }
     }
 
-    /// Whether an answer says that the session is over. What was asked in it was not begun.
+    /// Whether a response means that the session has expired. The request was not started in that
+    /// case.
     pub fn is_over(&self, status: StatusCode) -> bool {
         self.id.is_some() && status == StatusCode::NOT_FOUND
     }
 }
 
-/// Nothing that holds one of these locks can fail, so what is in them is whole.
+/// Locks a mutex and ignores poisoning: no code that holds these locks can panic, so the data is
+/// consistent.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

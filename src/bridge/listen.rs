@@ -1,4 +1,5 @@
-//! `subscriptions/listen` (2026-07-28): a stream that is opened again, after which the client hears that all may differ.
+//! `subscriptions/listen` (2026-07-28): the stream is reopened, and the client is notified that all
+//! may have changed.
 
 use std::sync::Arc;
 
@@ -12,20 +13,20 @@ use super::stream::LONGEST;
 use super::trouble::{Standing, Trouble};
 use crate::protocol::{Id, Request};
 
-/// Says what a subscription has.
+/// The notification that states what a subscription covers.
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// How a connection of it ended.
+/// How a connection of a subscription ended.
 enum End {
-    /// It may be opened again.
+    /// It may be reopened.
     Open,
-    /// The server will not have it.
+    /// The server rejected it.
     Refused(Trouble),
-    /// It was answered with an error.
+    /// The server responded with an error.
     Answered,
 }
 
-/// Listens until the client cancels it, or the server refuses it.
+/// Listens until the client cancels it or the server rejects it.
 pub async fn listen(link: Arc<Link>, request: Request, asking: Asking) {
     let mut pause = FIRST_PAUSE;
     let mut acknowledged = false;
@@ -33,7 +34,7 @@ pub async fn listen(link: Arc<Link>, request: Request, asking: Asking) {
         let answer = if acknowledged {
             link.server.once(&asking).await
         } else {
-            // The client waits for it.
+            // The client waits for the acknowledgement.
             link.server.ask(&asking).await
         };
         let end = match answer {
@@ -58,8 +59,9 @@ pub async fn listen(link: Arc<Link>, request: Request, asking: Asking) {
     }
 }
 
-/// Brings what comes. A second acknowledgement is not the client's: it hears what may have changed instead. Nor is the
-/// end that a server says when it stops: the next one goes on.
+/// Forwards messages. A second acknowledgement is not forwarded: the client is notified of what may
+/// have changed instead. The response that a stopping server sends is not forwarded either: the
+/// subscription is reopened.
 async fn hear(link: &Link, id: &Id, answer: Answer, acknowledged: &mut bool) -> End {
     let (mut events, _wire) = answer.events();
     while let Ok(Some(event)) = events.next().await {
@@ -85,7 +87,7 @@ async fn hear(link: &Link, id: &Id, answer: Answer, acknowledged: &mut bool) -> 
     End::Open
 }
 
-/// What the subscription tells of may have changed while nobody listened.
+/// Notifies the client: what it subscribed to may have changed while the stream was closed.
 async fn tell(link: &Link, id: &Id, granted: Value) {
     let granted = granted.get("notifications").cloned().unwrap_or_default();
     let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });

@@ -1,4 +1,4 @@
-//! What the client is told: one JSON message a line, in the order in which it was said.
+//! The output to the client: one JSON message a line, in order.
 
 use serde_json::Value;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
@@ -6,21 +6,22 @@ use tokio::sync::mpsc;
 
 use crate::protocol::{Id, Response, RpcError, code};
 
-/// Messages wait here for a slow reader; beyond these, the streams that bring them are not read on.
+/// Queue length for a slow reader. When the queue is full, the server's streams are not read.
 const QUEUED: usize = 16;
 
-/// Where messages for the client go.
+/// A queue of messages for the client.
 #[derive(Clone)]
 pub struct Output(mpsc::Sender<Vec<u8>>);
 
 impl Output {
-    /// An output and what is to be written.
+    /// Returns an output and the receiver of its lines.
     pub fn new() -> (Self, mpsc::Receiver<Vec<u8>>) {
         let (sender, lines) = mpsc::channel(QUEUED);
         (Self(sender), lines)
     }
 
-    /// Says a message. A newline in it stands between its parts, for in a text of JSON there is none.
+    /// Sends a message. Replacing newlines is safe: JSON strings contain none, so a newline can
+    /// only be whitespace.
     pub async fn say(&self, mut message: Vec<u8>) {
         for byte in &mut message {
             if matches!(byte, b'\n' | b'\r') {
@@ -28,33 +29,33 @@ impl Output {
             }
         }
         message.push(b'\n');
-        // A reader that is gone ends everything a moment later.
+        // If the reader is gone, the bridge ends soon anyway.
         let _ = self.0.send(message).await;
     }
 
-    /// Says something of our own.
+    /// Sends a message of the bridge itself.
     pub async fn tell(&self, message: &Value) {
         self.say(message.to_string().into_bytes()).await;
     }
 
-    /// Answers a request with an error of ours.
+    /// Rejects a request with an internal error.
     pub async fn fail(&self, id: &Id, words: &str) {
         let error = RpcError::new(code::INTERNAL, words.to_owned());
         self.reject(Some(id), &error).await;
     }
 
-    /// Answers what cannot be carried.
+    /// Rejects a message that cannot be forwarded.
     pub async fn reject(&self, id: Option<&Id>, error: &RpcError) {
         self.say(Response::write::<()>(id, Err(error))).await;
     }
 
-    /// When nobody reads any more.
+    /// Waits until the client no longer reads.
     pub async fn closed(&self) {
         self.0.closed().await;
     }
 }
 
-/// Writes what is said until nobody says or reads any more.
+/// Writes messages until all senders are dropped or the client no longer reads.
 pub async fn write_all(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Vec<u8>>) {
     while let Some(line) = lines.recv().await {
         let written = async {

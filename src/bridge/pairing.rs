@@ -1,4 +1,4 @@
-//! Fetches a token for a code, once, and keeps it in a private file for every later start.
+//! Exchanges a code for a token, once, and keeps the token in a private file for later starts.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -19,40 +19,40 @@ use super::code::Invitation;
 use crate::http::{Known, Pin, Remote};
 use crate::sys::{Secret, files};
 
-/// The largest file of ours, and the largest answer to a code.
+/// The largest token file, and the largest response to a code.
 const MAX_BYTES: usize = 16 << 10;
 
-/// From asking to the whole answer.
+/// The timeout from the request to the complete response.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// What comes in from where, and by what the server is known.
+/// The result of a pairing: where the server is, and the credentials for it.
 pub struct Paired {
-    /// Where MCP is.
+    /// The URL of the MCP endpoint.
     pub url: String,
-    /// By what the server is known.
+    /// The pin that authenticates the server.
     pub pin: Pin,
     /// The token.
     pub token: Secret,
 }
 
-/// The file.
+/// The content of the token file.
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// Which code it was, as its SHA-256.
+    /// The SHA-256 of the code.
     code_sha256: String,
     url: String,
     pin: String,
     token: String,
 }
 
-/// What the server answers.
+/// The server's response.
 #[derive(Deserialize)]
 struct Answer {
     token: String,
     pin: String,
 }
 
-/// Where the token of a server is kept, unless another file is named.
+/// Returns the default path of a server's token file.
 pub fn usual_file(invitation: &Invitation) -> Result<PathBuf, String> {
     let from = |name: &str| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty());
@@ -66,7 +66,7 @@ pub fn usual_file(invitation: &Invitation) -> Result<PathBuf, String> {
     Ok(base.join("gatewren-bridge").join(format!("{name}.json")))
 }
 
-/// The token of this code: the kept one, or the one that the server gives for it now.
+/// Returns the token for this code: the stored one, or a new one from the server.
 pub async fn paired(invitation: &Invitation, file: &Path) -> Result<Paired, String> {
     let code_sha256 = hash(invitation.code.letters());
     let kept = kept(file)?;
@@ -78,7 +78,7 @@ pub async fn paired(invitation: &Invitation, file: &Path) -> Result<Paired, Stri
             token: Secret::new(kept.token),
         });
     }
-    // Before the code is spent: what cannot be kept is not fetched.
+    // Before the code is used: a token that cannot be stored is not fetched.
     files::private_dir(file.parent().unwrap_or(Path::new("."))).map_err(|e| e.to_string())?;
     let answer = tokio::time::timeout(WITHIN, redeemed(invitation)).await;
     let late = |_| format!("the server did not answer within {} s", WITHIN.as_secs());
@@ -118,14 +118,14 @@ fn kept(file: &Path) -> Result<Option<Kept>, String> {
             "others may read the token in {shown}; run: chmod 600 {shown}"
         ));
     }
-    // A token that cannot be read is not thrown away: the code behind it is spent.
+    // An unreadable token file is not deleted: its code is already used.
     let kept = serde_json::from_slice(&bytes);
     kept.map(Some).map_err(|_| {
         format!("{shown} is not what a pairing left there; move it away, and pair again")
     })
 }
 
-/// Brings the code to the server, and nobody else: before the handshake has shown its key, nothing is said.
+/// Sends the code to the server only after the TLS handshake has proved the server's key.
 async fn redeemed(invitation: &Invitation) -> Result<Answer, String> {
     let address = format!("https://{}/pair", invitation.host);
     let known = Known::ByPin(invitation.code.pin);

@@ -1,37 +1,37 @@
-//! Looks at a message of the server's, just as far as carrying it takes.
+//! Parses only the parts of a server's message that forwarding needs.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::protocol::Id;
 
-/// What is looked at.
+/// The parsed parts.
 #[derive(Deserialize)]
 pub struct Peek<'a> {
-    /// The id, where it has one that can be read.
+    /// The id, if it is valid.
     #[serde(default)]
     pub id: Option<Id>,
-    /// The method, where it is no answer.
+    /// The method, if it is not a response.
     #[serde(default)]
     pub method: Option<String>,
-    /// The parameters of what is no answer.
+    /// The parameters, if it is not a response.
     #[serde(borrow, default)]
     pub params: Option<&'a RawValue>,
-    /// The result of an answer.
+    /// The result of a response.
     #[serde(borrow, default)]
     pub result: Option<&'a RawValue>,
-    /// What an answer says instead.
+    /// The error of a response.
     #[serde(borrow, default)]
     pub error: Option<&'a RawValue>,
 }
 
 impl<'a> Peek<'a> {
-    /// Looks; none where it is no object of this kind.
+    /// Parses a message; `None` if it is not such an object.
     pub fn at(message: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(message).ok()
     }
 
-    /// Whether it is the answer to a request.
+    /// Whether it is the response to this request.
     pub fn answers(&self, id: &Id) -> bool {
         self.method.is_none()
             && (self.result.is_some() || self.error.is_some())

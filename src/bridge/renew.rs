@@ -1,4 +1,5 @@
-//! A session that the server no longer knows is begun again, without the client: it hears only that lists may differ.
+//! Renews a session that the server no longer knows; the client only learns that lists may have
+//! changed.
 
 use bytes::Bytes;
 use hyper::{HeaderMap, Method};
@@ -11,7 +12,7 @@ use super::peek::Peek;
 use super::trouble::{Standing, Trouble};
 use crate::protocol::Id;
 
-/// What `initialize` answers, as far as it matters here.
+/// The parts of the `initialize` result that the bridge needs.
 #[derive(Deserialize)]
 struct Hello {
     #[serde(rename = "protocolVersion")]
@@ -20,7 +21,7 @@ struct Hello {
     capabilities: Value,
 }
 
-/// Begins a session in the place of the one of this number, unless somebody has meanwhile.
+/// Replaces the session with this number by a new one, unless another task has already done so.
 pub async fn renew(link: &Link, number: u64) -> Result<(), Trouble> {
     let _one = link.renewing.lock().await;
     let old = link.session();
@@ -53,7 +54,7 @@ pub async fn renew(link: &Link, number: u64) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Says the client's own greeting again; what comes back.
+/// Repeats the client's `initialize`. Returns the headers and the response.
 async fn greet(link: &Link, id: &Id, hello: Bytes) -> Result<(HeaderMap, Vec<u8>), Trouble> {
     let asking = Session::default().asking(Method::POST, hello, true);
     let answer = link.server.ask(&asking).await?;
@@ -74,12 +75,12 @@ fn agreed(answer: &[u8]) -> Option<Hello> {
     serde_json::from_str(result.get()).ok()
 }
 
-/// The version that the answer to `initialize` agrees on.
+/// Returns the protocol version in a response to `initialize`.
 pub fn version_in(answer: &[u8]) -> Option<String> {
     agreed(answer).map(|hello| hello.version)
 }
 
-/// Says what the old session had heard.
+/// Repeats the client's log level and subscriptions in the new session.
 async fn tell_server(link: &Link, kept: &Kept) -> Result<(), Trouble> {
     let mut messages = vec![json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })];
     let mut ask = |method: &str, params: Value| {
@@ -99,7 +100,7 @@ async fn tell_server(link: &Link, kept: &Kept) -> Result<(), Trouble> {
         let (status, headers) = (answer.status, answer.headers.clone());
         let body = link.server.whole(answer).await?;
         if !status.is_success() {
-            // One that is gone meanwhile is nothing to fail for.
+            // Not an error: a subscribed resource may have been removed in the meantime.
             let words = said(&headers, status.as_str(), &body);
             tracing::warn!(words, "the new session did not take what the old one knew");
         }
@@ -107,7 +108,7 @@ async fn tell_server(link: &Link, kept: &Kept) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What may have changed while there was no session.
+/// Notifies the client of what may have changed while there was no session.
 async fn tell_client(link: &Link, kept: &Kept, capabilities: &Value) {
     for list in ["tools", "prompts", "resources"] {
         let tells = capabilities.pointer(&format!("/{list}/listChanged"));

@@ -1,4 +1,4 @@
-//! Reads the client, has each message carried, and ends with the client.
+//! Reads the client's messages, forwards each one, and ends with the client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,21 +22,21 @@ use crate::sys::{Lines, TooLong};
 /// The longest message of the client; a longer one is answered with an error.
 const LONGEST: usize = 32 << 20;
 
-/// Messages that were read wait here; beyond these, the client is not read.
+/// Queue length for messages that were read. When it is full, the client is not read.
 const QUEUED: usize = 8;
 
-/// Requests that are under way at once; one more is answered with an error.
+/// The maximum number of requests in flight; a further one is answered with an error.
 const MAX_UNDER_WAY: usize = 256;
 
-/// When the client has said its last, what is under way has so long to end.
+/// How long requests in flight may take to finish after the client has closed its side.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// So long the end of the session, and the last lines, may take.
+/// The timeout for ending the session, and for writing the last lines.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 type Line = Result<Vec<u8>, TooLong>;
 
-/// Carries one client until it closes its side.
+/// Serves one client until it closes its side.
 pub async fn run(
     server: Server,
     input: impl AsyncRead + Send + Unpin + 'static,
@@ -84,12 +84,12 @@ async fn read_all(input: impl AsyncRead + Unpin, sender: mpsc::Sender<Line>) {
     }
 }
 
-/// The client's messages on their way.
+/// Forwards the client's messages.
 struct Bridge {
     link: Arc<Link>,
-    /// What the client waits for.
+    /// Requests that the client waits for.
     requests: JoinSet<()>,
-    /// What lasts.
+    /// Long-lived streams.
     streams: JoinSet<()>,
     /// Whether the session's own stream is open.
     listens: bool,
@@ -131,7 +131,7 @@ impl Bridge {
         }
         let version = RequestMeta::claim(&request.params).and_then(Value::as_str);
         let version = version.map(str::to_owned);
-        // A session's beginning cannot be given up.
+        // `initialize` cannot be cancelled.
         let may_end = request.method != "initialize";
         let listens = request.method == "subscriptions/listen";
         let (done, shared) = (id.clone(), link.clone());
@@ -167,11 +167,11 @@ impl Bridge {
                 let id = note.params.get("requestId").cloned();
                 let id: Option<Id> = id.and_then(|id| serde_json::from_value(id).ok());
                 match id.and_then(|id| self.link.ended(&id)) {
-                    // Its stream is closed, which is how the server hears of it.
+                    // Closing its stream tells the server that it was cancelled.
                     Some(UnderWay { alone, carrier }) if alone => carrier.abort(),
                     Some(UnderWay { carrier, .. }) => {
-                        // The server is told in words; and the client hears nothing more of it, not even that its
-                        // stream has ended.
+                        // The server gets the notification. The client gets nothing more for this
+                        // request, not even an error about the ended stream.
                         carrier.abort();
                         self.post(line);
                     }
@@ -179,7 +179,7 @@ impl Bridge {
                 }
             }
             "notifications/initialized" => {
-                // What comes next is said in a session that has begun.
+                // Forwarded before the next message, which belongs to an initialized session.
                 stateful::carry_note(&self.link, line).await;
                 if !self.listens {
                     self.listens = true;
@@ -190,7 +190,7 @@ impl Bridge {
         }
     }
 
-    /// Says what wants no answer, in the session that there is.
+    /// Forwards a message that needs no response, if there is a session.
     fn post(&mut self, body: Bytes) {
         let link = self.link.clone();
         if link.session().version.is_some() {
@@ -199,7 +199,7 @@ impl Bridge {
         }
     }
 
-    /// Lets what is under way end, and then the session.
+    /// Waits for the requests in flight, then ends the session.
     async fn end(&mut self) {
         let drained = async { while self.requests.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(DRAIN, drained).await;

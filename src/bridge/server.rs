@@ -1,4 +1,5 @@
-//! Asks the server: on a connection that is free, on a new one, and again while it is away.
+//! Sends requests to the server over idle or new connections, and retries while the server is
+//! unreachable.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,40 +16,41 @@ use super::trouble::{Standing, Trouble};
 use crate::http::{Remote, Wire};
 use crate::sys::Secret;
 
-/// Free connections that are kept; one more is closed.
+/// The maximum number of idle connections; a further one is closed.
 const MAX_FREE: usize = 4;
 
-/// A connection that was free for longer is closed: the server, or a router, may have forgotten it.
+/// A connection that was idle for longer is closed: the server or a router may have dropped it.
 const FREE_FOR: Duration = Duration::from_secs(10);
 
-/// The first pause before asking again; each is twice as long as the one before, up to the longest.
+/// The first pause before a retry; each pause is twice as long as the last, up to the longest.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// The longest pause of a request that somebody waits for.
+/// The longest pause of a request that a caller waits for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
-/// The server, as one token's holder asks it.
+/// The server and the token to access it.
 pub struct Server {
     remote: Remote,
     bearer: HeaderValue,
-    /// So long a request waits while the server is away; then it is answered with an error.
+    /// How long a request waits while the server is unreachable before it is answered with an
+    /// error.
     patience: Duration,
     free: Mutex<Vec<(Instant, Wire)>>,
 }
 
-/// A request.
+/// An HTTP request.
 pub struct Asking {
     /// POST, GET or DELETE.
     pub method: Method,
-    /// Headers of its own.
+    /// Headers of this request.
     pub headers: HeaderMap,
-    /// A message, or nothing.
+    /// A message, or empty.
     pub body: Bytes,
-    /// Whether it may be asked again when nobody knows whether it was heard.
+    /// Whether it may be repeated when it is unknown whether the server received it.
     pub repeatable: bool,
 }
 
-/// What the server answers.
+/// The server's response.
 pub struct Answer {
     /// The status.
     pub status: StatusCode,
@@ -59,7 +61,7 @@ pub struct Answer {
 }
 
 impl Server {
-    /// The server, asked with this token.
+    /// Returns the server, accessed with this token.
     pub fn new(remote: Remote, token: &Secret, patience: Duration) -> Result<Self, Trouble> {
         let bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
         let mut bearer = bearer
@@ -73,14 +75,14 @@ impl Server {
         })
     }
 
-    /// Asks until there is an answer, as long as it is worth while and safe.
+    /// Sends a request and retries as long as that is useful and safe.
     pub async fn ask(&self, asking: &Asking) -> Result<Answer, Trouble> {
         let until = Instant::now() + self.patience;
         let mut pause = FIRST_PAUSE;
         loop {
             let (trouble, wait) = match self.once(asking).await {
                 Ok(answer) => match answer.asks_to_wait() {
-                    // It has refused to begin with it, so it can be asked again.
+                    // The server rejected it before starting it, so it can be repeated.
                     Some(wait) if Instant::now() + wait <= until => (None, wait),
                     _ => return Ok(answer),
                 },
@@ -98,7 +100,7 @@ impl Server {
         }
     }
 
-    /// Asks once.
+    /// Sends a request once.
     pub async fn once(&self, asking: &Asking) -> Result<Answer, Trouble> {
         let mut wire = match self.take_free() {
             Some(wire) => wire,
@@ -128,7 +130,7 @@ impl Server {
         })
     }
 
-    /// The whole body of an answer; its connection is free again.
+    /// Returns the whole body of a response; its connection becomes idle.
     pub async fn whole(&self, answer: Answer) -> Result<Bytes, Trouble> {
         let body = Limited::new(answer.body, MAX_MESSAGE).collect().await;
         let body = body.map_err(|cause| {
@@ -161,12 +163,12 @@ impl Answer {
         media.is_some_and(|media| media.starts_with("text/event-stream"))
     }
 
-    /// Its events; the connection ends with them.
+    /// Returns its events; the connection ends with them.
     pub fn events(self) -> (Events, Wire) {
         (Events::of(self.body), self.wire)
     }
 
-    /// How long the server asks to wait with this very request.
+    /// Returns the server's `Retry-After` for this request.
     fn asks_to_wait(&self) -> Option<Duration> {
         let busy = [
             StatusCode::TOO_MANY_REQUESTS,

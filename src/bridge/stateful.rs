@@ -1,4 +1,4 @@
-//! 2025-11-25 and before: requests in a session, whose streams are resumed where they broke.
+//! Protocol 2025-11-25 and earlier: requests in a session, whose streams are resumed after a break.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use super::server::{Answer, FIRST_PAUSE};
 use super::trouble::{Standing, Trouble};
 use crate::protocol::{Level, Request};
 
-/// Where a stream is resumed.
+/// The header that names the last event when a stream is resumed.
 pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Resuming a stream so often without one new event is given up.
+/// How often a stream is resumed without a new event before the bridge gives up.
 const MAX_RESUMED: u32 = 8;
 
-/// Carries a request and its answer.
+/// Forwards a request and its response.
 pub async fn carry(link: Arc<Link>, request: Request, body: Bytes) {
     let repeatable = is_repeatable(&request.method);
     if let Err(trouble) = carried(&link, &request, &body, repeatable).await {
@@ -62,7 +62,7 @@ async fn carried(
                     link.agree(version);
                 }
                 link.kept().hello = Some((request.id.clone(), body.clone()));
-                // Only now: what the client says next belongs to the session.
+                // Only now: the client's next message belongs to this session.
                 link.output.say(answer).await;
                 return Ok(());
             }
@@ -76,7 +76,7 @@ async fn carried(
     }
 }
 
-/// Brings the answer, also over several connections.
+/// Delivers the response, over several connections if needed.
 async fn brought(
     link: &Link,
     session: &Session,
@@ -113,13 +113,14 @@ async fn brought(
         asking.headers.insert(LAST_EVENT, last);
         answer = link.server.ask(&asking).await?;
         if !answer.is_stream() {
-            // The server has forgotten the stream, and with it the call: it was begun, and nobody knows how it ended.
+            // The server no longer has the stream, and with it the call. The call was started; its
+            // result is unknown.
             return Err(Trouble::new(Standing::Unknown, why.words));
         }
     }
 }
 
-/// Keeps what a new session must hear.
+/// Remembers what a new session must be sent again.
 fn keep(link: &Link, request: &Request) {
     let text = |name: &str| request.params.get(name).and_then(Value::as_str);
     let mut kept = link.kept();
@@ -140,12 +141,13 @@ fn keep(link: &Link, request: &Request) {
     }
 }
 
-/// Carries what wants no answer: a notification, or the client's answer to the server.
+/// Forwards a message that needs no response: a notification, or the client's response to the
+/// server.
 pub async fn carry_note(link: &Link, body: Bytes) {
     let begun = Instant::now();
     for _ in 0..2 {
         let session = link.session();
-        // To hear the same twice is no harm.
+        // Repeatable: receiving such a message twice is harmless.
         let asking = session.asking(Method::POST, body.clone(), true);
         let answer = match link.server.ask(&asking).await {
             Ok(answer) => answer,

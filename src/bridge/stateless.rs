@@ -1,4 +1,4 @@
-//! 2026-07-28: a request stands alone, and closing its stream is how it is cancelled.
+//! Protocol 2026-07-28: each request is self-contained and is cancelled by closing its stream.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::peek::Peek;
 use super::server::Asking;
 use crate::protocol::Request;
 
-/// The request as it goes to the server.
+/// Returns the HTTP request for a message.
 pub fn asking(link: &Link, request: &Request, version: &str, body: Bytes) -> Asking {
     Asking {
         method: Method::POST,
@@ -22,7 +22,8 @@ pub fn asking(link: &Link, request: &Request, version: &str, body: Bytes) -> Ask
     }
 }
 
-/// Carries a request and its answer. What may be repeated is asked a second time when its answer breaks off.
+/// Forwards a request and its response. A repeatable request is retried once when its response
+/// breaks off.
 pub async fn carry(link: Arc<Link>, request: Request, asking: Asking) {
     let lists = request.method == "tools/list";
     let way = Way {

@@ -1,4 +1,4 @@
-//! The stream of a session, on which the server speaks by itself: opened again whenever it ends.
+//! The session's stream for messages that the server starts; reopened whenever it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::server::{Answer, FIRST_PAUSE};
 use super::stateful::LAST_EVENT;
 use super::trouble::Standing;
 
-/// The longest pause between two tries.
+/// The longest pause between two attempts.
 pub const LONGEST: Duration = Duration::from_secs(30);
 
-/// Listens for as long as the client is there; ends by itself where the server offers no such stream.
+/// Listens until the client disconnects. Returns early if the server offers no such stream.
 pub async fn listen(link: Arc<Link>) {
     let mut pause = FIRST_PAUSE;
     let mut last: Option<HeaderValue> = None;
@@ -42,7 +42,8 @@ pub async fn listen(link: Arc<Link>) {
             Ok(answer) if answer.status == StatusCode::METHOD_NOT_ALLOWED && last.is_none() => {
                 return;
             }
-            // Busy, or behind a proxy that says so; or it knows nothing of that event.
+            // The server or a proxy in front of it is busy, or the server does not know the event
+            // id.
             Ok(_) => last = None,
             Err(trouble) => {
                 tracing::debug!(why = trouble.words, "the stream is opened again");
@@ -53,7 +54,7 @@ pub async fn listen(link: Arc<Link>) {
     }
 }
 
-/// Brings what comes; the pause before the stream is opened again.
+/// Forwards events to the client. Returns the pause before the stream is reopened.
 async fn hear(link: &Link, answer: Answer, last: &mut Option<HeaderValue>) -> Duration {
     let mut pause = FIRST_PAUSE;
     let (mut events, _wire) = answer.events();

@@ -1,35 +1,35 @@
-//! Why a request has no answer, and whether it may have been heard.
+//! Why a request has no response, and whether the server may have received it.
 
 use crate::http::WireError;
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, Clone)]
 pub struct Trouble {
-    /// What was wrong and what to do.
+    /// What went wrong and what to do.
     pub words: String,
-    /// How it stands with the server.
+    /// Whether a retry can help.
     pub standing: Standing,
 }
 
-/// How it stands with the server.
+/// Whether the server received the request, and whether a retry can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It heard nothing, and may be there in a moment.
+    /// The server did not receive it, and may be reachable again soon.
     Away,
-    /// It may have heard, and done, what it was asked.
+    /// The server may have received the request and carried it out.
     Unknown,
-    /// It is not the one that is meant, or cannot be asked at all: waiting mends nothing.
+    /// It is the wrong server, or it cannot be asked at all; waiting does not help.
     Never,
 }
 
 impl Trouble {
-    /// Trouble of a kind.
+    /// Returns an error of this kind.
     pub fn new(standing: Standing, words: impl Into<String>) -> Self {
         let words = words.into();
         Self { words, standing }
     }
 
-    /// Whether asking again is of use, and safe.
+    /// Whether a retry is useful and safe.
     pub fn may_pass(&self, repeatable: bool) -> bool {
         match self.standing {
             Standing::Away => true,
