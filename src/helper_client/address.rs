@@ -1,4 +1,4 @@
-//! Where the helper's socket is, however deep its directory lies.
+//! The path of the helper's socket, also when its directory's path is too long for a socket.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Address {
     path: PathBuf,
-    /// Kept open because `path` goes through it.
+    /// Kept open because `path` leads through its descriptor.
     _directory: Option<File>,
-    /// The socket's true path, removed at the end, when it is ours.
+    /// The true path of a socket that this process made; removed on drop.
     own: Option<PathBuf>,
 }
 
 impl Address {
-    /// A socket that somebody else made.
+    /// The address of a socket that another process made.
     pub fn of(path: PathBuf) -> Self {
         Self {
             path,
@@ -27,10 +27,10 @@ impl Address {
         }
     }
 
-    /// Makes a socket that listens in `directory`, which is made private to this user.
+    /// Makes `directory` private to this user and creates a listening socket in it.
     ///
-    /// A socket's path may have 107 bytes only; the way through `/proc/self/fd` has 30 whatever the
-    /// directory is called.
+    /// The path of a Unix socket is limited to 107 bytes. The path through `/proc/self/fd` has
+    /// about 30, however long the directory's path is.
     pub fn listen_in(directory: &Path) -> io::Result<(Self, UnixListener)> {
         DirBuilder::new()
             .recursive(true)
@@ -63,7 +63,7 @@ impl Address {
 impl Drop for Address {
     fn drop(&mut self) {
         if let Some(own) = &self.own {
-            // Best effort: a socket left behind is removed by the next one of its name.
+            // Best effort: the next process with this socket name removes a leftover socket.
             let _ = fs::remove_file(own);
         }
     }

@@ -1,35 +1,35 @@
-//! One output of a command in bounded memory: its beginning and its end.
+//! One output stream of a command in bounded memory: its first and its last bytes.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// How much of an output is kept.
+/// How many bytes of an output are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capture {
     /// Bytes kept from the beginning.
     pub head: usize,
-    /// Bytes kept from the end; what lies between is counted and forgotten.
+    /// Bytes kept from the end. Bytes in between are counted and discarded.
     pub tail: usize,
 }
 
-/// What is left of one output: `head`, a gap when it was longer than both, `tail`.
+/// The captured output: `head`, a gap if the output was longer than both limits, and `tail`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
     /// Its first bytes.
     pub head: Vec<u8>,
-    /// Its last bytes, none of which stand in `head`.
+    /// Its last bytes; they never overlap `head`.
     pub tail: Vec<u8>,
-    /// How many bytes there were in all.
+    /// The total number of bytes in the output.
     pub total_bytes: u64,
 }
 
 impl Captured {
-    /// Whether bytes are missing between head and tail.
+    /// Whether bytes are missing between `head` and `tail`.
     pub fn truncated(&self) -> bool {
         self.total_bytes > (self.head.len() + self.tail.len()) as u64
     }
 
-    /// Cuts it down to a smaller capture; the bytes go out of the middle.
+    /// Reduces the capture to smaller limits, removing bytes from the middle.
     pub fn shrink(&mut self, to: Capture) {
         if self.head.len() > to.head {
             let cut = self.head.split_off(to.head);
@@ -41,12 +41,12 @@ impl Captured {
         self.tail.drain(..excess);
     }
 
-    /// Whether there was a gap before `cut` bytes were taken off the head.
+    /// Whether there was a gap before `cut` bytes were removed from the head.
     fn truncated_before(&self, cut: usize) -> bool {
         self.total_bytes > (self.head.len() + cut + self.tail.len()) as u64
     }
 
-    /// The whole as text: what is not UTF-8 is replaced, a gap is named with its size.
+    /// Returns the output as text. Invalid UTF-8 is replaced; a gap is shown with its size.
     pub fn text_lossy(&self) -> String {
         if !self.truncated() {
             let whole = [self.head.as_slice(), self.tail.as_slice()].concat();
@@ -67,7 +67,7 @@ impl Captured {
     }
 }
 
-/// Collects one output; its memory never exceeds the capture.
+/// Collects one output; its memory never exceeds the limits of the capture.
 #[derive(Debug)]
 pub struct Collector {
     capture: Capture,
@@ -77,7 +77,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// An empty one.
+    /// Returns an empty collector.
     pub fn new(capture: Capture) -> Self {
         Self {
             capture,
@@ -87,7 +87,7 @@ impl Collector {
         }
     }
 
-    /// Takes the next bytes.
+    /// Appends the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let room = self.capture.head.saturating_sub(self.head.len());
@@ -100,7 +100,7 @@ impl Collector {
         self.tail.extend(rest);
     }
 
-    /// What was kept.
+    /// Returns the captured output.
     pub fn finish(self) -> Captured {
         Captured {
             head: self.head,
@@ -114,7 +114,8 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Without the character that the cut went through, so that the cut adds no replacement of its own.
+/// Removes a character that was cut at the end, so that the cut itself adds no replacement
+/// character.
 fn whole_chars_at_end(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(e) if e.error_len().is_none() => bytes.get(..e.valid_up_to()).unwrap_or(bytes),

@@ -1,4 +1,5 @@
-//! A helper of the front's own, for development, trials and tests: started, watched, started again.
+//! A helper as a child process of the front, for development, trials and tests; restarted when it
+//! exits.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -18,49 +19,52 @@ use crate::sys::{Child, Spawn, pipe};
 
 use super::{address::Address, error::HelperError, helper::Helper};
 
-/// The pause before the first restart; it doubles with every helper that dies young.
+/// The pause before the first restart; it doubles with every helper that exits early.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// The longest pause between restarts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// A helper that lived this long was healthy: the next pause is the first again.
+/// A helper that ran this long counts as healthy, and the pause is reset.
 const HEALTHY: Duration = Duration::from_secs(30);
 
-/// The longest that [`HelperChild::stop`] waits for an orderly end; then the helper is killed, and its
-/// calls die with it.
+/// How long [`HelperChild::stop`] waits for a clean exit. After that it kills the helper, and with
+/// it all its calls.
 const STOP_TIME: Duration = Duration::from_secs(10);
 
-/// What a helper of our own is told.
+/// The options of a child helper.
 #[derive(Debug, Clone, Copy)]
 pub struct Told<'a> {
-    /// Where the containers are; LXC's own setting when absent.
+    /// The directory of the containers; LXC's own setting if absent.
     pub lxcpath: Option<&'a Path>,
-    /// The owner's file that bounds it; when absent it is a trial, which only the standard file bounds.
+    /// The owner's policy file. If absent, the helper runs in trial mode, where only the standard
+    /// file limits it.
     pub policy: Option<&'a Path>,
-    /// Where it keeps its jobs; without it there are none.
+    /// The directory for its jobs; if absent, it has no jobs.
     pub state: Option<&'a Path>,
-    /// The least serious line of its log.
+    /// The minimum level of its log.
     pub log: LogLevel,
 }
 
-/// A helper that is a child of this process; it ends, and kills all it runs, when this is dropped or when
-/// this process dies, in whatever way.
+/// A helper that is a child of this process. It exits, and kills all that it runs, when this is
+/// dropped or when this process dies in any way.
 #[derive(Debug)]
 pub struct HelperChild {
     watcher: JoinHandle<()>,
-    /// Dropping it tells the watcher to let the helper end.
+    /// Dropping the sender makes the watcher stop the helper.
     stop: oneshot::Sender<()>,
 }
 
 impl HelperChild {
     /// Starts `exe helper` with a socket in `socket_dir`, which becomes private to this user.
     ///
-    /// Must be called within a tokio runtime. The child is handed its listening socket as systemd would,
-    /// and the reading end of a pipe as its standard input: when the writing end closes, it ends.
+    /// Must be called within a tokio runtime. The child inherits the listening socket as it would
+    /// from systemd. Its standard input is the reading end of a pipe: the child exits when the
+    /// writing end closes.
     ///
     /// # Errors
-    /// [`HelperError::Unreachable`] when the socket cannot be made or the program cannot be started.
+    /// [`HelperError::Unreachable`] when the socket cannot be made or the program cannot be
+    /// started.
     pub fn spawn(
         exe: &Path,
         socket_dir: &Path,
@@ -75,7 +79,7 @@ impl HelperChild {
         Ok((Self { watcher, stop }, Helper::at(address)))
     }
 
-    /// Ends the helper and returns when it, and all that it ran, is gone.
+    /// Stops the helper. Returns when the helper and everything that it ran have exited.
     pub async fn stop(self) {
         drop(self.stop);
         if let Err(cause) = self.watcher.await {
@@ -84,14 +88,14 @@ impl HelperChild {
     }
 }
 
-/// A helper process and the pipe whose closing ends it.
+/// A helper process and the pipe that stops it when it is closed.
 struct Alive {
     child: Child,
     lifeline: OwnedFd,
     since: Instant,
 }
 
-/// How to start one, again and again on the same socket.
+/// How to start a helper repeatedly on the same socket.
 struct Recipe {
     exe: CString,
     argv: Vec<CString>,
@@ -155,7 +159,8 @@ impl Recipe {
                 self.log.as_fd(),
                 self.listener.as_fd(),
             ],
-            // No directory: a relative lxcpath means what it meant to the front.
+            // The working directory is inherited: a relative lxcpath has the same meaning as in the
+            // front.
             ..Spawn::default()
         };
         let child = spawn.spawn().map_err(io::Error::other)?;
@@ -178,7 +183,7 @@ impl Alive {
     }
 }
 
-/// Keeps one helper alive until `stopped`.
+/// Restarts the helper until `stopped` fires.
 async fn watch(recipe: Recipe, first: Alive, mut stopped: oneshot::Receiver<()>) {
     let mut alive = Some(first);
     let mut pause = FIRST_PAUSE;
@@ -219,7 +224,8 @@ mod tests {
         log: LogLevel::Info,
     };
 
-    /// The program beside these tests; `None`, after saying so, when only the tests were built.
+    /// Returns the path of `gatewren` next to the test binary. Prints a notice and returns `None`
+    /// if only the tests were built.
     fn exe() -> Option<PathBuf> {
         let tests = std::env::current_exe().unwrap();
         let exe = tests.parent().unwrap().parent().unwrap().join("gatewren");
@@ -231,7 +237,7 @@ mod tests {
     }
 
     fn scratch(name: &str) -> PathBuf {
-        // Deeper than a socket's path may be.
+        // Longer than the path of a socket may be.
         let deep = "d".repeat(120);
         std::env::temp_dir()
             .join(format!("gatewren-{name}-{}", own_pid()))
@@ -264,7 +270,8 @@ mod tests {
         Ok(finished.stdout.text_lossy())
     }
 
-    /// The helper's number: its command's parent is the reaper, whose parent it is.
+    /// Returns the helper's pid: the parent of the command is the reaper, whose parent is the
+    /// helper.
     async fn pid_of(helper: &Helper) -> i32 {
         let line = "read -r a b c parent rest < /proc/$PPID/stat; echo $parent";
         echo(helper, line).await.unwrap().trim().parse().unwrap()
@@ -313,10 +320,11 @@ mod tests {
             .unwrap()
     }
 
-    /// Set for a test that runs alone in a process of its own.
+    /// Set in the process that runs a single test.
     const ALONE: &str = "GATEWREN_TEST_ALONE";
 
-    /// Runs a test of this file again in a process where no other test takes memory; true in that process.
+    /// Runs a test of this file again in a process where no other test allocates memory. Returns
+    /// true in that process.
     fn is_alone(test: &str) -> bool {
         if std::env::var_os(ALONE).is_some() {
             return true;

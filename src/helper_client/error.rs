@@ -1,22 +1,24 @@
-//! Why the helper gave no answer.
+//! Errors of a request to the helper.
 
 use std::fmt;
 
-/// What went wrong between the front and the helper; `Display` is for the caller, [`Self::for_log`] for us.
+/// A failure between the front and the helper. `Display` is for the caller, [`Self::for_log`] for
+/// the log.
 #[derive(Debug)]
 pub enum HelperError {
-    /// Nobody answers at its socket.
+    /// No process accepts connections on the helper's socket.
     Unreachable(String),
-    /// Somebody listens there who is neither root nor this user.
+    /// The process listening on the socket runs neither as root nor as this user; its uid.
     Stranger(u32),
-    /// It went away in the middle; what it had started is dead.
+    /// The helper disconnected during a call; everything that it had started was killed.
     Lost(String),
-    /// It said something that this version does not understand, or was asked for something unsayable.
+    /// The helper sent something that this version does not understand, or the request could not be
+    /// encoded.
     Protocol(String),
 }
 
 impl HelperError {
-    /// The cause, for the journal.
+    /// Returns the cause, for the journal.
     pub fn for_log(&self) -> String {
         match self {
             Self::Unreachable(cause) => format!("helper unreachable: {cause}"),
@@ -26,7 +28,7 @@ impl HelperError {
         }
     }
 
-    /// Whether the same call may go well when it is made again.
+    /// Whether the same call may succeed when it is retried.
     pub fn retry_helps(&self) -> bool {
         !matches!(self, Self::Protocol(_) | Self::Stranger(_))
     }

@@ -1,4 +1,4 @@
-//! An operation watched to its end: what it printed is kept within bounds, and it can be told to end.
+//! Runs an operation to its end, keeps its output within limits, and can cancel it.
 
 use std::time::{Duration, Instant};
 
@@ -11,27 +11,27 @@ use super::{
 };
 use crate::exec::{Ending, Frame, KillReason, Limits, Stream};
 
-/// How long past its own limit an operation may take to be killed and reported.
+/// How long beyond its own timeout an operation may take to be killed and reported.
 const KILL_TIME: Duration = Duration::from_secs(15);
 
-/// An operation that ended, with what was kept of its output.
+/// A finished operation, with its captured output.
 #[derive(Debug, Clone)]
 pub struct Finished {
     /// How it ended.
     pub ending: Ending,
     /// Milliseconds from the request to the end.
     pub duration_ms: u64,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: Captured,
-    /// What it complained of.
+    /// Its standard error.
     pub stderr: Captured,
 }
 
-/// Watches an operation to its end. When `enough` is there first, it is killed, and what it printed until
-/// then is kept.
+/// Waits until an operation ends. If `enough` completes first, the operation is killed; the output
+/// until then is kept.
 ///
 /// # Errors
-/// When the helper goes away or does not keep the limits.
+/// When the helper disconnects or does not enforce the limits.
 pub async fn finish(
     running: Running,
     limits: Limits,

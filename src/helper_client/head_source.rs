@@ -1,24 +1,24 @@
-//! Where the helper's client gets the head of the front's audit.
+//! The source of the front's current audit head, which the client sends with each operation.
 
 use std::fmt;
 use std::sync::OnceLock;
 
 use crate::exec::AuditHead;
 
-/// Gives the head of the audit; none before [`HeadSource::set`].
+/// Returns the head of the audit; `None` before [`HeadSource::set`].
 #[derive(Default)]
 pub struct HeadSource(OnceLock<Box<Ask>>);
 
 type Ask = dyn Fn() -> Option<AuditHead> + Send + Sync;
 
 impl HeadSource {
-    /// Asks `ask` from now on. The first one stays.
+    /// Uses `ask` from now on. Only the first call has an effect.
     pub fn set(&self, ask: impl Fn() -> Option<AuditHead> + Send + Sync + 'static) {
         // It is set once, where the server is built.
         let _ = self.0.set(Box::new(ask));
     }
 
-    /// The head of the audit as it is now.
+    /// Returns the current head of the audit.
     pub fn now(&self) -> Option<AuditHead> {
         self.0.get().and_then(|ask| ask())
     }

@@ -1,4 +1,4 @@
-//! A handle on the helper: one connection for each operation.
+//! A handle to the helper; each operation has its own connection.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,24 +20,24 @@ use super::{
     running::Running,
 };
 
-/// How long the helper may take to accept a request; then it counts as unreachable. Long enough for one
-/// restart of a helper that died.
+/// How long the helper may take to accept a request before it counts as unreachable. Long enough
+/// for one restart of a helper that died.
 const ACCEPT_TIME: Duration = Duration::from_secs(10);
 
-/// Whose the helper's socket is; without systemd it is this user's.
+/// The owner of the helper's socket; without systemd it is this user.
 const ROOT: u32 = 0;
 
-/// The front's way to the helper; a clone is a pointer.
+/// The front's handle to the helper; a clone is cheap.
 #[derive(Debug, Clone)]
 pub struct Helper {
     address: Arc<Address>,
-    /// On whose behalf it asks; when absent, that of the current task.
+    /// The requester of its operations; if absent, the requester of the current task.
     requester: Option<Requester>,
     audit: Arc<HeadSource>,
 }
 
 impl Helper {
-    /// The helper that listens at `path`; nothing is connected before the first operation.
+    /// Returns a handle to the helper that listens at `path`; it connects with the first operation.
     pub fn connect_to(path: PathBuf) -> Self {
         Self::at(Address::of(path))
     }
@@ -50,7 +50,7 @@ impl Helper {
         }
     }
 
-    /// The same helper, asked on behalf of this requester, whatever task asks.
+    /// Returns the same helper with a fixed requester, independent of the calling task.
     #[must_use]
     pub fn on_behalf_of(&self, requester: Requester) -> Self {
         Self {
@@ -60,17 +60,18 @@ impl Helper {
         }
     }
 
-    /// Sends the head of the audit, which `head` returns, with each operation from now on; this holds for all clones.
+    /// From now on, sends the head of the audit, as `head` returns it, with each operation of every
+    /// clone.
     pub fn send_audit_head(&self, head: impl Fn() -> Option<AuditHead> + Send + Sync + 'static) {
         self.audit.set(head);
     }
 
-    /// Hands one operation to the helper; returns when the helper has accepted it.
+    /// Sends one operation to the helper. Returns when the helper has accepted it.
     ///
-    /// `reference` names the call in the helper's log.
+    /// `reference` identifies the call in the helper's log.
     ///
     /// # Errors
-    /// [`HelperError::Unreachable`] when nobody accepts it within ten seconds.
+    /// [`HelperError::Unreachable`] when no helper accepts it within ten seconds.
     pub async fn start(
         &self,
         operation: Operation,
@@ -92,10 +93,10 @@ impl Helper {
         }
     }
 
-    /// Runs one operation to its end and keeps of its output what `capture` says.
+    /// Runs one operation to its end and keeps as much of its output as `capture` allows.
     ///
     /// # Errors
-    /// When the helper cannot be reached, goes away, or does not keep the limits.
+    /// When the helper cannot be reached, disconnects, or does not enforce the limits.
     pub async fn run(
         &self,
         operation: Operation,
@@ -111,7 +112,7 @@ impl Helper {
         let unreachable = |e: std::io::Error| HelperError::Unreachable(e.to_string());
         let connected = UnixStream::connect(self.address.path()).await;
         let mut stream = connected.map_err(unreachable)?;
-        // The kernel says who listens, whatever stands at the path.
+        // The kernel reports who listens, whatever file is at the path.
         let listener = stream.peer_cred().map_err(unreachable)?.uid();
         if listener != ROOT && listener != own_uid() {
             return Err(HelperError::Stranger(listener));

@@ -1,4 +1,4 @@
-//! One operation while it runs; to drop it is to kill it.
+//! A running operation; dropping it kills it.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -7,10 +7,10 @@ use crate::exec::{Decoder, Frame};
 
 use super::error::HelperError;
 
-/// Bytes asked of the socket at once.
+/// Bytes per read from the socket.
 const READ_BYTES: usize = 64 * 1024;
 
-/// An operation in the helper; when this is dropped, everything that the operation started is killed.
+/// An operation that runs in the helper. Dropping it kills everything that the operation started.
 #[derive(Debug)]
 pub struct Running {
     stream: UnixStream,
@@ -29,10 +29,11 @@ impl Running {
         }
     }
 
-    /// The next frame; the last is [`Frame::End`]. Safe to drop while it waits: no byte is lost.
+    /// Returns the next frame; the last one is [`Frame::End`]. Cancel safe: no byte is lost when
+    /// the future is dropped.
     ///
     /// # Errors
-    /// [`HelperError::Lost`] when the helper went away before the end, and after the end.
+    /// [`HelperError::Lost`] when the helper disconnected before the end, and after the end.
     pub async fn next(&mut self) -> Result<Frame, HelperError> {
         if self.ended {
             return Err(HelperError::Lost("asked for a frame after the end".into()));
@@ -51,7 +52,8 @@ impl Running {
         }
     }
 
-    /// Asks for the kill but stays for what was printed and for the end, `killed {cancelled}`.
+    /// Asks the helper to kill the operation, but keeps the connection for the remaining output and
+    /// the end, `killed {cancelled}`.
     ///
     /// # Errors
     /// [`HelperError::Lost`] when the helper is gone.
