@@ -1,4 +1,4 @@
-//! One question to the helper, answered as text or with a sentence on what went wrong.
+//! Runs one operation in the helper and returns its output, or an error with a readable message.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::helper_client::{Capture, Ending, Finished, Helper, KillReason, Limits
 
 use super::error::{BackendError, ErrorKind};
 
-/// The most that is kept of an answer, in bytes: the names of ten thousand containers. More is cut.
+/// How much of an output is kept: enough for the names of ten thousand containers. The rest is cut.
 pub const CAPTURE: Capture = Capture {
     head: 1024 * 1024,
     tail: 0,
 };
 
-/// The limits of one operation that may take this long.
+/// Returns the limits of an operation with this timeout.
 pub fn limits(time: Duration) -> Limits {
     Limits {
         timeout_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
@@ -23,7 +23,8 @@ pub fn limits(time: Duration) -> Limits {
     }
 }
 
-/// Has the helper do one thing and returns what it printed; `reference` names the call in its log.
+/// Runs an operation and returns its output as text; `reference` identifies the call in the
+/// helper's log.
 pub async fn ask(
     helper: &Helper,
     operation: Operation,
@@ -36,7 +37,7 @@ pub async fn ask(
     answer(&finished)
 }
 
-/// The same for what is not text; what it printed first, as far as it is kept.
+/// Like `ask`, for output that is not text; returns the captured beginning.
 pub async fn ask_bytes(
     helper: &Helper,
     operation: Operation,
@@ -52,7 +53,7 @@ pub async fn ask_bytes(
     }
 }
 
-/// The same for what is a document in JSON.
+/// Like `ask`, for output that is JSON.
 pub async fn ask_json<T: DeserializeOwned>(
     helper: &Helper,
     operation: Operation,
@@ -66,7 +67,7 @@ pub async fn ask_json<T: DeserializeOwned>(
     })
 }
 
-/// Why an operation ended as it did, unless it ended well.
+/// Returns the error of an operation's end; `None` if it succeeded.
 pub fn obstacle(ending: &Ending, heard: &str) -> Option<BackendError> {
     let failed = |message: String| Some(BackendError::new(ErrorKind::Failed, message));
     let heard = heard.trim();
@@ -89,7 +90,7 @@ pub fn obstacle(ending: &Ending, heard: &str) -> Option<BackendError> {
     }
 }
 
-/// What an operation printed, if it ended well.
+/// Returns the output of an operation that succeeded.
 pub fn answer(finished: &Finished) -> Result<String, BackendError> {
     match obstacle(&finished.ending, &finished.stderr.text_lossy()) {
         Some(obstacle) => Err(obstacle),

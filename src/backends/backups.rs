@@ -1,4 +1,4 @@
-//! Backups of containers and of the host's directories, made and kept by the helper.
+//! Backups of containers and of the host's directories; the helper makes and stores them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,28 +17,28 @@ use super::{
     threshold::{Threshold, told},
 };
 
-/// How long what is done at once may take: a disk may have to begin to turn, a share to answer.
+/// The timeout of short operations: a disk may have to spin up, a network share to respond.
 const SHORT: Duration = Duration::from_mins(1);
 
-/// How long a backup may take to be made, read or brought back.
+/// The timeout for making, reading or restoring a backup.
 const LONG: Duration = Duration::from_hours(12);
 
-/// What the helper makes archives with.
+/// The programs with which the helper makes archives.
 const PROGRAMS: [&str; 2] = ["tar", "zstd"];
 
-/// What it uses where the owner has a repository of that kind.
+/// The program for a repository of that kind.
 const RESTIC: &str = "restic";
 
-/// Where they are.
+/// The directories of these programs.
 const PLACES: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
 
-/// The backups of this box.
+/// The backups of this host.
 #[derive(Debug, Clone)]
 pub struct Backups {
     helper: Helper,
 }
 
-/// Those of them that are within somebody's reach: a backup is where the container is that it is of.
+/// The backups that a caller may access; a container's backup is as accessible as the container.
 #[derive(Debug, Clone)]
 pub struct BackupsView {
     helper: Helper,
@@ -47,12 +47,12 @@ pub struct BackupsView {
 }
 
 impl Backups {
-    /// Over this helper.
+    /// Returns the backups that this helper manages.
     pub fn new(helper: Helper) -> Self {
         Self { helper }
     }
 
-    /// Whether this box has the programs for them.
+    /// Whether the programs for backups are installed.
     pub fn are_here() -> bool {
         let found = |name: &str| {
             PLACES
@@ -62,7 +62,8 @@ impl Backups {
         PROGRAMS.into_iter().all(found) || found(RESTIC)
     }
 
-    /// Those that are within reach; `reference` names our calls in the helper's log.
+    /// Returns the backups that a caller may access; `reference` identifies its calls in the
+    /// helper's log.
     pub fn seen_by(&self, reach: &Reach, reference: &str) -> BackupsView {
         BackupsView {
             helper: self.helper.clone(),
@@ -73,10 +74,11 @@ impl Backups {
 }
 
 impl BackupsView {
-    /// Where backups may be kept; where that is, who does not reach the host is not told.
+    /// Returns the backup targets. Callers without access to the host do not see where the targets
+    /// are.
     ///
     /// # Errors
-    /// As for the others, when the owner's file does not allow it.
+    /// As for the other methods, when the owner's file does not allow it.
     pub async fn targets(&self) -> Result<Vec<BackupTarget>, BackendError> {
         let operation = Operation::Backup {
             deed: BackupDeed::Targets {},
@@ -91,17 +93,17 @@ impl BackupsView {
         Ok(targets)
     }
 
-    /// Adds a place below one that the owner lets places be added to.
+    /// Adds a target below a directory in which the owner allows targets.
     pub async fn add(&self, target: TargetName, root: Option<String>) -> Result<(), BackendError> {
         self.change(BackupDeed::AddTarget { target, root }).await
     }
 
-    /// Forgets one that was added.
+    /// Removes a target that was added.
     pub async fn remove(&self, target: TargetName) -> Result<(), BackendError> {
         self.change(BackupDeed::RemoveTarget { target }).await
     }
 
-    /// Mounts the disk or share of one, or unmounts it.
+    /// Mounts or unmounts the disk or share of a target.
     pub async fn set_mounted(&self, target: TargetName, mounted: bool) -> Result<(), BackendError> {
         self.change(if mounted {
             BackupDeed::Mount { target }
@@ -111,7 +113,7 @@ impl BackupsView {
         .await
     }
 
-    /// The backups that there are, the newest first.
+    /// Returns the backups, newest first.
     pub async fn list(&self, target: Option<TargetName>) -> Result<BackupList, BackendError> {
         let operation = Operation::Backup {
             deed: BackupDeed::List { target },
@@ -133,7 +135,7 @@ impl BackupsView {
         Ok(list)
     }
 
-    /// Makes one.
+    /// Makes a backup.
     pub async fn create(
         &self,
         target: TargetName,
@@ -162,7 +164,7 @@ impl BackupsView {
         Ok(backup)
     }
 
-    /// Reads one from beginning to end.
+    /// Reads a backup from beginning to end and verifies it.
     pub async fn verify(
         &self,
         target: TargetName,
@@ -176,7 +178,7 @@ impl BackupsView {
         Ok(verified)
     }
 
-    /// Brings one back.
+    /// Restores a backup.
     pub async fn restore(
         &self,
         target: TargetName,
@@ -199,7 +201,8 @@ impl BackupsView {
         self.about(backup, deed, keep).await.map(drop)
     }
 
-    /// Has something done with one backup; of what is beyond reach is said what is said of none.
+    /// Runs an operation on one backup. An inaccessible backup gives the same error as a missing
+    /// one.
     async fn about(
         &self,
         backup: BackupId,
@@ -229,7 +232,7 @@ impl BackupsView {
     }
 }
 
-/// Words that may repeat a file's name, or a disk's.
+/// Sanitizes a message that may contain a file's or a disk's name.
 fn neutral(error: BackendError) -> BackendError {
     BackendError {
         message: clean(&error.message),

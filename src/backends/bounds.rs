@@ -1,4 +1,4 @@
-//! What the helper does at all on this box: asked of it when the front starts, and followed from then on.
+//! Which operations the helper allows on this host; requested at start and kept up to date.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -10,34 +10,36 @@ use tokio::time::{sleep, timeout};
 use crate::config::HelperClass;
 use crate::helper_client::{Frame, Helper, HelperError, Limits, Operation, Stream};
 
-/// The pause before the helper is asked again; it doubles while it does not answer.
+/// The pause before the helper is asked again; it doubles while the helper does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The longest pause: systemd starts a helper for each question, also one that cannot begin.
+/// The longest pause. systemd starts a helper for each request, even one that cannot start.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// How long a start waits for the first answer; then it goes on as if everything were on, and the helper refuses.
+/// How long the start waits for the first answer. After that it continues as if every class were
+/// on; the helper still refuses.
 const FIRST_ANSWER: Duration = Duration::from_secs(3);
 
-/// A longer line is none of the helper's; the connection is given up at it.
+/// The helper sends no longer line; the connection is dropped at one.
 const MAX_LINE: usize = 4096;
 
-/// Which classes of the helper's operations are on; a clone is a pointer.
+/// Which classes of the helper's operations are on; a clone is cheap.
 ///
-/// What is told here bounds nothing: it says what need not be offered. The helper refuses by itself.
+/// This enforces nothing: it only tells which tools need not be offered. The helper itself enforces
+/// the limits.
 #[derive(Debug, Clone)]
 pub struct Bounds(watch::Sender<Known>);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Known {
-    /// Whether the helper was asked, and answered or did not.
+    /// Whether the helper was asked, whether or not it answered.
     asked: bool,
-    /// What it said last.
+    /// The classes in its last answer.
     on: Option<BTreeSet<HelperClass>>,
 }
 
 impl Bounds {
-    /// Nothing is known yet, and everything counts as on.
+    /// Returns the initial state: nothing is known, and every class counts as on.
     pub fn unknown() -> Self {
         Self(watch::Sender::default())
     }
@@ -48,7 +50,7 @@ impl Bounds {
         known.on.as_ref().is_none_or(|on| on.contains(&class))
     }
 
-    /// The classes that are off, in the order of the file.
+    /// Returns the classes that are off, in the order of the file.
     pub fn off(&self) -> Vec<HelperClass> {
         let known = self.0.borrow();
         let Some(on) = &known.on else {
@@ -58,7 +60,7 @@ impl Bounds {
         all.filter(|class| !on.contains(class)).collect()
     }
 
-    /// Waits until the helper has answered, for a while.
+    /// Waits a limited time for the helper's first answer.
     pub async fn asked(&self) {
         let mut known = self.0.subscribe();
         let asked = known.wait_for(|known| known.asked);
@@ -67,7 +69,7 @@ impl Bounds {
         }
     }
 
-    /// Hears, from now on, when something is switched on or off.
+    /// Subscribes to changes of the classes.
     pub fn changes(&self) -> BoundsChanges {
         BoundsChanges {
             seen: self.off(),
@@ -76,7 +78,7 @@ impl Bounds {
         }
     }
 
-    /// Asks the helper, and again whenever it was away; what it said last holds meanwhile.
+    /// Asks the helper, and again whenever it was unreachable; its last answer stays in effect.
     pub async fn follow(&self, helper: &Helper) -> Infallible {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -119,7 +121,7 @@ impl Bounds {
         }
     }
 
-    /// Takes what the helper says; a class that this version does not know switches nothing here.
+    /// Stores the helper's answer. Ignores classes that this version does not know.
     fn take(&self, line: &[u8]) {
         let Ok(keys) = serde_json::from_slice::<Vec<String>>(line) else {
             tracing::warn!("the helper said what it does in words that are not understood");
@@ -134,7 +136,7 @@ impl Bounds {
     }
 }
 
-/// Hears when something is switched on or off.
+/// A subscription to changes of the classes.
 #[derive(Debug)]
 pub struct BoundsChanges {
     bounds: Bounds,
@@ -143,10 +145,10 @@ pub struct BoundsChanges {
 }
 
 impl BoundsChanges {
-    /// Waits for the next change; what is off now.
+    /// Waits for the next change and returns the classes that are now off.
     pub async fn next(&mut self) -> Vec<HelperClass> {
         loop {
-            // The other end is held above: it cannot go.
+            // Cannot fail: `bounds` holds the sender.
             let _ = self.known.changed().await;
             let off = self.bounds.off();
             if off != self.seen {

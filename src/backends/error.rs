@@ -1,39 +1,39 @@
-//! Why a backend could not do what it was asked, in words for the caller.
+//! Errors of the backends, with messages for the caller.
 
 use std::fmt;
 
 use crate::helper_client::{HelperError, RefusalCode};
 
-/// A failure that the caller is told of.
+/// An error that is reported to the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackendError {
-    /// What kind it is.
+    /// Its kind.
     pub kind: ErrorKind,
-    /// What happened, and mostly what to do.
+    /// What happened and usually what to do.
     pub message: String,
-    /// What to do, where the message does not say it.
+    /// What to do, if the message does not include it.
     pub hint: Option<String>,
-    /// Whether the same call may go well later.
+    /// Whether the same call may succeed later.
     pub retry: bool,
 }
 
-/// Kinds of failure.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// What was named does not exist.
+    /// The named object does not exist.
     NotFound,
-    /// It exists and does not run, or is frozen.
+    /// It exists but is not running, or is frozen.
     NotRunning,
-    /// The helper, or a program it needs, is not there or has no time.
+    /// The helper, or a program it needs, is missing or busy.
     Unavailable,
-    /// It may not be done, or not in this way.
+    /// It is not allowed, or not in this way.
     Refused,
-    /// The machine failed at it.
+    /// The host failed to do it.
     Failed,
 }
 
 impl BackendError {
-    /// A failure whose message says it all, and that a retry does not help.
+    /// Returns an error without a hint; a retry does not help.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -43,7 +43,7 @@ impl BackendError {
         }
     }
 
-    /// What the helper refused, with its own words.
+    /// Returns the helper's refusal, with its message.
     pub fn refused(code: RefusalCode, message: String) -> Self {
         let kind = match code {
             RefusalCode::NoSuchContainer | RefusalCode::NoSuchJob => ErrorKind::NotFound,
@@ -74,7 +74,7 @@ impl fmt::Display for BackendError {
 impl std::error::Error for BackendError {}
 
 impl From<HelperError> for BackendError {
-    /// The cause goes to the log here, for the caller hears only what helps.
+    /// Logs the cause here: the caller gets only the part that helps.
     fn from(error: HelperError) -> Self {
         tracing::error!(cause = error.for_log(), "helper");
         Self {

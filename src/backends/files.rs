@@ -1,4 +1,4 @@
-//! The host's files, below the directories that the owner's file names.
+//! The host's files below the directories that the owner's file allows.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use super::{
     error::{BackendError, ErrorKind},
 };
 
-/// How long a disk may take for one file or directory.
+/// The timeout for one file or directory.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a search may take; the helper ends it earlier by itself.
+/// The timeout of a search; the helper ends it earlier itself.
 const SEARCH_PATIENCE: Duration = Duration::from_mins(1);
 
-/// The host's files through the helper.
+/// Access to the host's files through the helper.
 #[derive(Debug, Clone)]
 pub struct Files {
     helper: Helper,
@@ -31,22 +31,22 @@ pub struct Files {
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePart {
-    /// The whole file.
+    /// Facts about the whole file.
     pub facts: FileFacts,
-    /// Its bytes from the one on that was asked for.
+    /// Its bytes from the requested offset.
     pub bytes: Vec<u8>,
 }
 
 impl Files {
-    /// Over this helper.
+    /// Returns access through this helper.
     pub fn new(helper: Helper) -> Self {
         Self { helper }
     }
 
-    /// What stands in a directory, or the directories that may be read.
+    /// Returns the entries of a directory, or the readable directories if `path` is `None`.
     ///
     /// # Errors
-    /// When the owner's file does not let it be read, and when it is no directory.
+    /// When the owner's file does not allow reading it, and when it is not a directory.
     pub async fn list(
         &self,
         path: Option<String>,
@@ -66,10 +66,10 @@ impl Files {
         Ok(list)
     }
 
-    /// Files and directories below a directory.
+    /// Returns matching files and directories below a directory.
     ///
     /// # Errors
-    /// As for a list.
+    /// As `list`.
     pub async fn search(
         &self,
         asked: HostFileSearch,
@@ -85,10 +85,10 @@ impl Files {
         Ok(found)
     }
 
-    /// A part of a file.
+    /// Returns a part of a file.
     ///
     /// # Errors
-    /// As for a list, and when it is no regular file.
+    /// As `list`, and when it is not a regular file.
     pub async fn read(
         &self,
         path: String,
@@ -115,10 +115,11 @@ impl Files {
         Ok(FilePart { facts, bytes })
     }
 
-    /// Makes a file, or replaces one and keeps the old version beside it; with `new`, one that is there stays.
+    /// Creates a file, or replaces one and keeps the old version next to it. With `new`, an
+    /// existing file is not replaced.
     ///
     /// # Errors
-    /// As for a list, when the directory is not there, and when what has the name is no regular file.
+    /// As `list`, when the directory does not exist, and when the path is not a regular file.
     pub async fn write(
         &self,
         path: String,

@@ -1,4 +1,4 @@
-//! Firmware of the host's devices: which there is newer of, as fwupd says, and that it is installed.
+//! Firmware of the host's devices: available updates, as fwupd reports them, and their installation.
 
 use std::time::Duration;
 
@@ -18,19 +18,22 @@ use super::{
     update_applied::{sentence, word},
 };
 
-/// How long fwupd may look: it starts for it, and asks every device.
+/// The timeout of a query: fwupd starts for it and asks every device.
 const QUESTION: Duration = Duration::from_mins(2);
 
-/// How long it may fetch its lists.
+/// The timeout for downloading its metadata.
 const FETCHING: Duration = Duration::from_mins(10);
 
-/// How long it may be waited for while it installs; the helper sees to it that this takes the time that it takes.
+/// How long the front waits for an installation; the helper gives the installation itself the time
+/// that it needs.
 const APPLYING: Duration = Duration::from_hours(6);
 
-/// So many devices are named, those with newer firmware first; the rest is counted.
+/// The maximum number of devices in a result, devices with newer firmware first; the rest is only
+/// counted.
 const MAX_LISTED: usize = 100;
 
-/// `FWUPD_ERROR_NOTHING_TO_DO` and the states of an update, of fwupd's libfwupd/fwupd-error.h and fwupd-enums.h.
+/// `FWUPD_ERROR_NOTHING_TO_DO` and the update states, from fwupd's libfwupd/fwupd-error.h and
+/// fwupd-enums.h.
 const NOTHING_TO_DO: u64 = 9;
 const PENDING: u64 = 1;
 const FAILED: u64 = 3;
@@ -50,9 +53,9 @@ pub struct FirmwareCheck {
     pub truncated: bool,
     /// The number of devices whose firmware fwupd detects but cannot update.
     pub fixed: usize,
-    /// Whether installed firmware waits for a restart of the host.
+    /// Whether installed firmware takes effect only after a restart of the host.
     pub restart_required: bool,
-    /// Why the requested refresh of the lists failed; they are unchanged.
+    /// Why the requested refresh of the metadata failed; the metadata is unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_problem: Option<String>,
 }
@@ -93,13 +96,13 @@ pub struct FirmwareUpdated {
     pub completed: bool,
     /// The devices with a new version.
     pub updated: Vec<FirmwareChange>,
-    /// The devices that get it after a restart of the host.
+    /// The devices that get a new version at a restart of the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<FirmwareChange>,
     /// The devices whose version is unchanged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FirmwareChange>,
-    /// Whether firmware waits for a restart of the host now.
+    /// Whether firmware takes effect only after a restart of the host.
     pub restart_required: bool,
     /// fwupd's error, if not all updates were done.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,21 +134,23 @@ pub struct Firmware {
 }
 
 impl Firmware {
-    /// Over this helper.
+    /// Returns fwupd as this helper runs it.
     pub fn new(helper: Helper) -> Self {
         Self { helper }
     }
 
-    /// Whether fwupd is here and would start: it does not in a container.
+    /// Whether fwupd is installed and can start: it cannot in a container.
     pub fn is_here() -> bool {
         let tree = Tree::of_this_machine();
         tree.has("usr/bin/fwupdmgr") && !tree.has("run/systemd/container")
     }
 
-    /// What could be renewed, as far as the lists know that fwupd fetched last: just now, if that is wanted.
+    /// Returns the available updates from fwupd's metadata, which is downloaded first if `refresh`
+    /// is set.
     ///
     /// # Errors
-    /// When the owner does not let the helper look, or fetch, and when fwupd does not answer.
+    /// When the owner does not allow the helper to query or download, and when fwupd does not
+    /// answer.
     pub async fn check(
         &self,
         refresh: bool,
@@ -169,12 +174,12 @@ impl Firmware {
         })
     }
 
-    /// Installs newer firmware on one device, or on all that there is some for. To drop the future ends nothing but the
-    /// waiting, once there is a job.
+    /// Installs newer firmware on one device, or on all devices that have an update. Once there is
+    /// a job, dropping the future only stops waiting; the installation continues.
     ///
     /// # Errors
-    /// When the owner does not let the helper do it, when there is nothing newer for the device that is named, and when
-    /// nothing is known of what was done.
+    /// When the owner does not allow it, when the named device has no update, and when the result
+    /// is unknown.
     pub async fn update(
         &self,
         device: Option<FirmwareId>,
@@ -215,7 +220,7 @@ impl Firmware {
     }
 }
 
-/// What fwupdmgr printed; nothing where it has nothing to do.
+/// Returns fwupdmgr's JSON output; `Null` if fwupdmgr has nothing to do.
 fn document(done: &Finished) -> Result<Value, BackendError> {
     read(&done.stdout.text_lossy(), done)
 }
@@ -256,7 +261,7 @@ fn number(value: &Value, key: &str) -> Option<u64> {
     value.get(key)?.as_u64()
 }
 
-/// What a device, or a maker, calls itself.
+/// Returns a device's or a vendor's name.
 fn name(value: &Value, key: &str) -> Option<String> {
     text(value, key).map(word)
 }
@@ -270,7 +275,7 @@ fn has_flag(device: &Value, flag: &str) -> bool {
     flags.is_some_and(|flags| flags.iter().any(|one| one.as_str() == Some(flag)))
 }
 
-/// The newest release that there is for a device, which fwupd names first.
+/// Returns the newest release for a device; fwupd lists it first.
 fn release(device: &Value) -> Option<&Value> {
     device.get("Releases")?.as_array()?.first()
 }
@@ -324,7 +329,8 @@ fn checked(all: &Value, updates: &Value) -> FirmwareCheck {
     }
 }
 
-/// fwupdmgr may end well although a device has the firmware that it had: the devices themselves are asked.
+/// fwupdmgr may exit with 0 although a device kept its firmware, so the result is read from the
+/// devices.
 fn updated(wanted: &[&Value], done: &Finished) -> Result<FirmwareUpdated, BackendError> {
     let said = done.stdout.text_lossy();
     let Some((told, after)) = said.rsplit_once(FIRMWARE_MARK) else {
@@ -357,7 +363,7 @@ fn updated(wanted: &[&Value], done: &Finished) -> Result<FirmwareUpdated, Backen
         } else if version.is_some() && version == change.to {
             result.updated.push(change);
         } else {
-            // Something else than was wanted, or nothing at all.
+            // Another version than intended, or none.
             if let Some(version) = version.filter(|version| Some(version) != change.from.as_ref()) {
                 let words = format!("it has {version} now");
                 change.message.get_or_insert(words);
@@ -374,7 +380,8 @@ mod tests {
     use super::*;
     use crate::helper_client::Captured;
 
-    /// Recorded from fwupdmgr 2.0.20 of Debian 12, whose plugin `test` has a webcam that is not there; shortened.
+    /// Recorded from fwupdmgr 2.0.20 on Debian 12, whose plugin `test` simulates a webcam;
+    /// shortened.
     const DEVICES: &str = include_str!("../../tests/golden/fwupd-devices.json");
     const UPDATES: &str = include_str!("../../tests/golden/fwupd-updates.json");
     const NOTHING: &str =
@@ -421,7 +428,7 @@ mod tests {
         assert_eq!(document(&done(0, "")).unwrap(), Value::Null);
     }
 
-    /// The devices when one has this version and this state.
+    /// Returns the devices, one with this version and state.
     fn after(version: &str, state: u64) -> String {
         let now = format!("\"Version\" : \"{version}\",\"UpdateState\" : {state},");
         let devices = DEVICES.replace("\"Version\" : \"1.2.2\",", &now);
@@ -445,7 +452,7 @@ mod tests {
             (change.from.as_deref(), change.to.as_deref()),
             (Some("1.2.2"), Some("1.2.4"))
         );
-        // As the fake webcam did, which knows no version 1.2.4: fwupdmgr ended with 0.
+        // The simulated webcam does this, because it has no version 1.2.4: fwupdmgr exited with 0.
         let other = outcome(0, "", "1.2.3", 3);
         assert!(!other.completed && other.updated.is_empty(), "{other:?}");
         let message = other.failed[0].message.as_deref();

@@ -1,4 +1,4 @@
-//! Jobs that end while nobody listens, as the helper tells of them.
+//! Jobs that end while no call waits for them, as the helper reports them.
 
 use std::collections::VecDeque;
 
@@ -6,23 +6,23 @@ use crate::helper_client::{Frame, Helper, HelperError, Job, Limits, Operation, R
 
 use super::job_standing::{JobStanding, standing};
 
-/// A longer line is none of the helper's; the connection is given up at it.
+/// The helper sends no longer line; the connection is dropped at one.
 const MAX_LINE: usize = 64 * 1024;
 
 /// A job that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobEnd {
-    /// The agent whose it was.
+    /// The agent that owns it.
     pub owner: String,
-    /// The call that began it, as it stands in the journal and the audit.
+    /// The call that started it, as named in the journal and the audit.
     pub reference: String,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
-    /// How it ended.
+    /// Its final state.
     pub standing: JobStanding,
 }
 
-/// The ends of jobs that nobody listened to: those that there are, and those that come.
+/// The ends of jobs that no call waited for: past ones and, from then on, new ones.
 #[derive(Debug)]
 pub struct JobEnds {
     running: Running,
@@ -31,7 +31,7 @@ pub struct JobEnds {
 }
 
 impl JobEnds {
-    /// As this helper tells of them.
+    /// Subscribes to them at this helper.
     pub async fn of(helper: &Helper) -> Result<Self, HelperError> {
         let limits = Limits {
             timeout_ms: u64::MAX,
@@ -48,7 +48,7 @@ impl JobEnds {
         })
     }
 
-    /// The next one; nothing when the helper tells no more.
+    /// Returns the next one; `None` when the helper sends no more.
     pub async fn next(&mut self) -> Option<JobEnd> {
         loop {
             if let Some(end) = self.waiting.pop_front() {

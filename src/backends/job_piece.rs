@@ -1,14 +1,14 @@
-//! A piece of what a job has printed, cut so that no character is.
+//! A part of a job's output, cut at character boundaries.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::helper_client::{Capture, JobPiece};
 
-/// The most bytes of a job's output that are answered at once.
+/// The maximum bytes of a job's output in one answer.
 pub const MOST_BYTES: u32 = 40 * 1024;
 
-/// As much as a piece and the line before it may be.
+/// The maximum size of a part with the line before it.
 pub const PIECE: Capture = Capture {
     head: MOST_BYTES as usize + 4096,
     tail: 0,
@@ -17,9 +17,9 @@ pub const PIECE: Capture = Capture {
 /// A part of a job's output: stdout and stderr, in the order of arrival.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JobOutput {
-    /// The byte of the whole output at which it begins.
+    /// The byte offset of this part in the whole output.
     pub offset: u64,
-    /// The byte at which the next part begins.
+    /// The byte offset of the next part.
     pub next_offset: u64,
     /// The number of bytes that the job has printed so far.
     pub output_bytes: u64,
@@ -34,7 +34,8 @@ pub struct JobOutput {
     pub output: String,
 }
 
-/// Out of the line and the bytes after it, without characters that are cut in two at either end.
+/// Builds a part from the header line and the bytes after it, without characters that are cut at
+/// either end.
 pub fn piece(asked: u64, from_any: bool, said: &[u8]) -> Option<JobOutput> {
     let end = said.iter().position(|byte| *byte == b'\n')?;
     let (line, bytes) = (said.get(..end)?, said.get(end + 1..)?);
@@ -60,7 +61,7 @@ pub fn piece(asked: u64, from_any: bool, said: &[u8]) -> Option<JobOutput> {
     })
 }
 
-/// Bytes at the beginning that belong to a character before them.
+/// Returns the number of leading bytes that continue an earlier character.
 fn continued(bytes: &[u8]) -> usize {
     bytes
         .iter()
@@ -69,7 +70,7 @@ fn continued(bytes: &[u8]) -> usize {
         .count()
 }
 
-/// Without the character that is cut through at the end; the next piece has it whole.
+/// Removes a character that is cut at the end; the next part has it whole.
 fn whole_chars(bytes: &[u8]) -> &[u8] {
     let tail = bytes.len().saturating_sub(3);
     let last = (tail..bytes.len())
@@ -79,13 +80,13 @@ fn whole_chars(bytes: &[u8]) -> &[u8] {
         let rest = bytes.get(*at..).unwrap_or_default();
         std::str::from_utf8(rest).is_err_and(|e| e.valid_up_to() == 0 && e.error_len().is_none())
     });
-    // A piece is never empty for it.
+    // A part must never be empty, so that reading makes progress.
     cut.filter(|at| *at > 0)
         .and_then(|at| bytes.get(..at))
         .unwrap_or(bytes)
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's shape")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }

@@ -1,4 +1,4 @@
-//! How a job stands, as the tools answer it.
+//! The state of a job, as the tools return it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub struct JobStanding {
     pub state: &'static str,
     /// The tool that started it.
     pub tool: String,
-    /// The container that it is about; absent for the host.
+    /// The container that it runs in; absent for the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<ContainerName>,
     /// The beginning of its command, if it runs one.
@@ -57,7 +57,7 @@ pub struct JobStandings {
     pub jobs: Vec<JobStanding>,
 }
 
-/// How a job of the helper's stands.
+/// Returns the state of a job of the helper.
 pub fn standing(job: Job) -> JobStanding {
     let mut standing = JobStanding {
         job: job.id,
@@ -100,7 +100,7 @@ pub fn standing(job: Job) -> JobStanding {
     standing
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's shape")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }

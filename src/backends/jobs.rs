@@ -1,4 +1,4 @@
-//! Jobs: what the helper goes on with when the call that began it has been answered.
+//! Jobs: work that the helper continues after the call that started it has returned.
 
 use std::time::Duration;
 
@@ -19,39 +19,40 @@ use super::{
     threshold::{Threshold, told},
 };
 
-/// How long a question about jobs may take.
+/// The timeout of queries about jobs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A job that ends within this is answered as one that has ended.
+/// A job that ends within this time is returned as already ended.
 const QUICK: Duration = Duration::from_millis(500);
 
-/// How long a job may take to end once it is told to: its processes are killed, and a disk may be slow.
+/// How long a cancelled job may take to end: its processes are killed, and a disk may be slow.
 const END_TIME: Duration = Duration::from_mins(1);
 
-/// Jobs, through the helper.
+/// Access to jobs through the helper.
 #[derive(Debug, Clone)]
 pub struct Jobs {
     helper: Helper,
     stop: watch::Receiver<bool>,
 }
 
-/// The jobs of one agent, as far as they are within its reach, or everybody's.
+/// The jobs of one agent that are within its reach, or all jobs.
 #[derive(Debug)]
 pub struct JobsView<'j> {
     jobs: &'j Jobs,
     threshold: Threshold,
-    /// Everybody's where there is none.
+    /// `None` for the jobs of all agents.
     owner: Option<&'j str>,
     reference: &'j str,
 }
 
 impl Jobs {
-    /// Over this helper. When `stop` turns true, nobody waits for a job any more.
+    /// Returns access through this helper. When `stop` becomes true, no call waits for a job any
+    /// longer.
     pub fn new(helper: Helper, stop: watch::Receiver<bool>) -> Self {
         Self { helper, stop }
     }
 
-    /// The ends of anybody's that nobody listened to.
+    /// Subscribes to the ends of jobs of all agents that no call waited for.
     ///
     /// # Errors
     /// When the helper does not answer.
@@ -59,7 +60,7 @@ impl Jobs {
         JobEnds::of(&self.helper).await
     }
 
-    /// Those of this agent; `reference` names the call in the helper's log.
+    /// Returns the jobs of this agent; `reference` identifies the call in the helper's log.
     pub fn of<'j>(&'j self, owner: &'j str, reach: &Reach, reference: &'j str) -> JobsView<'j> {
         JobsView {
             jobs: self,
@@ -69,7 +70,7 @@ impl Jobs {
         }
     }
 
-    /// Everybody's, for the owner of the box.
+    /// Returns the jobs of all agents, for the owner of the host.
     pub fn of_everybody<'j>(&'j self, reference: &'j str) -> JobsView<'j> {
         JobsView {
             jobs: self,
@@ -81,10 +82,11 @@ impl Jobs {
 }
 
 impl JobsView<'_> {
-    /// Begins a command on the host, or in a container, as a job.
+    /// Starts a command on the host or in a container as a job.
     ///
     /// # Errors
-    /// When it may not be begun, or cannot; a command that fails is a job that has failed.
+    /// When it is not allowed or cannot be started. A command that fails is a failed job, not an
+    /// error.
     pub async fn start(
         &self,
         tool: &str,
@@ -123,7 +125,7 @@ impl JobsView<'_> {
         self.wait(&id, QUICK).await
     }
 
-    /// Every one.
+    /// Returns all jobs.
     ///
     /// # Errors
     /// When the helper does not answer.
@@ -134,7 +136,7 @@ impl JobsView<'_> {
         })
     }
 
-    /// Every one, with the agent whose it is.
+    /// Returns all jobs, each with the agent that owns it.
     ///
     /// # Errors
     /// When the helper does not answer.
@@ -143,19 +145,19 @@ impl JobsView<'_> {
         Ok(jobs.map(|job| (job.owner.clone(), standing(job))).collect())
     }
 
-    /// One.
+    /// Returns one job.
     ///
     /// # Errors
-    /// When this agent has none of this id.
+    /// When this agent has no job with this id.
     pub async fn one(&self, id: &JobId) -> Result<JobStanding, BackendError> {
         let found = self.look(Some(id)).await?.pop();
         found.map(standing).ok_or_else(|| no_such_job(id))
     }
 
-    /// One when it has ended, or as it stands after so long.
+    /// Waits until a job ends or the time is over, and returns its state.
     ///
     /// # Errors
-    /// When this agent has none of this id.
+    /// When this agent has no job with this id.
     pub async fn wait(&self, id: &JobId, time: Duration) -> Result<JobStanding, BackendError> {
         let standing = self.one(id).await?;
         if standing.state != RUNNING {
@@ -167,17 +169,18 @@ impl JobsView<'_> {
         };
         let ended = ask(&self.jobs.helper, operation, time, self.reference);
         tokio::select! {
-            // How it stands then is asked for below.
+            // Its state is queried below.
             _ = timeout(time, ended) => {}
             () = self.stopped() => {}
         }
         self.one(id).await
     }
 
-    /// A piece of what one has printed, of at most so many bytes; the end of it when no offset is named.
+    /// Returns a part of a job's output, of at most this many bytes; without an offset, the end of
+    /// the output.
     ///
     /// # Errors
-    /// When this agent has none of this id, or the helper cannot read what it has kept.
+    /// When this agent has no job with this id, or the helper cannot read the stored output.
     pub async fn output(
         &self,
         id: &JobId,
@@ -202,10 +205,11 @@ impl JobsView<'_> {
         piece(asked, offset.is_none(), &finished.stdout.head).ok_or_else(not_understood)
     }
 
-    /// Ends one, with everything that it has started; how it has ended. One that had ended before stays as it is.
+    /// Kills a job with everything that it has started, and returns its final state. A job that has
+    /// already ended is unchanged.
     ///
     /// # Errors
-    /// When this agent has none of this id.
+    /// When this agent has no job with this id.
     pub async fn cancel(&self, id: &JobId) -> Result<JobStanding, BackendError> {
         self.one(id).await?;
         let operation = Operation::JobCancel {
@@ -259,7 +263,7 @@ fn no_such_job(id: &JobId) -> BackendError {
     ))
 }
 
-/// What is not found here is no container.
+/// Adds a hint for jobs: here, "not found" never means a container.
 fn about_jobs(error: BackendError) -> BackendError {
     BackendError {
         hint: error.hint.or_else(|| {

@@ -1,4 +1,4 @@
-//! Work that is kept as a job of the helper's: it goes on when this server or its client has gone.
+//! Work that runs as a job of the helper, and so continues when this server or its client is gone.
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -13,30 +13,31 @@ use super::{
     error::{BackendError, ErrorKind},
 };
 
-/// How long the helper may take to forget a job, or to cancel it.
+/// The timeout for removing or cancelling a job.
 const FORGET_TIME: Duration = Duration::from_secs(10);
 
-/// As what the work of a call is kept.
+/// The job that a call's work runs as.
 pub struct Keep {
     /// The new job's id.
     pub job: JobId,
-    /// The agent whose it is.
+    /// The agent that owns it.
     pub owner: String,
-    /// The tool that begins it.
+    /// The tool that starts it.
     pub tool: String,
-    /// Hears of it.
+    /// The observer of its progress.
     pub ear: Box<dyn Ear>,
 }
 
-/// Hears of a job of its call.
+/// Observes the job of a call.
 pub trait Ear: Send + Sync {
-    /// There is the job.
+    /// Called when the job has started.
     fn begun(&self);
 
-    /// Comes when it is to be cancelled.
+    /// Completes when the job should be cancelled.
     fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
-    /// It has ended; whether somebody was told of it, so that it is kept.
+    /// Called when the job has ended. Returns whether a client knows the job, so that it must be
+    /// kept.
     fn ended(&self) -> bool;
 }
 
@@ -48,10 +49,10 @@ impl fmt::Debug for Keep {
     }
 }
 
-/// Begins a job; to drop what comes back ends nothing.
+/// Starts a job; dropping the result does not end it.
 ///
 /// # Errors
-/// When the helper does not begin it.
+/// When the helper does not start it.
 pub async fn begin(
     helper: &Helper,
     start: Operation,
@@ -71,10 +72,10 @@ pub async fn begin(
     }
 }
 
-/// Has the helper do one thing that takes long, as a job where there is one to be, and returns what it printed.
+/// Runs a long operation, as a job if `keep` is set, and returns its output.
 ///
 /// # Errors
-/// As for what is asked and answered at once.
+/// As for a direct operation.
 pub async fn ask_kept(
     helper: &Helper,
     operation: Operation,
@@ -85,10 +86,10 @@ pub async fn ask_kept(
     answer(&finish_kept(helper, operation, bounds, (keep, reference)).await?)
 }
 
-/// The same, and returns how it ended.
+/// Like `ask_kept`, but returns the captured output and how it ended.
 ///
 /// # Errors
-/// When the helper does not begin it, or goes away.
+/// When the helper does not start it, or disconnects.
 pub async fn finish_kept(
     helper: &Helper,
     operation: Operation,
@@ -114,7 +115,7 @@ pub async fn finish_kept(
         finished = &mut finished => finished,
         () = keep.ear.cancelled() => {
             let (owner, job) = (Some(owner.clone()), job.clone());
-            // One that cannot be cancelled any more goes to its end.
+            // A job that can no longer be cancelled runs to its end.
             let _ = ask(helper, Operation::JobCancel { owner, job }, FORGET_TIME, reference).await;
             finished.await
         }
@@ -122,7 +123,7 @@ pub async fn finish_kept(
     if !keep.ear.ended() {
         let owner = Some(owner);
         let forget = Operation::JobForget { owner, job };
-        // One that stays is one more in a list.
+        // Best effort: a job that remains is only one more entry in a list.
         let _ = ask(helper, forget, FORGET_TIME, reference).await;
     }
     Ok(finished?)

@@ -1,4 +1,4 @@
-//! What commands printed beyond what their answers show: kept in memory for a while, for the agent that ran them.
+//! Command output beyond what results show, kept in memory for a while for the agent that ran the command.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,19 +7,20 @@ use std::time::{Duration, Instant};
 use crate::helper_client::{Capture, Captured};
 use crate::sys::random_bytes;
 
-/// What is kept of one output, 256 kB: nearly all from its beginning on. What is beyond is left out of the middle.
+/// How much of one output is kept: 256 kB, mostly its beginning. The middle of a longer one is left
+/// out.
 pub const KEPT: Capture = Capture {
     head: 240 * 1024,
     tail: 16 * 1024,
 };
 
-/// So many outputs are kept, 4 MB together; with one more the oldest is gone.
+/// The maximum number of outputs, 4 MB in total; a further one evicts the oldest.
 const MOST: usize = 16;
 
-/// So long each is kept.
+/// How long each output is kept.
 pub const KEPT_FOR: Duration = Duration::from_mins(15);
 
-/// The outputs that are kept now; clones are the same ones.
+/// The stored outputs; clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct KeptOutputs {
     newest_last: Arc<Mutex<VecDeque<Kept>>>,
@@ -34,8 +35,8 @@ struct Kept {
 }
 
 impl KeptOutputs {
-    /// Keeps an output for an agent, and gives it an id that nobody can guess; nothing where there is no chance to
-    /// be had.
+    /// Stores an output for an agent and returns an unguessable id; `None` if no random bytes are
+    /// available.
     pub fn keep(&self, agent: &Arc<str>, output: Captured) -> Option<String> {
         let id = format!("out_{:016x}", u64::from_ne_bytes(random_bytes().ok()?));
         let kept = Kept {
@@ -52,7 +53,7 @@ impl KeptOutputs {
         Some(id)
     }
 
-    /// One that this agent's command printed; another agent's is as if it were not there.
+    /// Returns an output of this agent's command; `None` also for another agent's.
     pub fn find(&self, agent: &str, id: &str) -> Option<Arc<Captured>> {
         let all = self.all();
         let mut its_own = all.iter().filter(|kept| &*kept.agent == agent);
@@ -61,7 +62,7 @@ impl KeptOutputs {
             .map(|kept| kept.output.clone())
     }
 
-    /// Those whose time is not up.
+    /// Removes expired outputs and returns the rest.
     fn all(&self) -> std::sync::MutexGuard<'_, VecDeque<Kept>> {
         let mut all = self
             .newest_last

@@ -1,4 +1,4 @@
-//! Real containers and a real helper for the tests of this house.
+//! Real containers and a real helper for tests.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use crate::config::LogLevel;
 use crate::helper_client::{Helper, HelperChild, Told};
 use crate::sys::{Scratch, skip, terminate};
 
-/// A place with containers, and a helper for it.
+/// A directory with containers, and helpers for it.
 pub struct Lab {
-    /// Where the containers are.
+    /// The directory of the containers.
     pub lxcpath: PathBuf,
-    /// A directory of the test's own.
+    /// A private directory of the test.
     pub scratch: Scratch,
     program: PathBuf,
 }
 
 impl Lab {
-    /// The lab that `GATEWREN_LXCPATH` names; without one the test is left out.
+    /// Returns the lab that `GATEWREN_LXCPATH` names; without one the test is skipped.
     pub fn find() -> Option<Self> {
         let Some(lxcpath) = std::env::var_os("GATEWREN_LXCPATH") else {
             skip("GATEWREN_LXCPATH names no containers");
@@ -37,12 +37,12 @@ impl Lab {
         })
     }
 
-    /// A helper; it ends with what is returned beside it.
+    /// Returns a helper; it ends when the child handle is dropped.
     pub fn helper(&self) -> (HelperChild, Helper) {
         self.spawn(&self.program)
     }
 
-    /// A helper on a box where LXC is not installed: in a mount namespace of its own, where a device covers
+    /// Returns a helper on a host without LXC: in a separate mount namespace, where a device covers
     /// the tool.
     pub fn helper_without_lxc(&self) -> (HelperChild, Helper) {
         let program = self.program.display();
@@ -54,8 +54,9 @@ impl Lab {
 
     fn helper_by(&self, script: &str) -> (HelperChild, Helper) {
         let wrapper = self.scratch.join("wrapper");
-        // With another process's hands: a descriptor with which this one writes would be in every child that
-        // another test is just starting, and what somebody may still write cannot be executed.
+        // Installed by another process. A file that this process has open for writing could be
+        // inherited by a child that another test is starting, and a file that is open for writing
+        // cannot be executed.
         let text = self.scratch.join("wrapper.text");
         std::fs::write(&text, format!("#!/bin/sh\n{script}")).unwrap();
         let mut install = Command::new("install");
@@ -74,13 +75,13 @@ impl Lab {
         HelperChild::spawn(program, &self.scratch.join("run"), told).unwrap()
     }
 
-    /// A helper on a box with Proxmox, whose definitions are in `proxmox`.
+    /// Returns a helper on a host with Proxmox, whose definitions are in `proxmox`.
     pub fn helper_with_proxmox(&self, proxmox: &Path) -> (HelperChild, Helper) {
         let (program, proxmox) = (self.program.display(), proxmox.display());
         self.helper_by(&format!("exec {program} \"$@\" --proxmox {proxmox}\n"))
     }
 
-    /// A lab with a directory of its own, in which there are no containers yet.
+    /// Returns a lab with a private container directory, which is empty.
     pub fn apart(mut self) -> Self {
         self.lxcpath = self.scratch.join("lxc");
         let mode = PermissionsExt::from_mode(0o755);
@@ -89,7 +90,7 @@ impl Lab {
         self
     }
 
-    /// Kills the daemon that tells all monitors of changes; whether there was one.
+    /// Kills the daemon that notifies all monitors of changes. Returns whether there was one.
     pub fn kill_monitor_daemon(&self) -> bool {
         let path = self.lxcpath.to_str().unwrap();
         let ours = |pid: &i32| {
@@ -110,7 +111,8 @@ impl Lab {
         true
     }
 
-    /// A stopped container that goes with what is returned; `more` are lines of its configuration.
+    /// Creates a stopped container, which is destroyed on drop; `more` has further lines of its
+    /// configuration.
     pub fn create(&self, name: &str, more: &str) -> Container {
         let config = self.scratch.join("config");
         let lines = "lxc.net.0.type = empty\nlxc.apparmor.profile = unconfined\n";
@@ -136,7 +138,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// Runs one of LXC's tools on it, as somebody else on the box would.
+    /// Runs one of LXC's tools on it, as another process on the host would.
     pub fn lxc(&self, tool: &str, args: &[&str]) {
         let ran = command(tool, &self.lxcpath, &self.name)
             .args(args)
@@ -145,7 +147,7 @@ impl Container {
         assert!(ran.status.success(), "{tool} {args:?}: {ran:?}");
     }
 
-    /// Takes it away, running or not.
+    /// Destroys it, running or not.
     pub fn destroy(&self) {
         let _ = command("lxc-destroy", &self.lxcpath, &self.name)
             .arg("-f")

@@ -1,5 +1,4 @@
-//! The headers of a stateless request, which repeat parts of its body (2026-07-28, streamable
-//! HTTP).
+//! The headers of a stateless request, which repeat parts of its body (2026-07-28, streamable HTTP).
 
 use std::collections::HashMap;
 

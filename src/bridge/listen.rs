@@ -1,5 +1,4 @@
-//! `subscriptions/listen` (2026-07-28): the stream is reopened, and the client is notified that all
-//! may have changed.
+//! `subscriptions/listen` (2026-07-28): reopens the stream and notifies the client that anything may have changed.
 
 use std::sync::Arc;
 

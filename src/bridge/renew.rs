@@ -1,5 +1,4 @@
-//! Renews a session that the server no longer knows; the client only learns that lists may have
-//! changed.
+//! Renews a session that the server no longer knows; the client only learns that lists may have changed.
 
 use bytes::Bytes;
 use hyper::{HeaderMap, Method};

@@ -1,5 +1,4 @@
-//! Sends requests to the server over idle or new connections, and retries while the server is
-//! unreachable.
+//! Sends requests over idle or new connections, and retries while the server is unreachable.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

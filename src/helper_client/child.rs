@@ -1,5 +1,4 @@
-//! A helper as a child process of the front, for development, trials and tests; restarted when it
-//! exits.
+//! A helper as a child process of the front, for development, trials and tests; restarted when it exits.
 
 use std::ffi::CString;
 use std::fs::File;

@@ -1,11 +1,11 @@
-//! Addresses of a bus, such as `unix:path=/run/dbus/system_bus_socket` (D-Bus specification, "Server Addresses").
+//! D-Bus addresses, such as `unix:path=/run/dbus/system_bus_socket` (D-Bus specification, "Server Addresses").
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
-/// The sockets that an address names, in the order in which they are to be tried. Transports other than sockets
-/// in the file system are left out: a system bus has none.
+/// Returns the sockets in an address, in the order in which to try them. Other transports than
+/// sockets in the file system are left out: no system bus uses them.
 pub(super) fn sockets(address: &str) -> Vec<PathBuf> {
     address.split(';').filter_map(socket).collect()
 }
@@ -16,7 +16,7 @@ fn socket(address: &str) -> Option<PathBuf> {
     Some(OsString::from_vec(unescaped(path)?).into())
 }
 
-/// `%` and two hexadecimal digits stand for a byte.
+/// Decodes `%` and two hexadecimal digits to a byte.
 fn unescaped(text: &str) -> Option<Vec<u8>> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();

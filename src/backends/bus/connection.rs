@@ -1,4 +1,4 @@
-//! A connection to the bus: the greeting, one call at a time, and the signals that come.
+//! A connection to the bus: authentication, one call at a time, and incoming signals.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,20 +14,21 @@ use super::error::BusError;
 use super::message::{self, Call, Kind, Message, Object};
 use super::value::Value;
 
-/// Signals that come while an answer is waited for; at it the connection ends, as it would for a reader that the
-/// bus finds too slow.
+/// The maximum number of signals that are queued while a call waits for its answer. Beyond it the
+/// connection is closed, as the bus does with a slow reader.
 const MAX_WAITING: usize = 4096;
 
-/// Bytes of calls that the bus has not taken yet; at it the connection ends.
+/// The maximum number of unsent bytes; beyond it the connection is closed.
 const MAX_UNSENT: usize = 1 << 20;
 
-/// A line of the greeting is no longer; the specification sets no bound.
+/// The longest line during authentication; the specification sets no limit.
 const MAX_LINE: usize = 1024;
 
-/// Bytes that have come while nobody waited for any; with more, the next call finds out how the connection stands.
+/// How many unread bytes an idle connection reads ahead. With more, the next call finds out whether
+/// the connection is closed.
 const MAX_UNREAD: usize = 64 << 10;
 
-/// Bytes for which there is room between two messages.
+/// The buffer capacity that is kept between two messages.
 const ROOM: usize = 4096;
 
 /// The bus itself, as a service.
@@ -36,7 +37,7 @@ pub(super) const BUS: Object<'static> = Object {
     path: "/org/freedesktop/DBus",
 };
 
-/// What has to be called first.
+/// The first call on every connection.
 const HELLO: Call<'static> = Call {
     object: BUS,
     interface: BUS.service,
@@ -44,22 +45,22 @@ const HELLO: Call<'static> = Call {
     arguments: &[],
 };
 
-/// A connection. All that is under way stands in it: a future of it that is dropped loses nothing, and the next
-/// one goes on.
+/// A connection. It owns all state of a call, so dropping a future loses nothing: the next call
+/// continues.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: UnixStream,
-    /// What has come and was not read yet.
+    /// Received bytes that are not parsed yet.
     input: Vec<u8>,
-    /// What is to be sent.
+    /// Bytes to send.
     output: Vec<u8>,
-    /// Of the last call.
+    /// The serial number of the last call.
     serial: u32,
     signals: VecDeque<Message>,
 }
 
 impl Connection {
-    /// Connects to the first socket of an address that takes it, as the user of this process.
+    /// Connects as this process's user to the first socket of an address that accepts.
     pub(super) async fn open(address: &str) -> Result<Self, BusError> {
         let mut last = io::Error::new(io::ErrorKind::InvalidInput, "its address names no socket");
         for socket in sockets(address) {
@@ -79,7 +80,7 @@ impl Connection {
             serial: 0,
             signals: VecDeque::new(),
         };
-        // Behind a zero byte: the user as decimal digits, and these in hexadecimal ASCII, where a 7 is 37.
+        // After a zero byte: the uid in decimal digits, each in hexadecimal ASCII (7 is 37).
         let user = own_uid().to_string();
         let user: String = user.chars().flat_map(|digit| ['3', digit]).collect();
         connection.output = format!("\0AUTH EXTERNAL {user}\r\n").into_bytes();
@@ -92,7 +93,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Whether the other side has ended it, as far as that is known by now.
+    /// Whether the peer has closed the connection, as far as is known without waiting.
     pub(super) fn is_over(&mut self) -> bool {
         while self.input.len() < MAX_UNREAD {
             match self.stream.try_read_buf(&mut self.input) {
@@ -104,9 +105,9 @@ impl Connection {
         false
     }
 
-    /// Calls, and waits for the answer to this very call.
+    /// Sends a call and waits for its answer.
     pub(super) async fn call(&mut self, call: &Call<'_>) -> Result<Vec<Value>, BusError> {
-        // Zero is no serial.
+        // Zero is no valid serial.
         self.serial = self.serial.checked_add(1).unwrap_or(1);
         let serial = u64::from(self.serial);
         self.output.extend(message::write(call, self.serial));
@@ -118,7 +119,7 @@ impl Connection {
                 Kind::Return if ours => return Ok(message.body),
                 Kind::Error if ours => return Err(answered(message)),
                 Kind::Signal => self.keep(message)?,
-                // Answers for which nobody waits any more.
+                // Answers to calls that were dropped.
                 _ => {}
             }
         }
@@ -137,7 +138,7 @@ impl Connection {
         }
     }
 
-    /// Forgets the signals that have come; for a connection on which nobody waits for any.
+    /// Discards received signals, for a connection without a subscriber.
     pub(super) fn forget_signals(&mut self) {
         self.signals.clear();
     }
@@ -165,7 +166,7 @@ impl Connection {
         }
     }
 
-    /// A line of the greeting.
+    /// Reads a line of the authentication.
     async fn line(&mut self) -> Result<Vec<u8>, BusError> {
         loop {
             if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
@@ -198,7 +199,7 @@ impl Connection {
     }
 }
 
-/// The cause with the socket to which it belongs.
+/// Adds the socket's path to an error.
 fn named(socket: &Path, cause: &io::Error) -> io::Error {
     io::Error::new(cause.kind(), format!("{}: {cause}", socket.display()))
 }

@@ -1,15 +1,15 @@
-//! What goes wrong between here and the bus.
+//! Errors of the connection to the bus.
 
 use std::{fmt, io};
 
-/// Why there is no answer, or none that helps.
+/// Why a call has no answer, or no useful one.
 #[derive(Debug)]
 pub(super) enum BusError {
-    /// The connection could not be made, or ended.
+    /// The connection could not be made, or was closed.
     Gone(io::Error),
-    /// It does not speak D-Bus as the specification has it, or says more than is taken.
+    /// The peer violates the D-Bus specification, or exceeds a limit of this client.
     Malformed(&'static str),
-    /// The answer to a call is an error, which has a name and mostly words.
+    /// The call was answered with an error, which has a name and usually a message.
     Answer { name: String, words: Option<String> },
 }
 

@@ -1,36 +1,35 @@
-//! Messages of the bus as bytes (D-Bus specification, "Message Format"). Of what comes, only that is kept which
-//! somebody here reads.
+//! Encodes and decodes D-Bus messages (D-Bus specification, "Message Format"); keeps only the fields in use.
 
 use super::error::BusError;
 use super::reader::Reader;
 use super::value::{Argument, Value};
 
-/// Longer messages end the connection; the specification allows sixteen times as much. `ListUnits` takes about
-/// 300 bytes a unit.
+/// Longer messages close the connection; the specification allows sixteen times as much.
+/// `ListUnits` needs about 300 bytes a unit.
 const MAX_BYTES: usize = 8 << 20;
 
-/// The part of the header whose size is the same in all messages.
+/// The size of the header's fixed part.
 const FIXED_BYTES: usize = 16;
 
-/// What has come.
+/// A received message.
 #[derive(Debug, Default)]
 pub struct Message {
-    /// What it is.
+    /// Its kind.
     pub(super) kind: Kind,
-    /// The object that a signal is about.
+    /// The object that emitted a signal.
     pub path: Option<String>,
-    /// The signal.
+    /// The name of a signal.
     pub member: Option<String>,
-    /// The error.
+    /// The name of an error.
     pub(super) error: Option<String>,
-    /// The call that it answers.
+    /// The serial number of the call that it answers.
     pub(super) reply_to: Option<u64>,
     /// Its arguments.
     pub body: Vec<Value>,
 }
 
 impl Message {
-    /// A signal as it would come.
+    /// Returns a signal, as the bus would send it.
     #[cfg(test)]
     pub fn signal(path: &str, member: &str, body: Vec<Value>) -> Self {
         Self {
@@ -43,13 +42,13 @@ impl Message {
     }
 }
 
-/// Kinds of messages.
+/// The kind of a message.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Return,
     Error,
     Signal,
-    /// Calls, which nobody here answers, and kinds to come.
+    /// Calls, which this client does not answer, and future kinds.
     #[default]
     Other,
 }
@@ -63,7 +62,7 @@ pub struct Object<'a> {
     pub path: &'a str,
 }
 
-/// A call that goes out.
+/// An outgoing call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) object: Object<'a>,
@@ -72,7 +71,8 @@ pub(super) struct Call<'a> {
     pub(super) arguments: &'a [Argument<'a>],
 }
 
-/// How long the message is whose beginning stands in `bytes`; nothing while too little has come to know.
+/// Returns the length of the message that starts in `bytes`; `None` while too few bytes have
+/// arrived.
 pub(super) fn length(bytes: &[u8]) -> Result<Option<usize>, BusError> {
     let Some(fixed) = bytes.get(..FIXED_BYTES) else {
         return Ok(None);
@@ -94,7 +94,7 @@ pub(super) fn length(bytes: &[u8]) -> Result<Option<usize>, BusError> {
         .ok_or(BusError::Malformed("a message longer than is taken"))
 }
 
-/// Reads a whole message.
+/// Decodes a whole message.
 pub(super) fn read(bytes: &[u8]) -> Result<Message, BusError> {
     let mut reader = Reader::new(bytes);
     let kind = match reader.take(12)?.get(1) {
@@ -128,7 +128,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, BusError> {
     Ok(message)
 }
 
-/// A call as bytes. What the bus does not like in it, it answers.
+/// Encodes a call. The bus itself rejects invalid content.
 pub(super) fn write(call: &Call<'_>, serial: u32) -> Vec<u8> {
     let mut body = Vec::new();
     let mut signature = String::new();
@@ -150,7 +150,7 @@ pub(super) fn write(call: &Call<'_>, serial: u32) -> Vec<u8> {
     put_field(&mut fields, MEMBER, b's', call.member);
     put_field(&mut fields, DESTINATION, b's', call.object.service);
     align(&mut fields, 8);
-    // A signature has a single byte of size.
+    // The length of a signature is a single byte.
     let size = u8::try_from(signature.len()).unwrap_or(u8::MAX);
     fields.extend([SIGNATURE, 1, b'g', 0, size]);
     fields.extend(signature.as_bytes());
@@ -175,7 +175,7 @@ const CALL: u8 = 1;
 const NO_FLAGS: u8 = 0;
 const VERSION: u8 = 1;
 
-// The fields of a header.
+// Codes of the header fields.
 const PATH: u8 = 1;
 const INTERFACE: u8 = 2;
 const MEMBER: u8 = 3;
@@ -211,7 +211,7 @@ fn align(out: &mut Vec<u8>, size: usize) {
     out.resize(out.len().next_multiple_of(size), 0);
 }
 
-/// What is too long for a message is too long for the bus, which ends the connection.
+/// A text longer than `u32::MAX` is also too long for the bus, which closes the connection.
 fn size_of(bytes: &[u8]) -> [u8; 4] {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_ne_bytes()
 }
@@ -281,7 +281,7 @@ mod tests {
         bytes.splice(4..8, [u8::MAX; 4]);
         bytes.splice(12..16, [u8::MAX; 4]);
         assert!(length(&bytes).is_err());
-        // Of another byte order, or of a version to come.
+        // Another byte order, or a future version.
         for at in [0, 3] {
             let mut bytes = write(&CALLED, 1);
             *bytes.get_mut(at).unwrap() = b'?';

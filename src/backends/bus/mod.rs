@@ -1,4 +1,4 @@
-//! The system bus (D-Bus), on which systemd and its kin answer and say what changes.
+//! A client for the system bus (D-Bus), on which systemd and related services answer calls and signal changes.
 
 mod address;
 mod connection;

@@ -1,15 +1,16 @@
-//! Reads values by their signature (D-Bus specification, "Marshaling").
+//! Decodes values by their signature (D-Bus specification, "Marshaling").
 
 use super::error::BusError;
 use super::value::Value;
 
-/// Values in values; the specification allows no more.
+/// The maximum nesting depth; the specification allows no more.
 const MAX_DEPTH: u32 = 64;
 
-/// Values of one message; at it the message is refused. `ListUnits` has eleven a unit.
+/// The maximum number of values in a message; a message with more is rejected. `ListUnits` has
+/// eleven a unit.
 const MAX_VALUES: u32 = 1 << 20;
 
-/// Bytes of a message from its beginning or, since that is aligned alike, from the beginning of its body.
+/// The bytes of a message or of its body, which starts at the same alignment.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -25,7 +26,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A value for each complete type of the signature.
+    /// Reads one value for each complete type of the signature.
     pub(super) fn values(&mut self, signature: &str) -> Result<Vec<Value>, BusError> {
         self.sequence(signature.as_bytes(), 0)
     }
@@ -36,7 +37,7 @@ impl<'a> Reader<'a> {
         self.take(gap).map(drop)
     }
 
-    /// The next bytes.
+    /// Returns the next bytes.
     pub(super) fn take(&mut self, size: usize) -> Result<&'a [u8], BusError> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let taken = rest.get(..size).ok_or(SHORT)?;
@@ -44,7 +45,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// The next number, aligned to its own size. Messages are in the machine's own byte order or refused.
+    /// Reads the next number, aligned to its size. Only messages in native byte order reach this.
     fn number<const SIZE: usize>(&mut self) -> Result<[u8; SIZE], BusError> {
         self.align(SIZE)?;
         self.take(SIZE)?.try_into().map_err(|_| SHORT)
@@ -58,7 +59,7 @@ impl<'a> Reader<'a> {
         usize::try_from(self.u32()?).map_err(|_| SHORT)
     }
 
-    /// Text of so many bytes and the zero byte behind it.
+    /// Reads text of this size and the zero byte after it.
     fn text(&mut self, size: usize) -> Result<&'a str, BusError> {
         let text = self.take(size)?;
         self.take(1)?;
@@ -80,7 +81,7 @@ impl<'a> Reader<'a> {
         Ok(values)
     }
 
-    /// The value of one complete type.
+    /// Reads a value of one complete type.
     fn value(&mut self, kind: &[u8], depth: u32) -> Result<Value, BusError> {
         self.values += 1;
         if depth > MAX_DEPTH || self.values > MAX_VALUES {
@@ -123,7 +124,8 @@ impl<'a> Reader<'a> {
 
     fn array(&mut self, kind: &[u8], depth: u32) -> Result<Value, BusError> {
         let size = self.size()?;
-        // The gap before the first item is there even if there is no item, and does not count.
+        // The padding before the first item exists even in an empty array, and is not part of the
+        // size.
         self.align(alignment(kind))?;
         let end = self.at.saturating_add(size);
         let mut items = Vec::new();
@@ -141,7 +143,7 @@ const SHORT: BusError = BusError::Malformed("a message that is shorter than it s
 
 const UNKNOWN: BusError = BusError::Malformed("values of an unknown type");
 
-/// The first complete type of a signature, and the rest.
+/// Splits a signature after its first complete type.
 fn first(types: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut open = 0_u32;
     for (at, code) in types.iter().enumerate() {
@@ -201,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_dictionary_is_a_list_of_pairs() {
-        // Entries begin at a multiple of eight, and these are sixteen bytes.
+        // Entries start at a multiple of eight; these have sixteen bytes.
         let mut bytes = number(16).to_vec();
         bytes.extend([0; 4]);
         bytes.extend(number(1));
@@ -209,7 +211,7 @@ mod tests {
         bytes.extend(number(9));
         let pair = Value::Items(vec![Value::Text("k".to_owned()), Value::Unsigned(9)]);
         assert_eq!(read("a{sv}", &bytes).unwrap(), [Value::Items(vec![pair])]);
-        // Empty, but for the gap.
+        // Empty except for the padding.
         assert_eq!(read("a{sv}", &[0; 8]).unwrap(), [Value::Items(Vec::new())]);
     }
 
@@ -227,11 +229,11 @@ mod tests {
         for (signature, bytes) in cases {
             assert!(read(signature, bytes).is_err(), "{signature}");
         }
-        // An item of no bytes could be there without end.
+        // Items of zero bytes would never reach the end of the array.
         let mut array = number(8).to_vec();
         array.extend([0; 12]);
         assert!(read("a()", &array).is_err());
-        // Empty arrays in arrays are fine as long as they are not filled.
+        // Nested arrays are valid as long as they are empty.
         assert!(read(&deep, &[0; 8]).is_ok());
     }
 }

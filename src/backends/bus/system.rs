@@ -1,4 +1,4 @@
-//! The system bus for the rest of the room: calls over one connection, signals each over one of their own.
+//! The system bus for the other backends: calls share one connection, each subscription has its own.
 
 use std::collections::HashMap;
 use std::env;
@@ -14,50 +14,49 @@ use super::error::BusError;
 use super::message::{Call, Message, Object};
 use super::value::{Argument, Value};
 
-/// Where the system has the bus, if the environment does not say otherwise (D-Bus specification, "System message
-/// bus").
+/// The default address of the system bus (D-Bus specification, "System message bus").
 const ADDRESS: &str = "unix:path=/var/run/dbus/system_bus_socket";
 
-/// What says otherwise.
+/// The environment variable that overrides it.
 const ADDRESS_VARIABLE: &str = "DBUS_SYSTEM_BUS_ADDRESS";
 
-/// How long connecting may take, the greeting included.
+/// The timeout for connecting, including authentication.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
-/// How long an answer may take, as long as D-Bus's own library waits: systemd answers nobody while it reads all
-/// files again. One that comes later is not waited for.
+/// The timeout of a call, as in D-Bus's own library: systemd answers no calls while it reloads all
+/// unit files. A later answer is discarded.
 const ANSWER_TIME: Duration = Duration::from_secs(25);
 
-/// What every object with properties offers.
+/// The interface for the properties of an object.
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
-/// Properties of one object by name.
+/// The properties of one object by name.
 pub type Properties = HashMap<String, Value>;
 
-/// The bus for calls; a clone is a pointer to the same connection. It connects when it is first used, and
-/// again after the bus was restarted. One call follows the other: what waits long, waits for systemd, which
-/// answers one after the other too.
+/// The system bus for calls; clones share one connection. It connects on first use and again after
+/// a restart of the bus. Calls run one after another: a slow call waits for systemd, which also
+/// answers one at a time.
 #[derive(Debug, Clone, Default)]
 pub struct SystemBus {
-    /// Where it is; nothing for where the system has it (`DBUS_SYSTEM_BUS_ADDRESS` may say).
+    /// The address; `None` for the default (or `DBUS_SYSTEM_BUS_ADDRESS`).
     address: Option<String>,
     connection: Arc<Mutex<Option<Connection>>>,
 }
 
-/// Signals from now on, over a connection of their own: a reader that is slow holds up no calls, and what
-/// it has not read waits in the bus. Dropping it ends the subscription.
+/// A subscription to signals with its own connection: a slow reader delays no calls, and its unread
+/// signals wait in the bus. Dropping it ends the subscription.
 #[derive(Debug)]
 pub struct Signals {
     connection: Connection,
 }
 
 impl SystemBus {
-    /// The bus of this machine, not connected yet.
+    /// Returns the bus of this host, not connected yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A bus elsewhere, such as `unix:path=/run/other`.
+    /// Returns a bus at another address, such as `unix:path=/run/other`.
     #[cfg(test)]
     pub fn at(address: &str) -> Self {
         Self {
@@ -66,10 +65,10 @@ impl SystemBus {
         }
     }
 
-    /// Calls `interface.member` of an object, and returns what the answer holds.
+    /// Calls `interface.member` of an object and returns the values of the answer.
     ///
     /// # Errors
-    /// `Unavailable` when bus or service are not there, otherwise what the service says.
+    /// `Unavailable` when the bus or the service is not running, otherwise the service's error.
     pub async fn call(
         &self,
         object: Object<'_>,
@@ -85,7 +84,7 @@ impl SystemBus {
         in_time(&call, self.called(&call)).await
     }
 
-    /// All properties of one interface of an object.
+    /// Returns all properties of one interface of an object.
     ///
     /// # Errors
     /// As [`Self::call`].
@@ -104,7 +103,7 @@ impl SystemBus {
         Ok(pairs.collect())
     }
 
-    /// One property of an object.
+    /// Returns one property of an object.
     ///
     /// # Errors
     /// As [`Self::call`].
@@ -119,10 +118,11 @@ impl SystemBus {
         value.ok_or_else(|| failed(BusError::Malformed("a property without a value")))
     }
 
-    /// Every signal from now on that fits one of `rules`, as the bus's `AddMatch` takes them.
+    /// Subscribes to every signal that matches one of `rules`, which have the syntax of the bus's
+    /// `AddMatch`.
     ///
     /// # Errors
-    /// `Unavailable` when the bus is not there.
+    /// `Unavailable` when the bus is not running.
     pub async fn listen(&self, rules: &[&str]) -> Result<Signals, BackendError> {
         let mut signals = Signals {
             connection: self.connect().await?,
@@ -143,7 +143,7 @@ impl SystemBus {
             Some(connection) => connection,
             none => none.insert(self.connect().await?),
         };
-        // The bus tells each connection its name.
+        // The bus signals each connection its name.
         connection.forget_signals();
         let answer = connection.call(call).await;
         if !matches!(answer, Ok(_) | Err(BusError::Answer { .. })) {
@@ -165,16 +165,16 @@ impl SystemBus {
 }
 
 impl Signals {
-    /// Waits for the next signal. Safe to drop while it waits: no signal is lost.
+    /// Waits for the next signal. Cancel safe: no signal is lost.
     ///
     /// # Errors
-    /// When the connection ended; listen anew then.
+    /// When the connection was closed; the caller must subscribe again.
     pub async fn next(&mut self) -> Result<Message, BackendError> {
         self.connection.signal().await.map_err(failed)
     }
 
-    /// Calls `interface.member` of an object over the connection of the signals, for services that serve
-    /// whoever has asked for it as long as its connection lives.
+    /// Calls `interface.member` of an object over the connection of the signals, for services that
+    /// serve a caller only as long as its connection is open.
     ///
     /// # Errors
     /// As [`SystemBus::call`].
@@ -205,7 +205,7 @@ async fn in_time(
     })
 }
 
-/// Bus or service are not there at present.
+/// The bus or the service is currently not running.
 fn gone(message: String) -> BackendError {
     BackendError {
         hint: Some("it needs systemd and dbus (apt install dbus)".to_owned()),
@@ -245,7 +245,7 @@ mod tests {
 
     const ABOUT: &str = "org.freedesktop.DBus";
 
-    /// A bus that ends with its owner.
+    /// A bus that stops when this is dropped.
     struct Running(Child);
 
     impl Drop for Running {
@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Starts a bus of our own and waits until it listens. Nothing where there is none to start.
+    /// Starts a private bus and waits until it listens. `None` if no `dbus-daemon` is installed.
     fn started(scratch: &Scratch) -> Option<(Running, SystemBus)> {
         let address = format!("unix:path={}", scratch.join("bus").display());
         let settings = scratch.join("bus.conf");
@@ -312,7 +312,7 @@ mod tests {
 
         let rule = "type='signal',member='NameOwnerChanged'";
         let mut signals = bus.listen(&[rule]).await.unwrap();
-        // Whoever comes gets a name.
+        // Every new connection gets a name, which is signalled.
         let other = SystemBus::at(bus.address.as_deref().unwrap());
         owner_of(&other, ABOUT).await.unwrap();
         loop {
@@ -359,7 +359,7 @@ mod tests {
         let gone = owner_of(&bus, ABOUT).await.unwrap_err();
         assert!(gone.retry && gone.kind == ErrorKind::Unavailable, "{gone}");
         let ended = loop {
-            // The name that the bus gave the connection comes first.
+            // The first signal is the name that the bus gave the connection.
             if let Err(cause) = signals.next().await {
                 break cause;
             }

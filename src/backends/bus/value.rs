@@ -1,7 +1,7 @@
-//! What stands in a message of the bus: values that come, and arguments that go.
+//! Values in received D-Bus messages, and arguments of calls.
 
-/// A value that somebody on the bus has sent. D-Bus knows more sizes of numbers and kinds of text than
-/// matters to a reader; a variant is the value in it.
+/// A received value. D-Bus has more number sizes and text types than readers need; a variant is
+/// represented by the value in it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// `b`
@@ -14,12 +14,13 @@ pub enum Value {
     Fraction(f64),
     /// `s`, object paths and signatures
     Text(String),
-    /// The items of an array, or the fields of a struct. An entry of a dictionary is a struct of two.
+    /// The items of an array, or the fields of a struct. A dictionary entry is a struct of two
+    /// fields.
     Items(Vec<Self>),
 }
 
 impl Value {
-    /// The text of a text.
+    /// Returns the text, if it is one.
     pub fn into_text(self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text),
@@ -27,7 +28,7 @@ impl Value {
         }
     }
 
-    /// The items of an array or a struct.
+    /// Returns the items, if it is an array or a struct.
     pub fn into_items(self) -> Option<Vec<Self>> {
         match self {
             Self::Items(items) => Some(items),
@@ -36,7 +37,7 @@ impl Value {
     }
 }
 
-/// An argument of a call, of the types that calls from here have.
+/// An argument of a call; only the types that this client sends.
 #[derive(Debug, Clone, Copy)]
 pub enum Argument<'a> {
     /// `s`

@@ -1,4 +1,4 @@
-//! The machine's addresses on its networks.
+//! The host's network addresses.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,10 +10,10 @@ use crate::sys::interface_addresses;
 
 use super::super::source::Tree;
 
-/// `IFA_F_TEMPORARY` in `/proc/net/if_inet6`: a privacy address (RFC 8981), which another soon replaces.
+/// `IFA_F_TEMPORARY` in `/proc/net/if_inet6`: a privacy address (RFC 8981), which is soon replaced.
 const TEMPORARY: u32 = 0x01;
 
-/// The first ten bits of the addresses that providers and overlays share, 100.64.0.0/10.
+/// The first ten bits of 100.64.0.0/10, the shared range of providers and overlays.
 const SHARED: u32 = 0b01_1001_0001;
 
 /// An address and the interface that has it.
@@ -30,13 +30,13 @@ pub struct InterfaceAddress {
 }
 
 impl InterfaceAddress {
-    /// Such as `192.168.1.4/24`.
+    /// Returns the address with its prefix length, such as `192.168.1.4/24`.
     pub(super) fn with_prefix(&self) -> String {
         format!("{}/{}", self.address, self.prefix)
     }
 
-    /// Whether others reach the machine by it, and will for long: not the loopback's, not the link-local
-    /// ones, which every interface has, and not the temporary ones.
+    /// Whether other machines can reach the host at this address permanently. Loopback, link-local
+    /// (every interface has one) and temporary addresses are excluded.
     pub(super) fn is_lasting(&self) -> bool {
         let link_local = match self.address {
             IpAddr::V4(address) => address.is_link_local(),
@@ -46,24 +46,24 @@ impl InterfaceAddress {
     }
 }
 
-/// From where an address can be reached, as far as it says so itself.
+/// From where an address can be reached, judged by its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
-    /// From networks that it is on, and those behind the same router (RFC 1918, RFC 4193).
+    /// From its own networks and those behind the same router (RFC 1918, RFC 4193).
     Private,
     /// From a provider's network, or an overlay such as Tailscale (RFC 6598).
     Shared,
-    /// From everywhere, if no firewall on the way is in the way.
+    /// From everywhere, unless a firewall blocks it.
     Public,
 }
 
-/// An address by which others reach the machine.
+/// An address at which other machines reach the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ReachableAddress {
     #[serde(flatten)]
     address: InterfaceAddress,
-    /// From where.
+    /// From where it can be reached.
     reach: Reach,
 }
 
@@ -83,21 +83,21 @@ fn reach(address: IpAddr) -> Reach {
     }
 }
 
-/// Those of all addresses by which others reach the machine, for long.
+/// Returns the addresses at which other machines reach the host permanently.
 pub fn lasting_addresses(tree: &Tree) -> Vec<InterfaceAddress> {
     let mut all = addresses(tree);
     all.retain(InterfaceAddress::is_lasting);
     all
 }
 
-/// All addresses of the machine, sorted.
+/// Returns all addresses of the host, sorted.
 pub fn addresses(tree: &Tree) -> Vec<InterfaceAddress> {
     let temporary = temporary(&tree.text("proc/net/if_inet6").unwrap_or_default());
-    // Without them the rest of what is known still stands.
+    // On failure the other facts are still valid.
     let found = interface_addresses().unwrap_or_default().into_iter();
     let mut all: Vec<_> = found
         .map(|found| InterfaceAddress {
-            // The old tools give an address a name such as `eth0:1`.
+            // Old tools name an address, such as `eth0:1`.
             interface: found.interface.split(':').next().unwrap_or_default().into(),
             address: found.address,
             prefix: found.prefix,
@@ -109,7 +109,7 @@ pub fn addresses(tree: &Tree) -> Vec<InterfaceAddress> {
     all
 }
 
-/// Reads `/proc/net/if_inet6`: address, index, prefix, scope, flags, name; all numbers in hex.
+/// Parses `/proc/net/if_inet6`: address, index, prefix, scope, flags, name; all numbers in hex.
 fn temporary(if_inet6: &str) -> BTreeSet<IpAddr> {
     let read = |line: &str| {
         let mut words = line.split_whitespace();
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn temporary_addresses_are_told_by_their_flag() {
-        // As Linux 6.1 writes it on a machine with privacy extensions.
+        // Written by Linux 6.1 on a machine with privacy extensions.
         let text = "00000000000000000000000000000001 01 80 10 80       lo\n\
                     20010db80001000002163efffe010203 02 40 00 00     eth0\n\
                     20010db800010000a1b2c3d4e5f60718 02 40 00 01     eth0\n\

@@ -1,4 +1,4 @@
-//! What the machine's clock says, and whether it can be trusted.
+//! The host's clock and whether it is synchronised.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use crate::sys::{clock_is_synchronised, now_ms, rfc3339};
 
 use super::super::source::Tree;
 
-/// Made by systemd-timesyncd when it has set the clock.
+/// Created by systemd-timesyncd when it has set the clock.
 const TIMESYNCD: &str = "run/systemd/timesync/synchronized";
 
 /// The machine's time.
@@ -18,7 +18,7 @@ pub struct ServerTime {
     /// The machine's time zone, such as `Europe/Vienna`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// Whether something keeps the clock right (NTP); absent where the kernel may not be asked.
+    /// Whether the clock is synchronised (NTP); absent if the kernel denies the query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ntp_synced: Option<bool>,
     /// When the machine started, RFC 3339.
@@ -30,25 +30,26 @@ pub struct ServerTime {
     pub gatewren_uptime_s: u64,
 }
 
-/// The time in UTC.
+/// Returns the time in UTC.
 pub fn utc() -> String {
     rfc3339(now_ms())
 }
 
-/// The name of the time zone: what `/etc/localtime` points to; UTC where it is missing (localtime(5)).
+/// Returns the name of the time zone: the target of `/etc/localtime`, or UTC if it is missing
+/// (localtime(5)).
 pub fn zone(tree: &Tree) -> Option<String> {
     if let Some(target) = tree.link("etc/localtime") {
         let (_, zone) = target.split_once("zoneinfo/")?;
         return Some(zone.to_owned());
     }
     if tree.has("etc/localtime") {
-        // A copy of the rules has no name; Debian keeps it beside.
+        // A copy of the zone file has no name; Debian stores the name in a separate file.
         return tree.word("etc/timezone");
     }
     Some("UTC".to_owned())
 }
 
-/// Whether something keeps the clock right.
+/// Whether the clock is synchronised.
 pub fn ntp_synced(tree: &Tree) -> Option<bool> {
     clock_is_synchronised().or_else(|| tree.has(TIMESYNCD).then_some(true))
 }

@@ -1,4 +1,4 @@
-//! The disks, their partitions, and what is on them.
+//! The host's disks, their partitions and their content.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::super::source::{self, Tree, field};
 use super::mounts::{Fullness, Mount, Mounted};
 
-/// Bytes in a sector of sysfs, whatever the disk's own are.
+/// Bytes of a sector in sysfs, whatever the disk's own sector size.
 const SECTOR_BYTES: u64 = 512;
 
 /// A disk or a device that works like one.
@@ -100,7 +100,7 @@ pub enum DiskKind {
     Zram,
 }
 
-/// All disks that have something in them, sorted by name.
+/// Returns all disks that have a size, sorted by name.
 pub fn disks(tree: &Tree, mounts: &[Mounted]) -> Vec<Disk> {
     let names = tree.names("sys/block").into_iter();
     names.filter_map(|name| disk(tree, &name, mounts)).collect()
@@ -109,9 +109,9 @@ pub fn disks(tree: &Tree, mounts: &[Mounted]) -> Vec<Disk> {
 fn disk(tree: &Tree, name: &str, mounts: &[Mounted]) -> Option<Disk> {
     let place = format!("sys/block/{name}");
     let file = |what: &str| format!("{place}/{what}");
-    // A device without a size is a drive without a disk, or a number that nothing uses.
+    // A device without a size is a drive without a medium, or an unused device number.
     let size_bytes = size(tree, &place).filter(|size| *size > 0)?;
-    // Those that serve only to make another one, such as the paths to an NVMe disk.
+    // Hidden devices only serve another device, such as the paths to an NVMe disk.
     (!tree.flag(&file("hidden"))).then_some(())?;
     let model = ["device/model", "device/name"].iter();
     let mut model = model.filter_map(|what| tree.label(&file(what)));
@@ -151,7 +151,7 @@ fn size(tree: &Tree, place: &str) -> Option<u64> {
     Some(sectors.saturating_mul(SECTOR_BYTES))
 }
 
-/// What udev has found on it, and where it is mounted.
+/// Returns what udev has detected on a device, and where it is mounted.
 fn content(tree: &Tree, place: &str, mounts: &[Mounted]) -> Content {
     let Some(device) = tree.word(&format!("{place}/dev")) else {
         return Content::default();
@@ -160,7 +160,7 @@ fn content(tree: &Tree, place: &str, mounts: &[Mounted]) -> Content {
     let udev = udev.unwrap_or_default();
     let said = |key: &str| field(&udev, &format!("E:{key}"), '=').and_then(source::label);
     let name = place.rsplit('/').next().unwrap_or_default();
-    // File systems over several disks have a device number of their own.
+    // File systems over several disks have a separate device number.
     let is_here = |(point, _): &&Mounted| {
         point.device == device || point.source.strip_prefix("/dev/") == Some(name)
     };
@@ -192,7 +192,7 @@ fn kind(tree: &Tree, place: &str, name: &str) -> DiskKind {
         return *kind;
     }
     if let Some(uuid) = tree.word(&format!("{place}/dm/uuid")) {
-        // Who made it stands first.
+        // The UUID starts with the subsystem that made the device.
         return match uuid.split('-').next() {
             Some("LVM") => DiskKind::Lvm,
             Some("CRYPT") => DiskKind::Encrypted,
@@ -217,8 +217,8 @@ mod tests {
     use super::super::seen::Seen;
     use super::*;
 
-    /// The files that matter, as a server has them with a SATA disk under LVM, an `NVMe` disk that is
-    /// encrypted, a USB stick, an empty card reader and unused loop devices.
+    /// The relevant files of a server with a SATA disk under LVM, an encrypted `NVMe` disk, a USB
+    /// stick, an empty card reader and unused loop devices.
     const SERVER: &[(&str, &str)] = &[
         ("sys/devices/ata1/sda/size", "7814037168\n"),
         ("sys/devices/ata1/sda/dev", "8:0\n"),
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_disk_or_none() {
-        // A container has none of its own, and sees the machine's or nothing.
+        // A container has no disk of its own; it sees the host's disks or none.
         let all = disks(&Tree::of_this_machine(), &[]);
         assert!(all.iter().all(|disk| disk.size_bytes > 0));
         assert!(disks(&Tree::below("/no/such/place".as_ref()), &[]).is_empty());

@@ -1,4 +1,4 @@
-//! Tells when the host should be looked at again, because the kernel says that something has changed.
+//! Waits for kernel events after which the host's facts should be read again.
 
 use std::io;
 use std::path::Path;
@@ -24,7 +24,7 @@ const FILES: [(&str, &[&str]); 4] = [
     ("/run/systemd/timesync", &["synchronized"]),
 ];
 
-/// Sources of hints; one that does not work is left out, and slow looks see what it would have told.
+/// Sources of change events. A source that fails is dropped; periodic reads find its changes.
 #[derive(Debug)]
 pub struct HostEvents {
     network: Option<Hints>,
@@ -35,7 +35,7 @@ pub struct HostEvents {
 }
 
 impl HostEvents {
-    /// Listens from now on.
+    /// Subscribes to all sources.
     pub fn listen() -> Self {
         let places = FILES.map(|(directory, names)| (Path::new(directory), names));
         let proc = |file: &str| Hints::changes_of(&Path::new("/proc").join(file));
@@ -48,7 +48,7 @@ impl HostEvents {
         }
     }
 
-    /// Waits until something may have changed. Safe to drop while it waits.
+    /// Waits until something may have changed. Cancel safe.
     pub async fn next(&mut self) {
         tokio::select! {
             () = heard("network", &mut self.network) => {}
@@ -59,7 +59,7 @@ impl HostEvents {
         }
     }
 
-    /// Forgets what came until now, because a look begins.
+    /// Discards pending events, because a read begins.
     pub fn forget(&self) {
         let all = [
             &self.network,

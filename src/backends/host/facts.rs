@@ -1,4 +1,4 @@
-//! What the machine is: the facts that rarely change.
+//! The host's facts that rarely change.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use super::gpus::{Gpu, gpus};
 use super::meminfo::{memory, swap};
 use super::platform::{Cpu, Hardware, cpu, hardware, virtualization};
 
-/// Made by Debian's packages when an update takes effect only after a reboot.
+/// Created by Debian's packages when an update takes effect only after a reboot.
 const REBOOT_REQUIRED: &str = "run/reboot-required";
 
-/// The packages that asked for it, one a line, some more than once.
+/// The packages that requested it, one a line, possibly repeated.
 const REBOOT_PACKAGES: &str = "run/reboot-required.pkgs";
 
 /// What the machine is.
@@ -51,9 +51,9 @@ pub struct ServerInfo {
     pub uptime_s: u64,
     /// Whether an update waits for a reboot.
     pub reboot_required: bool,
-    /// The packages that wait for it, sorted, as far as they said so.
+    /// The packages that wait for it, sorted, if known.
     pub reboot_packages: Vec<String>,
-    /// The program that says all this.
+    /// The version of gatewren that reports this.
     pub gatewren: Gatewren,
 }
 
@@ -64,8 +64,8 @@ pub struct Gatewren {
     pub version: String,
 }
 
-/// What the machine is; what cannot be found out is absent or has a neutral value. `boot_time` is when it
-/// started, RFC 3339.
+/// Returns the host's facts; an unknown fact is absent or has a neutral value. `boot_time` is when
+/// it started, RFC 3339.
 pub fn info(tree: &Tree, boot_time: Option<String>) -> ServerInfo {
     let text = |file: &str| tree.text(file).unwrap_or_default();
     let cpuinfo = text("proc/cpuinfo");
@@ -97,13 +97,13 @@ pub fn info(tree: &Tree, boot_time: Option<String>) -> ServerInfo {
     }
 }
 
-/// The machine's name.
+/// Returns the host's name.
 pub fn hostname(tree: &Tree) -> String {
     let name = tree.word("proc/sys/kernel/hostname");
     name.unwrap_or_else(|| "localhost".to_owned())
 }
 
-/// Whole seconds since the machine started.
+/// Returns whole seconds since the host started.
 pub fn uptime_s(tree: &Tree) -> u64 {
     whole_seconds(&tree.text("proc/uptime").unwrap_or_default())
 }
@@ -113,7 +113,7 @@ pub fn reboot_packages(text: &str) -> Vec<String> {
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// From `/proc/uptime`.
+/// Parses `/proc/uptime`.
 fn whole_seconds(text: &str) -> u64 {
     let seconds = text.split(['.', ' ']).next();
     seconds

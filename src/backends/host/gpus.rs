@@ -1,11 +1,11 @@
-//! The graphics processors, on the PCI bus and beside it.
+//! The graphics processors on the PCI bus and on other buses.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::source::{self, Tree};
 
-/// The makers that anybody has a card of.
+/// The common vendors.
 const MAKERS: [(&str, &str); 11] = [
     ("0x1002", "AMD"),
     ("0x102b", "Matrox"),
@@ -20,7 +20,7 @@ const MAKERS: [(&str, &str); 11] = [
     ("0x80ee", "VirtualBox"),
 ];
 
-/// The PCI classes of display controllers begin with this.
+/// The prefix of the PCI classes of display controllers.
 const DISPLAY: &str = "0x03";
 
 /// A graphics processor.
@@ -28,18 +28,18 @@ const DISPLAY: &str = "0x03";
 pub struct Gpu {
     /// Where it is, such as the PCI address `0000:01:00.0`.
     pub address: String,
-    /// Who made it, or the number of its maker.
+    /// The vendor's name, or its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vendor: Option<String>,
-    /// What it calls itself, or its number in hex, such as `0x1b80`.
+    /// The model, or its number in hex, such as `0x1b80`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The kernel's driver that runs it; absent when none does.
+    /// The kernel driver in use; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
 }
 
-/// All graphics processors, sorted by address.
+/// Returns all graphics processors, sorted by address.
 pub fn gpus(tree: &Tree) -> Vec<Gpu> {
     let mut all: Vec<Gpu> = tree
         .names("sys/bus/pci/devices")
@@ -68,13 +68,14 @@ fn on_pci(tree: &Tree, address: String) -> Option<Gpu> {
     })
 }
 
-/// Of all drivers only NVIDIA's own says what the card is called.
+/// NVIDIA's is the only driver that reports the card's name.
 fn nvidia_model(tree: &Tree, address: &str) -> Option<String> {
     let text = tree.text(&format!("proc/driver/nvidia/gpus/{address}/information"))?;
     source::label(source::field(&text, "Model", ':')?)
 }
 
-/// Those that a small board has on its chip; cards on the PCI bus stand here too and are found there.
+/// Returns graphics processors on a board's chip. Cards on the PCI bus are listed here too and are
+/// skipped.
 fn beside_pci(tree: &Tree) -> Vec<Gpu> {
     let cards = tree.names("sys/class/drm").into_iter();
     let card = |card: String| {
@@ -105,7 +106,7 @@ mod tests {
     #[test]
     fn graphics_processors_are_found_on_and_beside_the_bus() {
         let scratch = Scratch::new();
-        // The files that matter, as a desktop with two cards and a Raspberry Pi 4 have them.
+        // The relevant files of a desktop with two cards and of a Raspberry Pi 4.
         let tree = record(
             &scratch,
             &[

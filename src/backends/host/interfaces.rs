@@ -1,4 +1,4 @@
-//! The network interfaces: what each is, how it stands, and its addresses.
+//! The host's network interfaces: kind, state and addresses.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::super::source::{Tree, field};
 use super::addresses::InterfaceAddress;
 
-/// `IFF_UP` of the flags in sysfs (netdevice(7)).
+/// `IFF_UP` in the flags in sysfs (netdevice(7)).
 const ADMINISTRATIVELY_UP: u32 = 1;
 
-/// Numbers of link types in sysfs (`ARPHRD_*`, `if_arp.h`).
+/// Link type numbers in sysfs (`ARPHRD_*`, `if_arp.h`).
 const ETHERNET: u32 = 1;
 const LOOPBACK: u32 = 772;
 
@@ -20,17 +20,17 @@ const LOOPBACK: u32 = 772;
 pub struct Interface {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: InterfaceKind,
-    /// How it stands.
+    /// Its state.
     pub state: LinkState,
-    /// Its hardware address; absent where it has none.
+    /// Its hardware address, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
     /// The largest packet in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
-    /// Its speed in Mbit/s; only of a real one whose cable is in.
+    /// Its speed in Mbit/s; only for a hardware interface with a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed_mbit: Option<u32>,
     /// The bridge or bond that it is a part of.
@@ -38,12 +38,12 @@ pub struct Interface {
     pub part_of: Option<String>,
     /// Its addresses with the length of their networks' prefix, such as `192.168.1.4/24`, sorted.
     pub addresses: Vec<String>,
-    /// Those of them by which others reach the machine, for long.
+    /// Those at which other machines reach the host permanently.
     #[serde(skip)]
     pub lasting: Vec<String>,
 }
 
-/// What an interface is.
+/// The kind of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InterfaceKind {
@@ -51,9 +51,9 @@ pub enum InterfaceKind {
     Ethernet,
     /// A radio.
     Wifi,
-    /// The machine's own loopback.
+    /// The loopback of the host.
     Loopback,
-    /// A bridge, to which others are joined.
+    /// A bridge of other interfaces.
     Bridge,
     /// Several cards that work as one.
     Bond,
@@ -63,46 +63,47 @@ pub enum InterfaceKind {
     Wireguard,
     /// Another tunnel.
     Tunnel,
-    /// Anything else that is no hardware, such as a container's end of a wire.
+    /// Another interface without hardware, such as a container's virtual Ethernet port.
     Virtual,
 }
 
-/// How an interface stands.
+/// The state of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkState {
     /// It carries packets.
     Up,
-    /// It is switched on and has no cable, no network, or nothing below it.
+    /// It is enabled, but has no cable, no network, or no interface below it.
     NoCarrier,
-    /// It is switched off.
+    /// It is disabled.
     Down,
 }
 
 impl Interface {
-    /// Whether it says something of the machine for long. Not the loopback, and not the ends of containers'
-    /// and virtual machines' wires, which come and go with them: made up, part of a bridge, and without
-    /// addresses of their own.
+    /// Whether it is a lasting fact about the host. Excluded are the loopback and the virtual ports
+    /// of containers and virtual machines, which come and go with them: without hardware, part of a
+    /// bridge, and without addresses.
     pub fn is_lasting(&self) -> bool {
         let is_plain = self.kind == InterfaceKind::Loopback || self.is_port();
         !(is_plain && self.lasting.is_empty())
     }
 
-    /// Whether it looks like the end of a container's or virtual machine's wire: made up, and part of a bridge.
+    /// Whether it looks like the virtual port of a container or virtual machine: no hardware, and
+    /// part of a bridge.
     pub fn is_port(&self) -> bool {
         let made_up = matches!(self.kind, InterfaceKind::Virtual | InterfaceKind::Tunnel);
         made_up && self.part_of.is_some()
     }
 }
 
-/// All interfaces of a machine that has these addresses, sorted by name.
+/// Returns all interfaces of a host that has these addresses, sorted by name.
 pub fn interfaces(tree: &Tree, addresses: &[InterfaceAddress]) -> Vec<Interface> {
     let mut by_name: BTreeMap<&str, Vec<&InterfaceAddress>> = BTreeMap::new();
     for address in addresses {
         by_name.entry(&address.interface).or_default().push(address);
     }
     let names = tree.names("sys/class/net").into_iter();
-    // Beside the interfaces there are files there, such as `bonding_masters`.
+    // The directory also has files, such as `bonding_masters`.
     names
         .filter(|name| tree.has(&format!("sys/class/net/{name}/ifindex")))
         .map(|name| interface(tree, name, &by_name))
@@ -125,7 +126,8 @@ fn interface(
         state: state(tree, &place),
         mac: mac.filter(|mac| mac.bytes().any(|b| !matches!(b, b'0' | b':'))),
         mtu: tree.number(&file("mtu")),
-        // Others say the speed of something else, or one that is made up; one without a cable says -1.
+        // Virtual interfaces report another interface's speed or an arbitrary one; one without a
+        // cable reports -1.
         speed_mbit: tree.number(&file("speed")).filter(|_| is_real),
         part_of: tree.link_name(&file("master")),
         addresses: own.iter().map(|address| address.with_prefix()).collect(),
@@ -162,7 +164,7 @@ fn state(tree: &Tree, place: &str) -> LinkState {
     if flags.unwrap_or(0) & ADMINISTRATIVELY_UP == 0 {
         return LinkState::Down;
     }
-    // Those that know no carrier, such as tunnels, are `unknown`.
+    // `unknown` is the state of interfaces without carrier detection, such as tunnels.
     match tree.word(&format!("{place}/operstate")).as_deref() {
         Some("up" | "unknown") => LinkState::Up,
         _ => LinkState::NoCarrier,
@@ -176,8 +178,8 @@ mod tests {
     use super::super::recording::record;
     use super::*;
 
-    /// The files that matter, as a small server has them: a card with its cable in, one without, a radio, a
-    /// bridge with a container's wire, and tunnels.
+    /// The relevant files of a small server: a card with a cable, one without, a radio, a bridge
+    /// with a container's port, and tunnels.
     const SERVER: &[(&str, &str)] = &[
         ("sys/class/net/bonding_masters", "\n"),
         ("sys/class/net/enp1s0/ifindex", "2\n"),

@@ -1,4 +1,4 @@
-//! The host's open ports, and who opened them.
+//! The host's open ports and who opened them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -12,57 +12,58 @@ use crate::sys::{OpenPort, cgroup_paths, open_ports, open_ports_of, socket_progr
 
 use super::super::source::{Tree, label};
 
-/// The first port that the kernel gives to whoever asks for any, unless `ip_local_port_range` says otherwise.
+/// The first port that the kernel assigns by itself, unless `ip_local_port_range` differs.
 const FIRST_EPHEMERAL: u16 = 32_768;
 
-/// A port of the host that is open for others.
+/// An open port of the host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct HostListener {
-    /// How it is spoken to.
+    /// Its protocol.
     pub protocol: Transport,
     /// Its number.
     pub port: u16,
     /// The address it is bound to; `0.0.0.0` or `::` for all.
     pub address: IpAddr,
-    /// Who opened it: a user's name, or the number where there is no name.
+    /// The user who opened it, or the uid if it has no name.
     pub user: String,
-    /// The systemd unit that opened it, as far as the kernel tells.
+    /// The systemd unit that opened it, if the kernel reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// The container on the host's own network that opened it.
+    /// The container on the host's network that opened it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// The program that has it, as it calls itself; only where it may be known.
+    /// The name of the program that has it, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Whether it is not one of those that the kernel gives to whoever asks for any, which come and go.
+    /// Whether it is below the ephemeral ports, which come and go.
     #[serde(skip)]
     pub is_lasting: bool,
 }
 
-/// The open ports as the kernel tells of them.
+/// The open ports, as the kernel reports them.
 #[derive(Debug)]
 pub struct OpenPorts(Vec<OpenPort>);
 
 impl OpenPorts {
-    /// All of them; a recording has what its `/proc` shows, and so has a kernel that cannot be asked.
+    /// Returns all open ports. For a recorded tree, or if the kernel cannot be asked, they are read
+    /// from `/proc`.
     pub fn of(tree: &Tree) -> Self {
         let is_here = tree.path("") == Path::new("/");
         let asked = is_here.then(open_ports).and_then(Result::ok);
         Self(asked.unwrap_or_else(|| open_ports_of(&tree.path("proc/net"))))
     }
 
-    /// The numbers of their sockets.
+    /// Returns the inode numbers of their sockets.
     pub fn sockets(&self) -> BTreeSet<u64> {
         self.0.iter().map(|one| one.inode).collect()
     }
 
-    /// The programs that have them, as far as this process may see that.
+    /// Returns the programs that have them, as far as this process may see.
     pub fn programs(&self, tree: &Tree) -> BTreeMap<u64, String> {
         socket_programs(&tree.path("proc"), self.sockets())
     }
 
-    /// With all that is known of them, sorted by protocol, port and address.
+    /// Returns their descriptions, sorted by protocol, port and address.
     pub fn described(&self, tree: &Tree, programs: &BTreeMap<u64, String>) -> Vec<HostListener> {
         described(tree, &self.0, programs)
     }
@@ -110,12 +111,12 @@ fn first_ephemeral(tree: &Tree) -> u16 {
         .unwrap_or(FIRST_EPHEMERAL)
 }
 
-/// The names of users by number.
+/// Returns the names of users by uid.
 pub fn users(tree: &Tree) -> BTreeMap<u32, String> {
     names(&tree.text("etc/passwd").unwrap_or_default())
 }
 
-/// As passwd(5) has them; the first of several.
+/// Parses passwd(5); the first of several names is used.
 fn names(passwd: &str) -> BTreeMap<u32, String> {
     let mut users = BTreeMap::new();
     for line in passwd.lines() {
@@ -129,15 +130,15 @@ fn names(passwd: &str) -> BTreeMap<u32, String> {
     users
 }
 
-/// The unit of the system's own manager: the first on the way, for a user's manager has units below its own. One
-/// that systemd opened for somebody else is nobody's.
+/// Returns the unit of the system manager: the first in the path, because a user's manager has
+/// units below its own. Sockets that systemd itself opened for another unit have no unit.
 pub fn unit(group: &str) -> Option<String> {
     let is_unit = |name: &&str| matches!(name.rsplit_once('.'), Some((_, "service" | "scope")));
     let unit = group.split('/').find(is_unit)?;
     (unit != "init.scope" && container(group).is_none()).then(|| unit.to_owned())
 }
 
-/// LXC's name for a container is in its cgroup's; Proxmox has a group for each number.
+/// LXC puts the container's name into its cgroup's name; Proxmox has a cgroup for each id.
 pub fn container(group: &str) -> Option<String> {
     let mut parts = group
         .split('/')
@@ -161,8 +162,8 @@ mod tests {
     use super::super::recording::record;
     use super::*;
 
-    /// As Linux 6.1 writes them: a listener on all addresses, one on the loopback, a connection, and a datagram
-    /// socket with a port that the kernel chose.
+    /// Written by Linux 6.1: a listener on all addresses, one on the loopback, a connection, and a
+    /// datagram socket with a port that the kernel chose.
     const TCP: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
         \x20  0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1001 1\n\
         \x20  1: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 1002 1\n\
@@ -220,7 +221,7 @@ mod tests {
         let one = all.iter().find(|one| {
             one.protocol == Transport::Tcp && one.port == at.port() && one.address == at.ip()
         });
-        // Whose name it is may vary: a child that another test is just starting has it too.
+        // The name may vary: a child that another test is just starting has the socket too.
         assert!(one.unwrap().program.is_some(), "{one:?}");
     }
 

@@ -1,4 +1,4 @@
-//! The machine that gatewren runs on, and what can be asked of it.
+//! The host that gatewren runs on, and the queries about it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -27,31 +27,31 @@ use super::traffic::{NetworkTraffic, traffic};
 use super::usage::boot_time_s;
 use super::watchtower::Watchtower;
 
-/// How long the processors are watched for their usage.
+/// The interval over which CPU usage is measured.
 const SAMPLE: Duration = Duration::from_millis(200);
 
-/// How long an answer may take: a disk that fails holds up whoever asks it. A question that is not answered
-/// in time goes on without anybody who waits for it.
+/// The timeout of a query: reading from a failing disk blocks. After a timeout the query itself
+/// continues, but its result is discarded.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The machine that gatewren runs on.
+/// The host that gatewren runs on.
 #[derive(Debug)]
 pub struct Host {
     tree: Tree,
     tower: Watchtower,
-    /// Read once: the kernel computes it from the clock, which is set and corrected.
+    /// Read once: the kernel computes it from the clock, which may be set and corrected.
     boot_time: OnceLock<Option<String>>,
     started: Instant,
 }
 
-/// All that is known of the machine and does not move by itself, but for how full and how warm it is.
+/// All stable facts about the host, and its disk usage and temperatures.
 #[derive(Debug, Clone)]
 pub struct HostFacts {
-    /// What it is.
+    /// What the host is.
     pub info: ServerInfo,
     /// Its time zone.
     pub zone: Option<String>,
-    /// Whether something keeps its clock right.
+    /// Whether its clock is synchronised.
     pub ntp_synced: Option<bool>,
     /// Its network interfaces, sorted by name.
     pub interfaces: Vec<Interface>,
@@ -59,47 +59,47 @@ pub struct HostFacts {
     pub routes: Vec<Route>,
     /// Its open ports, sorted, without the programs that have them.
     pub listeners: Vec<HostListener>,
-    /// Whom it asks for names.
+    /// Its DNS resolver.
     pub resolver: Resolver,
     /// Its disks, sorted by name.
     pub disks: Vec<Disk>,
-    /// Its file systems, sorted by path, with their sizes where they can be had.
+    /// Its file systems, sorted by path, with their sizes where available.
     pub mounts: Vec<Mounted>,
-    /// Its temperatures, sorted by sensor; only those that it disturbs nobody to read.
+    /// Its temperatures, sorted by sensor; only sensors whose reading wakes no disk.
     pub temperatures: Vec<Temperature>,
 }
 
 impl Host {
-    /// This machine, with a helper for what is not seen from a sandbox.
+    /// Returns this host, with a helper for what the sandbox hides.
     pub fn new(helper: Helper) -> Self {
         Self::of(Tree::of_this_machine(), Watchtower::of(helper))
     }
 
-    /// This machine as far as this process sees it.
+    /// Returns this host as this process sees it.
     #[cfg(test)]
     pub fn unaided() -> Self {
         Self::of(Tree::of_this_machine(), Watchtower::default())
     }
 
-    /// A machine that is not here, recorded below a directory; its clock and its interfaces' addresses are
-    /// this machine's.
+    /// Returns a host recorded below a directory; its clock and its interfaces' addresses are this
+    /// host's.
     #[cfg(test)]
     pub fn recorded(root: &std::path::Path) -> Self {
         Self::of(Tree::below(root), Watchtower::default())
     }
 
-    /// What it is.
+    /// Returns what the host is.
     pub async fn info(self: &Arc<Self>) -> Result<ServerInfo, BackendError> {
         self.ask(Self::look_at_info).await
     }
 
-    /// What its clock says.
+    /// Returns the time.
     pub async fn time(self: &Arc<Self>) -> Result<ServerTime, BackendError> {
         self.learn().await;
         self.ask(Self::look_at_clock).await
     }
 
-    /// How it stands; takes 200 ms, in which the processors are watched.
+    /// Returns the current metrics. Takes 200 ms, during which CPU usage is measured.
     pub async fn metrics(self: &Arc<Self>) -> Result<Metrics, BackendError> {
         let earlier = metrics::cpu_time(&self.tree);
         tokio::time::sleep(SAMPLE).await;
@@ -108,7 +108,7 @@ impl Host {
             .await
     }
 
-    /// Its network interfaces, sorted by name, with what went through each since the boot.
+    /// Returns its network interfaces, sorted by name, with the traffic of each since the boot.
     pub async fn interfaces(
         self: &Arc<Self>,
     ) -> Result<Vec<(Interface, Option<NetworkTraffic>)>, BackendError> {
@@ -125,12 +125,12 @@ impl Host {
         .await
     }
 
-    /// Its routes, the default ones first.
+    /// Returns its routes, the default ones first.
     pub async fn routes(self: &Arc<Self>) -> Result<Vec<Route>, BackendError> {
         self.ask(|host| routes(&host.tree)).await
     }
 
-    /// The machines on its networks that the kernel has met, sorted by interface and address.
+    /// Returns the machines on its networks that the kernel knows, sorted by interface and address.
     pub async fn neighbors(self: &Arc<Self>) -> Result<Vec<Neighbor>, BackendError> {
         let found = self.ask(|_| neighbors()).await?;
         found.map(known).map_err(|cause| {
@@ -139,7 +139,7 @@ impl Host {
         })
     }
 
-    /// Its open ports, sorted by protocol, port and address, with the programs that have them where that may be
+    /// Returns its open ports, sorted by protocol, port and address, with their programs where
     /// known.
     pub async fn listeners(self: &Arc<Self>) -> Result<Vec<HostListener>, BackendError> {
         let open = self.ask(|host| OpenPorts::of(&host.tree)).await?;
@@ -151,7 +151,7 @@ impl Host {
         .await
     }
 
-    /// Its name, and the addresses by which others reach it.
+    /// Returns its name, and the addresses at which other machines reach it.
     pub async fn addresses(
         self: &Arc<Self>,
     ) -> Result<(String, Vec<ReachableAddress>), BackendError> {
@@ -163,7 +163,7 @@ impl Host {
         .await
     }
 
-    /// Its disks, sorted by name, and its file systems, sorted by path.
+    /// Returns its disks, sorted by name, and its file systems, sorted by path.
     pub async fn disks(self: &Arc<Self>) -> Result<(Vec<Disk>, Vec<Mounted>), BackendError> {
         self.learn().await;
         self.ask(|host| {
@@ -173,12 +173,13 @@ impl Host {
         .await
     }
 
-    /// Has the helper look at what is not seen from here; what it told last stays where it does not answer.
+    /// Has the helper read what the sandbox hides. If the helper does not answer, the last result
+    /// stays.
     pub async fn learn(&self) {
         self.tower.look().await;
     }
 
-    /// Looks at everything; may hang for as long as a disk does.
+    /// Reads all facts; blocks as long as a disk does.
     pub fn facts(&self) -> HostFacts {
         let mounts = self.look_at_mounts();
         HostFacts {
@@ -240,7 +241,8 @@ impl Host {
         self.boot_time.get_or_init(read).clone()
     }
 
-    /// Asks on a thread of its own, because the files of a disk that fails answer late or never.
+    /// Runs a query on a separate thread, because files on a failing disk may block for long or
+    /// forever.
     async fn ask<T: Send + 'static>(
         self: &Arc<Self>,
         question: impl FnOnce(&Self) -> T + Send + 'static,

@@ -5,18 +5,18 @@ use serde::Serialize;
 
 use super::super::source::field;
 
-/// How much there is of something, and how much of it can be had.
+/// The total and the available amount of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Space {
-    /// All of it, in bytes.
+    /// The total amount in bytes.
     pub total_bytes: u64,
-    /// What can be had without pressing on anything, in bytes.
+    /// The amount in bytes that is available without reclaiming memory in use.
     pub available_bytes: u64,
 }
 
-/// The memory.
+/// Returns the memory.
 pub fn memory(meminfo: &str) -> Space {
-    // Kernels before 3.14 have no MemAvailable; what is free is less, but never too much.
+    // Kernels before 3.14 have no MemAvailable; MemFree is lower, but never too high.
     let available = bytes(meminfo, "MemAvailable").or_else(|| bytes(meminfo, "MemFree"));
     Space {
         total_bytes: bytes(meminfo, "MemTotal").unwrap_or(0),
@@ -24,7 +24,7 @@ pub fn memory(meminfo: &str) -> Space {
     }
 }
 
-/// The swap space, all zero if there is none.
+/// Returns the swap space; all zero if there is none.
 pub fn swap(meminfo: &str) -> Space {
     Space {
         total_bytes: bytes(meminfo, "SwapTotal").unwrap_or(0),

@@ -1,4 +1,4 @@
-//! How the machine stands at this moment.
+//! The current metrics of the host.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,14 +11,14 @@ use super::temperatures::{Sensors, Temperature, temperatures};
 use super::traffic::{DiskTraffic, NetworkTraffic, disks, traffic};
 use super::usage::{self, CpuTime};
 
-/// How the machine stands.
+/// The metrics of the host.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Metrics {
     /// The share of all processors that was busy during the sample, in percent.
     pub cpu_percent: f64,
     /// Load averages over 1, 5 and 15 minutes.
     pub load: [f64; 3],
-    /// Where work had to wait; absent when the kernel does not count it.
+    /// How much work waited for resources; absent if the kernel does not measure it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure: Option<Pressure>,
     /// The memory.
@@ -37,18 +37,18 @@ pub struct Metrics {
 
 /// The share of the last ten seconds in which some work waited for a resource, in percent (PSI).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-#[expect(clippy::struct_field_names, reason = "the unit stands in every name")]
+#[expect(clippy::struct_field_names, reason = "every name includes the unit")]
 pub struct Pressure {
-    /// For a processor.
+    /// Waiting for a processor.
     pub cpu_percent: f64,
-    /// For memory.
+    /// Waiting for memory.
     pub memory_percent: f64,
-    /// For a disk.
+    /// Waiting for a disk.
     pub io_percent: f64,
 }
 
 impl Metrics {
-    /// How it stands now, with the processors' usage since `earlier`.
+    /// Returns the current metrics, with the CPU usage since `earlier`.
     pub fn since(tree: &Tree, earlier: CpuTime, seen: &Seen) -> Self {
         let proc = |name: &str| tree.text(&format!("proc/{name}")).unwrap_or_default();
         let meminfo = proc("meminfo");
@@ -66,7 +66,7 @@ impl Metrics {
     }
 }
 
-/// The processors' time up to now.
+/// Returns the processors' time up to now.
 pub fn cpu_time(tree: &Tree) -> CpuTime {
     tree.text("proc/stat")
         .and_then(|stat| CpuTime::parse(&stat))

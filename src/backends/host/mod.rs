@@ -1,5 +1,4 @@
-//! The machine itself: what it is and how it stands, from `/proc` and `/sys`, and from the helper what a
-//! sandbox hides.
+//! The host: its facts and metrics from `/proc` and `/sys`, and from the helper what a sandbox hides.
 
 mod addresses;
 mod clock;

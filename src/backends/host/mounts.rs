@@ -1,4 +1,4 @@
-//! The file systems that hold data, and how full they are.
+//! The file systems that hold data, and their usage.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::sys::unescape_mount;
 use super::seen::Seen;
 use super::usage::percent;
 
-/// File systems without a block device of their own that hold data all the same.
+/// Local file systems without a block device.
 const LOCAL: [&str; 3] = ["btrfs", "zfs", "bcachefs"];
 
 /// File systems whose data is on another machine.
@@ -29,10 +29,11 @@ const NETWORK: [&str; 12] = [
     "smb3",
 ];
 
-/// File systems in memory at other places than these were mounted by somebody on purpose.
+/// File systems in memory below these paths are standard; elsewhere an administrator mounted them
+/// on purpose.
 const RUNTIME: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
 
-/// Images of programs, which are full by nature.
+/// Program images, which are always full.
 const IMAGES: [&str; 3] = ["squashfs", "erofs", "iso9660"];
 
 /// One mounted file system.
@@ -44,25 +45,25 @@ pub struct Mount {
     pub filesystem: String,
     /// Its size in bytes.
     pub total_bytes: u64,
-    /// What a program without special rights may still write, in bytes.
+    /// What an unprivileged program may still write, in bytes.
     pub available_bytes: u64,
-    /// How full it is, as `df` counts: what is reserved for root counts as full.
+    /// The usage, as `df` counts it: space reserved for root counts as used.
     pub used_percent: f64,
 }
 
-/// How full a file system is.
+/// The usage of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Fullness {
-    /// What a program without special rights may still write, in bytes.
+    /// What an unprivileged program may still write, in bytes.
     pub available_bytes: u64,
-    /// As `df` counts: what is reserved for root counts as full.
+    /// The usage, as `df` counts it: space reserved for root counts as used.
     pub used_percent: f64,
 }
 
-/// A mounted file system, with its sizes where they can be had.
+/// A mounted file system, with its sizes where available.
 pub type Mounted = (MountPoint, Option<Mount>);
 
-/// Where a file system is mounted, and what it is.
+/// A mount point and its file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountPoint {
     /// Where it is mounted.
@@ -71,29 +72,29 @@ pub struct MountPoint {
     pub filesystem: String,
     /// What is mounted, such as `/dev/sda1` or `nas:/export`.
     pub source: String,
-    /// The number of its device, such as `8:1`; major number 0 is no device.
+    /// Its device number, such as `8:1`; major number 0 is no device.
     pub device: String,
-    /// Whether nothing can be written, by order or after an error.
+    /// Whether it is read-only, by its options or after an error.
     pub read_only: bool,
-    /// Where its data is.
+    /// The place of its data.
     pub data: Data,
-    /// Whether it is the whole file system and not a part that is bound elsewhere.
+    /// Whether it is the whole file system, not a bind mount of a part.
     whole: bool,
 }
 
-/// Where the data of a file system is.
+/// The place of a file system's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Data {
-    /// On a disk of this machine.
+    /// On a disk of the host.
     Disk,
-    /// In its memory.
+    /// In memory.
     Memory,
-    /// On another machine: to ask how full it is would hang while that is gone.
+    /// On another machine: querying its size blocks while that machine is down.
     Network,
 }
 
 impl Mount {
-    /// How full it is.
+    /// Returns the usage.
     pub fn space(&self) -> Fullness {
         Fullness {
             available_bytes: self.available_bytes,
@@ -103,7 +104,7 @@ impl Mount {
 }
 
 impl MountPoint {
-    /// With its sizes; nothing where they cannot be had.
+    /// Returns the mount with its sizes; `None` if they are unavailable.
     fn measured(&self, seen: &Seen) -> Option<Mount> {
         if self.data == Data::Network {
             return None;
@@ -120,7 +121,7 @@ impl MountPoint {
     }
 }
 
-/// The file systems on this machine's disks with their sizes, sorted by path.
+/// Returns the file systems on the host's disks with their sizes, sorted by path.
 pub fn mounts(seen: &Seen) -> Vec<Mount> {
     let all = mounted(seen).into_iter();
     all.filter(|(point, _)| point.data == Data::Disk)
@@ -128,9 +129,9 @@ pub fn mounts(seen: &Seen) -> Vec<Mount> {
         .collect()
 }
 
-/// The file systems that hold data, sorted by path, with their sizes where they can be had.
+/// Returns the file systems that hold data, sorted by path, with their sizes where available.
 ///
-/// Those on the network have none: to ask one whose server is gone would hang.
+/// Network file systems have no sizes: a query blocks if the server is down.
 pub fn mounted(seen: &Seen) -> Vec<Mounted> {
     let points = mount_points(&seen.mountinfo).into_iter();
     points
@@ -139,7 +140,7 @@ pub fn mounted(seen: &Seen) -> Vec<Mounted> {
         .collect()
 }
 
-/// Where the file systems are whose sizes are told.
+/// Returns the paths of the file systems whose sizes are shown.
 pub fn places_to_measure(mountinfo: &str) -> Vec<String> {
     let points = mount_points(mountinfo).into_iter();
     points
@@ -148,12 +149,12 @@ pub fn places_to_measure(mountinfo: &str) -> Vec<String> {
         .collect()
 }
 
-/// Reads `/proc/self/mountinfo` (proc(5)), sorted by path; of several places of one file system
-/// the one with the shortest path.
+/// Parses `/proc/self/mountinfo` (proc(5)) and sorts by path. Of several mounts of one file system,
+/// the one with the shortest path is kept.
 fn mount_points(mountinfo: &str) -> Vec<MountPoint> {
     let mut by_path = BTreeMap::new();
     for point in mountinfo.lines().filter_map(mount_point) {
-        // What is mounted over another hides it.
+        // A later mount at the same path hides the earlier one.
         by_path.insert(point.path.clone(), point);
     }
     let mut by_device: BTreeMap<(String, String), MountPoint> = BTreeMap::new();
@@ -170,8 +171,8 @@ fn mount_points(mountinfo: &str) -> Vec<MountPoint> {
     points
 }
 
-/// One line: id, parent, device, root, path, options, more fields up to a dash, then kind, source, options of
-/// the file system.
+/// Parses one line: id, parent, device, root, path, options, more fields up to a dash, then kind,
+/// source, and options of the file system.
 fn mount_point(line: &str) -> Option<MountPoint> {
     let (here, filesystem) = line.split_once(" - ")?;
     let mut here = here.split(' ').skip(2).map(unescape_mount);
@@ -190,7 +191,7 @@ fn mount_point(line: &str) -> Option<MountPoint> {
     })
 }
 
-/// Where the data is; nothing for what holds none that anybody would miss.
+/// Returns where the data is; `None` for a file system without data of value.
 fn data(path: &str, filesystem: &str, source: &str) -> Option<Data> {
     let beneath = |place: &str| {
         path.strip_prefix(place)
@@ -203,11 +204,11 @@ fn data(path: &str, filesystem: &str, source: &str) -> Option<Data> {
         return Some(Data::Network);
     }
     if filesystem == "tmpfs" {
-        // `shm` is what a container engine gives each container.
+        // A container engine mounts `shm` in each container.
         let on_purpose = source != "shm" && !RUNTIME.into_iter().any(beneath);
         return on_purpose.then_some(Data::Memory);
     }
-    // Elsewhere than at the root it is a container's.
+    // An overlay elsewhere than at the root belongs to a container.
     let root_overlay = filesystem == "overlay" && path == "/";
     let is_device = source.starts_with("/dev/") && source != "/dev/fuse";
     let on_device = is_device && !filesystem.starts_with("fuse.");
@@ -281,7 +282,7 @@ mod tests {
             ))
             .is_empty()
         );
-        // To ask it would hang.
+        // A query for its size would block.
         assert!(mounts(&Seen::by_ourselves("1 2 0:50 / / rw - nfs4 nas:/export rw")).is_empty());
     }
 

@@ -1,4 +1,4 @@
-//! The machines on the same networks, as far as the kernel has met them.
+//! Machines on the same networks that the kernel knows.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::sys::FoundNeighbor;
 
-/// States of the kernel's entries (`NUD_*`, rtnetlink(7)).
+/// States of the kernel's neighbour entries (`NUD_*`, rtnetlink(7)).
 const INCOMPLETE: u16 = 0x01;
 const REACHABLE: u16 = 0x02;
 const FAILED: u16 = 0x20;
@@ -17,34 +17,35 @@ const PERMANENT: u16 = 0x80;
 /// A machine on one of the host's networks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Neighbor {
-    /// The interface behind which it is.
+    /// The interface through which it is reached.
     pub interface: String,
     /// Its address.
     pub address: IpAddr,
-    /// Its hardware address; absent as long as it has not answered.
+    /// Its hardware address; absent until it has answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
-    /// How the kernel stands with it.
+    /// Its state in the kernel's table.
     pub state: NeighborState,
-    /// Whether it says that it is a router; only IPv6 tells.
+    /// Whether it announced itself as a router; only known for IPv6.
     pub router: bool,
 }
 
-/// How the kernel stands with a neighbour.
+/// The state of a neighbour in the kernel's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NeighborState {
-    /// It has answered lately.
+    /// It has answered recently.
     Reachable,
-    /// It has answered once, and nobody has asked lately.
+    /// It has answered before, but was not asked recently.
     Stale,
     /// It does not answer.
     Unreachable,
-    /// Somebody wrote the entry by hand.
+    /// An administrator added the entry.
     Fixed,
 }
 
-/// Sorted by interface and address, without groups and what needs no hardware address.
+/// Returns the neighbours sorted by interface and address, without groups and entries that need no
+/// hardware address.
 pub fn known(all: Vec<FoundNeighbor>) -> Vec<Neighbor> {
     let mut all: Vec<_> = all.into_iter().filter_map(neighbor).collect();
     all.sort();

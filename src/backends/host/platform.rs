@@ -1,4 +1,4 @@
-//! What the machine runs on: its processors, and whether they are real.
+//! The host's hardware: its processors, and whether it is virtual.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,20 +8,20 @@ use super::super::source::{self, Tree, field};
 /// The processors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cpu {
-    /// What the processor calls itself.
+    /// The model that the processor reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How many the system may use at once.
+    /// The number of processors that the system may use.
     pub cores: u32,
 }
 
-/// What the machine is sold as, as its firmware says.
+/// The product that the firmware reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Hardware {
-    /// Who made it.
+    /// The vendor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vendor: Option<String>,
-    /// What it is called.
+    /// The product's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
 }
@@ -31,7 +31,7 @@ pub fn hardware(tree: &Tree) -> Hardware {
     let dmi = |name: &str| tree.label(&format!("sys/class/dmi/id/{name}"));
     let board = || {
         let model = tree.text("proc/device-tree/model")?;
-        // Text of the device tree ends with a zero.
+        // Text in the device tree ends with a zero byte.
         source::label(model.trim_end_matches('\0'))
     };
     Hardware {
@@ -40,7 +40,7 @@ pub fn hardware(tree: &Tree) -> Hardware {
     }
 }
 
-/// Reads `/proc/cpuinfo`; on ARM the model stands nowhere.
+/// Parses `/proc/cpuinfo`; on ARM it may contain no model.
 pub fn cpu(cpuinfo: &str) -> Cpu {
     let processors = cpuinfo.lines().filter(|line| {
         line.split_once(':')
@@ -56,9 +56,9 @@ pub fn cpu(cpuinfo: &str) -> Cpu {
     }
 }
 
-/// The kind of virtual machine or container, such as `kvm`; nothing on bare metal.
+/// Returns the kind of virtual machine or container, such as `kvm`; `None` on bare metal.
 ///
-/// `container` is what systemd notes.
+/// `container` is the kind that systemd has detected.
 pub fn virtualization(
     container: Option<&str>,
     hardware: &Hardware,
@@ -79,7 +79,7 @@ pub fn virtualization(
     }
     let virtual_cpu = field(cpuinfo, "flags", ':')
         .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
-    // The maker of a laptop may be Microsoft: on x86 the processor says whether it is a real one.
+    // A laptop's vendor may be Microsoft: on x86 the processor reports whether it is virtual.
     if !virtual_cpu && field(cpuinfo, "flags", ':').is_some() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Machines that are not here, as trees of files for the tests.
+//! Recorded hosts for tests, as trees of files.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,8 +8,8 @@ use crate::sys::Scratch;
 
 use super::super::source::Tree;
 
-/// Writes a recorded machine: a path and what stands in the file; `-> target` is a link, and a path that
-/// ends with `/` a directory.
+/// Writes a recorded host: paths and file contents. The content `-> target` makes a link; a path
+/// that ends with `/` is a directory.
 pub fn record(scratch: &Scratch, files: &[(&str, &str)]) -> Tree {
     for (path, content) in files {
         write(&scratch.join(path), path.ends_with('/'), content);

@@ -1,4 +1,4 @@
-//! Whom the machine asks for names.
+//! The host's DNS resolver settings.
 
 use std::net::IpAddr;
 
@@ -7,19 +7,19 @@ use serde::Serialize;
 
 use super::super::source::Tree;
 
-/// systemd-resolved's own address; whom it asks in turn stands in a file of its own.
+/// The address of systemd-resolved's stub; the servers behind it are in a separate file.
 const STUB: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 53));
 
-/// Whom the machine asks for names (resolv.conf(5)).
+/// The DNS resolver settings (resolv.conf(5)).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Resolver {
     /// The servers, in the order in which they are asked.
     pub servers: Vec<String>,
-    /// The domains in which short names are looked for.
+    /// The search domains for short names.
     pub search: Vec<String>,
 }
 
-/// Reads the resolver's settings; behind systemd-resolved, the servers that it asks.
+/// Reads the resolver settings; with systemd-resolved, the servers behind it.
 pub fn resolver(tree: &Tree) -> Resolver {
     let read = |file: &str| parse(&tree.text(file).unwrap_or_default());
     let own = read("etc/resolv.conf");
@@ -40,7 +40,7 @@ fn parse(text: &str) -> Resolver {
         let mut words = line.split_whitespace();
         match words.next() {
             Some("nameserver") => found.servers.extend(words.next().map(str::to_owned)),
-            // The last one counts.
+            // The last one wins.
             Some("search" | "domain") => found.search = words.map(str::to_owned).collect(),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Where packets go: the routes of the main table.
+//! The routes of the main table.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::super::source::Tree;
 
-/// `RTF_*` of `route.h` and `ipv6_route.h`.
+/// `RTF_*` from `route.h` and `ipv6_route.h`.
 const UP: u32 = 0x0001;
 const REJECT: u32 = 0x0200;
 const CACHE: u32 = 0x0100_0000;
@@ -16,28 +16,28 @@ const LOCAL: u32 = 0x8000_0000;
 /// A route.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Route {
-    /// Which addresses it is for, such as `10.0.0.0/8`, or `default`.
+    /// The destination addresses, such as `10.0.0.0/8`, or `default`.
     pub destination: String,
-    /// The next machine on the way; absent when the destination is on this network.
+    /// The next hop; absent if the destination is on this network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway: Option<IpAddr>,
-    /// The interface that the packets leave by.
+    /// The outgoing interface.
     pub interface: String,
     /// 4 or 6.
     pub ip_version: u8,
-    /// Of several that fit, the one with the least metric is taken.
+    /// The metric; of several matching routes, the lowest wins.
     pub metric: u32,
 }
 
 impl Route {
-    /// Whether it leads wherever no other does.
+    /// Whether it is a default route.
     pub fn is_default(&self) -> bool {
         self.destination == "default"
     }
 }
 
-/// All routes but for those to the machine itself and to groups, sorted: the default ones by version
-/// first, then by destination.
+/// Returns all routes except those to the host itself and to groups, sorted: default routes by
+/// version first, then by destination.
 pub fn routes(tree: &Tree) -> Vec<Route> {
     let text = |file: &str| tree.text(file).unwrap_or_default();
     let (v4, v6) = (text("proc/net/route"), text("proc/net/ipv6_route"));
@@ -48,8 +48,8 @@ pub fn routes(tree: &Tree) -> Vec<Route> {
     all
 }
 
-/// Interface, destination, gateway, flags, references, uses, metric, mask; the addresses are in the
-/// machine's own order of bytes.
+/// Interface, destination, gateway, flags, references, uses, metric, mask; addresses are in native
+/// byte order.
 fn route_v4(line: &str) -> Option<Route> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let hex = |index: usize| u32::from_str_radix(words.get(index)?, 16).ok();
@@ -65,8 +65,8 @@ fn route_v4(line: &str) -> Option<Route> {
     })
 }
 
-/// Destination, its prefix, source, its prefix, gateway, metric, references, uses, flags, interface; all in
-/// hex.
+/// Destination, its prefix, source, its prefix, gateway, metric, references, uses, flags,
+/// interface; all in hex.
 fn route_v6(line: &str) -> Option<Route> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let hex = |index: usize| u32::from_str_radix(words.get(index)?, 16).ok();
@@ -104,7 +104,7 @@ mod tests {
     use super::super::recording::record;
     use super::*;
 
-    /// As Linux 6.1 writes them, but for the spaces at the end.
+    /// Written by Linux 6.1, without trailing spaces.
     const V4: &str = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
         eth0\t000AA8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0\n\
         eth0\t00000000\t010AA8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\

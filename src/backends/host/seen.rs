@@ -1,23 +1,23 @@
-//! What the helper sees of the machine for a process in a sandbox.
+//! What the helper reads for a sandboxed process.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::sys::{DiskSpace, disk_space};
 
-/// The mounts and the clock of the machine.
+/// The host's mounts and clock.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The table of mounts.
     pub mountinfo: String,
-    /// Whether something keeps the clock right, where that is known.
+    /// Whether the clock is synchronised, if known.
     pub clock_synchronised: Option<bool>,
-    /// The sizes of what is mounted; nothing where this process measures by itself.
+    /// The sizes of the mounts; `None` if this process measures them itself.
     pub spaces: Option<BTreeMap<String, DiskSpace>>,
 }
 
 impl Seen {
-    /// As this process sees it.
+    /// Returns the view of this process.
     pub fn by_ourselves(mountinfo: &str) -> Self {
         Self {
             mountinfo: mountinfo.to_owned(),
@@ -25,7 +25,7 @@ impl Seen {
         }
     }
 
-    /// How full the file system at a place is; may hang for as long as a disk does.
+    /// Returns the size and usage of the file system at a path; blocks as long as a disk does.
     pub fn space(&self, place: &str) -> Option<DiskSpace> {
         match &self.spaces {
             Some(spaces) => spaces.get(place).copied(),

@@ -1,4 +1,4 @@
-//! How warm the parts of the machine are, as the kernel's sensors say.
+//! The temperatures of the kernel's sensors.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use serde::Serialize;
 
 use super::super::source::Tree;
 
-/// The driver that asks a disk itself: that can keep a sleeping one awake.
+/// The driver that queries the disk itself, which can keep a sleeping disk awake.
 const DISK_DRIVER: &str = "drivetemp";
 
 /// One temperature.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Temperature {
-    /// Which sensor, such as `coretemp Package id 0`.
+    /// The sensor, such as `coretemp Package id 0`.
     pub sensor: String,
-    /// Degrees Celsius.
+    /// The temperature in degrees Celsius.
     pub celsius: f64,
-    /// From where on it is too warm, in degrees; absent where the sensor does not know.
+    /// The high limit in degrees Celsius, if the sensor has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high_celsius: Option<f64>,
-    /// From where on it takes damage or is switched off, in degrees.
+    /// The limit in degrees Celsius above which the part is damaged or switched off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub critical_celsius: Option<f64>,
 }
@@ -30,11 +30,11 @@ pub struct Temperature {
 pub enum Sensors {
     /// All.
     All,
-    /// Those that it disturbs nobody to read.
+    /// Only sensors whose reading wakes no disk.
     Quiet,
 }
 
-/// All temperatures of the machine's sensors, sorted by their names.
+/// Returns all temperatures, sorted by sensor.
 pub fn temperatures(tree: &Tree, which: Sensors) -> Vec<Temperature> {
     let mut all: Vec<(String, Temperature)> = Vec::new();
     for chip in tree.names("sys/class/hwmon") {
@@ -64,7 +64,7 @@ fn chip_temperatures(tree: &Tree, place: &str, name: &str) -> Vec<Temperature> {
                 Some(f64::from(millidegrees) / 1000.0)
             };
             let label = tree.label(&format!("{place}/{input}_label"));
-            // A limit that was never set is 0 or below, or beyond all sense.
+            // A limit that was never set is 0, negative, or absurdly high.
             let limit = |what: &str| degrees(what).filter(|limit| (1.0..200.0).contains(limit));
             Some(Temperature {
                 sensor: format!("{name} {}", label.unwrap_or(input.clone())),
@@ -76,7 +76,7 @@ fn chip_temperatures(tree: &Tree, place: &str, name: &str) -> Vec<Temperature> {
         .collect()
 }
 
-/// Two disks of one kind have sensors of one name: then the device stands in it too.
+/// Two disks of one model have sensors of the same name; then the name includes the device.
 fn told_apart(all: Vec<(String, Temperature)>) -> Vec<Temperature> {
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     for (_, one) in &all {
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn temperatures_have_the_names_of_their_sensors_and_their_limits() {
         let scratch = Scratch::new();
-        // As the drivers of a desktop with two NVMe disks and one that spins lay them out.
+        // As the drivers of a desktop with two NVMe disks and one rotating disk lay them out.
         let tree = record(
             &scratch,
             &[

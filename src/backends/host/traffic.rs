@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Bytes in a sector of `/proc/diskstats`, whatever the disk's own are.
+/// Bytes of a sector in `/proc/diskstats`, whatever the disk's own sector size.
 const SECTOR_BYTES: u64 = 512;
 
-/// Devices that are no disks of their own.
+/// Prefixes of devices that are not physical disks.
 const NO_DISKS: [&str; 5] = ["loop", "ram", "zram", "dm-", "md"];
 
-/// What went through a network interface.
+/// The traffic of a network interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NetworkTraffic {
     /// Its name.
@@ -18,13 +18,13 @@ pub struct NetworkTraffic {
     pub rx_bytes: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
-    /// Packets that came broken or for which there was no room.
+    /// Packets received broken or dropped.
     pub rx_errors: u64,
     /// Packets that could not be sent.
     pub tx_errors: u64,
 }
 
-/// What was read from a disk and written to it.
+/// The traffic of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DiskTraffic {
     /// Its name, such as `sda`.
@@ -33,18 +33,18 @@ pub struct DiskTraffic {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Milliseconds in which it had something to do.
+    /// Milliseconds in which it was busy.
     pub busy_ms: u64,
 }
 
-/// Reads `/proc/net/dev`, sorted by name.
+/// Parses `/proc/net/dev`, sorted by name.
 pub fn traffic(dev: &str) -> Vec<NetworkTraffic> {
     let mut all: Vec<_> = dev.lines().filter_map(interface).collect();
     all.sort_by(|a, b| a.interface.cmp(&b.interface));
     all
 }
 
-/// Reads `/proc/diskstats`, sorted by name; whole disks that were ever used, none of their partitions.
+/// Parses `/proc/diskstats`, sorted by name; only whole disks that were used, without partitions.
 pub fn disks(diskstats: &str) -> Vec<DiskTraffic> {
     let mut all: Vec<_> = diskstats.lines().filter_map(disk).collect();
     all.sort_by(|a, b| a.disk.cmp(&b.disk));
@@ -92,7 +92,7 @@ fn disk(line: &str) -> Option<DiskTraffic> {
     (used && real).then_some(disk)
 }
 
-/// `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`; `sdab` is a disk of its own.
+/// `sda1` is a partition of `sda`, `nvme0n1p2` of `nvme0n1`; `sdab` is another disk.
 fn is_partition(name: &str, whole: &str) -> bool {
     let Some(rest) = name.strip_prefix(whole) else {
         return false;

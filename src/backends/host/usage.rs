@@ -1,4 +1,4 @@
-//! How hard the machine works: processor time, load, pressure.
+//! Parses CPU time, load averages and pressure.
 
 use super::super::source;
 
@@ -10,7 +10,8 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// Reads `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal; guest time is in user.
+    /// Parses `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal. Guest time is
+    /// part of user.
     pub fn parse(stat: &str) -> Option<Self> {
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks: Vec<u64> = line
@@ -31,7 +32,7 @@ impl CpuTime {
         })
     }
 
-    /// The share of the processors that was busy between two moments, in percent.
+    /// Returns the CPU usage between two readings, in percent.
     pub fn percent_since(self, earlier: Self) -> f64 {
         let busy = self.busy.saturating_sub(earlier.busy);
         let all = self.all.saturating_sub(earlier.all);
@@ -39,12 +40,12 @@ impl CpuTime {
     }
 }
 
-/// When the machine started, in seconds since 1970, from `/proc/stat`.
+/// Returns the boot time in seconds since 1970, from `/proc/stat`.
 pub fn boot_time_s(stat: &str) -> Option<u64> {
     source::field(stat, "btime", ' ')?.parse().ok()
 }
 
-/// The load averages over 1, 5 and 15 minutes, from `/proc/loadavg`.
+/// Returns the load averages over 1, 5 and 15 minutes, from `/proc/loadavg`.
 pub fn load(loadavg: &str) -> Option<[f64; 3]> {
     let mut words = loadavg
         .split_whitespace()
@@ -53,7 +54,8 @@ pub fn load(loadavg: &str) -> Option<[f64; 3]> {
         .filter(|load| load.iter().all(|l| l.is_finite()))
 }
 
-/// The share of the last ten seconds in which something waited, in percent, from `/proc/pressure/*`.
+/// Returns the share of the last ten seconds in which some work waited, in percent, from
+/// `/proc/pressure/*`.
 pub fn some_avg10(pressure: &str) -> Option<f64> {
     let line = pressure
         .lines()
@@ -64,7 +66,7 @@ pub fn some_avg10(pressure: &str) -> Option<f64> {
     average.parse().ok().filter(|share: &f64| share.is_finite())
 }
 
-/// A share in percent with one digit behind the point; 0 of nothing.
+/// Returns a share in percent with one decimal; 0 if `whole` is 0.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a percentage needs three digits"

@@ -1,4 +1,4 @@
-//! What this process cannot see of the machine from its sandbox, as the helper has told it last.
+//! The helper's last view of what the sandbox hides from this process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,25 +13,26 @@ use super::super::source::Tree;
 use super::mounts::places_to_measure;
 use super::seen::Seen;
 
-/// How long the helper may take for one answer; then what it told last holds on.
+/// The timeout of one query; after it the last result stays in use.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The most of an answer, in bytes: the mounts of some thousand containers. One that is longer does not count.
+/// The maximum size of an answer, in bytes: the mounts of some thousand containers. A longer answer
+/// is discarded.
 const ANSWER: Capture = Capture {
     head: 1024 * 1024,
     tail: 0,
 };
 
-/// Asks the helper, and remembers.
+/// Asks the helper and remembers its last answer.
 #[derive(Debug, Default)]
 pub struct Watchtower {
-    /// None for a machine that is not here.
+    /// `None` for a recorded host.
     helper: Option<Helper>,
     last: Mutex<Option<Arc<Seen>>>,
 }
 
 impl Watchtower {
-    /// One that asks this helper.
+    /// Returns a view through this helper.
     pub fn of(helper: Helper) -> Self {
         Self {
             helper: Some(helper),
@@ -39,7 +40,7 @@ impl Watchtower {
         }
     }
 
-    /// Has the helper look; where it does not answer, what it told last stays.
+    /// Asks the helper; if it does not answer, the last result stays.
     pub async fn look(&self) {
         let Some(helper) = &self.helper else { return };
         let looked = timeout(PATIENCE, view(helper)).await;
@@ -48,7 +49,7 @@ impl Watchtower {
         }
     }
 
-    /// What the helper has seen last, or what this process sees if it never answered.
+    /// Returns the helper's last view, or this process's own view if the helper never answered.
     pub fn seen(&self, tree: &Tree) -> Arc<Seen> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.clone().unwrap_or_else(|| {
@@ -57,7 +58,8 @@ impl Watchtower {
         })
     }
 
-    /// The programs that have these sockets, by the sockets' numbers; none where the helper does not answer.
+    /// Returns the programs that have these sockets, by inode; `None` if the helper does not
+    /// answer.
     pub async fn programs(&self, sockets: BTreeSet<u64>) -> Option<BTreeMap<u64, String>> {
         let sockets = sockets.into_iter().collect();
         let operation = Operation::HostPrograms { sockets };
@@ -84,7 +86,8 @@ async fn ask<T: DeserializeOwned>(helper: &Helper, operation: Operation) -> Opti
         processes: 1,
     };
     let name = operation.name();
-    // Whoever needs the helper for more complains of it; here there is something to go on with.
+    // Only a debug message: other parts report the failure, and here the last result is still
+    // usable.
     let unanswered =
         |cause: &dyn std::fmt::Display| tracing::debug!(%cause, name, "the helper does not tell");
     match helper.run(operation, limits, "observer", ANSWER).await {

@@ -1,4 +1,4 @@
-//! The boots that a journal knows, out of what `journalctl --list-boots` prints.
+//! Parses the boots in a journal from the output of `journalctl --list-boots`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,28 +9,28 @@ use crate::sys::{moment_ms, rfc3339};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(
     clippy::struct_field_names,
-    reason = "what `logs_query` takes has the same name"
+    reason = "the field has the name of the argument of `logs_query`"
 )]
 pub struct Boot {
-    /// 0 for this one, -1 for the one before, and so on.
+    /// 0 for the current boot, -1 for the one before, and so on.
     pub boot: i64,
     /// Its id, 32 hexadecimal digits.
     pub id: String,
-    /// The time of the first line of it that is kept, RFC 3339.
+    /// The time of its first stored line, RFC 3339.
     pub first: String,
     /// The time of its last line.
     pub last: String,
 }
 
-/// From its lines, the newest first. They are the same since long, but that systemd 254 put a heading above them and a
-/// space in the place of the dash.
+/// Returns the boots, newest first. The format is stable, except that systemd 254 added a heading
+/// and replaced the dash by a space.
 pub fn boots(text: &str) -> Vec<Boot> {
     let mut all: Vec<Boot> = text.lines().filter_map(boot).collect();
     all.sort_by_key(|one| std::cmp::Reverse(one.boot));
     all
 }
 
-/// Such as `-1 0d47... Tue 2026-07-28 09:30:00 UTC—Tue 2026-07-28 10:00:00 UTC`.
+/// Parses `-1 0d47... Tue 2026-07-28 09:30:00 UTC—Tue 2026-07-28 10:00:00 UTC`.
 fn boot(line: &str) -> Option<Boot> {
     let line = line.replace('—', " ");
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn both_ways_of_writing_are_read() {
-        // In the format of journalctl of systemd 252 and of 257.
+        // The formats of journalctl in systemd 252 and 257.
         let old = "-1 6a1f0d47c3a10d47c3a10d47c3a10d47 Mon 2026-07-27 08:00:00 UTC—Tue 2026-07-28 09:00:00 UTC\n \
                    0 0d47c3a10d47c3a10d47c3a10d47c3a1 Tue 2026-07-28 09:30:00 UTC—Tue 2026-07-28 10:00:00 UTC\n";
         let new = "IDX BOOT ID                          FIRST ENTRY                 LAST ENTRY\n\

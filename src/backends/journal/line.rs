@@ -1,4 +1,4 @@
-//! One line of a journal, out of what `journalctl -o json` prints of it.
+//! A journal line, parsed from the output of `journalctl -o json`.
 
 use std::fmt;
 
@@ -10,59 +10,60 @@ use crate::helper_client::{LogCursor, LogPriority};
 use crate::sys::{neutralise, rfc3339};
 use crate::telemetry::redact_text;
 
-/// The longest message that is shown, in characters; what is longer is cut.
+/// The maximum length of a message in characters; longer ones are cut.
 const MESSAGE_CHARS: usize = 2000;
 
-/// The longest word beside it.
+/// The maximum length of another field.
 const WORD_CHARS: usize = 255;
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LogLine {
-    /// When it was written, RFC 3339.
+    /// The time when it was written, RFC 3339.
     pub time: String,
-    /// How severe it is.
+    /// Its severity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<LogPriority>,
-    /// The unit that wrote it, or that systemd wrote it about.
+    /// The unit that wrote it, or the unit that systemd wrote it about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// What the program calls itself.
+    /// The name that the program reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identifier: Option<String>,
-    /// Its process.
+    /// The process id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// What it says; secrets that can be recognised are left out, and what would steer a terminal is spelt out.
+    /// The message. Recognisable secrets are removed; terminal control characters are spelt out.
     pub message: String,
-    /// Whether the message was longer.
+    /// Whether the message was cut.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// Where it stands.
+    /// Its place in the journal.
     #[serde(skip)]
     #[schemars(skip)]
     pub cursor: LogCursor,
-    /// When it was written, in milliseconds since 1970.
+    /// The time when it was written, in milliseconds since 1970.
     #[serde(skip)]
     #[schemars(skip)]
     pub ms: u64,
 }
 
 impl LogLine {
-    /// Out of its fields; nothing of what does not say where and when it was written.
+    /// Parses a line's fields; `None` without a time or a cursor.
     pub fn of(fields: &Map<String, Value>) -> Option<Self> {
         let text = |name: &str| fields.get(name).and_then(text_of);
         let word = |name: &str| text(name).map(|text| short(&text, WORD_CHARS).0);
         let ms = text("__REALTIME_TIMESTAMP")?.parse::<u64>().ok()? / 1000;
         let whole = text("MESSAGE").unwrap_or_default();
-        // One line of a log is one line: what follows a line feed could be taken for another one.
+        // One journal line is shown as one line: text after a line feed could be mistaken for
+        // another line.
         let shown = redact_text(&whole).replace('\n', " ⏎ ");
         let (message, truncated) = short(&shown, MESSAGE_CHARS);
         let kernel = || (text("_TRANSPORT")? == "kernel").then(|| "kernel".to_owned());
         Some(Self {
             time: rfc3339(ms),
             priority: text("PRIORITY").and_then(|number| LogPriority::of_number(&number)),
-            // What systemd says of a unit is about that unit, not about systemd.
+            // A line that systemd writes about a unit belongs to that unit.
             unit: word("UNIT").or_else(|| word("_SYSTEMD_UNIT")),
             identifier: word("SYSLOG_IDENTIFIER")
                 .or_else(|| word("_COMM"))
@@ -76,7 +77,7 @@ impl LogLine {
     }
 }
 
-/// As a log shows it.
+/// The format of a log file.
 impl fmt::Display for LogLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let priority = self.priority.map_or("-", LogPriority::as_str);
@@ -89,8 +90,8 @@ impl fmt::Display for LogLine {
     }
 }
 
-/// A field's text. What is no text for journalctl is a list of bytes, what was written several times a list of values;
-/// what it finds too long is nothing.
+/// Returns a field's text. journalctl prints invalid UTF-8 as a list of bytes, a repeated field as
+/// a list of values, and a field that is too long as null.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -106,7 +107,7 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Its beginning, with nothing that steers a terminal; whether there was more.
+/// Returns the sanitized beginning of a text, and whether it was cut.
 fn short(text: &str, chars: usize) -> (String, bool) {
     let beginning: String = text.chars().take(chars).collect();
     let truncated = beginning.len() < text.len();
@@ -117,7 +118,7 @@ fn short(text: &str, chars: usize) -> (String, bool) {
 mod tests {
     use super::*;
 
-    /// As journalctl of systemd 252 prints lines with the fields that the helper asks for.
+    /// Printed by journalctl of systemd 252, with the fields that the helper requests.
     const SERVICE: &str = r#"{"__REALTIME_TIMESTAMP":"1785231000125000","_BOOT_ID":"0d47c3a10d47c3a10d47c3a10d47c3a1","_PID":"312","PRIORITY":"6","_COMM":"nginx","__CURSOR":"s=5e;i=2a;b=0d;m=1;t=2;x=3","_SYSTEMD_UNIT":"nginx.service","MESSAGE":"ready","SYSLOG_IDENTIFIER":"nginx","__MONOTONIC_TIMESTAMP":"12345","_TRANSPORT":"stdout"}"#;
 
     fn line(change: &[(&str, Value)]) -> Option<LogLine> {

@@ -1,4 +1,4 @@
-//! The journals of the host and of containers: lines, waited for or looked up, and boots.
+//! The journals of the host and of containers: searches, waiting for lines, and boots.
 
 mod boots;
 mod line;

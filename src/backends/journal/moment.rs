@@ -1,4 +1,4 @@
-//! A moment as a caller writes it: as RFC 3339, or so long ago.
+//! A time argument: RFC 3339, or a duration before now.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::sys::{moment_ms, now_ms};
 
-/// Units of time with their milliseconds.
+/// Units with their milliseconds.
 const UNITS: [(&str, u64); 6] = [
     ("min", 60_000),
     ("s", 1000),
@@ -17,13 +17,13 @@ const UNITS: [(&str, u64); 6] = [
     ("w", 7 * 86_400_000),
 ];
 
-/// A moment, in milliseconds since 1970.
+/// A point in time, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct LogMoment(u64);
 
 impl LogMoment {
-    /// Milliseconds since 1970.
+    /// Returns the milliseconds since 1970.
     pub fn ms(self) -> u64 {
         self.0
     }
@@ -40,7 +40,7 @@ impl TryFrom<String> for LogMoment {
     }
 }
 
-/// Such as `2h`, also where somebody writes `-2h`.
+/// Parses a duration such as `2h`; `-2h` is accepted too.
 fn span_ms(text: &str) -> Option<u64> {
     let text = text.strip_prefix('-').unwrap_or(text);
     let (unit, ms) = UNITS.iter().find(|(unit, _)| text.ends_with(unit))?;

@@ -1,4 +1,4 @@
-//! Lines of what the helper prints, as they come; to drop the reader is to end the program that prints them.
+//! Reads the lines that an operation prints, as they arrive; dropping the reader kills the program.
 
 use std::collections::VecDeque;
 
@@ -7,35 +7,35 @@ use crate::helper_client::{Ending, Frame, KillReason, Running, Stream};
 use super::super::ask::obstacle;
 use super::super::error::BackendError;
 
-/// The longest line that is read, in bytes; a longer one is left out. A message may have 64 kB as a rule, and each byte
-/// of one that is no text is written with up to four.
+/// The longest line in bytes; longer ones are skipped. A message usually has at most 64 kB, and
+/// each byte of a binary message is printed with up to four.
 const MAX_LINE: usize = 512 * 1024;
 
-/// The most of the program's complaints that is kept.
+/// How much of the program's standard error is kept.
 const MAX_COMPLAINT: usize = 4096;
 
-/// How lines come to an end.
+/// Why there are no more lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// There are no more.
+    /// The program has printed all lines.
     Done,
-    /// The time was up, or too much was printed.
+    /// The time or output limit was reached.
     Cut,
 }
 
-/// Bytes becoming lines.
+/// Splits output into lines.
 #[derive(Debug)]
 pub struct Reader {
     running: Running,
     unfinished: Vec<u8>,
-    /// Whether the unfinished line is one that is left out.
+    /// Whether the unfinished line is too long and skipped.
     too_long: bool,
     lines: VecDeque<Vec<u8>>,
     heard: String,
 }
 
 impl Reader {
-    /// Of an operation that prints lines.
+    /// Returns a reader of an operation that prints lines.
     pub fn of(running: Running) -> Self {
         Self {
             running,
@@ -46,10 +46,10 @@ impl Reader {
         }
     }
 
-    /// The next line. Safe to drop while it waits: nothing is lost.
+    /// Returns the next line. Cancel safe: nothing is lost.
     ///
     /// # Errors
-    /// What the program complained of, when it failed, and what the helper refused.
+    /// The program's error message when it failed, and the helper's refusal.
     pub async fn next(&mut self) -> Result<Result<Vec<u8>, End>, BackendError> {
         loop {
             if let Some(line) = self.lines.pop_front() {
@@ -64,7 +64,7 @@ impl Reader {
                 Frame::End(Ending::Killed {
                     why: KillReason::Timeout | KillReason::Output,
                 }) => return Ok(Err(End::Cut)),
-                // So journalctl ends when no line fits a pattern.
+                // journalctl exits like this when no line matches a pattern.
                 Frame::End(Ending::Exited { code: 1 }) if self.heard.trim().is_empty() => {
                     return Ok(Err(End::Done));
                 }

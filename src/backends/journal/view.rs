@@ -1,4 +1,4 @@
-//! The journals within somebody's reach, through the helper.
+//! The journals that a caller may access, through the helper.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,28 +19,28 @@ use super::boots::{Boot, boots};
 use super::line::LogLine;
 use super::reader::{End, Reader};
 
-/// How long a journal may be searched; what was found until then is told.
+/// The timeout of a search; lines found until then are returned.
 const SEARCH_TIME: Duration = Duration::from_secs(40);
 
-/// How long a short question may take.
+/// The timeout of a short query.
 const QUESTION_TIME: Duration = Duration::from_secs(20);
 
-/// The most that is read for one answer, in bytes; what was found until then is told.
+/// The maximum number of bytes read for one answer; lines found until then are returned.
 const OUTPUT_BYTES: u64 = 64 << 20;
 
-/// The most text that one page has, in bytes; further lines are on the next.
+/// The maximum size of a page's text in bytes; further lines are on the next page.
 const PAGE_BYTES: usize = 24 * 1024;
 
-/// Where this machine's id is (machine-id(5)).
+/// The path of this host's id (machine-id(5)).
 const MACHINE_ID: &str = "/etc/machine-id";
 
-/// The journals; what can be asked is asked by a view of them.
+/// Access to journals; queries need a view.
 #[derive(Debug, Clone)]
 pub struct Journal {
     helper: Helper,
 }
 
-/// The journals within somebody's reach.
+/// The journals that a caller may access.
 #[derive(Debug, Clone)]
 pub struct JournalView {
     helper: Helper,
@@ -48,44 +48,45 @@ pub struct JournalView {
     reference: String,
 }
 
-/// What is looked for, and how many lines of it.
+/// A search, and the maximum number of lines.
 #[derive(Debug, Clone)]
 pub struct LogSearch {
-    /// The container whose own journal it is; the host when absent.
+    /// The container with the journal; the host if absent.
     pub container: Option<ContainerName>,
     /// Which lines.
     pub query: LogQuery,
-    /// The most of them.
+    /// The maximum number of lines.
     pub most: usize,
 }
 
-/// Some lines.
+/// A page of log lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LogPage {
-    /// The oldest first.
+    /// The lines, oldest first.
     pub lines: Vec<LogLine>,
-    /// Whether there are more in the direction that was asked for.
+    /// Whether there are more in the requested direction.
     pub truncated: bool,
-    /// The place of the first line: older ones are before it.
+    /// The cursor of the first line; older lines are before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_cursor: Option<LogCursor>,
-    /// The place of the last line: newer ones are behind it.
+    /// The cursor of the last line; newer lines are after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_cursor: Option<LogCursor>,
 }
 
 impl Journal {
-    /// Over this helper.
+    /// Returns access through this helper.
     pub fn new(helper: Helper) -> Self {
         Self { helper }
     }
 
-    /// Whether this box has what reads a journal.
+    /// Whether journalctl is installed.
     pub fn is_here() -> bool {
         Path::new("/usr/bin/journalctl").exists()
     }
 
-    /// The journals within reach; `reference` names our calls in the helper's log.
+    /// Returns the journals that a caller may access; `reference` identifies its calls in the
+    /// helper's log.
     pub fn seen_by(&self, reach: &Reach, reference: &str) -> JournalView {
         JournalView {
             helper: self.helper.clone(),
@@ -96,11 +97,11 @@ impl Journal {
 }
 
 impl JournalView {
-    /// Lines that fit.
+    /// Returns matching lines.
     ///
     /// # Errors
-    /// When the host or the container is not within reach, the container does not run, or has no journal, and what
-    /// journalctl says, such as of a pattern that is none.
+    /// When the host or the container is inaccessible, the container is not running or has no
+    /// journal, and journalctl's errors, such as an invalid pattern.
     pub async fn search(&self, search: &LogSearch) -> Result<LogPage, BackendError> {
         let found = self.lines(search, SEARCH_TIME).await?;
         let (mut lines, truncated) = found;
@@ -116,7 +117,7 @@ impl JournalView {
         })
     }
 
-    /// The next line that fits; nothing if none is written in time.
+    /// Waits for the next matching line; `None` if none is written in time.
     ///
     /// # Errors
     /// As for a search.
@@ -137,7 +138,7 @@ impl JournalView {
         Ok(lines.into_iter().next())
     }
 
-    /// The boots that a journal knows, the newest first.
+    /// Returns the boots in a journal, newest first.
     ///
     /// # Errors
     /// As for a search.
@@ -163,7 +164,8 @@ impl JournalView {
         Ok(boots(&text))
     }
 
-    /// Lines as they come, at most so many and so long; whether there are more.
+    /// Returns matching lines in order of arrival, up to the maximum and the timeout, and whether
+    /// there are more.
     async fn lines(
         &self,
         search: &LogSearch,
@@ -205,7 +207,7 @@ impl JournalView {
             if !self.shows(&fields, machine.as_deref()) {
                 continue;
             }
-            // Beside a cursor journalctl does not take the moment to begin at.
+            // With a cursor, journalctl accepts no start time.
             let too_old = search.query.since_ms.is_some_and(|since| line.ms < since);
             if too_old && search.query.order == LogOrder::Older {
                 return Ok((lines, false));
@@ -223,7 +225,7 @@ impl JournalView {
         }
     }
 
-    /// The operation, and under which name the container is asked about.
+    /// Returns the operation, and the name under which the container is queried.
     fn operation(
         &self,
         search: &LogSearch,
@@ -249,8 +251,9 @@ impl JournalView {
         Ok((operation, Some(container)))
     }
 
-    /// To who does not reach the whole box the host's journal shows nothing of gatewren's own units, which tell of all
-    /// agents, and nothing of containers beyond reach. In a container's own stands what the container knows.
+    /// Whether a caller may see a line. Without access to everything, a caller sees in the host's
+    /// journal neither gatewren's own units, which mention all agents, nor inaccessible containers.
+    /// A container's own journal is not filtered.
     fn shows(&self, line: &Map<String, Value>, machine: Option<&str>) -> bool {
         let Some(machine) = machine.filter(|_| self.threshold.everything().is_err()) else {
             return true;
@@ -261,14 +264,14 @@ impl JournalView {
     }
 }
 
-/// Whether a field names one of gatewren's units or programs; what is no text may.
+/// Whether a field names one of gatewren's units or programs. A field that is not text might.
 fn is_of_ours(field: &Value) -> bool {
     field
         .as_str()
         .is_none_or(|text| text.starts_with("gatewren"))
 }
 
-/// The answer, with the container under the name that it was asked about.
+/// Returns the answer, with the container's requested name restored in errors.
 fn said_of<T>(
     name: Option<&ContainerName>,
     asked: Option<&ContainerName>,
@@ -280,7 +283,7 @@ fn said_of<T>(
     }
 }
 
-/// This machine's id; without one it has no journal either.
+/// Returns this host's id; a host without one has no journal either.
 fn machine_id() -> String {
     let id = std::fs::read_to_string(MACHINE_ID).unwrap_or_default();
     id.trim().to_owned()

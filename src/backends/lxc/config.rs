@@ -1,11 +1,11 @@
-//! What a container's definition says of it, in LXC's language or in Proxmox's.
+//! Parses a container's definition in LXC's or Proxmox's format.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Mounts and networks that are told of, each; a definition may hold any number.
+/// The maximum number of mounts and of networks in a result; a definition may hold any number.
 const MOST: usize = 64;
 
 /// A container's configuration: only known keys, none that may hold a secret.
@@ -77,11 +77,11 @@ pub struct ContainerMount {
 }
 
 impl ContainerConfig {
-    /// Reads a definition: lxc.container.conf(5), or the main part of a file of pct.conf(5).
+    /// Parses a definition: lxc.container.conf(5), or the main part of a pct.conf(5) file.
     pub fn parse(text: &str) -> Self {
         let mut config = Self::default();
         let mut networks: BTreeMap<u32, ContainerNetwork> = BTreeMap::new();
-        // What follows a header is a snapshot of Proxmox's.
+        // After a header follows a snapshot of Proxmox.
         let lines = text.lines().map(str::trim);
         for line in lines.take_while(|line| !line.starts_with('[')) {
             let Some((key, value)) = line.split_once(['=', ':']) else {
@@ -102,7 +102,7 @@ impl ContainerConfig {
     fn take_lxc(&mut self, key: &str, value: &str, networks: &mut BTreeMap<u32, ContainerNetwork>) {
         match key {
             "start.auto" => self.autostart = value == "1",
-            // An empty value takes the earlier ones back.
+            // An empty value resets the earlier ones.
             "idmap" | "id_map" => self.unprivileged = !value.is_empty(),
             "uts.name" => self.hostname = set(value),
             "arch" => self.architecture = set(value),
@@ -145,7 +145,7 @@ impl ContainerConfig {
                 let mebibytes = value.parse::<u64>().ok();
                 self.memory_limit_bytes = mebibytes.and_then(|many| many.checked_mul(1 << 20));
             }
-            // Processors of its own bound it too; a limit below them bounds it more.
+            // The number of cores limits it too; a lower CPU limit limits it further.
             "cores" if self.cpu_limit_percent.is_none() => self.cpu_limit_percent = percent(value),
             "cpulimit" => self.cpu_limit_percent = percent(value).or(self.cpu_limit_percent),
             _ => {
@@ -176,7 +176,7 @@ impl ContainerNetwork {
         }
     }
 
-    /// From `name=eth0,bridge=vmbr0,hwaddr=…,ip=dhcp,ip6=auto,type=veth`.
+    /// Parses `name=eth0,bridge=vmbr0,hwaddr=…,ip=dhcp,ip6=auto,type=veth`.
     fn proxmox(value: &str) -> Self {
         Self {
             kind: option(value, "type").unwrap_or_else(|| "veth".to_owned()),
@@ -191,7 +191,7 @@ impl ContainerNetwork {
     }
 }
 
-/// A mount from a line of fstab(5): what, where, of which kind, how. Only what is of the box counts.
+/// Parses a line of fstab(5): source, target, kind, options. Only host paths count.
 fn bind_mount(value: &str) -> Option<ContainerMount> {
     let mut words = value.split_whitespace();
     let (source, target) = (words.next()?, words.next()?);
@@ -206,7 +206,7 @@ fn set(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// A value in `key=value,key=value`.
+/// Returns a value from `key=value,key=value`.
 fn option(list: &str, key: &str) -> Option<String> {
     let mut pairs = list.split(',').filter_map(|pair| pair.split_once('='));
     pairs
@@ -214,7 +214,7 @@ fn option(list: &str, key: &str) -> Option<String> {
         .and_then(|(_, value)| set(value))
 }
 
-/// A number of bytes such as `512M`, as the kernel reads it.
+/// Parses a number of bytes such as `512M`, as the kernel does.
 fn bytes(value: &str) -> Option<u64> {
     let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit = match value.get(digits.len()..)? {
@@ -227,7 +227,7 @@ fn bytes(value: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Percent of one processor from `150000 100000`.
+/// Returns percent of one processor from `150000 100000`.
 fn quota(value: &str) -> Option<u64> {
     let (quota, period) = value.split_once(' ')?;
     let quota: u64 = quota.parse().ok()?;
@@ -236,7 +236,8 @@ fn quota(value: &str) -> Option<u64> {
         .checked_div(period.trim().parse().ok()?)
 }
 
-/// Percent of one processor from a number of processors such as `1.5`; nothing for 0, which is no limit.
+/// Returns percent of one processor from a number of processors such as `1.5`; `None` for 0, which
+/// is no limit.
 fn percent(processors: &str) -> Option<u64> {
     let (whole, part) = processors.split_once('.').unwrap_or((processors, ""));
     let hundredths: String = part.chars().chain("00".chars()).take(2).collect();

@@ -1,4 +1,4 @@
-//! The containers of the box, through the helper.
+//! The host's containers, through the helper.
 
 use std::time::Duration;
 
@@ -18,29 +18,29 @@ use super::config::ContainerConfig;
 use super::details::{ContainerDetails, ContainerState, ContainerStatus};
 use super::events::ContainerEvents;
 
-/// How long a question may take; the tools answer in milliseconds unless the box is in trouble.
+/// The timeout of a query; the tools answer in milliseconds unless the host has a problem.
 const QUESTION_TIME: Duration = Duration::from_secs(20);
 
-/// How long a start may take, and a stop beyond its grace.
+/// The timeout of a start, and of a stop beyond its grace period.
 const CHANGE_TIME: Duration = Duration::from_mins(1);
 
-/// How long the bytes of a root file system may be counted; then they stay unknown.
+/// The timeout for counting the bytes of a root file system; after it they stay unknown.
 const DISK_TIME: Duration = Duration::from_secs(5);
 
-/// The most that is kept of that answer, in bytes.
+/// How much of that output is kept, in bytes.
 const DISK_CAPTURE: Capture = Capture {
     head: 1024,
     tail: 0,
 };
 
-/// The containers of the box; what can be asked and done is asked and done by a view of them.
+/// Access to the host's containers; queries and actions need a view.
 #[derive(Debug, Clone)]
 pub struct Lxc {
     helper: Helper,
 }
 
-/// The containers that are within somebody's reach: of the others it knows as little as of those that do not
-/// exist. A clone is a pointer.
+/// The containers that a caller may access. Inaccessible containers behave like missing ones. A
+/// clone is cheap.
 #[derive(Debug, Clone)]
 pub struct LxcView {
     helper: Helper,
@@ -49,12 +49,13 @@ pub struct LxcView {
 }
 
 impl Lxc {
-    /// The containers that `helper` sees.
+    /// Returns the containers that `helper` sees.
     pub fn new(helper: Helper) -> Self {
         Self { helper }
     }
 
-    /// Those that are within reach; `reference` names our calls in the helper's log.
+    /// Returns those that a caller may access; `reference` identifies its calls in the helper's
+    /// log.
     pub fn seen_by(&self, reach: &Reach, reference: &str) -> LxcView {
         LxcView {
             helper: self.helper.clone(),
@@ -65,7 +66,7 @@ impl Lxc {
 }
 
 impl LxcView {
-    /// All of them by name, sorted. Names that no tool of ours would take are left out.
+    /// Returns all names, sorted. Names that gatewren's tools reject are left out.
     pub async fn list(&self) -> Result<Vec<ContainerName>, BackendError> {
         let text = self.ask(Operation::ContainerList {}, QUESTION_TIME).await?;
         let mut names: Vec<ContainerName> = text
@@ -78,7 +79,7 @@ impl LxcView {
         Ok(names)
     }
 
-    /// How one stands, as LXC says.
+    /// Returns a container's status, as LXC reports it.
     pub async fn status(&self, name: &ContainerName) -> Result<ContainerStatus, BackendError> {
         let operation = |container| Operation::ContainerInfo { container };
         let text = self.about(name, operation, QUESTION_TIME).await?;
@@ -91,13 +92,13 @@ impl LxcView {
         ContainerStatus::parse(&text).ok_or_else(unclear)
     }
 
-    /// One in full.
+    /// Returns all details of a container.
     pub async fn info(&self, name: &ContainerName) -> Result<ContainerDetails, BackendError> {
         let (status, config, os) =
             tokio::join!(self.status(name), self.config(name), self.os_release(name));
         let (status, config) = (status?, config?);
         let usage = match status.init_pid {
-            // One that has just ended uses nothing any more.
+            // A container that has just stopped uses nothing.
             Some(_) => self.vitals(name).await.map(|vitals| vitals.usage),
             None => Ok(Usage::default()),
         };
@@ -119,7 +120,8 @@ impl LxcView {
         })
     }
 
-    /// What the root file system of one holds, in bytes; nothing if it cannot be counted in five seconds.
+    /// Returns the size of a root file system in bytes; `None` if counting takes more than five
+    /// seconds.
     pub async fn disk_bytes(&self, name: &ContainerName) -> Option<u64> {
         let operation = Operation::ContainerDisk {
             container: self.threshold.name(name),
@@ -129,7 +131,7 @@ impl LxcView {
             .run(operation, limits(DISK_TIME), &self.reference, DISK_CAPTURE)
             .await;
         let counted = counted.ok()?;
-        // A file that went away while it was counted makes `du` fail, and the sum is there all the same.
+        // `du` fails if a file disappears while it counts, but still prints the sum.
         let Ending::Exited { .. } = counted.ending else {
             return None;
         };
@@ -137,7 +139,7 @@ impl LxcView {
         sum.split_whitespace().next()?.parse().ok()
     }
 
-    /// What the kernel shows of one that runs.
+    /// Returns the kernel's facts about a running container.
     pub async fn vitals(&self, name: &ContainerName) -> Result<Vitals, BackendError> {
         let operation = |name| Operation::ContainerVitals {
             container: Some(name),
@@ -151,8 +153,8 @@ impl LxcView {
         found.into_iter().next().ok_or_else(ended)
     }
 
-    /// What the kernel shows of this one, or of all that run, sorted by name. One of which nothing can be
-    /// learnt does not hide the others.
+    /// Returns the kernel's facts about this container, or about all running ones, sorted by name.
+    /// A container whose facts cannot be read does not hide the others.
     pub async fn vitals_of(
         &self,
         container: Option<&ContainerName>,
@@ -171,8 +173,8 @@ impl LxcView {
         Ok(all)
     }
 
-    /// What the kernel shows of all that [`Self::status`] has found running and that still run, but
-    /// for what they use; cheap, for LXC is not asked.
+    /// Returns the facts, without the usage, about all containers that [`Self::status`] has found
+    /// running and that still run. Cheap: LXC is not asked.
     pub async fn all_vitals(&self) -> Result<Vec<Vitals>, BackendError> {
         let operation = Operation::ContainerVitals { container: None };
         let mut all = read_vitals(&self.ask(operation, QUESTION_TIME).await?)?;
@@ -180,7 +182,8 @@ impl LxcView {
         Ok(all)
     }
 
-    /// What those use that run, the first so many of them. One of which nothing can be learnt is left out.
+    /// Returns the usage of the first `most` running containers. A container whose usage cannot be
+    /// read is left out.
     pub async fn usages(&self, most: usize) -> Result<Vec<(String, Usage)>, BackendError> {
         let mut usages = Vec::new();
         for running in self.all_vitals().await?.into_iter().take(most) {
@@ -191,7 +194,8 @@ impl LxcView {
         Ok(usages)
     }
 
-    /// All of them in full, sorted by name. One of which nothing can be learnt does not hide the others.
+    /// Returns all containers in detail, sorted by name. A container whose details cannot be read
+    /// does not hide the others.
     pub async fn all(&self) -> Result<Vec<ContainerDetails>, BackendError> {
         let mut all = Vec::new();
         for name in self.list().await? {
@@ -207,7 +211,7 @@ impl LxcView {
         Ok(all)
     }
 
-    /// Starts one; one that runs already is left alone.
+    /// Starts a container; a running one is unchanged.
     pub async fn start(&self, name: &ContainerName) -> Result<(), BackendError> {
         match self.status(name).await?.state {
             ContainerState::Running | ContainerState::Starting => return Ok(()),
@@ -218,12 +222,12 @@ impl LxcView {
         self.about(name, operation, CHANGE_TIME).await.map(drop)
     }
 
-    /// Asks one to stop, and forces it after `grace`; a stopped one is left alone.
+    /// Asks a container to stop and forces it after `grace`; a stopped one is unchanged.
     pub async fn stop(&self, name: &ContainerName, grace: Duration) -> Result<(), BackendError> {
         self.stop_kept(name, grace, None).await
     }
 
-    /// The same, which is kept as a job while the grace lasts.
+    /// Like `stop`, run as a job during the grace period.
     pub async fn stop_kept(
         &self,
         name: &ContainerName,
@@ -243,19 +247,19 @@ impl LxcView {
         told(name, &asked, stopped.map(drop))
     }
 
-    /// Stops one and starts it again; a stopped one is started.
+    /// Stops a container and starts it again; a stopped one is started.
     pub async fn restart(&self, name: &ContainerName, grace: Duration) -> Result<(), BackendError> {
         self.stop(name, grace).await?;
         self.start(name).await
     }
 
-    /// What happens to containers from now on: changes of state, appearances, new definitions.
+    /// Subscribes to events of containers: changes of state, new containers, new definitions.
     ///
     /// # Errors
-    /// Also for whoever does not reach all of them: events are of containers of any name.
+    /// Also when the caller cannot access all containers, because any container may have events.
     pub async fn events(&self) -> Result<ContainerEvents, BackendError> {
         self.threshold.everything()?;
-        // A monitor stays: neither time nor what it prints bounds it.
+        // A monitor runs on: neither a timeout nor an output limit applies.
         let limits = Limits {
             output_bytes: u64::MAX,
             ..limits(Duration::MAX)
@@ -267,7 +271,7 @@ impl LxcView {
         Ok(ContainerEvents::of(running))
     }
 
-    /// What the definition of one says.
+    /// Returns a container's definition.
     pub(super) async fn config(
         &self,
         name: &ContainerName,
@@ -277,14 +281,14 @@ impl LxcView {
         Ok(ContainerConfig::parse(&text))
     }
 
-    /// Nothing for a container without one, such as a busybox.
+    /// Returns `None` for a container without the file, such as a busybox.
     async fn os_release(&self, name: &ContainerName) -> Option<OsRelease> {
         let operation = |container| Operation::ContainerOsRelease { container };
         let text = self.about(name, operation, QUESTION_TIME).await.ok()?;
         (!text.trim().is_empty()).then(|| OsRelease::parse(&text))
     }
 
-    /// Has the helper do something with one container.
+    /// Runs an operation on one container.
     pub(super) async fn about(
         &self,
         name: &ContainerName,
@@ -296,7 +300,7 @@ impl LxcView {
         told(name, &asked, answer)
     }
 
-    /// Has the helper do something, and returns what it printed.
+    /// Runs an operation and returns its output.
     pub(super) async fn ask(
         &self,
         operation: Operation,
@@ -305,7 +309,7 @@ impl LxcView {
         ask(&self.helper, operation, time, &self.reference).await
     }
 
-    /// Has the helper do something, and returns all that came of it.
+    /// Runs an operation and returns its complete result.
     pub(super) async fn run(
         &self,
         operation: Operation,
@@ -318,12 +322,12 @@ impl LxcView {
             .await?)
     }
 
-    /// Whether one is within reach.
+    /// Whether the caller may access a container.
     pub(super) fn shows(&self, name: &ContainerName) -> bool {
         self.threshold.shows(name)
     }
 
-    /// The name under which one is asked about.
+    /// Returns the name under which a container is queried.
     pub(super) fn asked(&self, name: &ContainerName) -> ContainerName {
         self.threshold.name(name)
     }
