@@ -23,7 +23,7 @@ const SHORT: Duration = Duration::from_mins(1);
 /// The timeout for making, reading or restoring a backup.
 const LONG: Duration = Duration::from_hours(12);
 
-/// The programs with which the helper makes archives.
+/// The programs that the helper makes archives with.
 const PROGRAMS: [&str; 2] = ["tar", "zstd"];
 
 /// The program for a repository of that kind.
@@ -93,7 +93,7 @@ impl BackupsView {
         Ok(targets)
     }
 
-    /// Adds a target below a directory in which the owner allows targets.
+    /// Adds a target below a directory where the owner allows targets.
     pub async fn add(&self, target: TargetName, root: Option<String>) -> Result<(), BackendError> {
         self.change(BackupDeed::AddTarget { target, root }).await
     }

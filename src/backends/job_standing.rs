@@ -20,7 +20,7 @@ pub struct JobStanding {
     pub state: &'static str,
     /// The tool that started it.
     pub tool: String,
-    /// The container that it runs in; absent for the host.
+    /// The container that it concerns; absent for the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<ContainerName>,
     /// The beginning of its command, if it runs one.

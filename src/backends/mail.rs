@@ -1,4 +1,4 @@
-//! Letters to the owner, sent by the helper through the box's own mail program.
+//! Mail to the owner, which the helper sends through the host's mail program.
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use crate::helper_client::{Helper, Letter, Operation};
 
 use super::{ask::ask, error::BackendError};
 
-/// How long the mail program may take to take one; the helper ends it before.
+/// The timeout for the mail program to accept a mail; the helper stops it earlier.
 const PATIENCE: Duration = Duration::from_secs(75);
 
-/// The way of letters.
+/// Sends mail through the helper.
 #[derive(Debug, Clone)]
 pub struct Mail {
     helper: Helper,
 }
 
 impl Mail {
-    /// Over this helper.
+    /// Returns a sender through this helper.
     pub fn new(helper: Helper) -> Self {
         Self { helper }
     }
 
-    /// Sends one to whom the owner's file names.
+    /// Sends a mail to the address in the owner's file.
     ///
     /// # Errors
-    /// When the file names nobody, the box has no mail program, or that does not take it.
+    /// When the file has no address, the host has no mail program, or the program rejects the mail.
     pub async fn send(&self, letter: Letter) -> Result<(), BackendError> {
         let sent = ask(&self.helper, Operation::Mail(letter), PATIENCE, "mail").await;
         sent.map(drop)

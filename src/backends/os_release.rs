@@ -1,11 +1,11 @@
-//! Which operating system is installed somewhere, as its `os-release` says.
+//! Parses an operating system's `os-release`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::source::{field, label};
 
-/// An operating system as its `os-release` names it (os-release(5)).
+/// An operating system, as its `os-release` names it (os-release(5)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OsRelease {
     /// Its name, such as `Debian GNU/Linux`.
@@ -18,8 +18,8 @@ pub struct OsRelease {
 }
 
 impl OsRelease {
-    /// Reads `os-release`; what is missing has the default of its manual page. Whoever is root in a container
-    /// writes there what they like, so each value is one plain line, and cut.
+    /// Parses `os-release`; missing values get the defaults of its manual page. Root in a container
+    /// controls the file, so each value is sanitized to one short line.
     pub fn parse(text: &str) -> Self {
         let value = |key| field(text, key, '=').and_then(|value| label(&unquote(value)));
         Self {
@@ -30,7 +30,7 @@ impl OsRelease {
     }
 }
 
-/// A value of the shell without its quotes and backslashes.
+/// Removes shell quotes and backslashes from a value.
 fn unquote(value: &str) -> String {
     let quoted = ['"', '\'']
         .iter()

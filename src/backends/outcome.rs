@@ -1,4 +1,4 @@
-//! What a command did, as the tools answer it.
+//! The result of a command, as the tools return it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use crate::helper_client::{Capture, Captured, Ending, Finished, KillReason};
 
 use super::error::BackendError;
 
-/// What is kept of both outputs together: 40 kB, the beginning and the end.
+/// How much of both outputs together is shown: 40 kB, the beginning and the end.
 const INLINE: Capture = Capture {
     head: 24 * 1024,
     tail: 16 * 1024,
@@ -39,16 +39,16 @@ pub struct ShellOutcome {
     pub stdout_bytes: u64,
     /// The total bytes printed to standard error.
     pub stderr_bytes: u64,
-    /// Standard output as it was printed, where all of it is here and it is not UTF-8.
+    /// The bytes of standard output, if it is complete and not UTF-8.
     #[serde(skip)]
     pub stdout_raw: Option<Vec<u8>>,
-    /// What more is known of both outputs than is shown above, by their names.
+    /// The captured outputs beyond the text above, by their names.
     #[serde(skip)]
     pub longer: Vec<(&'static str, Captured)>,
 }
 
 impl ShellOutcome {
-    /// From what the helper reported.
+    /// Builds the result from the helper's report.
     ///
     /// # Errors
     /// When the helper refused to run it.
@@ -81,7 +81,7 @@ impl ShellOutcome {
     }
 }
 
-/// Those that had to be cut further to be shown.
+/// Returns the outputs that were cut to be shown.
 fn longer(whole: [Captured; 2], shown: [&Captured; 2]) -> Vec<(&'static str, Captured)> {
     let named = ["stdout", "stderr"].into_iter().zip(whole).zip(shown);
     let cut = named.filter(|((_, whole), shown)| {
@@ -96,7 +96,7 @@ fn raw(output: Captured) -> Option<Vec<u8>> {
     (whole && std::str::from_utf8(&bytes).is_err()).then_some(bytes)
 }
 
-/// Brings both below [`INLINE`]: each has half, and what one does not need is the other's.
+/// Shrinks both to fit [`INLINE`]: each gets half, and one can use what the other leaves.
 fn share(stdout: &mut Captured, stderr: &mut Captured) {
     let part = |whole: usize, others: usize| whole - others.min(whole / 2);
     let beside = |other: &Captured| Capture {
@@ -108,7 +108,7 @@ fn share(stdout: &mut Captured, stderr: &mut Captured) {
     stderr.shrink(for_stderr);
 }
 
-/// Why something was killed, in a word.
+/// Returns the reason of a kill in a word.
 pub fn killed_word(why: KillReason) -> &'static str {
     match why {
         KillReason::Timeout => "timeout",

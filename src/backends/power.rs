@@ -1,4 +1,4 @@
-//! Restarting the box and switching it off.
+//! Restarts the host and shuts it down.
 
 use std::time::Duration;
 
@@ -6,34 +6,36 @@ use crate::helper_client::{Helper, Operation, PowerPlan};
 
 use super::{ask::ask, error::BackendError};
 
-/// How long logind may take to answer.
+/// The timeout for logind's answer.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How the box goes down.
+/// Restart or shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Down {
-    /// And comes up again.
+    /// The host restarts.
     Restart,
-    /// And stays down until somebody switches it on.
+    /// The host stays off until it is switched on.
     Shutdown,
 }
 
-/// Plans for the box to go down, made through the helper.
+/// Schedules restarts and shutdowns through the helper.
 #[derive(Debug, Clone)]
 pub struct Power {
     helper: Helper,
 }
 
 impl Power {
-    /// Over this helper.
+    /// Returns access through this helper.
     pub fn new(helper: Helper) -> Self {
         Self { helper }
     }
 
-    /// Plans that the box goes down, in the place of an earlier plan; `reason` is told to who is logged in.
+    /// Schedules a restart or shutdown, which replaces an earlier one; `reason` is shown to
+    /// logged-in users.
     ///
     /// # Errors
-    /// When the owner does not let the helper do it, when a program holds an inhibitor lock, and when logind says no.
+    /// When the owner does not allow it, when a program holds an inhibitor lock, and when logind
+    /// refuses.
     pub async fn plan(
         &self,
         down: Down,
@@ -54,7 +56,7 @@ impl Power {
             .map(drop)
     }
 
-    /// Calls off what is planned; whether something was.
+    /// Cancels the scheduled restart or shutdown; returns whether there was one.
     ///
     /// # Errors
     /// As for a plan.

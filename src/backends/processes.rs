@@ -1,4 +1,4 @@
-//! The processes of the host that use most, and what each belongs to.
+//! The host's processes that use most, with their containers and units.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,19 +18,20 @@ use super::source::Tree;
 use super::threshold::Threshold;
 use crate::sys::neutralise;
 
-/// How long the helper may look.
+/// The timeout of the helper's answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How many are asked for: of these some may be for others alone.
+/// How many processes are requested from the helper; the caller may not be allowed to see some of
+/// them.
 const MOST: u32 = 100;
 
-/// The processes of the host, containers included; what can be asked is asked by a view of them.
+/// The host's processes, including those of containers; queries need a view.
 #[derive(Debug, Clone)]
 pub struct Processes {
     helper: Helper,
 }
 
-/// Those within somebody's reach.
+/// The processes that a caller may see.
 #[derive(Debug)]
 pub struct ProcessesView {
     helper: Helper,
@@ -41,26 +42,26 @@ pub struct ProcessesView {
 /// One process.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Process {
-    /// Its number.
+    /// Its pid.
     pub pid: i32,
-    /// Its parent's number.
+    /// Its parent's pid.
     pub parent: i32,
-    /// Whose it is: a user's name, or the number where the host has no name for it.
+    /// Its user: the name, or the uid if the host has no name for it.
     pub user: String,
-    /// What it calls itself.
+    /// Its name.
     pub name: String,
-    /// The beginning of its command line, without secrets that can be recognised; absent for the kernel's own.
+    /// The beginning of its command line, without recognisable secrets; absent for kernel threads.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
     /// Running `R`, sleeping `S`, waiting for a disk `D`, stopped `T`, dead `Z`, idle `I`.
     pub state: char,
-    /// The processor's time that it used in a moment, in percent of one processor.
+    /// The CPU time that it used during a short sample, in percent of one processor.
     pub cpu_percent: f64,
-    /// Memory that is in use for it, alone or shared with others (RSS), in bytes.
+    /// Its memory, including shared memory (RSS), in bytes.
     pub memory_bytes: u64,
-    /// How many threads it has.
+    /// Its number of threads.
     pub threads: u32,
-    /// For how many seconds it has been there.
+    /// Its age in seconds.
     pub age_s: u64,
     /// The container that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,24 +71,25 @@ pub struct Process {
     pub unit: Option<String>,
 }
 
-/// Those that use most.
+/// The processes that use most.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TopProcesses {
-    /// Those that use most come first.
+    /// The processes, highest usage first.
     pub processes: Vec<Process>,
-    /// How many there are in all, threads of the kernel among them; absent where some of them are none of the agent's
-    /// business.
+    /// The total number of processes, including kernel threads; absent if the agent may not see all
+    /// of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u32>,
 }
 
 impl Processes {
-    /// Over this helper.
+    /// Returns access through this helper.
     pub fn new(helper: Helper) -> Self {
         Self { helper }
     }
 
-    /// Those within reach; `reference` names our calls in the helper's log.
+    /// Returns the processes that a caller may see; `reference` identifies its calls in the
+    /// helper's log.
     pub fn seen_by(&self, reach: &Reach, reference: &str) -> ProcessesView {
         ProcessesView {
             helper: self.helper.clone(),
@@ -98,10 +100,10 @@ impl Processes {
 }
 
 impl ProcessesView {
-    /// Those that use most, at most so many.
+    /// Returns the processes that use most, up to `most`.
     ///
     /// # Errors
-    /// When the host is not within reach, and when the owner does not let the helper look.
+    /// When the caller has no access to the host, and when the owner does not allow it.
     pub async fn top(
         &self,
         order: ProcessOrder,

@@ -1,4 +1,4 @@
-//! Setup of the host: changed through the helper, and told as they are then.
+//! The host's settings: changed through the helper, and read back afterwards.
 
 use std::time::Duration;
 
@@ -9,50 +9,50 @@ use crate::helper_client::{Helper, HostSetting, Operation};
 
 use super::{ask::ask, error::BackendError, host::zone, source::Tree};
 
-/// How long a change may take: a locale is compiled, which takes a small box a minute.
+/// The timeout of a change: compiling a locale takes a small host a minute.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// Where the processors' governors are.
+/// The directory of the CPU frequency governors.
 const PROCESSORS: &str = "sys/devices/system/cpu";
 
-/// How the host is set.
+/// The settings of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HostSettings {
-    /// Its name in the network.
+    /// Its host name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
-    /// Its name for people.
+    /// Its descriptive name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pretty_hostname: Option<String>,
     /// Its time zone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// What programs speak that begin from now on.
+    /// The language of programs that start from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// The layout of its keyboard.
+    /// Its keyboard layout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyboard_layout: Option<String>,
-    /// And its variant.
+    /// Its keyboard variant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyboard_variant: Option<String>,
 }
 
-/// How the processors choose their frequency.
+/// The CPU frequency governors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Governors {
-    /// What is chosen now; several where processors differ.
+    /// The current governor; several if processors differ.
     pub current: Vec<String>,
-    /// What can be chosen.
+    /// The available governors.
     pub available: Vec<String>,
 }
 
 /// The host's compressed swap in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CompressedSwap {
-    /// Whether there is some.
+    /// Whether it is on.
     pub on: bool,
-    /// The devices that it is on.
+    /// Its devices.
     pub devices: Vec<ZramDevice>,
 }
 
@@ -61,20 +61,20 @@ pub struct CompressedSwap {
 pub struct ZramDevice {
     /// Its name.
     pub name: String,
-    /// The most bytes that can be swapped out to it.
+    /// Its capacity in bytes.
     pub size_bytes: u64,
-    /// The bytes that are, before they were compressed.
+    /// The bytes swapped out to it, before compression.
     pub used_bytes: u64,
-    /// The memory that this takes.
+    /// The memory that they take, in bytes.
     pub memory_bytes: u64,
-    /// How they are compressed, such as `lz4`.
+    /// The compression algorithm, such as `lz4`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<String>,
-    /// Swap of a higher one is used first.
+    /// Its priority; swap of higher priority is used first.
     pub priority: i32,
 }
 
-/// The host's settings.
+/// Access to the host's settings.
 #[derive(Debug, Clone)]
 pub struct Setup {
     helper: Helper,
@@ -82,34 +82,34 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Over this helper.
+    /// Returns access through this helper.
     pub fn new(helper: Helper) -> Self {
         let tree = Tree::of_this_machine();
         Self { helper, tree }
     }
 
-    /// Whether keyboards are known here, which a box without a console does without.
+    /// Whether keyboard layouts are installed; a host without a console may have none.
     pub fn have_keyboards() -> bool {
         Tree::of_this_machine().has("usr/share/X11/xkb/rules/base.lst")
     }
 
-    /// Whether the processors have governors that can be chosen.
+    /// Whether the CPU frequency governor can be set.
     pub fn have_governors() -> bool {
         Tree::of_this_machine().has(&format!("{PROCESSORS}/cpu0/cpufreq/scaling_governor"))
     }
 
-    /// Whether the kernel may have compressed swap: it has its control, or modules that can be loaded. Not in a
-    /// container, whose swap is the host's.
+    /// Whether the kernel can have compressed swap: it has the control, or modules can be loaded.
+    /// Not in a container, which uses the host's swap.
     pub fn have_zram() -> bool {
         let tree = Tree::of_this_machine();
         let may = ["sys/class/zram-control", "usr/sbin/modprobe"];
         may.iter().any(|path| tree.has(path)) && !tree.has("run/systemd/container")
     }
 
-    /// Changes one, and tells how all of them are then.
+    /// Changes a setting and returns all of them.
     ///
     /// # Errors
-    /// When the owner does not let the helper do it, and when there is no such value here.
+    /// When the owner does not allow it, and when the value is not available here.
     pub async fn set(
         &self,
         setting: HostSetting,
@@ -120,7 +120,7 @@ impl Setup {
         Ok(now(&self.tree))
     }
 
-    /// Chooses a governor, if one is named, and tells which there are.
+    /// Sets the governor, if one is given, and returns the current and available ones.
     ///
     /// # Errors
     /// As for another setting.
@@ -135,10 +135,10 @@ impl Setup {
         Ok(governors(&self.tree))
     }
 
-    /// Switches compressed swap on or off, if that is wanted, and tells what there is of it.
+    /// Switches compressed swap on or off, if requested, and returns its state.
     ///
     /// # Errors
-    /// As for another setting, and when it is another program's.
+    /// As for another setting, and when another program manages it.
     pub async fn compress(
         &self,
         on: Option<bool>,
@@ -151,7 +151,7 @@ impl Setup {
     }
 }
 
-/// The lines of /proc/swaps that are about zram (proc(5)), with what the kernel says of each device.
+/// Reads the zram lines of /proc/swaps (proc(5)), and the kernel's facts about each device.
 fn compressed(tree: &Tree) -> CompressedSwap {
     let swaps = tree.text("proc/swaps").unwrap_or_default();
     let devices: Vec<_> = swaps.lines().filter_map(|line| zram(tree, line)).collect();
@@ -168,7 +168,7 @@ fn zram(tree: &Tree, line: &str) -> Option<ZramDevice> {
     let (size, used, priority) = (numbers.next()??, numbers.next()??, numbers.next()??);
     let bytes = |kib: i64| u64::try_from(kib).unwrap_or_default().saturating_mul(1024);
     let own = |file: &str| tree.text(&format!("sys/block/{name}/{file}"));
-    // Of the columns of mm_stat the third is all memory that is taken.
+    // The third column of mm_stat is the total memory used.
     let taken = own("mm_stat").and_then(|all| all.split_whitespace().nth(2)?.parse().ok());
     let algorithms = own("comp_algorithm").unwrap_or_default();
     let chosen = algorithms
@@ -196,7 +196,7 @@ fn now(tree: &Tree) -> HostSettings {
     }
 }
 
-/// The value of a shell's assignment, as os-release(5) has them; nothing where it is empty.
+/// Returns the value of a shell assignment, as in os-release(5); `None` if it is empty.
 fn assigned(text: &str, key: &str) -> Option<String> {
     let lines = text.lines().filter_map(|line| line.split_once('='));
     let mut values = lines.filter(|(name, _)| name.trim() == key);
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(assigned(text, "XKBMODEL"), None);
     }
 
-    // A tree in the layout of sysfs: the machines of the tests let nobody choose.
+    // A tree in the layout of sysfs: on test machines the governor cannot be set.
     #[test]
     fn governors_are_those_of_all_processors() {
         let scratch = Scratch::new();
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(found.available, found.current);
     }
 
-    // /proc/swaps and sysfs of Linux 6.18 with a device that was filled.
+    // /proc/swaps and sysfs of Linux 6.18 with a device in use.
     #[test]
     fn compressed_swap_is_told_with_what_it_takes() {
         let scratch = Scratch::new();

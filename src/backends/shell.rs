@@ -1,4 +1,4 @@
-//! Commands on the host and in containers.
+//! Runs commands on the host and in containers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,31 +15,31 @@ use super::{
     threshold::{Threshold, told},
 };
 
-/// The most that a command may print before it is killed.
+/// The maximum output of a command; beyond it the command is killed.
 const OUTPUT_BYTES: u64 = 2 << 30;
 
-/// The most processes of one command at once.
+/// The maximum number of concurrent processes of one command.
 const PROCESSES: u32 = 4096;
 
-/// When the server stops, a command may still run so long to its own end.
+/// How long a command may still run when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// One command to run.
+/// A command to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellCall {
-    /// A line for the shell, or a program with its arguments.
+    /// A shell command line, or a program with its arguments.
     pub command: Program,
-    /// How long it may run; the helper has a ceiling of its own.
+    /// Its timeout; the helper has its own upper limit.
     pub timeout: Duration,
     /// The user to run as; root when absent.
     pub user: Option<String>,
     /// The directory to start in; the user's home when absent.
     pub cwd: Option<String>,
-    /// Variables beside PATH, HOME, LANG and TERM.
+    /// Environment variables in addition to PATH, HOME, LANG and TERM.
     pub env: BTreeMap<String, String>,
 }
 
-/// Runs commands through the helper, for those who reach where they are to run.
+/// Runs commands through the helper; access is checked by a view.
 #[derive(Debug, Clone)]
 pub struct Shell {
     helper: Helper,
@@ -47,7 +47,7 @@ pub struct Shell {
     outputs: KeptOutputs,
 }
 
-/// Runs commands within somebody's reach. To drop the future of a call is to kill what it runs.
+/// Runs commands where a caller has access. Dropping the future of a call kills the command.
 #[derive(Debug)]
 pub struct ShellView<'s> {
     shell: &'s Shell,
@@ -56,8 +56,8 @@ pub struct ShellView<'s> {
 }
 
 impl Shell {
-    /// Over this helper. When `stop` turns true, a command has [`GRACE`] to end by itself; then it is
-    /// killed and what it printed is its answer.
+    /// Returns access through this helper. When `stop` becomes true, a command has [`GRACE`] to
+    /// finish. Then it is killed, and the result has the output until then.
     pub fn new(helper: Helper, stop: watch::Receiver<bool>) -> Self {
         let outputs = KeptOutputs::default();
         Self {
@@ -67,12 +67,12 @@ impl Shell {
         }
     }
 
-    /// What its commands printed beyond what their answers show.
+    /// Returns the outputs of commands beyond what their results show.
     pub fn outputs(&self) -> &KeptOutputs {
         &self.outputs
     }
 
-    /// As far as it is within reach; `reference` names the call in the helper's log.
+    /// Returns access for a caller; `reference` identifies the call in the helper's log.
     pub fn seen_by<'s>(&'s self, reach: &Reach, reference: &'s str) -> ShellView<'s> {
         ShellView {
             shell: self,
@@ -86,17 +86,17 @@ impl ShellView<'_> {
     /// Runs a command on the host.
     ///
     /// # Errors
-    /// When it could not be started; a command that fails is an outcome and no error.
+    /// When it could not be started; a failed command is a result, not an error.
     pub async fn host(&self, call: ShellCall) -> Result<ShellOutcome, BackendError> {
         self.threshold.host()?;
         let (command, limits) = split(call);
         self.run(Operation::HostCommand { command }, limits).await
     }
 
-    /// Runs a command inside a running container, in the same way.
+    /// Runs a command inside a running container.
     ///
     /// # Errors
-    /// As for the host, and when the container does not run.
+    /// As for the host, and when the container is not running.
     pub async fn container(
         &self,
         container: &ContainerName,
@@ -128,7 +128,7 @@ impl ShellView<'_> {
     }
 }
 
-/// The command of a call and its limits.
+/// Returns the command of a call and its limits.
 pub fn split(call: ShellCall) -> (Command, Limits) {
     let command = Command {
         program: call.command,

@@ -1,4 +1,4 @@
-//! Small files of the kernel, read whole; one that is not there is simply not known.
+//! Reads small kernel files as a whole; a missing file is an unknown value.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,26 +8,26 @@ use crate::sys::neutralise;
 
 pub use crate::sys::source::{field, names, text, word};
 
-/// The longest name of a device, in characters; the rest of a longer one is left out.
+/// The longest name of a device, in characters; the rest is left out.
 const MAX_LABEL: usize = 64;
 
-/// The machine's files below `/`, or a recording of another machine's below some directory.
+/// The files of this host below `/`, or of a recorded host below a directory.
 #[derive(Debug, Clone)]
 pub struct Tree(PathBuf);
 
 impl Tree {
-    /// This machine.
+    /// Returns this host's files.
     pub fn of_this_machine() -> Self {
         Self("/".into())
     }
 
-    /// A recording.
+    /// Returns a recorded host's files.
     #[cfg(test)]
     pub fn below(root: &std::path::Path) -> Self {
         Self(root.to_owned())
     }
 
-    /// Where a file of the tree is; `path` has no leading slash.
+    /// Returns the path of a file in the tree; `path` has no leading slash.
     pub fn path(&self, path: &str) -> PathBuf {
         self.0.join(path)
     }
@@ -47,40 +47,40 @@ impl Tree {
         names(self.path(path))
     }
 
-    /// The one number in a file.
+    /// Returns the number in a file.
     pub fn number<T: FromStr>(&self, path: &str) -> Option<T> {
         self.word(path)?.parse().ok()
     }
 
-    /// Whether the file is a 1 and no 0.
+    /// Whether the file contains 1.
     pub fn flag(&self, path: &str) -> bool {
         self.word(path).as_deref() == Some("1")
     }
 
-    /// Whether there is something.
+    /// Whether the path exists.
     pub fn has(&self, path: &str) -> bool {
         self.path(path).exists()
     }
 
-    /// What a link says.
+    /// Returns the target of a symbolic link.
     pub fn link(&self, path: &str) -> Option<String> {
         let target = fs::read_link(self.path(path)).ok()?;
         target.to_str().map(str::to_owned)
     }
 
-    /// The last name of what a link says, such as that of a driver.
+    /// Returns the file name of a link's target, such as a driver's name.
     pub fn link_name(&self, path: &str) -> Option<String> {
         let target = self.link(path)?;
         target.rsplit('/').next().map(str::to_owned)
     }
 
-    /// What a device says of itself: on one line, without what a terminal would obey, and cut.
+    /// Returns a device's description of itself, sanitized to one short line.
     pub fn label(&self, path: &str) -> Option<String> {
         label(&self.word(path)?)
     }
 }
 
-/// What somebody called a thing: on one line, without what a terminal would obey, and cut.
+/// Sanitizes a name to one short line.
 pub fn label(text: &str) -> Option<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let plain = neutralise(&words.join(" "))

@@ -1,4 +1,4 @@
-//! Who may log in over SSH.
+//! The SSH keys that may log in.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use crate::sys::neutralise;
 
 use super::{ask::ask_json, error::BackendError};
 
-/// How long a disk may take for some small files.
+/// The timeout for reading or writing some small files.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The SSH keys of the accounts that the owner's file names, through the helper.
+/// The SSH keys of the accounts in the owner's file, through the helper.
 #[derive(Debug, Clone)]
 pub struct Ssh {
     helper: Helper,
 }
 
 impl Ssh {
-    /// Over this helper.
+    /// Returns access through this helper.
     pub fn new(helper: Helper) -> Self {
         Self { helper }
     }
 
-    /// The keys that may log in, by account.
+    /// Returns the authorized keys by account.
     ///
     /// # Errors
-    /// When the owner's file does not let them be seen.
+    /// When the owner's file does not allow it.
     pub async fn keys(&self, reference: &str) -> Result<Vec<SshAccount>, BackendError> {
         let deed = SshKeyDeed::List {};
         let asked = Operation::SshKeys { deed };
@@ -40,10 +40,12 @@ impl Ssh {
         Ok(accounts)
     }
 
-    /// Lets a key log in as an account, the file's only one when absent; one that is there already stays as it is.
+    /// Authorizes a key for an account, by default the file's only one; an existing key is
+    /// unchanged.
     ///
     /// # Errors
-    /// When the owner's file does not name the account, and when others could have written its keys.
+    /// When the owner's file does not name the account, and when other users could have written its
+    /// keys.
     pub async fn add(
         &self,
         account: Option<String>,
@@ -55,10 +57,10 @@ impl Ssh {
         ask_json(&self.helper, asked, PATIENCE, reference).await
     }
 
-    /// No longer lets a key log in that was added so.
+    /// Removes a key that was added by `add`.
     ///
     /// # Errors
-    /// The same, and when there is no such key, or it is the owner's own.
+    /// As for adding, when the key does not exist, and when it is the owner's own key.
     pub async fn remove(
         &self,
         account: Option<String>,

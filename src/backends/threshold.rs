@@ -1,4 +1,4 @@
-//! The threshold that every question about a container crosses: what is beyond somebody's reach is not there.
+//! Access checks for queries about containers: an inaccessible container looks like a missing one.
 
 use serde_json::{Map, Value};
 
@@ -7,42 +7,43 @@ use crate::helper_client::ContainerName;
 
 use super::error::{BackendError, ErrorKind};
 
-/// What of the containers there is for somebody.
+/// A caller's access to containers.
 ///
-/// A container beyond reach is asked about all the same, under a name that none has, and what is said of that
-/// name is told of the one that was asked about. So the answer is the one for a container that does not exist:
-/// the same words, after the same questions to the helper, which does the same work for them and whose owner's
-/// file has the same say. In the helper's log stands the other name; the audit has the one that was asked about.
+/// A query about an inaccessible container is still sent to the helper, but under a name that no
+/// container has. The requested name is then restored in the answer. So the answer is the one for a
+/// missing container: the same message, after the same operations of the helper, with the same
+/// checks of the owner's file. The helper's log has the substituted name, the audit the requested
+/// one.
 #[derive(Debug, Clone)]
 pub struct Threshold(Reach);
 
 impl Threshold {
-    /// For who reaches so far.
+    /// Returns the access of a caller with this reach.
     pub fn of(reach: &Reach) -> Self {
         Self(reach.clone())
     }
 
-    /// Whether a container is within reach.
+    /// Whether the caller may access a container.
     pub fn shows(&self, name: &ContainerName) -> bool {
         self.0.container(name.as_str())
     }
 
-    /// Whether a unit of systemd is, which may stand for a container.
+    /// Whether the caller may see a systemd unit, which may belong to a container.
     pub fn shows_unit(&self, name: &str) -> bool {
         self.0.unit(name)
     }
 
-    /// Whether a text of the host says nothing of containers beyond reach.
+    /// Whether a text of the host mentions no inaccessible container.
     pub fn shows_text(&self, text: &str) -> bool {
         self.0.is_everything() || Traces::show(text, |name| self.0.container(name))
     }
 
-    /// The same for a line of the host's journal, of a machine with this id.
+    /// The same for a line of the host's journal; `machine` is the host's id.
     pub fn shows_line(&self, line: &Map<String, Value>, machine: &str) -> bool {
         self.0.is_everything() || Traces::show_line(line, machine, |name| self.0.container(name))
     }
 
-    /// The name under which a container is asked about: its own, or one that none has.
+    /// Returns the name under which a container is queried: its own, or one that no container has.
     pub fn name(&self, name: &ContainerName) -> ContainerName {
         if self.shows(name) {
             name.clone()
@@ -51,19 +52,20 @@ impl Threshold {
         }
     }
 
-    /// For what is about the host.
+    /// Checks access to the host.
     pub fn host(&self) -> Result<(), BackendError> {
         demand(self.0.host(), "the host is not within this agent's reach")
     }
 
-    /// For what is about all of the box.
+    /// Checks access to everything on the host.
     pub fn everything(&self) -> Result<(), BackendError> {
         let words = "the whole box is not within this agent's reach";
         demand(self.0.is_everything(), words)
     }
 }
 
-/// What to tell of a container that was asked about as another: nothing was learnt of it but that there is none.
+/// Restores the requested name in an error of a query under another name; the only fact learnt is
+/// that it does not exist.
 pub fn told<T>(
     name: &ContainerName,
     asked: &ContainerName,

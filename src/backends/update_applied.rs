@@ -1,4 +1,4 @@
-//! What an upgrade of packages has changed, as the helper's steps say at their end.
+//! The result of a package upgrade, parsed from the final output of the helper's steps.
 
 use std::collections::BTreeSet;
 
@@ -13,71 +13,72 @@ use super::{
     error::{BackendError, ErrorKind},
 };
 
-/// So many packages of each kind are named; the rest is counted.
+/// The maximum number of packages of each kind in a result; the rest is only counted.
 const MAX_LISTED: usize = 200;
 
-/// The longest name, version or origin that is shown, in characters.
+/// The longest name, version or origin, in characters.
 const MAX_WORD: usize = 128;
 
-/// The longest complaint of apt's that is shown, in characters.
+/// The longest error message of apt, in characters.
 const MAX_SENTENCE: usize = 512;
 
-/// What is shown of apt's last words where something went wrong, in bytes.
+/// How much of apt's last output is shown after a failure, in bytes.
 const TAIL_BYTES: usize = 4000;
 
-/// What stands before what the steps say themselves.
+/// The prefix of the steps' own lines.
 const MARK: &str = "gatewren: ";
 
-/// What an upgrade has changed.
+/// The changes of an upgrade.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UpdateApplied {
-    /// Whether all of it was done; what was done of it otherwise stands here as well.
+    /// Whether all of it was done; otherwise the changes that were made are listed.
     pub completed: bool,
-    /// The packages that have another version now, sorted by name.
+    /// The packages with another version now, sorted by name.
     pub upgraded: Vec<Changed>,
-    /// Those that were not there before.
+    /// The new packages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub installed: Vec<Changed>,
-    /// Those that are there no more.
+    /// The removed packages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<Changed>,
-    /// How many packages that makes in all.
+    /// The total number of changed packages.
     pub total: usize,
     /// Whether some of them are not shown.
     pub truncated: bool,
-    /// Packages that are installed in part, and do not work until they are whole.
+    /// Packages that are only partly installed, and do not work until the installation is
+    /// completed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<String>,
-    /// Whether it waits for a reboot now.
+    /// Whether a reboot is required now.
     pub reboot_required: bool,
-    /// The packages that wait for it, where they are known.
+    /// The packages that require it, if known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reboot_packages: Vec<String>,
-    /// The end of what apt said, where not all was done.
+    /// The end of apt's output, if not all was done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tail: Option<String>,
 }
 
-/// One package that is different.
+/// A changed package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Changed {
     /// Its name.
     pub name: String,
     /// Its architecture, such as `amd64` or `all`.
     pub architecture: String,
-    /// The version before; absent if it was not there.
+    /// The version before; absent if it was not installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The version now; absent if it is gone.
+    /// The version now; absent if it was removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
 
 impl UpdateApplied {
-    /// From what the helper's steps printed.
+    /// Parses the output of the helper's steps.
     ///
     /// # Errors
-    /// Where they did not get as far as changing anything.
+    /// When they failed before changing anything.
     pub fn of(done: &Finished) -> Result<Self, BackendError> {
         let said = done.stdout.text_lossy();
         let Some((before, after)) = said.rsplit_once("gatewren: done ") else {
@@ -146,7 +147,7 @@ fn changed(
     }
 }
 
-/// The packages that wait for a reboot, if the steps say that one is wanted.
+/// Returns the packages that require a reboot, if the steps report that one is required.
 pub fn reboot_wanted(said: &str) -> Option<Vec<String>> {
     let lines = said.lines().filter_map(|line| line.strip_prefix(MARK));
     let mut lines = lines
@@ -161,7 +162,7 @@ pub fn reboot_wanted(said: &str) -> Option<Vec<String>> {
     Some(names.into_iter().collect())
 }
 
-/// What apt says is wrong, without what it only warns of; all of it where it does not say.
+/// Returns apt's errors without its warnings; everything if it reports no error.
 fn complaint(heard: &str) -> &str {
     let at = heard.find("E: ").unwrap_or_default();
     tail(heard.get(at..).unwrap_or(heard))
@@ -174,13 +175,13 @@ fn tail(text: &str) -> &str {
     text.get(from.unwrap_or_default()..).unwrap_or(text)
 }
 
-/// A repository may call its packages as it likes.
+/// Sanitizes a word: a repository controls the names of its packages.
 pub fn word(text: &str) -> String {
     let plain = text.chars().filter(|c| !c.is_control());
     plain.take(MAX_WORD).collect()
 }
 
-/// The same of what is longer.
+/// Sanitizes a longer text.
 pub fn sentence(text: &str) -> String {
     let plain = text.trim().chars().filter(|c| !c.is_control());
     plain.take(MAX_SENTENCE).collect()

@@ -1,21 +1,21 @@
-//! What apt has done, as its own record says (`/var/log/apt/history.log`).
+//! Parses apt's history (`/var/log/apt/history.log`).
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::update_applied::{Changed, sentence, word};
 
-/// So many packages of one run are named; the rest is counted.
+/// The maximum number of packages of one run in a result; the rest is only counted.
 const MAX_LISTED: usize = 40;
 
-/// A page of what was done.
+/// A page of apt's history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UpdateHistory {
-    /// The runs of apt that changed something, the newest first.
+    /// The runs of apt that changed something, newest first.
     pub runs: Vec<UpdateRun>,
-    /// Whether there are older ones.
+    /// Whether there are older runs.
     pub truncated: bool,
-    /// Where they begin.
+    /// The offset of the older runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<usize>,
 }
@@ -23,30 +23,30 @@ pub struct UpdateHistory {
 /// One run of apt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UpdateRun {
-    /// When it began, by the clock there and in its time zone.
+    /// The start time, in the local time zone of the host or container.
     pub begun: String,
-    /// When it ended, in the same way; absent if it was broken off.
+    /// The end time, in the same format; absent if the run was interrupted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
     /// The command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The user who asked for it, where that is known.
+    /// The user who requested it, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requested_by: Option<String>,
-    /// The agent who asked for it through this server.
+    /// The agent that requested it through this server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The packages that it changed, and how.
+    /// The changed packages.
     pub changes: Vec<RunChange>,
-    /// How many there are in all.
+    /// The total number of changed packages.
     pub total: usize,
-    /// What went wrong.
+    /// The error, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// What a run did to one package.
+/// The change of one package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RunChange {
     /// `install`, `reinstall`, `upgrade`, `downgrade`, `remove` or `purge`.
@@ -55,7 +55,7 @@ pub struct RunChange {
     pub package: Changed,
 }
 
-/// What stands before the packages of each kind.
+/// The keys of the package lists, with their actions.
 const ACTIONS: [(&str, &str); 6] = [
     ("Install", "install"),
     ("Reinstall", "reinstall"),
@@ -66,7 +66,7 @@ const ACTIONS: [(&str, &str); 6] = [
 ];
 
 impl UpdateHistory {
-    /// So many of them, after the first `offset`.
+    /// Returns up to `limit` runs after the first `offset`.
     pub fn page(runs: Vec<UpdateRun>, offset: usize, limit: usize) -> Self {
         let next = offset.saturating_add(limit);
         let truncated = runs.len() > next;
@@ -78,7 +78,7 @@ impl UpdateHistory {
     }
 }
 
-/// The runs of one file, the newest first. One that began in a part of it that is cut off is left out.
+/// Parses the runs of one file, newest first. A run whose beginning is cut off is left out.
 pub fn update_runs(text: &str) -> Vec<UpdateRun> {
     let mut runs: Vec<UpdateRun> = text.split("\n\n").filter_map(run).collect();
     runs.reverse();
@@ -113,13 +113,13 @@ fn run(text: &str) -> Option<UpdateRun> {
     (!run.begun.is_empty()).then_some(run)
 }
 
-/// `2026-07-28  09:30:00`, with one space.
+/// Parses `2026-07-28  09:30:00`; the result has one space.
 fn moment(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     word(&words.join(" "))
 }
 
-/// Who is named among the options that the helper gives apt.
+/// Returns the agent in the options that the helper passes to apt.
 fn agent(command: &str) -> Option<String> {
     let named = command
         .split(' ')
@@ -127,7 +127,7 @@ fn agent(command: &str) -> Option<String> {
     named.filter(|name| !name.is_empty()).map(word)
 }
 
-/// Such as `libc6:amd64 (2.36-9, 2.36-10), new:all (1, automatic)`.
+/// Parses `libc6:amd64 (2.36-9, 2.36-10), new:all (1, automatic)`.
 fn packages(action: &'static str, text: &str) -> Vec<RunChange> {
     let entries = text.split("), ").filter_map(|entry| {
         let (name, versions) = entry.split_once(" (")?;

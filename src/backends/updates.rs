@@ -1,4 +1,4 @@
-//! Updates of packages, on the host and in containers: what could be upgraded, as apt says, and what was.
+//! Package updates on the host and in containers: available ones as apt reports them, upgrades, and history.
 
 use std::fs;
 use std::path::Path;
@@ -25,37 +25,39 @@ use super::{
     update_history::{UpdateHistory, update_runs},
 };
 
-/// How long apt may read its lists: a small box needs many seconds for it.
+/// The timeout for reading apt's lists, which takes a small host many seconds.
 const QUESTION: Duration = Duration::from_mins(2);
 
-/// How long it may fetch lists.
+/// The timeout for downloading lists.
 const FETCHING: Duration = Duration::from_mins(20);
 
-/// How long it may fetch packages; the helper sees to it that installing them takes the time that it takes.
+/// The timeout for downloading packages; the helper gives the installation itself the time that it
+/// needs.
 const APPLYING: Duration = Duration::from_hours(24);
 
-/// The most that apt may print; the end of it is what says what was done.
+/// The maximum output of apt; its end reports what was done.
 const OUTPUT_BYTES: u64 = 64 << 20;
 
-/// What is kept of it.
+/// How much of the output is kept.
 const CAPTURE: Capture = Capture {
     head: 512 * 1024,
     tail: 1024 * 1024,
 };
 
-/// The most complaints about lists that are shown.
+/// The maximum number of errors about lists in a result.
 const MAX_PROBLEMS: usize = 10;
 
-/// The oldest file of apt's record that is looked into: they are begun monthly.
+/// The oldest file of apt's history that is read; the files rotate monthly.
 const OLDEST_FILE: u8 = 24;
 
-/// How the helper says that there is no such file.
+/// The exit code that reports a missing file.
 const NO_SUCH_FILE: Ending = Ending::Exited { code: 3 };
 
-/// So many packages are named, security updates first; the rest is counted.
+/// The maximum number of packages in a result, security updates first; the rest is only counted.
 const MAX_LISTED: usize = 200;
 
-/// What changes when apt's lists are refreshed, also where nothing is new; the stamps are of apt's daily jobs.
+/// Files that change when apt's lists are refreshed, even if nothing is new; the stamps are from
+/// apt's daily jobs.
 const REFRESHED: [&str; 4] = [
     "var/lib/apt/periodic/update-success-stamp",
     "var/lib/apt/periodic/update-stamp",
@@ -63,59 +65,60 @@ const REFRESHED: [&str; 4] = [
     "var/lib/apt/lists",
 ];
 
-/// What could be upgraded.
+/// The available package updates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UpdateCheck {
-    /// The packages that would be upgraded, or installed for it: security updates first, then by name.
+    /// The packages that would be upgraded, or installed as dependencies: security updates first,
+    /// then by name.
     pub packages: Vec<Upgrade>,
-    /// How many there are in all.
+    /// The total number of packages.
     pub total: usize,
-    /// How many of them are security updates.
+    /// The number of security updates.
     pub security: usize,
-    /// Whether some of them are not shown.
+    /// Whether some packages are not shown.
     pub truncated: bool,
-    /// Packages that would have to be removed for it.
+    /// Packages that the upgrade would remove.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<String>,
-    /// When the lists of packages were last refreshed, RFC 3339; absent if they never were.
+    /// The time of the last refresh of the package lists, RFC 3339; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lists_refreshed: Option<String>,
-    /// What went wrong while they were refreshed, where that was asked for: lists that did not come are as before.
+    /// Errors of a requested refresh; lists that could not be downloaded are unchanged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refresh_problems: Vec<String>,
-    /// Whether an update that was installed waits for a reboot.
+    /// Whether an installed update requires a reboot.
     pub reboot_required: bool,
-    /// The packages that wait for it, where they are known.
+    /// The packages that require it, if known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reboot_packages: Vec<String>,
 }
 
-/// One package that could be upgraded.
+/// An available upgrade.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Upgrade {
     /// Its name.
     pub name: String,
     /// Its architecture, such as `amd64` or `all`.
     pub architecture: String,
-    /// The version that is installed; absent if it would be new.
+    /// The installed version; absent if it would be new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub installed: Option<String>,
-    /// The version that it would have then.
+    /// The new version.
     pub candidate: String,
-    /// Where that comes from, such as `Debian:12.5/stable`.
+    /// The origin of the new version, such as `Debian:12.5/stable`.
     pub origin: String,
-    /// Whether it comes from a repository of security updates.
+    /// Whether it is from a repository of security updates.
     pub security: bool,
 }
 
-/// apt, on the host and in containers; what can be asked of it is asked of a view.
+/// apt on the host and in containers; queries need a view.
 #[derive(Debug, Clone)]
 pub struct Updates {
     helper: Helper,
     tree: Tree,
 }
 
-/// The apts within somebody's reach.
+/// The instances of apt that a caller may access.
 #[derive(Debug)]
 pub struct UpdatesView<'u> {
     updates: &'u Updates,
@@ -124,30 +127,30 @@ pub struct UpdatesView<'u> {
     reference: &'u str,
 }
 
-/// Which packages are to be upgraded.
+/// The packages to upgrade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// Of which container; of the host when absent.
+    /// The container; the host if absent.
     pub container: Option<ContainerName>,
-    /// Which.
+    /// Which packages.
     pub scope: UpdateScope,
-    /// Whether others may be removed for it.
+    /// Whether other packages may be removed for it.
     pub removals: bool,
 }
 
 impl Updates {
-    /// Over this helper.
+    /// Returns access through this helper.
     pub fn new(helper: Helper) -> Self {
         let tree = Tree::of_this_machine();
         Self { helper, tree }
     }
 
-    /// Whether this machine has apt, or containers that may have it.
+    /// Whether the host has apt; its containers then may have it too.
     pub fn are_here() -> bool {
         Tree::of_this_machine().has("usr/bin/apt-get")
     }
 
-    /// As far as they are within reach, for an agent; `reference` names the call in the helper's log.
+    /// Returns access for a caller; `reference` identifies the call in the helper's log.
     pub fn seen_by<'u>(
         &'u self,
         reach: &Reach,
@@ -163,10 +166,11 @@ impl Updates {
 }
 
 impl UpdatesView<'_> {
-    /// What could be upgraded, as far as the lists know that apt fetched last: just now, if that is wanted.
+    /// Returns the available updates from apt's lists, which are downloaded first if `refresh` is
+    /// set.
     ///
     /// # Errors
-    /// When the owner does not let the helper look, or fetch, and when apt cannot tell.
+    /// When the owner does not allow the helper to query or download, and when apt fails.
     pub async fn check(
         &self,
         container: Option<&ContainerName>,
@@ -192,10 +196,11 @@ impl UpdatesView<'_> {
         })
     }
 
-    /// Upgrades packages. To drop the future ends nothing but the waiting, once there is a job.
+    /// Upgrades packages. Once there is a job, dropping the future only stops waiting; the upgrade
+    /// continues.
     ///
     /// # Errors
-    /// When the owner does not let the helper do it, and when nothing was changed because apt did not begin.
+    /// When the owner does not allow it, and when nothing was changed because apt did not start.
     pub async fn apply(
         &self,
         wanted: Wanted,
@@ -213,23 +218,23 @@ impl UpdatesView<'_> {
         UpdateApplied::of(&done.await?)
     }
 
-    /// What apt has done, the newest first: so many runs after the first `offset`.
+    /// Returns apt's runs, newest first: up to `limit` after the first `offset`.
     ///
     /// # Errors
-    /// When the owner does not let the helper look.
+    /// When the owner does not allow it.
     pub async fn history(
         &self,
         container: Option<&ContainerName>,
         (offset, limit): (usize, usize),
     ) -> Result<UpdateHistory, BackendError> {
         let mut runs = Vec::new();
-        // One more, to see whether there is more.
+        // One more than requested shows whether there are more.
         let enough = offset.saturating_add(limit).saturating_add(1);
         for file in 0..=OLDEST_FILE {
             let print = |container| Operation::UpdateHistory { container, file };
             let said = self.ask(container, print, (QUESTION, None)).await?;
             if said.ending == NO_SUCH_FILE {
-                // The current one is begun when apt next does something.
+                // After a rotation the current file does not exist until the next run of apt.
                 if file > 0 {
                     break;
                 }
@@ -277,7 +282,7 @@ impl UpdatesView<'_> {
     }
 }
 
-/// What apt complained of while it fetched its lists.
+/// Returns apt's error messages of a refresh.
 fn problems(fetched: &Finished) -> Result<Vec<String>, BackendError> {
     let heard = fetched.stderr.text_lossy();
     let said = heard.lines().filter(|line| {
@@ -291,7 +296,7 @@ fn problems(fetched: &Finished) -> Result<Vec<String>, BackendError> {
     }
 }
 
-/// Of a container there is no tree: what is to be known beside the packages it has said itself.
+/// Parses apt's output. For a container there is no tree: the output contains the other facts too.
 fn read(said: &str, tree: Option<&Tree>) -> UpdateCheck {
     let mut packages: Vec<Upgrade> = said.lines().filter_map(upgrade).collect();
     packages.sort_by(|a, b| {
@@ -330,14 +335,14 @@ fn read(said: &str, tree: Option<&Tree>) -> UpdateCheck {
     }
 }
 
-/// The packages that wait for a reboot of the host, if one is wanted.
+/// Returns the packages that require a reboot of the host, if one is required.
 fn reboot_of_host(tree: &Tree) -> Option<Vec<String>> {
     let packages = || tree.text("run/reboot-required.pkgs").unwrap_or_default();
     tree.has("run/reboot-required")
         .then(|| reboot_packages(&packages()))
 }
 
-/// The newest of what a container says of its lists.
+/// Returns the newest time that a container reports for its lists.
 fn refreshed_inside_ms(said: &str) -> Option<u64> {
     let seconds = said.lines().filter_map(|line| {
         let seconds = line.strip_prefix("gatewren: lists ")?;
@@ -346,7 +351,7 @@ fn refreshed_inside_ms(said: &str) -> Option<u64> {
     seconds.max()?.checked_mul(1000)
 }
 
-/// When apt last fetched its lists; nothing where it has none.
+/// Returns when apt last downloaded its lists; `None` if it has none.
 fn refreshed_ms(tree: &Tree) -> Option<u64> {
     let lists = tree.names("var/lib/apt/lists");
     let moments = REFRESHED
@@ -362,8 +367,8 @@ fn modified_ms(path: &Path) -> Option<u64> {
     u64::try_from(since.as_millis()).ok()
 }
 
-/// A line such as `Inst libc6 [2.36-9] (2.36-9+deb12u4 Debian:12.4/stable, Debian-Security:12/stable-security [amd64])
-/// []`, of a simulated upgrade.
+/// Parses a line of a simulated upgrade, such as `Inst libc6 [2.36-9] (2.36-9+deb12u4
+/// Debian:12.4/stable, Debian-Security:12/stable-security [amd64]) []`.
 fn upgrade(line: &str) -> Option<Upgrade> {
     let rest = line.strip_prefix("Inst ")?;
     let (name, rest) = rest.split_once(' ')?;

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
-/// Returns the sockets in an address, in the order in which to try them. Other transports than
-/// sockets in the file system are left out: no system bus uses them.
+/// Returns the sockets in an address, in the order to try them. Other transports than sockets in
+/// the file system are left out: no system bus uses them.
 pub(super) fn sockets(address: &str) -> Vec<PathBuf> {
     address.split(';').filter_map(socket).collect()
 }

@@ -7,7 +7,7 @@ use tracing::warn;
 
 use crate::sys::Hints;
 
-/// Files whose change means that a fact about the host has changed.
+/// Files that indicate a changed fact about the host.
 const FILES: [(&str, &[&str]); 4] = [
     (
         "/etc",

@@ -32,7 +32,7 @@ pub struct ServerInfo {
     /// The kind of virtual machine or container it is; absent on bare metal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtualization: Option<String>,
-    /// What it is sold as.
+    /// Its vendor and product.
     pub hardware: Hardware,
     /// Its processors.
     pub cpu: Cpu,
@@ -42,14 +42,14 @@ pub struct ServerInfo {
     pub swap_bytes: u64,
     /// Its graphics processors, sorted by address.
     pub gpus: Vec<Gpu>,
-    /// Its addresses but for loopback, link-local and temporary ones, sorted.
+    /// Its addresses, except loopback, link-local and temporary ones, sorted.
     pub addresses: Vec<InterfaceAddress>,
     /// When it started, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_time: Option<String>,
     /// Seconds since it started.
     pub uptime_s: u64,
-    /// Whether an update waits for a reboot.
+    /// Whether an installed update requires a reboot.
     pub reboot_required: bool,
     /// The packages that wait for it, sorted, if known.
     pub reboot_packages: Vec<String>,

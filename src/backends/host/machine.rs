@@ -65,7 +65,7 @@ pub struct HostFacts {
     pub disks: Vec<Disk>,
     /// Its file systems, sorted by path, with their sizes where available.
     pub mounts: Vec<Mounted>,
-    /// Its temperatures, sorted by sensor; only sensors whose reading wakes no disk.
+    /// Its temperatures, sorted by sensor; without those of sensors that would wake a disk.
     pub temperatures: Vec<Temperature>,
 }
 

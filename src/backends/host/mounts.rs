@@ -13,7 +13,7 @@ use super::usage::percent;
 /// Local file systems without a block device.
 const LOCAL: [&str; 3] = ["btrfs", "zfs", "bcachefs"];
 
-/// File systems whose data is on another machine.
+/// File systems with their data on another machine.
 const NETWORK: [&str; 12] = [
     "9p",
     "afs",
@@ -70,7 +70,7 @@ pub struct MountPoint {
     pub path: String,
     /// Its kind, such as `ext4`.
     pub filesystem: String,
-    /// What is mounted, such as `/dev/sda1` or `nas:/export`.
+    /// The mounted device or share, such as `/dev/sda1` or `nas:/export`.
     pub source: String,
     /// Its device number, such as `8:1`; major number 0 is no device.
     pub device: String,
@@ -140,7 +140,7 @@ pub fn mounted(seen: &Seen) -> Vec<Mounted> {
         .collect()
 }
 
-/// Returns the paths of the file systems whose sizes are shown.
+/// Returns the paths of the file systems to measure.
 pub fn places_to_measure(mountinfo: &str) -> Vec<String> {
     let points = mount_points(mountinfo).into_iter();
     points

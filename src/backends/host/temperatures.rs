@@ -30,7 +30,7 @@ pub struct Temperature {
 pub enum Sensors {
     /// All.
     All,
-    /// Only sensors whose reading wakes no disk.
+    /// Without sensors that would wake a disk.
     Quiet,
 }
 

@@ -154,7 +154,7 @@ impl LxcView {
     }
 
     /// Returns the kernel's facts about this container, or about all running ones, sorted by name.
-    /// A container whose facts cannot be read does not hide the others.
+    /// An unreadable container is left out of the list.
     pub async fn vitals_of(
         &self,
         container: Option<&ContainerName>,
@@ -194,8 +194,7 @@ impl LxcView {
         Ok(usages)
     }
 
-    /// Returns all containers in detail, sorted by name. A container whose details cannot be read
-    /// does not hide the others.
+    /// Returns all containers in detail, sorted by name. An unreadable one is left out.
     pub async fn all(&self) -> Result<Vec<ContainerDetails>, BackendError> {
         let mut all = Vec::new();
         for name in self.list().await? {

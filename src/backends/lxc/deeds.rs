@@ -1,4 +1,4 @@
-//! What is done to a container beside starting and stopping it: frozen, kept, copied, changed, taken away.
+//! Container actions other than start and stop: freeze, snapshot, clone, configure, create and destroy.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::config::ContainerConfig;
 use super::containers::LxcView;
 use super::details::ContainerState;
 
-/// How long what is done at once may take.
+/// The timeout of short actions.
 const SHORT: Duration = Duration::from_mins(1);
 
-/// How long it may take to copy or remove as much as there is.
+/// The timeout for copying or removing a whole container.
 const LONG: Duration = Duration::from_hours(2);
 
 /// A snapshot of a container.
@@ -51,7 +51,7 @@ pub struct ContainerDefinition {
 }
 
 impl LxcView {
-    /// Holds all processes of one, or lets them go on; one that is as asked is left alone.
+    /// Freezes or thaws a container; one already in the requested state is unchanged.
     pub async fn set_frozen(&self, name: &ContainerName, frozen: bool) -> Result<(), BackendError> {
         let is = self.status(name).await?.state == ContainerState::Frozen;
         let deed = match frozen {
@@ -62,14 +62,14 @@ impl LxcView {
         self.have(name, deed, SHORT).await.map(drop)
     }
 
-    /// Has one start with the box, or not.
+    /// Sets whether a container starts when the host boots.
     pub async fn set_autostart(&self, name: &ContainerName, on: bool) -> Result<(), BackendError> {
         self.have(name, Deed::Autostart { on }, SHORT)
             .await
             .map(drop)
     }
 
-    /// What its definition says.
+    /// Returns a container's definition.
     pub async fn definition(
         &self,
         container: &ContainerName,
@@ -84,7 +84,7 @@ impl LxcView {
         })
     }
 
-    /// Changes its definition, which counts from its next start on.
+    /// Changes its definition; the changes take effect at its next start.
     pub async fn configure(
         &self,
         name: &ContainerName,
@@ -95,7 +95,7 @@ impl LxcView {
             .map(drop)
     }
 
-    /// Its snapshots, the oldest first.
+    /// Returns its snapshots, oldest first.
     pub async fn snapshots(&self, name: &ContainerName) -> Result<Vec<Snapshot>, BackendError> {
         let text = self.have(name, Deed::Snapshots {}, SHORT).await?;
         let facts: Result<Vec<SnapshotFacts>, _> = text.lines().map(serde_json::from_str).collect();
@@ -103,19 +103,19 @@ impl LxcView {
         Ok(facts.into_iter().map(Snapshot::of).collect())
     }
 
-    /// Keeps a stopped one as it is; the snapshot's name.
+    /// Makes a snapshot of a stopped container and returns its name.
     pub async fn snapshot(
         &self,
         name: &ContainerName,
         comment: Option<String>,
     ) -> Result<SnapshotName, BackendError> {
         let said = self.have(name, Deed::Snapshot { comment }, LONG).await?;
-        // What LXC prints itself comes before.
+        // LXC's own output precedes the name.
         let last = said.split_whitespace().next_back().unwrap_or_default();
         last.parse().map_err(|cause| senseless(&cause))
     }
 
-    /// Brings a stopped one back to a snapshot.
+    /// Restores a stopped container from a snapshot.
     pub async fn restore(
         &self,
         name: &ContainerName,
@@ -126,8 +126,8 @@ impl LxcView {
             .map(drop)
     }
 
-    /// Stops one if it runs, brings it back to a snapshot, the newest if none is named, and starts it again if it
-    /// ran; the snapshot.
+    /// Stops a running container, restores a snapshot (by default the newest), and starts it again
+    /// if it ran. Returns the snapshot.
     pub async fn rebuild(
         &self,
         name: &ContainerName,
@@ -148,7 +148,7 @@ impl LxcView {
         self.stop(name, grace).await?;
         let restored = self.restore(name, snapshot.clone()).await;
         if ran {
-            // As it was before, also where it could not be brought back.
+            // Started again also if the restore failed.
             self.start(name).await?;
         }
         restored.map(|()| snapshot)
@@ -165,7 +165,7 @@ impl LxcView {
             .map(drop)
     }
 
-    /// Copies a stopped one under a name that is within reach, too.
+    /// Clones a stopped container under a name that the caller may access too.
     pub async fn clone_to(
         &self,
         name: &ContainerName,
@@ -176,7 +176,7 @@ impl LxcView {
         self.have(name, Deed::Clone { to }, LONG).await.map(drop)
     }
 
-    /// Makes one from a template.
+    /// Creates a container from a template.
     pub async fn create(&self, name: &ContainerName, template: String) -> Result<(), BackendError> {
         self.within_reach(name)?;
         short(&template)?;
@@ -185,7 +185,7 @@ impl LxcView {
         self.ask(operation, LONG).await.map(drop)
     }
 
-    /// Takes one away with all that is in it.
+    /// Destroys a container with all its content.
     pub async fn destroy(
         &self,
         name: &ContainerName,
@@ -196,7 +196,7 @@ impl LxcView {
         self.have(name, deed, LONG).await.map(drop)
     }
 
-    /// Has something done to one, and returns what was printed.
+    /// Runs an action on a container and returns its output.
     pub(super) async fn have(
         &self,
         name: &ContainerName,
@@ -213,7 +213,8 @@ impl LxcView {
         self.about(name, operation, time).await
     }
 
-    /// A new one must be where whoever makes it can see it; so nobody learns which names are taken elsewhere.
+    /// The caller must have access to the name of a new container. Otherwise the result would
+    /// reveal which inaccessible names are taken.
     fn within_reach(&self, name: &ContainerName) -> Result<(), BackendError> {
         if self.shows(name) {
             return Ok(());
@@ -241,7 +242,7 @@ impl Snapshot {
     }
 }
 
-/// Refuses a text that would not even fit into a message to the helper, which judges all others.
+/// Rejects a text too long for a message to the helper; the helper validates all others.
 pub fn short(text: &str) -> Result<(), BackendError> {
     const MOST_BYTES: usize = 4096;
     if text.len() <= MOST_BYTES {
@@ -251,7 +252,7 @@ pub fn short(text: &str) -> Result<(), BackendError> {
     Err(BackendError::new(ErrorKind::Refused, words))
 }
 
-/// The helper's words are not those that were agreed on.
+/// Returns the error for an answer of the helper that cannot be parsed.
 pub fn senseless(cause: &dyn std::fmt::Display) -> BackendError {
     let words = format!("the helper's words on containers make no sense: {cause}");
     BackendError::new(ErrorKind::Failed, words)

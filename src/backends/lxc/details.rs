@@ -1,4 +1,4 @@
-//! What is known of a container, and how it stands.
+//! A container's state and details.
 
 use std::net::IpAddr;
 
@@ -27,12 +27,12 @@ pub enum ContainerState {
     Stopping,
 }
 
-/// What `lxc-info` says that rarely changes while a container's state stays the same.
+/// The parts of `lxc-info`'s output that rarely change while a container's state stays the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerStatus {
     /// Its state.
     pub state: ContainerState,
-    /// Its first process as the host numbers it, while it runs.
+    /// The pid of its first process on the host, while it runs.
     pub init_pid: Option<u32>,
     /// Its addresses, sorted.
     pub addresses: Vec<IpAddr>,
@@ -78,7 +78,7 @@ pub struct ContainerDetails {
 }
 
 impl ContainerState {
-    /// Reads LXC's word for a state; it has more of them, for moments between two of ours.
+    /// Parses LXC's name of a state. LXC has more states, which lie between two of these.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "RUNNING" | "FREEZING" | "THAWED" => Self::Running,
@@ -92,7 +92,7 @@ impl ContainerState {
 }
 
 impl ContainerStatus {
-    /// Reads what `lxc-info` prints; nothing if it names no state.
+    /// Parses the output of `lxc-info`; `None` if it contains no state.
     pub fn parse(info: &str) -> Option<Self> {
         let addresses = info.lines().filter_map(|line| {
             let (key, value) = line.split_once(':')?;

@@ -1,4 +1,4 @@
-//! What happens to containers, as it happens: changes of state (`lxc-monitor`) and of definition (inotify).
+//! Events of containers: changes of state (`lxc-monitor`) and of definition (inotify).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -8,17 +8,17 @@ use super::super::ask::obstacle;
 use super::super::error::{BackendError, ErrorKind};
 use super::details::ContainerState;
 
-/// The longest line that is understood, in bytes; a longer one is forgotten.
+/// The longest line in bytes; a longer one is cut and ignored.
 const MAX_LINE: usize = 4096;
 
-/// What happened since the last time.
+/// The changes since the last call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContainerNews {
-    /// How the containers that changed their state stand now.
+    /// The containers that changed their state, with the new state.
     pub states: BTreeMap<ContainerName, ContainerState>,
-    /// Those that appeared, went, or are defined otherwise.
+    /// Containers that were added, removed or redefined.
     pub defined: BTreeSet<ContainerName>,
-    /// Whether any may have appeared, gone, or be defined otherwise.
+    /// Whether any container may have been added, removed or redefined.
     pub all: bool,
 }
 
@@ -30,7 +30,7 @@ enum ContainerEvent {
     AllDefined,
 }
 
-/// The changes from now on; dropping it ends the monitor.
+/// A subscription to changes; dropping it stops the monitor.
 #[derive(Debug)]
 pub struct ContainerEvents {
     running: Running,
@@ -39,7 +39,7 @@ pub struct ContainerEvents {
     ended: Option<BackendError>,
 }
 
-/// Bytes becoming events.
+/// Parses output into events.
 #[derive(Debug, Default)]
 struct Lines {
     unfinished: Vec<u8>,
@@ -56,11 +56,11 @@ impl ContainerEvents {
         }
     }
 
-    /// Waits for the next change and takes those that are there already with it. Safe to drop while it
-    /// waits: no change is lost.
+    /// Waits for the next change and returns it with all further ones already received. Cancel
+    /// safe: no change is lost.
     ///
     /// # Errors
-    /// When the monitor ended, for whatever reason; ask for new events then.
+    /// When the monitor ended for any reason; the caller must subscribe again.
     pub async fn next(&mut self) -> Result<ContainerNews, BackendError> {
         if let Some(cause) = self.ended.take() {
             return Err(cause);
@@ -132,7 +132,8 @@ impl Lines {
     }
 }
 
-/// Reads a line of [`Operation::ContainerEvents`](crate::helper_client::Operation); others tell nothing.
+/// Parses a line of [`Operation::ContainerEvents`](crate::helper_client::Operation); other lines
+/// are ignored.
 fn event(line: &str) -> Option<ContainerEvent> {
     if line == "definitions changed" {
         return Some(ContainerEvent::AllDefined);

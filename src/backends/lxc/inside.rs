@@ -1,4 +1,4 @@
-//! What is in a container: its logs and its files.
+//! A container's logs and files.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use super::super::threshold::told;
 use super::containers::LxcView;
 use super::deeds::{senseless, short};
 
-/// How long it may take to read or write.
+/// The timeout for reading or writing.
 const TIME: Duration = Duration::from_secs(30);
 
-/// The most of a log or a file that one answer has.
+/// The maximum bytes of a log or file in one answer.
 pub const PART_BYTES: u32 = 32 * 1024;
 
-/// What is kept of what the helper says: a part with the line before it, or a page of a directory.
+/// How much of an answer is kept: a part with the line before it, or a page of a directory.
 const CAPTURE: Capture = Capture {
     head: 1024 * 1024,
     tail: 0,
@@ -95,7 +95,7 @@ pub struct DirectoryPage {
 }
 
 impl LxcView {
-    /// A part of a log that is a file: from an offset on, or the last lines.
+    /// Returns a part of a log file: from an offset on, or the last lines.
     pub async fn log_file(
         &self,
         name: &ContainerName,
@@ -128,7 +128,7 @@ impl LxcView {
         })
     }
 
-    /// What a directory holds, at most so many behind a name.
+    /// Returns a page of a directory, starting after a name.
     pub async fn list_files(
         &self,
         name: &ContainerName,
@@ -136,7 +136,7 @@ impl LxcView {
         (after, limit): (Option<String>, u32),
     ) -> Result<DirectoryPage, BackendError> {
         after.as_deref().map_or(Ok(()), short)?;
-        // One more, to see whether there is more.
+        // One more than requested shows whether there are more.
         let deed = Deed::ListFiles {
             path,
             after,
@@ -152,7 +152,7 @@ impl LxcView {
         Ok(DirectoryPage { entries, truncated })
     }
 
-    /// A part of a file.
+    /// Returns a part of a file.
     pub async fn read_file(
         &self,
         name: &ContainerName,
@@ -181,7 +181,7 @@ impl LxcView {
         })
     }
 
-    /// Writes a file, whole or not at all.
+    /// Writes a file atomically.
     pub async fn write_file(
         &self,
         name: &ContainerName,
@@ -197,7 +197,7 @@ impl LxcView {
         self.have(name, deed, TIME).await.map(drop)
     }
 
-    /// What was printed, and whether some of it is missing.
+    /// Returns the output, and whether some of it is missing.
     async fn bytes(
         &self,
         name: &ContainerName,
@@ -219,7 +219,7 @@ impl LxcView {
     }
 }
 
-/// Where the part is from, and the part.
+/// Splits an answer into its header line and the part.
 fn split(said: &[u8]) -> Result<(Excerpt, &[u8]), BackendError> {
     let end = said.iter().position(|b| *b == b'\n');
     let (line, rest) = end
@@ -229,7 +229,7 @@ fn split(said: &[u8]) -> Result<(Excerpt, &[u8]), BackendError> {
     Ok((excerpt, rest.get(1..).unwrap_or_default()))
 }
 
-/// Text that goes on, without the beginning of a character whose end is in the next part.
+/// Removes a character that is cut at the end, if more text follows: the next part has it whole.
 fn whole_characters(bytes: &[u8], goes_on: bool) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(cut) if goes_on && cut.error_len().is_none() && cut.valid_up_to() > 0 => {
@@ -239,7 +239,8 @@ fn whole_characters(bytes: &[u8], goes_on: bool) -> &[u8] {
     }
 }
 
-/// The last lines of a part, without a first one that may be half, and how many bytes stand before them.
+/// Returns the last lines of a part and the number of bytes before them. A first line that may be
+/// incomplete is left out.
 fn last_lines(bytes: &[u8], lines: u32, begins_inside: bool) -> (&[u8], u64) {
     let ends = |bytes: &[u8]| -> Vec<usize> {
         let ends = bytes.iter().enumerate().filter(|(_, b)| **b == b'\n');
@@ -249,7 +250,7 @@ fn last_lines(bytes: &[u8], lines: u32, begins_inside: bool) -> (&[u8], u64) {
     if !begins_inside || starts.is_empty() {
         starts.insert(0, 0);
     }
-    // Behind the last line feed nothing begins.
+    // No line starts after the last line feed.
     starts.retain(|start| *start < bytes.len());
     let many = usize::try_from(lines).unwrap_or(usize::MAX);
     let first = starts.len().saturating_sub(many);
@@ -257,7 +258,7 @@ fn last_lines(bytes: &[u8], lines: u32, begins_inside: bool) -> (&[u8], u64) {
     (bytes.get(start..).unwrap_or_default(), start as u64)
 }
 
-/// Bytes out of base64.
+/// Decodes base64.
 pub fn from_base64(text: &str) -> Result<Vec<u8>, BackendError> {
     STANDARD
         .decode(text.trim())

@@ -1,4 +1,4 @@
-//! The LXC containers: which there are, how they stand, and what changes them.
+//! The LXC containers: queries, actions and events.
 
 mod config;
 mod containers;

@@ -1,4 +1,4 @@
-//! One question to a name server, and its answer.
+//! A DNS query and its answer.
 
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -22,31 +22,32 @@ use super::super::host::resolver;
 use super::probes::ms;
 use super::reach::Network;
 
-/// How long a name server may take for an answer.
+/// The timeout for a name server's answer.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// The most records of each part of an answer that are told.
+/// The maximum number of records of each section in a result.
 const RECORDS: usize = 100;
 
-/// The longest value of a record, in characters; what follows is left out.
+/// The longest value of a record, in characters; the rest is left out.
 const VALUE_CHARS: usize = 1024;
 
-/// What a name server says.
+/// A name server's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DnsAnswer {
     /// The server that was asked.
     pub server: IpAddr,
-    /// What it says in a word: `NOERROR`, `NXDOMAIN` (there is no such name), `SERVFAIL`, `REFUSED` or another.
+    /// The status: `NOERROR`, `NXDOMAIN` (the name does not exist), `SERVFAIL`, `REFUSED` or
+    /// another.
     pub status: String,
     /// How long it took, in milliseconds.
     pub time_ms: f64,
-    /// Whether it answers for the name itself, and not from what it has heard.
+    /// Whether the server is authoritative for the name, rather than answering from a cache.
     pub authoritative: bool,
-    /// Whether it has checked the answer's signature (DNSSEC).
+    /// Whether the server has validated the signature (DNSSEC).
     pub authenticated: bool,
-    /// The records that answer.
+    /// The answer records.
     pub answers: Vec<DnsRecord>,
-    /// Records about who answers for the name; with no answer, the zone's SOA.
+    /// Records about the authoritative servers; without an answer, the zone's SOA.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub authority: Vec<DnsRecord>,
     /// Whether there were more records.
@@ -56,22 +57,22 @@ pub struct DnsAnswer {
 /// A record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DnsRecord {
-    /// Whose.
+    /// The name that it belongs to.
     pub name: String,
     /// Its type, such as `AAAA`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// How many seconds it may be remembered.
+    /// How many seconds it may be cached.
     pub ttl_s: u32,
-    /// What it says, as zone files write it; of types that this server cannot read, that it cannot.
+    /// The value in zone file format, or a note if this server cannot parse the type.
     pub value: String,
 }
 
 impl Network {
-    /// Asks a name server, or the first that this machine asks, for the records of a type.
+    /// Queries a name server, by default the host's first one, for records of a type.
     ///
     /// # Errors
-    /// When it does not answer, and when the answer cannot be read.
+    /// When it does not answer, and when the answer cannot be parsed.
     pub async fn query(
         &self,
         (name, kind): (&str, &str),
@@ -101,7 +102,7 @@ impl Network {
         read(&said, (server, time_ms))
     }
 
-    /// The server that programs of this machine ask first.
+    /// Returns the host's first name server.
     fn first_server(&self) -> Result<IpAddr, BackendError> {
         let servers = resolver(&self.tree).servers;
         let mut addresses = servers.iter().filter_map(|one| IpAddr::from_str(one).ok());
@@ -124,7 +125,7 @@ fn question(id: u16, name: &str, kind: &str) -> Result<Vec<u8>, BackendError> {
         let words = format!("the type must be one of {}", known.join(", "));
         return Err(BackendError::new(ErrorKind::Refused, words));
     };
-    // An address is asked for by the name that stands for it.
+    // An address is looked up by its reverse name.
     let reversed = name.parse::<IpAddr>().ok().map(reverse);
     let name = reversed.as_deref().unwrap_or(name);
     let name = Name::new(name.trim_end_matches('.')).map_err(|_| wrong())?;
@@ -138,7 +139,7 @@ fn question(id: u16, name: &str, kind: &str) -> Result<Vec<u8>, BackendError> {
     packet.build_bytes_vec().map_err(|_| wrong())
 }
 
-/// The types that can be asked for.
+/// The types that can be queried.
 const TYPES: [(&str, TYPE); 12] = [
     ("A", TYPE::A),
     ("AAAA", TYPE::AAAA),
@@ -154,7 +155,7 @@ const TYPES: [(&str, TYPE); 12] = [
     ("TXT", TYPE::TXT),
 ];
 
-/// The name under which an address has its names (RFC 1035, 3.5; RFC 3596, 2.5).
+/// Returns the reverse name of an address (RFC 1035, 3.5; RFC 3596, 2.5).
 fn reverse(address: IpAddr) -> String {
     match address {
         IpAddr::V4(v4) => {
@@ -186,7 +187,7 @@ fn read(said: &[u8], (server, time_ms): (IpAddr, f64)) -> Result<DnsAnswer, Back
     })
 }
 
-/// The words of RFC 2136 and of every tool.
+/// Returns the names from RFC 2136, which common tools use too.
 fn status(code: RCODE) -> &'static str {
     match code {
         RCODE::NoError => "NOERROR",
@@ -260,7 +261,7 @@ mod tests {
 
     const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 53));
 
-    /// An answer of `dig` for `example.org MX` as a name server sent it: one record, the name compressed.
+    /// A name server's answer to `dig` for `example.org MX`: one record with a compressed name.
     const ANSWER: &[u8] = b"\x12\x34\x85\xa0\0\x01\0\x01\0\0\0\0\x07example\x03org\0\0\x0f\0\x01\
         \xc0\x0c\0\x0f\0\x01\0\0\x0e\x10\0\x09\0\x0a\x04mail\xc0\x0c";
 

@@ -1,4 +1,4 @@
-//! The firewall's rules as data, as `nft` has them (libnftables-json(5)).
+//! The firewall's rules as data, from `nft` (libnftables-json(5)).
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::super::ask::ask_json;
 use super::super::error::BackendError;
 use super::reach::Network;
 
-/// How long `nft` may take.
+/// The timeout for `nft`.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where the program is.
+/// The possible paths of the program.
 const PLACES: [&str; 2] = ["/usr/sbin/nft", "/sbin/nft"];
 
-/// The most of the rules in one answer, in bytes of JSON; what follows is for the next.
+/// The maximum size of the rules in one answer, in bytes of JSON; the next answer has the rest.
 const ANSWER_BYTES: usize = 16_000;
 
 /// The firewall.
@@ -29,11 +29,11 @@ pub struct Firewall {
     pub tables: Vec<FirewallTable>,
     /// Its chains, in the kernel's order.
     pub chains: Vec<FirewallChain>,
-    /// Rules from the one on that was asked for, in the order in which they are tried within their chain.
+    /// Rules from the requested offset, in evaluation order within their chain.
     pub rules: Vec<FirewallRule>,
-    /// How many rules there are in all.
+    /// The total number of rules.
     pub total: usize,
-    /// Where to go on; absent when these were the last.
+    /// The offset of the next rules; absent if there are no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<usize>,
 }
@@ -41,7 +41,7 @@ pub struct Firewall {
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FirewallTable {
-    /// What it is about: `ip`, `ip6`, `inet`, `arp`, `bridge` or `netdev`.
+    /// Its family: `ip`, `ip6`, `inet`, `arp`, `bridge` or `netdev`.
     pub family: String,
     /// Its name.
     pub name: String,
@@ -56,16 +56,17 @@ pub struct FirewallChain {
     pub table: String,
     /// Its name.
     pub name: String,
-    /// Where packets enter it, such as `input`; absent for one that others jump to.
+    /// The hook where packets enter it, such as `input`; absent for a chain that other chains jump
+    /// to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hook: Option<String>,
-    /// What it is for, such as `filter` or `nat`.
+    /// Its type, such as `filter` or `nat`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Its place among the chains of the hook: smaller ones come first.
+    /// Its priority at the hook; lower ones run first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
-    /// What becomes of packets that no rule decides about: `accept` or `drop`.
+    /// The verdict for packets that no rule decides: `accept` or `drop`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
 }
@@ -79,25 +80,25 @@ pub struct FirewallRule {
     pub table: String,
     /// Its chain.
     pub chain: String,
-    /// Its number in the table.
+    /// Its handle in the table.
     pub handle: u64,
-    /// What its owner wrote about it.
+    /// Its comment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// What it looks at and does, in the order in which that happens: statements of libnftables-json(5).
+    /// Its matches and actions in order: statements of libnftables-json(5).
     pub expr: Vec<Value>,
 }
 
 impl Network {
-    /// Whether there is a firewall that can be asked.
+    /// Whether a firewall can be read on this host.
     pub fn has_firewall() -> bool {
         PLACES.iter().any(|place| Path::new(place).exists())
     }
 
-    /// Tables and chains, and the rules from one on; of one table where it is named.
+    /// Returns tables, chains, and the rules from an offset on; only of `table` if it is set.
     ///
     /// # Errors
-    /// When the owner's file does not let it be looked at.
+    /// When the owner's file does not allow it.
     pub async fn firewall(
         &self,
         table: Option<&str>,
@@ -147,7 +148,7 @@ fn read(mut told: Value, table: Option<&str>, offset: usize) -> Firewall {
     }
 }
 
-/// As many as fit into an answer, one at least.
+/// Returns as many rules as fit into an answer, and at least one.
 fn part(all: Vec<FirewallRule>, offset: usize) -> Vec<FirewallRule> {
     let mut left = ANSWER_BYTES;
     let mut rules: Vec<FirewallRule> = Vec::new();
@@ -203,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    /// What `nft --json list ruleset` 1.0.6 printed in a network namespace with a small firewall.
+    /// Printed by `nft --json list ruleset` 1.0.6 in a network namespace with a small firewall.
     fn recorded() -> Value {
         json!({ "nftables": [
             { "metainfo": { "version": "1.0.6", "release_name": "Lester Gooch #5", "json_schema_version": 1 } },

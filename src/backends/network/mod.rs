@@ -1,4 +1,4 @@
-//! The network around the host: what answers there, who knows names, what the firewall lets through.
+//! The network around the host: reachability, DNS and the firewall.
 
 mod dns;
 mod firewall;

@@ -1,4 +1,4 @@
-//! How this machine turns names into addresses: whom it asks, who says so, and what it knows by itself.
+//! The host's name resolution: its servers, which program configures them, and `/etc/hosts`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -22,13 +22,13 @@ const RESOLVED: Object<'static> = Object {
     path: "/org/freedesktop/resolve1",
 };
 
-/// Its interface.
+/// Its manager interface.
 const MANAGER: &str = "org.freedesktop.resolve1.Manager";
 
-/// There as long as it runs; to ask it on the bus would start it.
+/// Exists while it runs; a call on the bus would start it.
 const RESOLVED_RUNS: &str = "run/systemd/resolve/resolv.conf";
 
-/// Who writes `/etc/resolv.conf`, by what its link says or what stands in it.
+/// Programs that write `/etc/resolv.conf`, with the sign in its link target or comments.
 const WRITERS: [(&str, &str); 6] = [
     ("BEGIN gatewren", "gatewren"),
     ("systemd/resolve", "systemd-resolved"),
@@ -38,38 +38,40 @@ const WRITERS: [(&str, &str); 6] = [
     ("dhcpcd", "dhcpcd"),
 ];
 
-/// How long name servers may take to be set: they are asked before and after, and so are the former ones.
+/// The timeout for setting name servers: the new ones are tested before and after, and so are the
+/// former ones.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The most lines of `/etc/hosts` that are told.
+/// The maximum number of lines of `/etc/hosts` in a result.
 const HOSTS: usize = 200;
 
-/// How names become addresses on this machine.
+/// The host's name resolution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Naming {
-    /// The servers that are asked, in this order; behind systemd-resolved, those that it asks.
+    /// The servers in the order in which they are asked; with systemd-resolved, those behind it.
     pub servers: Vec<String>,
-    /// The domains in which short names are looked for.
+    /// The search domains for short names.
     pub search: Vec<String>,
-    /// Who writes `/etc/resolv.conf`, such as `systemd-resolved`; absent when it seems to be written by hand.
+    /// The program that writes `/etc/resolv.conf`, such as `systemd-resolved`; absent if it seems
+    /// to be written by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub written_by: Option<&'static str>,
-    /// The servers and domains of each interface, as systemd-resolved has them, sorted; absent without it.
+    /// The servers and domains of each interface in systemd-resolved, sorted; absent without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<Vec<LinkNaming>>,
-    /// What `/etc/hosts` says but for the machine itself, in its order.
+    /// The entries of `/etc/hosts` in order, except those for the host itself.
     pub hosts: Vec<NamedHost>,
 }
 
 /// The name servers of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct LinkNaming {
-    /// The interface; absent for what holds for all.
+    /// The interface; absent for global settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
     /// Its servers.
     pub servers: Vec<String>,
-    /// Its domains; one that begins with `~` only says which names are asked for there.
+    /// Its domains; one that begins with `~` only routes queries.
     pub domains: Vec<String>,
 }
 
@@ -83,7 +85,7 @@ pub struct NamedHost {
 }
 
 impl Network {
-    /// How names become addresses here.
+    /// Returns the host's name resolution.
     pub async fn naming(&self) -> Naming {
         let found = resolver(&self.tree);
         let hosts = self.tree.text("etc/hosts").unwrap_or_default();
@@ -96,10 +98,10 @@ impl Network {
         }
     }
 
-    /// The same of one interface, where systemd-resolved knows which belong to it.
+    /// Returns the name resolution of one interface, if systemd-resolved runs.
     ///
     /// # Errors
-    /// When there is no such interface.
+    /// When the interface does not exist.
     pub async fn naming_of(&self, interface: &str) -> Result<Naming, BackendError> {
         let all = self.tree.names("sys/class/net");
         if !all.iter().any(|name| name == interface) {
@@ -108,7 +110,7 @@ impl Network {
                 "there is no interface {shown}; there are: {}",
                 all.join(", ")
             );
-            // Not NotFound: that is of containers.
+            // Not NotFound: that is for containers.
             return Err(BackendError::new(ErrorKind::Refused, words));
         }
         let mut naming = self.naming().await;
@@ -118,11 +120,12 @@ impl Network {
         Ok(naming)
     }
 
-    /// Says which servers are asked, or lets the network say it, and tells how names become addresses then.
+    /// Sets the name servers, or lets the network provide them, and returns the new name
+    /// resolution.
     ///
     /// # Errors
-    /// When the owner's file does not let it be changed, when another program would change it again, and when none of
-    /// the servers answers.
+    /// When the owner's file does not allow it, when another program would overwrite the change,
+    /// and when none of the servers answers.
     pub async fn set_servers(
         &self,
         servers: NameServers,
@@ -163,7 +166,7 @@ fn interfaces(names: &[String], index: impl Fn(&str) -> Option<i32>) -> BTreeMap
     numbered.collect()
 }
 
-/// Joins (interface, family, address) and (interface, domain, for routes only).
+/// Joins (interface, family, address) and (interface, domain, routing only).
 fn by_link(
     servers: Value,
     domains: Option<Value>,
@@ -207,7 +210,7 @@ fn by_link(
     links
 }
 
-/// The structs of an array; what looks otherwise is left out.
+/// Returns the structs of an array; malformed ones are left out.
 fn rows<T>(array: Value, read: impl Fn([Value; 3]) -> Option<T>) -> Vec<T> {
     let items = array.into_items().unwrap_or_default().into_iter();
     items
@@ -235,7 +238,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     four.map(IpAddr::from).or(six.map(IpAddr::from)).ok()
 }
 
-/// The lines of hosts(5) but for those of the machine itself.
+/// Parses hosts(5), without the host's own entries.
 fn named_hosts(text: &str) -> Vec<NamedHost> {
     let lines = text.lines().filter_map(|line| {
         let line = line.split('#').next().unwrap_or_default();

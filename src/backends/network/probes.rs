@@ -1,4 +1,4 @@
-//! Whether a machine answers, and whether one of its ports is open.
+//! Tests whether a machine answers, and whether a port is open.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,33 +11,33 @@ use crate::helper_client::{Answered, Probe};
 use super::super::error::BackendError;
 use super::reach::Network;
 
-/// How long one answer to an echo request is waited for.
+/// The timeout of one echo request.
 const ECHO_TIME: Duration = Duration::from_secs(2);
 
-/// The most addresses of one machine that are tried.
+/// The maximum number of addresses of one machine that are tried.
 const ADDRESSES: usize = 4;
 
-/// How a machine has answered echo requests.
+/// The result of echo requests to a machine.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PingAnswer {
     /// The address that was asked.
     pub address: IpAddr,
-    /// Whether any answer came.
+    /// Whether any reply arrived.
     pub answers: bool,
-    /// How many requests were sent.
+    /// The number of requests sent.
     pub sent: usize,
-    /// How many answers came.
+    /// The number of replies received.
     pub received: usize,
-    /// The shortest time that an answer took, in milliseconds.
+    /// The shortest round trip in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_ms: Option<f64>,
-    /// The mean.
+    /// The mean round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_ms: Option<f64>,
-    /// The longest.
+    /// The longest round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ms: Option<f64>,
-    /// What is in the way, when something says so: `unreachable` or `refused`.
+    /// The obstacle, if it was reported: `unreachable` or `refused`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<&'static str>,
 }
@@ -45,35 +45,35 @@ pub struct PingAnswer {
 /// Whether a port is open.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PortAnswer {
-    /// Whether a connection could be made.
+    /// Whether a connection succeeded.
     pub open: bool,
-    /// Each address that was tried, in this order; the first that is open is the last.
+    /// The addresses that were tried, in order; trying stops at the first open one.
     pub tried: Vec<TriedAddress>,
 }
 
-/// An address with the port that was tried there.
+/// The result for one address.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TriedAddress {
     /// The address.
     pub address: IpAddr,
-    /// What came of it.
+    /// The result.
     pub state: PortState,
-    /// How long that took, in milliseconds; absent when nothing came.
+    /// The duration in milliseconds; absent without an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<f64>,
 }
 
-/// What came of a connection.
+/// The result of a connection attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PortState {
-    /// It was made.
+    /// The connection succeeded.
     Open,
-    /// The machine says that nobody listens.
+    /// The machine reports that the port is closed.
     Refused,
-    /// Nobody says anything: the machine is off, or something on the way drops it.
+    /// No answer: the machine is off, or the packets are dropped on the way.
     NoAnswer,
-    /// There is no way to the machine.
+    /// There is no route to the machine.
     Unreachable,
 }
 
@@ -112,7 +112,7 @@ impl Network {
         })
     }
 
-    /// Tries to connect to one TCP port of a machine, at its addresses in turn.
+    /// Tries to connect to a TCP port of a machine, at its addresses in turn.
     ///
     /// # Errors
     /// As for [`Self::ping`].
@@ -148,12 +148,12 @@ impl Network {
     }
 }
 
-/// Microseconds in milliseconds.
+/// Converts microseconds to milliseconds.
 pub(super) fn ms(us: u64) -> f64 {
     f64::from(u32::try_from(us).unwrap_or(u32::MAX)) / 1000.0
 }
 
-/// To whole microseconds.
+/// Rounds to whole microseconds.
 fn rounded(ms: f64) -> f64 {
     (ms * 1000.0).round() / 1000.0
 }

@@ -1,4 +1,4 @@
-//! Another machine, asked from here or by the helper.
+//! Probes another machine, from this process or from the helper.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -15,16 +15,16 @@ use super::super::bus::SystemBus;
 use super::super::error::{BackendError, ErrorKind};
 use super::super::source::Tree;
 
-/// How long names may take to become addresses.
+/// The timeout of a name lookup.
 const LOOKUP_TIME: Duration = Duration::from_secs(10);
 
-/// How much longer than the machine's own time the helper's answer is waited for.
+/// How much longer than the probe's own timeout the helper's answer may take.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// The longest name of a machine (RFC 1035), with a little for scopes.
+/// The longest name of a machine (RFC 1035), with some room for scopes.
 const NAME_BYTES: usize = 300;
 
-/// The network around the host.
+/// Access to the network around the host.
 #[derive(Debug, Clone)]
 pub struct Network {
     pub(super) helper: Helper,
@@ -33,7 +33,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Over this helper and this bus.
+    /// Returns access through this helper and this bus.
     pub fn new(helper: Helper, bus: SystemBus) -> Self {
         Self {
             helper,
@@ -42,7 +42,8 @@ impl Network {
         }
     }
 
-    /// Has a machine answer. The front's sandbox knows only networks at home, so the helper asks those further away.
+    /// Probes a machine. The front's sandbox only allows home networks, so the helper probes
+    /// machines elsewhere.
     pub(super) async fn probe(
         &self,
         (address, probe, wait): (IpAddr, Probe, Duration),
@@ -60,7 +61,7 @@ impl Network {
         if is_near(address) {
             let own = asked.clone();
             let probed = spawn_blocking(move || own.run(false)).await;
-            // Whatever this process may not do or is kept from, the helper may know better.
+            // If this process is denied or blocked, the helper may still succeed.
             if let Ok(Ok(probed)) = probed {
                 return Ok(probed);
             }
@@ -75,7 +76,7 @@ impl Network {
         .await
     }
 
-    /// The addresses of a machine that is named, or whose address this is.
+    /// Returns the addresses of a machine, which is given by name or address.
     pub(super) async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, BackendError> {
         if let Ok(address) = name.parse() {
             return Ok(vec![address]);
@@ -104,7 +105,7 @@ fn fits_a_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-._".contains(c)
 }
 
-/// Whether an address is of a network at home, as the front's unit has them (`IPAddressAllow=`).
+/// Whether an address is in a home network, as in the front's unit (`IPAddressAllow=`).
 fn is_near(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {

@@ -9,31 +9,32 @@ use super::super::ask::{ask, ask_json};
 use super::super::error::BackendError;
 use super::reach::Network;
 
-/// How long wg-quick may take: it looks up names.
+/// The timeout for wg-quick, which may look up names.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Where the program is.
+/// The possible paths of the program.
 const PLACES: [&str; 2] = ["/usr/bin/wg-quick", "/usr/local/bin/wg-quick"];
 
 impl Network {
-    /// Whether this box has tunnels.
+    /// Whether the host can have tunnels.
     pub fn has_tunnels() -> bool {
         PLACES.iter().any(|place| Path::new(place).exists())
     }
 
-    /// Those that have a profile, and those that are up.
+    /// Returns the tunnels that have a profile or are up.
     ///
     /// # Errors
-    /// When the owner's file does not let them be looked at.
+    /// When the owner's file does not allow it.
     pub async fn tunnels(&self, reference: &str) -> Result<Vec<Tunnel>, BackendError> {
         let operation = Operation::HostTunnels {};
         ask_json(&self.helper, operation, PATIENCE, reference).await
     }
 
-    /// Brings one up, or takes it down.
+    /// Brings a tunnel up or down.
     ///
     /// # Errors
-    /// When there is no such profile, and what wg-quick says last. What it says before may be the owner's own commands.
+    /// When the profile does not exist, and wg-quick's last line. Earlier lines may contain the
+    /// owner's own commands.
     pub async fn switch_tunnel(
         &self,
         tunnel: TunnelName,

@@ -9,41 +9,42 @@ use super::super::error::BackendError;
 use super::super::source::Tree;
 use super::reach::Network;
 
-/// How long a change may take: a network is joined, does not let the host in, and the former one is joined again.
+/// The timeout of a change: a network is joined, rejects the host, and the former one is joined
+/// again.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// How long a look may take: the radio listens on every channel.
+/// The timeout of a scan: the radio listens on every channel.
 const LOOK: Duration = Duration::from_mins(1);
 
-/// Where the kernel shows the interfaces.
+/// The kernel's directory of interfaces.
 const INTERFACES: &str = "sys/class/net";
 
-/// Where the programs are.
+/// The directories of the programs.
 const PLACES: [&str; 4] = ["usr/bin", "usr/local/bin", "usr/sbin", "sbin"];
 
 impl Network {
-    /// Whether this box has a radio, and the program that knows how to use it.
+    /// Whether the host has a radio and the program to manage it.
     pub fn has_wifi() -> bool {
         let tree = Tree::of_this_machine();
         has_radio(&tree) && has_program(&tree, "nmcli")
     }
 
-    /// Whether the radio can be told in which country it is.
+    /// Whether the radio's country can be set.
     pub fn has_country() -> bool {
         let tree = Tree::of_this_machine();
         has_radio(&tree) && has_program(&tree, "nmcli") && has_program(&tree, "iw")
     }
 
-    /// How the radio is, and where it is joined.
+    /// Returns the radio's state and connection.
     ///
     /// # Errors
-    /// When the owner's file does not let it be looked at, and when `NetworkManager` does not run.
+    /// When the owner's file does not allow it, and when `NetworkManager` is not running.
     pub async fn wifi(&self, reference: &str) -> Result<WifiStatus, BackendError> {
         let deed = WifiDeed::Status {};
         ask_json(&self.helper, Operation::Wifi { deed }, LOOK, reference).await
     }
 
-    /// The networks that are heard, the strongest first.
+    /// Returns the networks in range, strongest first.
     ///
     /// # Errors
     /// As for [`Self::wifi`].
@@ -52,10 +53,10 @@ impl Network {
         ask_json(&self.helper, Operation::Wifi { deed }, LOOK, reference).await
     }
 
-    /// Changes something, and tells how the radio is then.
+    /// Makes a change and returns the new state.
     ///
     /// # Errors
-    /// When the owner's file does not let it be changed, and what `NetworkManager` says.
+    /// When the owner's file does not allow it, and `NetworkManager`'s errors.
     pub async fn wifi_change(
         &self,
         deed: WifiDeed,
@@ -65,7 +66,7 @@ impl Network {
         self.wifi(reference).await
     }
 
-    /// Those that the owner's file lets be joined and those that are saved, of one name.
+    /// Returns the status, with the allowed and saved networks limited to one name if it is set.
     ///
     /// # Errors
     /// As for [`Self::wifi`].
@@ -103,8 +104,8 @@ mod tests {
     use super::*;
     use crate::sys::Scratch;
 
-    // A tree in the layout of sysfs (the kernel's Documentation/ABI/testing/sysfs-class-net): the machines of the tests
-    // have no radio.
+    // A tree in the layout of sysfs (the kernel's Documentation/ABI/testing/sysfs-class-net): test
+    // machines have no radio.
     #[test]
     fn a_radio_is_an_interface_of_its_kind() {
         let scratch = Scratch::new();

@@ -1,10 +1,10 @@
-//! What the questions about storage stand on.
+//! The shared state of the storage queries.
 
 use crate::helper_client::Helper;
 
 use super::super::source::Tree;
 
-/// The host's storage through the helper.
+/// The host's storage, through the helper.
 #[derive(Debug, Clone)]
 pub struct Storage {
     pub(super) helper: Helper,
@@ -12,7 +12,7 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Over this helper.
+    /// Returns access through this helper.
     pub fn new(helper: Helper) -> Self {
         Self {
             helper,

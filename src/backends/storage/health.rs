@@ -1,4 +1,4 @@
-//! How the disks are: what they say of themselves (SMART), and what md, ZFS and btrfs say of theirs.
+//! The health of the disks: SMART, md, ZFS and btrfs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,51 +16,51 @@ use super::md::{MdArray, arrays};
 use super::pools::{BtrfsDevice, ZfsPool, btrfs, zfs};
 use super::smart::{SmartDisk, smart};
 
-/// How long one disk may take: one that fails takes its time.
+/// The timeout of one disk; a failing disk is slow.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The most disks that are asked.
+/// The maximum number of disks that are queried.
 const DISKS: usize = 64;
 
-/// The most of an answer that is kept.
+/// How much of an answer is kept.
 const CAPTURE: Capture = Capture {
     head: 1024 * 1024,
     tail: 0,
 };
 
-/// Directories in which the programs are.
+/// The directories of the programs.
 const PLACES: [&str; 3] = ["/usr/sbin", "/usr/bin", "/sbin"];
 
-/// How the disks of the host are.
+/// The health of the host's disks.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DiskHealth {
-    /// What is wrong or will be soon, a sentence each; empty when nothing is known to be.
+    /// Current or imminent problems, one sentence each; empty if none are known.
     pub problems: Vec<String>,
-    /// What each disk says of itself, sorted by name; absent where smartctl is not installed.
+    /// The SMART data of each disk, sorted by name; absent if smartctl is not installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smart: Option<Vec<SmartDisk>>,
-    /// Disks that work as one (md), in the kernel's order.
+    /// RAID arrays (md), in the kernel's order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub md: Vec<MdArray>,
-    /// ZFS's pools.
+    /// ZFS pools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub zfs: Vec<ZfsPool>,
-    /// The devices of btrfs's file systems, with the errors that each has made.
+    /// The devices of btrfs file systems, with their error counters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub btrfs: Vec<BtrfsDevice>,
 }
 
 impl Storage {
-    /// Whether anything here tells how its disks are.
+    /// Whether the host has any source of health data.
     pub fn has_health() -> bool {
         ["smartctl", "zpool", "btrfs"].into_iter().any(is_here)
             || Path::new("/proc/mdstat").exists()
     }
 
-    /// How every disk is. One that cannot be asked does not fail the rest.
+    /// Returns the health of every disk. A disk that cannot be queried does not fail the rest.
     ///
     /// # Errors
-    /// When the owner's file does not let the disks be looked at.
+    /// When the owner's file does not allow it.
     pub async fn health(&self, reference: &str) -> Result<DiskHealth, BackendError> {
         let mut md = arrays(&self.tree.text("proc/mdstat").unwrap_or_default());
         for array in &mut md {
@@ -98,7 +98,8 @@ impl Storage {
         Ok(health)
     }
 
-    /// What a program prints, however it ends: to smartctl the way it ends is a part of the answer.
+    /// Returns a program's output whatever its exit code: smartctl's exit code is a part of its
+    /// answer.
     async fn said(&self, operation: Operation, reference: &str) -> Result<String, BackendError> {
         let asked = self
             .helper
@@ -110,7 +111,7 @@ impl Storage {
         }
     }
 
-    /// Disks that may have something to say: no virtual ones.
+    /// Returns the disks that may have SMART data: no virtual ones.
     fn asked_for_smart(&self) -> Vec<DiskName> {
         let mut names = self.tree.names("sys/block");
         names.retain(|name| {
@@ -123,7 +124,7 @@ impl Storage {
         names.filter_map(|name| name.try_into().ok()).collect()
     }
 
-    /// Where file systems of a kind are mounted, each device once.
+    /// Returns the mount points of file systems of a kind, one for each device.
     fn mounted_as(&self, kind: &str) -> Vec<String> {
         let table = self.tree.text("proc/mounts").unwrap_or_default();
         let mut seen: Vec<(String, String)> = Vec::new();

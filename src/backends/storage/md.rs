@@ -1,41 +1,41 @@
-//! Disks that work as one, as the kernel tells of them in `/proc/mdstat` (md(4)).
+//! Parses RAID arrays from `/proc/mdstat` (md(4)).
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Several disks that work as one.
+/// A RAID array: several disks that work as one.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MdArray {
     /// Its name, such as `md0`.
     pub name: String,
-    /// Whether it runs.
+    /// Whether it is running.
     pub active: bool,
-    /// How it spreads its data, such as `raid1`.
+    /// Its RAID level, such as `raid1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
     /// Its disks, sorted.
     pub devices: Vec<String>,
-    /// Those of them that have failed, sorted.
+    /// Its failed disks, sorted.
     pub failed: Vec<String>,
-    /// How many disks it should have.
+    /// The number of disks that it should have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<u32>,
-    /// How many of them work.
+    /// The number of working disks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working: Option<u32>,
-    /// What is being done to it, such as `recovery`, `resync` or `check`.
+    /// The current action, such as `recovery`, `resync` or `check`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// How much of that is done.
+    /// The progress of the action in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done_percent: Option<f64>,
-    /// On how many sectors its disks did not agree when they were compared last.
+    /// The number of sectors on which its disks differed at the last check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mismatches: Option<u64>,
 }
 
 impl MdArray {
-    /// What is wrong with it.
+    /// Returns its problem, if it has one.
     pub fn problem(&self) -> Option<String> {
         let name = &self.name;
         match (self.expected, self.working) {
@@ -54,7 +54,7 @@ impl MdArray {
     }
 }
 
-/// Reads the whole file, which does not tell of mismatches.
+/// Parses the whole file, which does not contain mismatches.
 pub fn arrays(text: &str) -> Vec<MdArray> {
     let mut all: Vec<MdArray> = Vec::new();
     for line in text.lines() {
@@ -70,7 +70,7 @@ pub fn arrays(text: &str) -> Vec<MdArray> {
     all
 }
 
-/// Such as `active raid1 sdb1[1] sda1[0](F)`.
+/// Parses a line such as `active raid1 sdb1[1] sda1[0](F)`.
 fn first_line(name: &str, rest: &str) -> MdArray {
     let words = || rest.split_whitespace();
     let disk = |word: &str| word.split_once('[').map(|(disk, _)| disk.to_owned());
@@ -94,7 +94,8 @@ fn first_line(name: &str, rest: &str) -> MdArray {
     }
 }
 
-/// Such as `976630464 blocks super 1.2 [2/1] [U_]`, or `[==>..]  recovery = 12.6% (1/9) finish=1.0min speed=1K/sec`.
+/// Parses `976630464 blocks super 1.2 [2/1] [U_]`, or `[==>..]  recovery = 12.6% (1/9)
+/// finish=1.0min speed=1K/sec`.
 fn further_line(array: &mut MdArray, line: &str) {
     let counts = line.split_whitespace().find_map(|word| {
         let (expected, working) = word.strip_prefix('[')?.strip_suffix(']')?.split_once('/')?;
@@ -118,7 +119,8 @@ fn further_line(array: &mut MdArray, line: &str) {
 mod tests {
     use super::*;
 
-    /// In the format of `/proc/mdstat` of Linux 6.1 (drivers/md/md.c), with an array that is rebuilt, one that is well and one that does not run.
+    /// In the format of `/proc/mdstat` of Linux 6.1 (drivers/md/md.c): an array being rebuilt, a
+    /// healthy one and an inactive one.
     const MDSTAT: &str = "Personalities : [raid1] [raid6] [raid5] [raid4]\n\
         md127 : active raid5 sde1[4] sdd1[2](F) sdc1[1] sdb1[0]\n      \
         5860144128 blocks super 1.2 level 5, 512k chunk, algorithm 2 [3/2] [UU_]\n      \

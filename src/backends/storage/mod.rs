@@ -1,4 +1,4 @@
-//! The host's storage beyond what any user sees of it.
+//! Storage queries that need root: health, repair and disk usage.
 
 mod disks;
 mod health;

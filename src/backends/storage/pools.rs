@@ -1,46 +1,46 @@
-//! What ZFS and btrfs say of their disks.
+//! Parses the state of ZFS pools and btrfs devices.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A pool of ZFS.
+/// A ZFS pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ZfsPool {
     /// Its name.
     pub name: String,
-    /// `ONLINE` when all is well, else `DEGRADED`, `FAULTED` and the like.
+    /// `ONLINE` if it is healthy, otherwise `DEGRADED`, `FAULTED` and the like.
     pub health: String,
     /// Its size in bytes.
     pub total_bytes: u64,
-    /// How many of them are used.
+    /// The used bytes.
     pub used_bytes: u64,
-    /// How scattered its free space is.
+    /// The fragmentation of its free space in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragmented_percent: Option<u64>,
 }
 
-/// A device of a file system of btrfs, with the errors since they were last set back.
+/// A device of a btrfs file system, with its errors since the last reset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BtrfsDevice {
     /// Where the file system is mounted.
     pub path: String,
     /// The device.
     pub device: String,
-    /// Writes that failed.
+    /// Failed writes.
     pub write_errors: u64,
-    /// Reads that failed.
+    /// Failed reads.
     pub read_errors: u64,
-    /// Flushes that failed.
+    /// Failed flushes.
     pub flush_errors: u64,
-    /// Blocks whose checksum was wrong.
+    /// Blocks with a wrong checksum.
     pub corruption_errors: u64,
-    /// Blocks that were not of the generation they should be of.
+    /// Blocks of an unexpected generation.
     pub generation_errors: u64,
 }
 
 impl ZfsPool {
-    /// What is wrong with it.
+    /// Returns its problem, if it has one.
     pub fn problem(&self) -> Option<String> {
         let Self { name, health, .. } = self;
         (health != "ONLINE").then(|| format!("the ZFS pool {name} is {health}"))
@@ -48,7 +48,7 @@ impl ZfsPool {
 }
 
 impl BtrfsDevice {
-    /// What is wrong with it.
+    /// Returns its problem, if it has one.
     pub fn problem(&self) -> Option<String> {
         let all = [
             self.write_errors,
@@ -63,7 +63,7 @@ impl BtrfsDevice {
     }
 }
 
-/// Reads `zpool list -Hp -o name,health,size,allocated,fragmentation`.
+/// Parses `zpool list -Hp -o name,health,size,allocated,fragmentation`.
 pub fn zfs(said: &str) -> Vec<ZfsPool> {
     let pools = said.lines().filter_map(|line| {
         let words: Vec<&str> = line.split('\t').collect();
@@ -81,7 +81,7 @@ pub fn zfs(said: &str) -> Vec<ZfsPool> {
     pools.collect()
 }
 
-/// Reads `btrfs --format json device stats`, whose numbers are texts in older versions.
+/// Parses `btrfs --format json device stats`, whose numbers are strings in older versions.
 pub fn btrfs(path: &str, said: &str) -> Vec<BtrfsDevice> {
     let told: Value = serde_json::from_str(said).unwrap_or_default();
     let devices = told.get("device-stats").and_then(Value::as_array);
@@ -110,7 +110,8 @@ mod tests {
 
     #[test]
     fn pools_of_zfs_are_read() {
-        // In the format of zpool 2.1 (zpool-list(8), -H and -p), with a pool that is well and one that lacks a disk.
+        // In the format of zpool 2.1 (zpool-list(8), -H and -p): a healthy pool and one that lacks
+        // a disk.
         let said = "tank\tONLINE\t3985729650688\t1992864825344\t7\nold\tDEGRADED\t1000\t10\t-\n";
         let pools = zfs(said);
         assert_eq!(
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn devices_of_btrfs_are_read() {
-        // Recorded from btrfs-progs 6.2, but for the numbers and the place.
+        // Recorded from btrfs-progs 6.2, with changed numbers and mount point.
         let said = r#"{"__header":{"version":"1"},"device-stats":[{"device":"/dev/sdb","devid":"1","write_io_errs":"0",
             "read_io_errs":"2","flush_io_errs":"0","corruption_errs":"5","generation_errs":"0"}]}"#;
         let devices = btrfs("/srv", said);

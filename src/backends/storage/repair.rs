@@ -1,4 +1,4 @@
-//! Looking for damage, and repairing it.
+//! Checks disks and file systems for damage and repairs them.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use super::super::keep::{Keep, ask_kept};
 use super::disks::Storage;
 use super::health::is_here;
 
-/// How long a large disk may take.
+/// The timeout, long enough for a large disk.
 const PATIENCE: Duration = Duration::from_hours(48);
 
 impl Storage {
-    /// Whether anything here looks for damage.
+    /// Whether any program for it is installed.
     pub fn has_repair() -> bool {
         ["e2fsck", "btrfs", "xfs_repair", "zpool", "mdadm"]
             .into_iter()
             .any(is_here)
     }
 
-    /// Looks through something for damage, and repairs what can be repaired.
+    /// Checks something for damage and repairs it as far as possible.
     ///
     /// # Errors
-    /// When the owner's file does not let it be done, it is not there or in use, and what the program says that cannot
-    /// do it.
+    /// When the owner's file does not allow it, when it does not exist or is in use, and the
+    /// program's error when it fails.
     pub async fn repair(
         &self,
         what: HostRepair,

@@ -1,4 +1,4 @@
-//! What a disk says of itself, as `smartctl --json` has it.
+//! Parses a disk's SMART data from `smartctl --json`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,50 +6,50 @@ use serde_json::Value;
 
 use super::super::source::label;
 
-/// The attributes of ATA disks that tell of a disk that fails, with their names in [`SmartDisk`].
+/// The attributes of ATA disks that indicate failure; see the fields of [`SmartDisk`].
 const REALLOCATED: u64 = 5;
 const PENDING: u64 = 197;
 const UNCORRECTABLE: u64 = 198;
 
-/// From here on an SSD has little life left, in percent of what its maker promises.
+/// From this percentage of the vendor's rated life on, an SSD is reported as worn.
 const WORN_PERCENT: u64 = 90;
 
-/// A disk, as it says itself.
+/// A disk's SMART data.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct SmartDisk {
     /// Its name, such as `sda`.
     pub disk: String,
-    /// What it is sold as.
+    /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether it thinks itself healthy; absent when it does not say.
+    /// The disk's own health assessment; absent if it reports none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
-    /// Its temperature.
+    /// Its temperature in degrees Celsius.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature_c: Option<i64>,
-    /// How many hours it has run.
+    /// Its hours of operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_on_h: Option<u64>,
-    /// Sectors that it has given up and replaced.
+    /// Sectors that it has replaced by spare ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reallocated_sectors: Option<u64>,
-    /// Sectors that it could not read and will replace when they are written.
+    /// Unreadable sectors that it will replace when they are written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending_sectors: Option<u64>,
     /// Errors that it could not correct.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uncorrectable_errors: Option<u64>,
-    /// How much of the life that its maker promises is used up; may exceed 100.
+    /// The used part of the vendor's rated life in percent; may exceed 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used_percent: Option<u64>,
-    /// Why nothing more is known, such as that it sleeps: it is not woken.
+    /// Why there is no more data, such as that it sleeps: it is not woken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
 impl SmartDisk {
-    /// What is wrong with it.
+    /// Returns its problems.
     pub fn problems(&self) -> Vec<String> {
         let disk = &self.disk;
         let mut all = Vec::new();
@@ -76,7 +76,7 @@ impl SmartDisk {
     }
 }
 
-/// Reads what smartctl says of a disk.
+/// Parses smartctl's output for a disk.
 pub fn smart(disk: &str, said: &str) -> SmartDisk {
     let told: Value = serde_json::from_str(said).unwrap_or_default();
     let number = |pointer: &str| told.pointer(pointer).and_then(Value::as_u64);
@@ -116,8 +116,8 @@ pub fn smart(disk: &str, said: &str) -> SmartDisk {
 mod tests {
     use super::*;
 
-    /// In the format of `smartctl --json=c` 7.3 (smartmontools, ataprint.cpp), of what is read here: a disk with damaged
-    /// sectors.
+    /// In the format of `smartctl --json=c` 7.3 (smartmontools, ataprint.cpp), limited to the
+    /// fields in use: a disk with damaged sectors.
     const ATA: &str = r#"{"json_format_version":[1,0],"smartctl":{"version":[7,3],"exit_status":4},
         "device":{"name":"/dev/sda","type":"sat","protocol":"ATA"},"model_name":"WDC WD40EFRX-68N32N0",
         "serial_number":"WD-WCC7K0000000","smart_status":{"passed":true},
@@ -127,17 +127,17 @@ mod tests {
         {"id":198,"name":"Offline_Uncorrectable","value":100,"worst":253,"thresh":0,"raw":{"value":0,"string":"0"}}]},
         "power_on_time":{"hours":31337},"temperature":{"current":34}}"#;
 
-    /// In the format of the same (nvmeprint.cpp): one on NVM Express.
+    /// In the same format (nvmeprint.cpp): an NVM Express disk.
     const NVME: &str = r#"{"smartctl":{"version":[7,3],"exit_status":8},"model_name":"Samsung SSD 980 1TB",
         "smart_status":{"passed":false,"nvme":{"value":4}},"nvme_smart_health_information_log":{"critical_warning":4,
         "temperature":41,"available_spare":3,"percentage_used":102,"power_on_hours":20000,"media_errors":7},
         "temperature":{"current":41},"power_on_time":{"hours":20000}}"#;
 
-    /// In the format of the same: a disk that sleeps.
+    /// In the same format: a sleeping disk.
     const ASLEEP: &str = r#"{"smartctl":{"version":[7,3],"messages":[{"string":"Device is in STANDBY mode, exit(2)",
         "severity":"information"}],"exit_status":2},"device":{"name":"/dev/sdb"}}"#;
 
-    /// Recorded: smartctl 7.3 asked about a disk of which it knows nothing.
+    /// Recorded: smartctl 7.3 on a disk of an unknown type.
     const UNKNOWN: &str = r#"{"json_format_version":[1,0],"smartctl":{"version":[7,3],"svn_revision":"5338",
         "platform_info":"x86_64-linux","build_info":"(local build)","argv":["smartctl","--json=c","--info","--health",
         "--attributes","--nocheck=standby","/dev/vda"],"messages":[{"string":"/dev/vda: Unable to detect device type",

@@ -1,4 +1,4 @@
-//! Which directories are the biggest.
+//! Finds the biggest directories.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::super::ask::{limits, obstacle};
 use super::super::error::{BackendError, ErrorKind};
 use super::disks::Storage;
 
-/// How long `du` may go through a disk.
+/// The timeout for `du` on one tree.
 const PATIENCE: Duration = Duration::from_secs(145);
 
-/// The most of its lines that are kept; from a tree with more directories the last are missing.
+/// How much of its output is kept; of a larger tree, later directories are missing.
 const CAPTURE: Capture = Capture {
     head: 4 * 1024 * 1024,
     tail: 64 * 1024,
@@ -25,13 +25,13 @@ const CAPTURE: Capture = Capture {
 /// The biggest directories.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DiskUsage {
-    /// What the directory holds in all, in bytes on disk, without what is mounted below it.
+    /// The size of the directory in bytes on disk, without file systems mounted below it.
     pub total_bytes: u64,
-    /// The biggest directories below it, each with all that it holds, the biggest first.
+    /// The biggest directories below it, biggest first, each with its whole content.
     pub directories: Vec<UsedDirectory>,
-    /// How many directories were counted at these levels.
+    /// The number of directories counted at these levels.
     pub counted: usize,
-    /// Whether something was not counted, because it vanished meanwhile or could not be read.
+    /// Whether something was not counted, because it disappeared or could not be read.
     pub incomplete: bool,
 }
 
@@ -40,15 +40,15 @@ pub struct DiskUsage {
 pub struct UsedDirectory {
     /// Its path.
     pub path: String,
-    /// What it holds, in bytes on disk.
+    /// Its size in bytes on disk.
     pub used_bytes: u64,
 }
 
 impl Storage {
-    /// What stands below a directory, as far as somebody reaches.
+    /// Returns the sizes of directories below a directory that the caller may access.
     ///
     /// # Errors
-    /// When it is not there, and when counting takes too long.
+    /// When it does not exist, and when counting takes too long.
     pub async fn usage(
         &self,
         asked: HostDiskUsage,
@@ -77,7 +77,7 @@ impl Storage {
     }
 }
 
-/// Sums and paths; the last is the whole.
+/// Parses sums and paths; the last one is the total.
 fn read(bytes: &[u8], most: usize, shows: impl Fn(&str) -> bool) -> Option<DiskUsage> {
     let entries = bytes.split(|byte| *byte == 0).filter_map(|entry| {
         let entry = String::from_utf8_lossy(entry);

@@ -1,4 +1,4 @@
-//! Changes of units as systemd signals them.
+//! Changes of units, as systemd signals them.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use super::super::error::{BackendError, ErrorKind};
 use super::interface::{MANAGER, MANAGER_INTERFACE};
 use crate::helper_client::UnitName;
 
-/// How many signals are taken together at most; further ones are the next news.
+/// The maximum number of signals returned together; further ones are in the next result.
 const MAX_TOGETHER: usize = 4096;
 
-/// What the bus is to pass on. A unit's state is a property of it; systemd signals it beside those of its
-/// kind, so that the interface all units have is enough.
+/// The signals to receive. A unit's state is a property of the interface that all units have;
+/// systemd signals it together with those of its kind, so this interface is enough.
 const RULES: [&str; 6] = [
     "type='signal',sender='org.freedesktop.systemd1',interface='org.freedesktop.DBus.Properties',\
      member='PropertiesChanged',path_namespace='/org/freedesktop/systemd1/unit',\
@@ -28,28 +28,28 @@ const RULES: [&str; 6] = [
      member='NameOwnerChanged',arg0='org.freedesktop.systemd1'",
 ];
 
-/// The changes from now on; dropping it ends the subscription.
+/// A subscription to changes; dropping it ends the subscription.
 #[derive(Debug)]
 pub struct UnitEvents {
     signals: Signals,
     ended: Option<BackendError>,
 }
 
-/// What has changed. It names units and says nothing of their state: ask for that.
+/// The changes. It names units without their state, which the caller must query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnitNews {
-    /// Units that came, went or changed.
+    /// Units that were added, removed or changed.
     pub units: BTreeSet<UnitName>,
     /// Whether unit files were enabled, disabled, added or removed.
     pub files: bool,
-    /// Whether systemd has read all files again, so that any unit may be another.
+    /// Whether systemd has reloaded all files, so that any unit may differ.
     pub reloaded: bool,
 }
 
 impl UnitEvents {
     pub(super) async fn open(bus: &SystemBus) -> Result<Self, BackendError> {
         let mut signals = bus.listen(&RULES).await?;
-        // systemd signals nothing as long as nobody has asked for it.
+        // systemd sends signals only to clients that have called this.
         signals
             .call(MANAGER, (MANAGER_INTERFACE, "Subscribe"), &[])
             .await?;
@@ -59,11 +59,11 @@ impl UnitEvents {
         })
     }
 
-    /// Waits for the next change and takes those that are there already with it. Safe to drop while it waits:
-    /// no change is lost.
+    /// Waits for the next change and returns it with all further ones already received. Cancel
+    /// safe: no change is lost.
     ///
     /// # Errors
-    /// When the bus or systemd on it went away; ask for new events then.
+    /// When the bus, or systemd on it, is gone; the caller must subscribe again.
     pub async fn next(&mut self) -> Result<UnitNews, BackendError> {
         if let Some(cause) = self.ended.take() {
             return Err(cause);
@@ -105,7 +105,7 @@ impl UnitNews {
                 self.units.extend(named.and_then(|name| name.parse().ok()));
             }
             Some("UnitFilesChanged") => self.files = true,
-            // True when it begins, false when it is done.
+            // True when reloading begins, false when it is done.
             Some("Reloading") if first == Some(Value::Bool(false)) => {
                 (self.files, self.reloaded) = (true, true);
             }

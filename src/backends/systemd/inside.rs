@@ -1,14 +1,14 @@
-//! The units of a container, out of what the helper prints of them.
+//! Parses a container's units from the helper's output.
 
 use super::super::bus::{Properties, Value};
 use super::unit::{UnitLine, UnitStatus};
 use crate::helper_client::UnitName;
 use crate::sys::neutralise;
 
-/// The most units that are read of one list; a container says of itself what it likes.
+/// The maximum number of units in a list; a container controls its own output.
 const MAX_UNITS: usize = 10_000;
 
-/// Properties that are numbers; moments are in microseconds since 1970.
+/// Properties that are numbers; times are in microseconds since 1970.
 const NUMBERS: [&str; 12] = [
     "ActiveEnterTimestamp",
     "ActiveExitTimestamp",
@@ -27,7 +27,7 @@ const NUMBERS: [&str; 12] = [
 /// Properties that are lists of units.
 const LISTS: [&str; 2] = ["TriggeredBy", "Triggers"];
 
-/// From a line a unit: name, load, active and sub state, description.
+/// Parses one unit a line: name, load, active and sub state, description.
 pub fn lines(text: &str) -> Vec<UnitLine> {
     let mut lines: Vec<UnitLine> = text.lines().take(MAX_UNITS).filter_map(line).collect();
     lines.sort_by(|a, b| a.name.cmp(&b.name));
@@ -51,13 +51,13 @@ fn line(text: &str) -> Option<UnitLine> {
     })
 }
 
-/// From a property a line.
+/// Parses one property a line.
 pub fn status(name: UnitName, text: &str) -> UnitStatus {
     let properties: Properties = text.lines().filter_map(property).collect();
     UnitStatus::of(name, &properties, &properties)
 }
 
-/// What is not set, or cannot be read, is left out.
+/// Unset and malformed properties are left out.
 fn property(line: &str) -> Option<(String, Value)> {
     let (name, text) = line.split_once('=')?;
     let value = if NUMBERS.contains(&name) {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_list_is_read() {
-        // As the helper prints it of systemd 252.
+        // Printed by the helper with systemd 252.
         let text = "nginx.service   loaded    active   running A high performance web server\n\
                     -.mount         loaded    active   mounted /\n\
                     old.service     not-found inactive dead    old.service\n\
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_unit_is_read() {
-        // The same of one unit.
+        // The same for one unit.
         let text = "MainPID=312\nNRestarts=0\nMemoryCurrent=18446744073709551615\nCPUUsageNSec=12000\nExecMainStatus=0\n\
                     Result=success\nDescription=Web\u{1b}[2J\nLoadState=loaded\nActiveState=active\nSubState=running\n\
                     FragmentPath=/lib/systemd/system/nginx.service\nUnitFileState=enabled\nNeedDaemonReload=no\n\

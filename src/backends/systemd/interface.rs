@@ -1,4 +1,4 @@
-//! Where systemd is on the bus, as org.freedesktop.systemd1(5) describes it.
+//! systemd's objects and interfaces on the bus, as in org.freedesktop.systemd1(5).
 
 use super::super::bus::Object;
 use crate::helper_client::UnitName;
@@ -6,7 +6,7 @@ use crate::helper_client::UnitName;
 /// Its well-known name.
 const SERVICE: &str = "org.freedesktop.systemd1";
 
-/// The manager of all units, as an object.
+/// The object that manages all units.
 pub const MANAGER: Object<'static> = Object {
     service: SERVICE,
     path: "/org/freedesktop/systemd1",
@@ -18,7 +18,7 @@ pub const MANAGER_INTERFACE: &str = "org.freedesktop.systemd1.Manager";
 /// The interface that all units have.
 pub const UNIT_INTERFACE: &str = "org.freedesktop.systemd1.Unit";
 
-/// A unit, as an object.
+/// Returns the object of a unit.
 pub fn unit(path: &str) -> Object<'_> {
     Object {
         service: SERVICE,
@@ -26,7 +26,7 @@ pub fn unit(path: &str) -> Object<'_> {
     }
 }
 
-/// The interface of a unit's kind, such as `org.freedesktop.systemd1.Service`.
+/// Returns the interface of a unit's kind, such as `org.freedesktop.systemd1.Service`.
 pub fn of_kind(name: &UnitName) -> String {
     let kind = name.kind();
     let (first, rest) = kind.split_at_checked(1).unwrap_or((kind, ""));

@@ -1,10 +1,10 @@
-//! How the jobs of systemd end, as it signals it.
+//! The results of systemd's jobs, as it signals them.
 
 use super::super::bus::{Signals, SystemBus, Value};
 use super::super::error::{BackendError, ErrorKind};
 use super::interface::{MANAGER, MANAGER_INTERFACE};
 
-/// What the bus is to pass on.
+/// The signals to receive.
 const RULES: [&str; 2] = [
     "type='signal',sender='org.freedesktop.systemd1',interface='org.freedesktop.systemd1.Manager',\
      member='JobRemoved'",
@@ -12,7 +12,7 @@ const RULES: [&str; 2] = [
      member='NameOwnerChanged',arg0='org.freedesktop.systemd1'",
 ];
 
-/// The ends of jobs from now on: opened before one is asked for, it misses none.
+/// A subscription to the ends of jobs. Opened before a job is requested, it misses none.
 #[derive(Debug)]
 pub struct Jobs {
     signals: Signals,
@@ -21,18 +21,18 @@ pub struct Jobs {
 impl Jobs {
     pub(super) async fn open(bus: &SystemBus) -> Result<Self, BackendError> {
         let mut signals = bus.listen(&RULES).await?;
-        // systemd signals nothing as long as nobody has asked for it.
+        // systemd sends signals only to clients that have called this.
         signals
             .call(MANAGER, (MANAGER_INTERFACE, "Subscribe"), &[])
             .await?;
         Ok(Self { signals })
     }
 
-    /// Waits until a job is gone, and says with what result: `done`, `failed`, `timeout`, `dependency`, `skipped`,
-    /// `canceled` and the like.
+    /// Waits until a job ends and returns its result: `done`, `failed`, `timeout`, `dependency`,
+    /// `skipped`, `canceled` and the like.
     ///
     /// # Errors
-    /// When bus or systemd went away meanwhile.
+    /// When the bus or systemd is gone before that.
     pub async fn result(&mut self, job: &str) -> Result<String, BackendError> {
         loop {
             let message = self.signals.next().await?;

@@ -1,4 +1,4 @@
-//! systemd's manager: asked for its units, and for one of them.
+//! Queries systemd's manager for its units.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,35 +12,36 @@ use super::jobs::Jobs;
 use super::unit::{Unit, UnitLine, UnitStatus};
 use crate::helper_client::UnitName;
 
-/// The facts that only some kinds of units have. They are asked for one by one: all that systemd tells of a
-/// service is measured for the answer.
+/// Properties that only some kinds of units have. They are queried one by one: for all properties
+/// of a service, systemd would have to measure its resources.
 #[rustfmt::skip]
 const SPECIFIC: &[(&str, &[&str])] = &[
     ("MainPID", &["service"]),
     ("Result", &["service", "socket", "mount", "automount", "swap", "timer", "path", "scope"]),
 ];
 
-/// The units of this box; what can be asked is asked by a view of them. A clone is a pointer.
+/// The units of this host; queries need a view. A clone is cheap.
 ///
-/// What is asked here needs no privilege. systemd loads a unit that is asked about by its path and unloads it
-/// again, and says so in signals: who follows those asks [`Self::loaded`] first.
+/// These queries need no privilege. A query by path makes systemd load the unit and unload it
+/// again, and systemd signals both. A subscriber to those signals must therefore call
+/// [`Self::loaded`] first.
 #[derive(Debug, Clone)]
 pub struct Systemd {
     bus: SystemBus,
 }
 
 impl Systemd {
-    /// The systemd that answers on `bus`.
+    /// Returns the systemd that answers on `bus`.
     pub fn new(bus: SystemBus) -> Self {
         Self { bus }
     }
 
-    /// Whether systemd runs this machine, as `sd_booted(3)` finds out.
+    /// Whether systemd runs this host, as checked by `sd_booted(3)`.
     pub fn runs_here() -> bool {
         Path::new("/run/systemd/system").is_dir()
     }
 
-    /// Every loaded unit, sorted by name.
+    /// Returns every loaded unit, sorted by name.
     ///
     /// # Errors
     /// `Unavailable` without a bus or systemd.
@@ -49,12 +50,12 @@ impl Systemd {
         Ok(lines(rows(listed)?))
     }
 
-    /// Those of `names` that are loaded, sorted by name; asking loads none.
+    /// Returns the loaded units among `names`, sorted by name; loads none.
     ///
     /// # Errors
     /// As [`Self::list`].
     pub(super) async fn loaded(&self, names: &[UnitName]) -> Result<Vec<UnitLine>, BackendError> {
-        // systemd takes patterns, in which a backslash stands for the character behind it.
+        // systemd accepts patterns, in which a backslash escapes the next character.
         let literal = |name: &UnitName| name.as_str().replace('\\', r"\\");
         let patterns: Vec<String> = names.iter().map(literal).collect();
         let any_state = Argument::Texts(&[]);
@@ -63,7 +64,7 @@ impl Systemd {
         Ok(lines(rows(listed)?))
     }
 
-    /// Every unit that has a file, loaded or not, with the state of that file.
+    /// Returns every unit that has a file, loaded or not, with the state of that file.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -78,7 +79,7 @@ impl Systemd {
         Ok(rows(listed)?.filter_map(file).collect())
     }
 
-    /// What a unit is and how it stands.
+    /// Returns a unit's facts and state.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -91,10 +92,10 @@ impl Systemd {
         Ok(Unit::of(name.clone(), &common?, &specific?))
     }
 
-    /// A unit in full; one that is not loaded is loaded for it.
+    /// Returns all details of a unit, which is loaded if necessary.
     ///
     /// # Errors
-    /// `NotFound` when there is no such unit; otherwise as [`Self::list`].
+    /// `NotFound` when the unit does not exist; otherwise as [`Self::list`].
     pub(super) async fn status(&self, name: &UnitName) -> Result<UnitStatus, BackendError> {
         let asked = [Argument::Text(name.as_str())];
         let loaded = self.manager("LoadUnit", &asked).await?;
@@ -112,7 +113,7 @@ impl Systemd {
         Ok(status)
     }
 
-    /// Every change of a unit from now on.
+    /// Subscribes to changes of units.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -120,7 +121,7 @@ impl Systemd {
         UnitEvents::open(&self.bus).await
     }
 
-    /// The ends of jobs from now on.
+    /// Subscribes to the ends of jobs.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -128,7 +129,7 @@ impl Systemd {
         Jobs::open(&self.bus).await
     }
 
-    /// Those of [`SPECIFIC`] that this unit has.
+    /// Returns the properties in [`SPECIFIC`] that this unit has.
     async fn specific(&self, path: &str, name: &UnitName) -> Result<Properties, BackendError> {
         let kind = interface::of_kind(name);
         let mut found = Properties::new();
@@ -153,20 +154,20 @@ impl Systemd {
     }
 }
 
-/// What an answer begins with.
+/// Returns the first value of an answer.
 fn first<T>(answer: Vec<Value>, read: fn(Value) -> Option<T>) -> Result<T, BackendError> {
     let first = answer.into_iter().next().and_then(read);
     first.ok_or_else(|| BackendError::new(ErrorKind::Failed, "systemd answers in another form"))
 }
 
-/// The rows of a list.
+/// Returns the rows of a list.
 fn rows(answer: Vec<Value>) -> Result<impl Iterator<Item = Vec<Value>>, BackendError> {
     let list = first(answer, Value::into_items)?;
     Ok(list.into_iter().filter_map(Value::into_items))
 }
 
-/// Names that no tool of ours would take are left out. In a row are name, description, load, active and sub state;
-/// then the unit it follows, its path, and its job.
+/// Names that gatewren's tools reject are left out. A row has name, description, load, active and
+/// sub state; then the unit it follows, its path, and its job.
 fn lines(rows: impl Iterator<Item = Vec<Value>>) -> Vec<UnitLine> {
     let line = |row: Vec<Value>| {
         let mut fields = row.into_iter().map_while(Value::into_text);

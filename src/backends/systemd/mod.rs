@@ -1,4 +1,4 @@
-//! systemd's units: which there are, how they stand, and what changes them, over the system bus.
+//! systemd's units over the system bus: queries, changes and events.
 
 mod events;
 mod files;

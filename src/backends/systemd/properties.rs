@@ -1,15 +1,15 @@
-//! Reads values out of a unit's properties; one that is absent or says "unknown" is nothing.
+//! Reads values of a unit's properties; an absent or unknown value is `None`.
 
 use crate::sys::rfc3339;
 
 use super::super::bus::{Properties, Value};
 
-/// A text; an empty one is nothing.
+/// Returns a text; `None` if it is empty.
 pub fn text(properties: &Properties, name: &str) -> Option<String> {
     word(properties.get(name)?)
 }
 
-/// A value that is a text; an empty one is nothing.
+/// Returns a value as text; `None` if it is empty.
 pub fn word(value: &Value) -> Option<String> {
     match value {
         Value::Text(text) if !text.is_empty() => Some(text.clone()),
@@ -17,7 +17,7 @@ pub fn word(value: &Value) -> Option<String> {
     }
 }
 
-/// A value that is a whole number.
+/// Returns a value as a whole number.
 pub fn number(value: &Value) -> Option<u64> {
     match value {
         Value::Unsigned(number) => Some(*number),
@@ -26,12 +26,12 @@ pub fn number(value: &Value) -> Option<u64> {
     }
 }
 
-/// A quantity; the highest number stands for one that is not measured.
+/// Returns a quantity; the highest number means that it is not measured.
 pub fn quantity(properties: &Properties, name: &str) -> Option<u64> {
     number(properties.get(name)?).filter(|quantity| *quantity != u64::MAX)
 }
 
-/// A moment in microseconds since 1970, as RFC 3339; 0 stands for never.
+/// Returns a time in microseconds since 1970 as RFC 3339; 0 means never.
 pub fn moment(properties: &Properties, name: &str) -> Option<String> {
     let us = quantity(properties, name).filter(|us| *us != 0)?;
     Some(rfc3339(us / 1000))
@@ -42,7 +42,7 @@ pub fn flag(properties: &Properties, name: &str) -> bool {
     matches!(properties.get(name), Some(Value::Bool(true)))
 }
 
-/// A list of texts, in the order given.
+/// Returns a list of texts, in order.
 pub fn texts(properties: &Properties, name: &str) -> Vec<String> {
     let Some(Value::Items(list)) = properties.get(name) else {
         return Vec::new();

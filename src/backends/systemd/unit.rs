@@ -1,4 +1,4 @@
-//! What there is to say of a unit: in a list, as facts, and in full.
+//! The facts about a unit: in a list, on its own, and in full.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,84 +8,86 @@ use super::files::UnitFileState;
 use super::properties::{flag, moment, quantity, text, texts};
 use crate::helper_client::UnitName;
 
-/// A loaded unit as a list of all of them shows it.
+/// A loaded unit in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UnitLine {
     /// Its name.
     pub name: UnitName,
-    /// What its file says of it.
+    /// The description in its file.
     pub description: String,
-    /// Whether its file could be read: `loaded`, `not-found`, `bad-setting`, `error` or `masked`.
+    /// Whether its file was loaded: `loaded`, `not-found`, `bad-setting`, `error` or `masked`.
     pub load: String,
-    /// Its state in one word for all kinds: `active`, `inactive`, `failed`, `activating`, `deactivating`,
-    /// `reloading` or `maintenance`.
+    /// Its general state: `active`, `inactive`, `failed`, `activating`, `deactivating`, `reloading`
+    /// or `maintenance`.
     pub active: String,
-    /// Its state in the words of its kind, such as `running`, `exited`, `dead`, `listening` or `mounted`.
+    /// Its state specific to its kind, such as `running`, `exited`, `dead`, `listening` or
+    /// `mounted`.
     pub sub: String,
 }
 
-/// What a unit is and how it stands: facts, no counters.
+/// A unit's facts and state, without counters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unit {
-    /// How it stands.
+    /// Its name and state.
     #[serde(flatten)]
     pub line: UnitLine,
-    /// Whether it is started at boot, such as `enabled`, `disabled`, `static` or `masked`; absent for a unit
-    /// without a file.
+    /// Whether it starts at boot, such as `enabled`, `disabled`, `static` or `masked`; absent for a
+    /// unit without a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<UnitFileState>,
-    /// Since when it stands so, RFC 3339; absent if that never changed since boot.
+    /// The time of its last change of state, RFC 3339; absent if it never changed since boot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// The main process of a service.
+    /// The pid of a service's main process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub main_pid: Option<u64>,
-    /// How its last run ended: `success`, `exit-code`, `signal`, `timeout`, `start-limit-hit` and the like;
-    /// absent for kinds that do not run.
+    /// The result of its last run: `success`, `exit-code`, `signal`, `timeout`, `start-limit-hit`
+    /// and the like; absent for kinds that do not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// Units that it starts when it is due: of a timer, a socket or a path.
+    /// The units that a timer, socket or path starts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<String>,
 }
 
-/// A unit in full, with what is measured of it.
+/// A unit in full, with its resource usage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UnitStatus {
-    /// What it is and how it stands.
+    /// Its facts and state.
     #[serde(flatten)]
     pub unit: Unit,
-    /// What the service says of itself.
+    /// The status that the service reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_text: Option<String>,
-    /// How often systemd has restarted it by itself.
+    /// How often systemd has restarted it automatically.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<u64>,
-    /// Exit code of its last main process, or the number of the signal that killed it.
+    /// The exit code of its last main process, or the number of the signal that killed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<u64>,
-    /// Memory of its processes in bytes.
+    /// The memory of its processes in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Time that its processes have used, in microseconds.
+    /// The CPU time of its processes in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_usage_us: Option<u64>,
-    /// Its processes and threads.
+    /// The number of its processes and threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
-    /// When a timer is due next, RFC 3339.
+    /// The next time of a timer, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// When a timer was due last, RFC 3339.
+    /// The last time of a timer, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
     /// The timers, sockets and paths that start it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub triggered_by: Vec<String>,
-    /// The file that describes it.
+    /// The file that defines it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Whether that file has changed since systemd read it (`systemctl daemon-reload` reads it again).
+    /// Whether that file has changed since systemd read it (`systemctl daemon-reload` reads it
+    /// again).
     pub needs_daemon_reload: bool,
 }
 
@@ -97,7 +99,7 @@ impl UnitLine {
 }
 
 impl Unit {
-    /// From the properties that all units have, and `specific` ones of its kind.
+    /// Builds it from the properties that all units have and from `specific` ones of its kind.
     pub(super) fn of(name: UnitName, common: &Properties, specific: &Properties) -> Self {
         let common_text = |property| text(common, property).unwrap_or_default();
         let active = common_text("ActiveState");
@@ -120,7 +122,7 @@ impl Unit {
 }
 
 impl UnitStatus {
-    /// From the properties that all units have and those of its kind.
+    /// Builds it from the properties that all units have and those of its kind.
     pub(super) fn of(name: UnitName, common: &Properties, specific: &Properties) -> Self {
         Self {
             unit: Unit::of(name, common, specific),
@@ -140,7 +142,8 @@ impl UnitStatus {
 }
 
 impl UnitStatus {
-    /// Tells of another unit what was told of this one, which nobody has made.
+    /// Renames the unit that was queried in place of an inaccessible one; no unit has the queried
+    /// name.
     pub(super) fn rename(&mut self, asked: &UnitName, name: &UnitName) {
         self.unit.line.name = name.clone();
         let texts = [Some(&mut self.unit.line.description), self.file.as_mut()];
@@ -150,7 +153,7 @@ impl UnitStatus {
     }
 }
 
-/// When the unit came into the state that it has, as `systemctl status` tells it.
+/// Returns the time of the last change of state, as `systemctl status` does.
 fn since(common: &Properties, active: &str) -> Option<String> {
     let entered = match active {
         "active" | "reloading" => "ActiveEnterTimestamp",

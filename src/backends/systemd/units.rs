@@ -1,5 +1,4 @@
-//! Units as tools look at and change them: the host's over the bus and the helper, a container's through its own
-//! systemd.
+//! Queries and changes of units: the host's over the bus and the helper, a container's through its own systemd.
 
 use std::time::Duration;
 
@@ -17,20 +16,20 @@ use super::jobs::Jobs;
 use super::manager::Systemd;
 use super::unit::{UnitLine, UnitStatus};
 
-/// How long a change is waited for; then it goes on without us.
+/// How long a change is waited for; after that it continues in the background.
 const JOB_TIME: Duration = Duration::from_secs(45);
 
-/// How long systemd may take to take a change, and a container's to answer.
+/// The timeout for systemd to accept a change, and for a container's systemd to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(70);
 
-/// The units of the host and of containers; what can be done is done by a view of them.
+/// The units of the host and of containers; queries and changes need a view.
 #[derive(Debug, Clone)]
 pub struct SystemdUnits {
     systemd: Systemd,
     helper: Helper,
 }
 
-/// The units within somebody's reach.
+/// The units that a caller may access.
 #[derive(Debug)]
 pub struct SystemdUnitsView {
     systemd: Systemd,
@@ -41,12 +40,13 @@ pub struct SystemdUnitsView {
 }
 
 impl SystemdUnits {
-    /// The host's over `systemd`, and what needs root through `helper`.
+    /// Returns the host's units over `systemd`, with `helper` for what needs root.
     pub fn new(systemd: Systemd, helper: Helper) -> Self {
         Self { systemd, helper }
     }
 
-    /// Those within reach; `reference` names our calls in the helper's log.
+    /// Returns the units that a caller may access; `reference` identifies its calls in the helper's
+    /// log.
     pub fn seen_by(&self, reach: &Reach, reference: &str) -> SystemdUnitsView {
         SystemdUnitsView {
             systemd: self.systemd.clone(),
@@ -59,11 +59,11 @@ impl SystemdUnits {
 }
 
 impl SystemdUnitsView {
-    /// Every loaded unit, of the host or of a container, sorted by name.
+    /// Returns every loaded unit of the host or of a container, sorted by name.
     ///
     /// # Errors
-    /// `Unavailable` without a bus or systemd; `Refused` where the host is not within reach; `NotFound` and `NotRunning`
-    /// of a container.
+    /// `Unavailable` without a bus or systemd; `Refused` without access to the host; `NotFound` and
+    /// `NotRunning` for a container.
     pub async fn list(
         &self,
         container: Option<&ContainerName>,
@@ -75,10 +75,10 @@ impl SystemdUnitsView {
         Ok(lines(&self.inside(name, list, ANSWER_TIME).await?))
     }
 
-    /// A unit in full.
+    /// Returns all details of a unit.
     ///
     /// # Errors
-    /// `NotFound` when there is no such unit; otherwise as [`Self::list`].
+    /// `NotFound` when the unit does not exist; otherwise as [`Self::list`].
     pub async fn status(
         &self,
         container: Option<&ContainerName>,
@@ -99,10 +99,11 @@ impl SystemdUnitsView {
         Ok(status)
     }
 
-    /// Changes a unit and waits until that is done: `done`, `skipped`, or `running` if it takes longer than 45 s.
+    /// Changes a unit and waits until that is done. Returns `done`, `skipped`, or `running` if it
+    /// takes longer than 45 s.
     ///
     /// # Errors
-    /// When the owner does not let it be done, when there is no such unit, and when it fails.
+    /// When the owner does not allow it, when the unit does not exist, and when the change fails.
     pub async fn change(
         &self,
         container: Option<&ContainerName>,
@@ -120,7 +121,7 @@ impl SystemdUnitsView {
         let changed = self.inside(name, operation, JOB_TIME).await;
         match changed {
             Ok(_) => Ok("done".to_owned()),
-            // The container's systemd goes on with what it was asked for.
+            // The container's systemd continues the change.
             Err(error) if error.message.contains("did not end in time") => Ok("running".to_owned()),
             Err(error) => Err(error),
         }
@@ -137,7 +138,7 @@ impl SystemdUnitsView {
         } else {
             unit.of_none()
         };
-        // Before the job is there, so that its end is not missed.
+        // Subscribed before the job exists, so that its end is not missed.
         let jobs = if change.is_job() {
             Some(self.systemd.jobs().await?)
         } else {
@@ -185,7 +186,8 @@ impl SystemdUnitsView {
         })
     }
 
-    /// Asks about a container, under a name that none has where it is not within reach.
+    /// Runs an operation on a container; an inaccessible one is queried under a name that no
+    /// container has.
     async fn inside(
         &self,
         name: &ContainerName,
@@ -203,7 +205,7 @@ impl SystemdUnitsView {
     }
 }
 
-/// What systemd, or the helper, said no to, about the unit that was asked for.
+/// Restores the requested unit's name in an error of systemd or the helper.
 fn refused(error: BackendError, (unit, asked): (&UnitName, &UnitName)) -> BackendError {
     let message = error.message.replace(asked.as_str(), unit.as_str());
     absent(BackendError {
@@ -212,7 +214,7 @@ fn refused(error: BackendError, (unit, asked): (&UnitName, &UnitName)) -> Backen
     })
 }
 
-/// systemd's words for a unit that does not exist have no code.
+/// systemd's messages for a missing unit have no error code.
 fn absent(error: BackendError) -> BackendError {
     let words = ["not found", "not loaded", "does not exist"];
     let is_absent = words.iter().any(|words| error.message.contains(words));
@@ -225,7 +227,8 @@ fn absent(error: BackendError) -> BackendError {
     error
 }
 
-/// What has no job is done when it is answered; what cannot be enabled is said so.
+/// A change without a job is complete when it is answered; a unit that cannot be enabled is an
+/// error.
 fn done(unit: &UnitName, change: UnitChange, answer: &str) -> Result<String, BackendError> {
     let data: Value = serde_json::from_str(answer).unwrap_or_default();
     if change == UnitChange::Enable && data.pointer("/data/0") == Some(&Value::Bool(false)) {

@@ -1,4 +1,4 @@
-//! The units that are within somebody's reach: those that stand for a container elsewhere are not.
+//! The units that a caller may access, without those of inaccessible containers.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::unit::{Unit, UnitLine, UnitStatus};
 use crate::config::Reach;
 use crate::helper_client::UnitName;
 
-/// The units within somebody's reach; a clone is a pointer.
+/// The units that a caller may access; a clone is cheap.
 #[derive(Debug, Clone)]
 pub struct SystemdView {
     systemd: Systemd,
@@ -19,7 +19,7 @@ pub struct SystemdView {
 }
 
 impl Systemd {
-    /// The units that are within reach.
+    /// Returns the units that a caller may access.
     pub fn seen_by(&self, reach: &Reach) -> SystemdView {
         SystemdView {
             systemd: self.clone(),
@@ -29,10 +29,10 @@ impl Systemd {
 }
 
 impl SystemdView {
-    /// Every loaded unit, sorted by name.
+    /// Returns every loaded unit, sorted by name.
     ///
     /// # Errors
-    /// `Unavailable` without a bus or systemd; `Refused` where the host is not within reach.
+    /// `Unavailable` without a bus or systemd; `Refused` without access to the host.
     pub async fn list(&self) -> Result<Vec<UnitLine>, BackendError> {
         self.threshold.host()?;
         let mut listed = self.systemd.list().await?;
@@ -40,11 +40,11 @@ impl SystemdView {
         Ok(listed)
     }
 
-    /// A unit in full; one that is not loaded is loaded for it. Of one that stands for a container elsewhere is
-    /// told what there is to tell of one for a container that does not exist.
+    /// Returns all details of a unit, which is loaded if necessary. A unit of an inaccessible
+    /// container looks like one of a container that does not exist.
     ///
     /// # Errors
-    /// `NotFound` when there is no such unit; otherwise as [`Self::list`].
+    /// `NotFound` when the unit does not exist; otherwise as [`Self::list`].
     pub async fn status(&self, name: &UnitName) -> Result<UnitStatus, BackendError> {
         self.threshold.host()?;
         let asked = if self.shows(name) {
@@ -66,7 +66,7 @@ impl SystemdView {
         Ok(status)
     }
 
-    /// Those of `names` that are loaded, sorted by name; asking loads none.
+    /// Returns the loaded units among `names`, sorted by name; loads none.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -75,7 +75,7 @@ impl SystemdView {
         self.systemd.loaded(names).await
     }
 
-    /// Every unit that has a file, loaded or not, with the state of that file.
+    /// Returns every unit that has a file, loaded or not, with the state of that file.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -84,7 +84,7 @@ impl SystemdView {
         self.systemd.files().await
     }
 
-    /// What a unit is and how it stands.
+    /// Returns a unit's facts and state.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -93,7 +93,7 @@ impl SystemdView {
         self.systemd.unit(name).await
     }
 
-    /// Every change of a unit from now on.
+    /// Subscribes to changes of units.
     ///
     /// # Errors
     /// As [`Self::list`].
