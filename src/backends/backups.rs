@@ -26,7 +26,7 @@ const LONG: Duration = Duration::from_hours(12);
 /// The programs that the helper makes archives with.
 const PROGRAMS: [&str; 2] = ["tar", "zstd"];
 
-/// The program for a repository of that kind.
+/// The program for restic repositories.
 const RESTIC: &str = "restic";
 
 /// The directories of these programs.

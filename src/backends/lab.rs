@@ -54,9 +54,8 @@ impl Lab {
 
     fn helper_by(&self, script: &str) -> (HelperChild, Helper) {
         let wrapper = self.scratch.join("wrapper");
-        // Installed by another process. A file that this process has open for writing could be
-        // inherited by a child that another test is starting, and a file that is open for writing
-        // cannot be executed.
+        // Installed by another process. A child that another test is starting could inherit this
+        // process's write descriptor, and a file that is open for writing cannot be executed.
         let text = self.scratch.join("wrapper.text");
         std::fs::write(&text, format!("#!/bin/sh\n{script}")).unwrap();
         let mut install = Command::new("install");

@@ -31,8 +31,7 @@ const QUESTION: Duration = Duration::from_mins(2);
 /// The timeout for downloading lists.
 const FETCHING: Duration = Duration::from_mins(20);
 
-/// The timeout for downloading packages; the helper gives the installation itself the time that it
-/// needs.
+/// The timeout for downloading packages; the helper does not interrupt their installation.
 const APPLYING: Duration = Duration::from_hours(24);
 
 /// The maximum output of apt; its end reports what was done.
@@ -56,8 +55,8 @@ const NO_SUCH_FILE: Ending = Ending::Exited { code: 3 };
 /// The maximum number of packages in a result, security updates first; the rest is only counted.
 const MAX_LISTED: usize = 200;
 
-/// Files that change when apt's lists are refreshed, even if nothing is new; the stamps are from
-/// apt's daily jobs.
+/// What changes when apt's lists are refreshed, even if nothing is new; stamps are from apt's daily
+/// jobs.
 const REFRESHED: [&str; 4] = [
     "var/lib/apt/periodic/update-success-stamp",
     "var/lib/apt/periodic/update-stamp",
@@ -68,8 +67,8 @@ const REFRESHED: [&str; 4] = [
 /// The available package updates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UpdateCheck {
-    /// The packages that would be upgraded, or installed as dependencies: security updates first,
-    /// then by name.
+    /// The packages that would be upgraded or newly installed: security updates first, then by
+    /// name.
     pub packages: Vec<Upgrade>,
     /// The total number of packages.
     pub total: usize,
@@ -166,8 +165,7 @@ impl Updates {
 }
 
 impl UpdatesView<'_> {
-    /// Returns the available updates from apt's lists, which are downloaded first if `refresh` is
-    /// set.
+    /// Returns the available updates from apt's lists, downloaded first if `refresh` is set.
     ///
     /// # Errors
     /// When the owner does not allow the helper to query or download, and when apt fails.
@@ -196,8 +194,7 @@ impl UpdatesView<'_> {
         })
     }
 
-    /// Upgrades packages. Once there is a job, dropping the future only stops waiting; the upgrade
-    /// continues.
+    /// Upgrades packages. Dropping the future does not stop the upgrade once there is a job.
     ///
     /// # Errors
     /// When the owner does not allow it, and when nothing was changed because apt did not start.
@@ -296,7 +293,7 @@ fn problems(fetched: &Finished) -> Result<Vec<String>, BackendError> {
     }
 }
 
-/// Parses apt's output. For a container there is no tree: the output contains the other facts too.
+/// Parses apt's output. A container has no tree; its output contains the other facts too.
 fn read(said: &str, tree: Option<&Tree>) -> UpdateCheck {
     let mut packages: Vec<Upgrade> = said.lines().filter_map(upgrade).collect();
     packages.sort_by(|a, b| {

@@ -10,21 +10,21 @@ use super::super::source::Tree;
 /// Created by systemd-timesyncd when it has set the clock.
 const TIMESYNCD: &str = "run/systemd/timesync/synchronized";
 
-/// The machine's time.
+/// The host's time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ServerTime {
     /// The time in UTC, RFC 3339.
     pub time: String,
-    /// The machine's time zone, such as `Europe/Vienna`.
+    /// The host's time zone, such as `Europe/Vienna`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
     /// Whether the clock is synchronised (NTP); absent if the kernel denies the query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ntp_synced: Option<bool>,
-    /// When the machine started, RFC 3339.
+    /// When the host started, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_time: Option<String>,
-    /// Seconds since the machine started.
+    /// Seconds since the host started.
     pub uptime_s: u64,
     /// Seconds since gatewren started.
     pub gatewren_uptime_s: u64,

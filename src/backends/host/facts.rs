@@ -18,7 +18,7 @@ const REBOOT_REQUIRED: &str = "run/reboot-required";
 /// The packages that requested it, one a line, possibly repeated.
 const REBOOT_PACKAGES: &str = "run/reboot-required.pkgs";
 
-/// What the machine is.
+/// The host's facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ServerInfo {
     /// Its name.

@@ -26,7 +26,7 @@ const DISPLAY: &str = "0x03";
 /// A graphics processor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Gpu {
-    /// Where it is, such as the PCI address `0000:01:00.0`.
+    /// Its address, such as the PCI address `0000:01:00.0`.
     pub address: String,
     /// The vendor's name, or its number.
     #[serde(skip_serializing_if = "Option::is_none")]

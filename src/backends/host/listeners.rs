@@ -20,7 +20,7 @@ const FIRST_EPHEMERAL: u16 = 32_768;
 pub struct HostListener {
     /// Its protocol.
     pub protocol: Transport,
-    /// Its number.
+    /// Its port number.
     pub port: u16,
     /// The address it is bound to; `0.0.0.0` or `::` for all.
     pub address: IpAddr,

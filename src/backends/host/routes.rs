@@ -23,7 +23,7 @@ pub struct Route {
     pub gateway: Option<IpAddr>,
     /// The outgoing interface.
     pub interface: String,
-    /// 4 or 6.
+    /// The IP version, 4 or 6.
     pub ip_version: u8,
     /// The metric; of several matching routes, the lowest wins.
     pub metric: u32,

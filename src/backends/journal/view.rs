@@ -100,8 +100,8 @@ impl JournalView {
     /// Returns matching lines.
     ///
     /// # Errors
-    /// When the host or the container is inaccessible, the container is not running or has no
-    /// journal, and journalctl's errors, such as an invalid pattern.
+    /// When the host or the container is inaccessible, and when the container is not running or has
+    /// no journal. Also journalctl's errors, such as an invalid pattern.
     pub async fn search(&self, search: &LogSearch) -> Result<LogPage, BackendError> {
         let found = self.lines(search, SEARCH_TIME).await?;
         let (mut lines, truncated) = found;

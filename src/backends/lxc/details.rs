@@ -48,7 +48,7 @@ pub struct ContainerDetails {
     pub hostname: Option<String>,
     /// Its state.
     pub state: ContainerState,
-    /// Its first process as the host numbers it, while it runs.
+    /// The pid of its first process on the host, while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init_pid: Option<u32>,
     /// Its addresses, sorted.

@@ -49,7 +49,7 @@ pub struct LogPart {
     pub source: LogSource,
     /// The lines, oldest first; control characters are escaped.
     pub text: String,
-    /// Whether lines were left out: before these, or, after a cursor, behind them.
+    /// Whether lines were left out before these, or, after a cursor, after them.
     pub truncated: bool,
     /// The cursor before the first journal line, to request earlier lines.
     #[serde(skip_serializing_if = "Option::is_none")]

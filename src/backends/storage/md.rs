@@ -29,7 +29,7 @@ pub struct MdArray {
     /// The progress of the action in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done_percent: Option<f64>,
-    /// The number of sectors on which its disks differed at the last check.
+    /// The number of sectors that differed between its disks at the last check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mismatches: Option<u64>,
 }
