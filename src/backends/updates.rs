@@ -364,8 +364,8 @@ fn modified_ms(path: &Path) -> Option<u64> {
     u64::try_from(since.as_millis()).ok()
 }
 
-/// Parses a line of a simulated upgrade, such as `Inst libc6 [2.36-9] (2.36-9+deb12u4
-/// Debian:12.4/stable, Debian-Security:12/stable-security [amd64]) []`.
+/// Parses a line of a simulated upgrade, such as
+/// `Inst libc6 [2.36-9] (2.36-9+deb12u4 Debian:12.4/stable, Debian-Security:12/stable-security [amd64]) []`.
 fn upgrade(line: &str) -> Option<Upgrade> {
     let rest = line.strip_prefix("Inst ")?;
     let (name, rest) = rest.split_once(' ')?;

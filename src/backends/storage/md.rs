@@ -94,8 +94,8 @@ fn first_line(name: &str, rest: &str) -> MdArray {
     }
 }
 
-/// Parses `976630464 blocks super 1.2 [2/1] [U_]`, or `[==>..]  recovery = 12.6% (1/9)
-/// finish=1.0min speed=1K/sec`.
+/// Parses `976630464 blocks super 1.2 [2/1] [U_]`, or
+/// `[==>..]  recovery = 12.6% (1/9) finish=1.0min speed=1K/sec`.
 fn further_line(array: &mut MdArray, line: &str) {
     let counts = line.split_whitespace().find_map(|word| {
         let (expected, working) = word.strip_prefix('[')?.strip_suffix(']')?.split_once('/')?;
